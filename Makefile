@@ -1,0 +1,92 @@
+# The study from end to end. `make help` lists the targets; PROFILE= and SEED= choose what is run.
+PROFILE ?= quick
+SEED    ?= 0
+PYTHON  ?= python3
+
+export SHRINK_PROFILE := $(PROFILE)
+export SHRINK_SEED    := $(SEED)
+# One copy of torch at a time, threads as the profile says; nothing asks a hub for what is on disk.
+export TOKENIZERS_PARALLELISM := false
+export PYTHONHASHSEED := 0
+
+BIN  := .venv/bin
+PY   := $(BIN)/python
+VENV := .venv/.complete
+# SEED=0 is the committed study; another seed is another study, kept beside it.
+OUT  := results/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
+
+CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
+DONE     := $(CHAPTERS:%=$(OUT)/notebooks/%.ipynb)
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help reproduce notebooks ablation test unit lint lab store reference clean $(CHAPTERS)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '  make %-10s %s\n' 01_isotropy 'run one notebook (any of notebooks/), and what it needs'
+	@printf '\n  PROFILE=smoke|quick|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
+
+reproduce: $(VENV) ## run the study: notebooks that are out of date, then the claims
+	@if $(MAKE) -q --no-print-directory notebooks; then \
+	    echo "Nothing to run: $(OUT) is up to date."; \
+	else $(MAKE) --no-print-directory notebooks; fi
+	@$(PY) -m shrink_utils report
+
+notebooks: $(DONE) ## the notebooks alone
+
+$(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
+
+# --- environment -----------------------------------------------------------------------------
+$(VENV): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shrink needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Installing requirements.lock into .venv (minutes, once)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# --- notebooks -------------------------------------------------------------------------------
+# deps.mk names, for every notebook, the modules that it imports (and theirs), so that a change to
+# a module runs again only the notebooks that use it.
+DEPS := results/deps-$(PROFILE)-$(SEED).mk
+$(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py) Makefile
+	@mkdir -p $(@D)
+	@$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@
+ifeq ($(filter help clean lab lint,$(MAKECMDGOALS)),)
+ifneq ($(MAKECMDGOALS),)
+-include $(DEPS)
+endif
+endif
+
+$(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)
+	@bin/true 2>/dev/null; $(PY) -m shrink_utils execute $< $@
+
+$(OUT)/ablation.complete: $(VENV)
+	@$(PY) -m shrink_utils ablate
+	@mkdir -p $(@D) && touch $@
+
+ablation: $(OUT)/ablation.complete ## fine-tune every run of the grid that is not there yet
+
+# --- everyday --------------------------------------------------------------------------------
+lab: $(VENV) ## open JupyterLab on the notebooks
+	$(BIN)/jupyter lab --notebook-dir=notebooks
+
+test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 8 min)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@SHRINK_PROFILE=smoke $(BIN)/pytest -q
+
+unit: $(VENV) ## the unit tests alone (about 2 min)
+	@$(BIN)/pytest -q -m 'not notebooks and not end_to_end'
+
+lint: $(VENV) ## ruff: style and formatting
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+store: notebooks ## put the executed notebooks' outputs into notebooks/ (PROFILE=quick)
+	@$(PY) -m shrink_utils store
+
+reference: notebooks ## make the results of this machine the committed reference of PROFILE
+	@$(PY) -m shrink_utils reference
+
+clean: ## remove results/ (keeps .venv and the fetched data)
+	rm -rf results

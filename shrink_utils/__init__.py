@@ -1,0 +1,7 @@
+"""Embedding geometry and the barcode regularizer of *Shrink the longest*, as a reproducible study.
+
+Six rooms, imports only downward: ``study`` → ``training`` → ``models`` → ``text`` → ``topology``,
+``geometry``. Nothing is imported here, so that ``shrink_utils.topology`` stays light to load.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,59 @@
+"""From token vectors to one vector a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+__all__ = ["POOLINGS", "pool"]
+
+POOLINGS = ("cls", "mean", "first_last")
+
+
+def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cls") -> Tensor:
+    """One vector a text from the hidden states of an encoder; differentiable.
+
+    Parameters
+    ----------
+    states
+        Hidden states from the embedding layer to the last, each (b, t, d).
+    attention_mask
+        (b, t); 1 at tokens, 0 at padding.
+    pooling
+        ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
+        layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
+        average of the first and the last of ``states``.
+
+    Returns
+    -------
+    Tensor
+        (b, d).
+
+    Raises
+    ------
+    ValueError
+        Unknown ``pooling``, no states, shapes that do not match, or a text without a token.
+
+    References
+    ----------
+    Reimers & Gurevych (2019), *Sentence-BERT* (cls, mean); Li et al. (2020), *On the Sentence
+    Embeddings from Pre-trained Language Models* (first_last).
+    """
+    if pooling not in POOLINGS:
+        raise ValueError(f"pooling: {pooling!r}, expected one of {', '.join(POOLINGS)}")
+    if len(states) == 0:
+        raise ValueError("states: empty, expected the hidden states of at least one layer")
+    if states[-1].shape[:2] != attention_mask.shape:
+        raise ValueError(
+            f"attention_mask: shape {tuple(attention_mask.shape)} does not match states of shape "
+            f"{tuple(states[-1].shape)}"
+        )
+    if pooling == "cls":
+        return states[-1][:, 0]
+    tokens = states[-1] if pooling == "mean" else (states[0] + states[-1]) / 2  # (b, t, d)
+    mask = attention_mask.to(tokens.dtype).unsqueeze(-1)  # (b, t, 1)
+    counts = mask.sum(dim=1)  # (b, 1)
+    if not counts.all():
+        raise ValueError("attention_mask: a row has no token, so its mean is undefined")
+    return (tokens * mask).sum(dim=1) / counts

@@ -1,0 +1,208 @@
+"""Verdicts on published claims, computed from paired differences over seeds.
+
+A claim says that an arm lowers, raises or does not harm a quantity. Its evidence is one difference
+per seed (arm − none, both trained from that seed), and its verdict is read off the confidence
+interval of their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+__all__ = ["Claim", "Direction", "Interval", "Verdict", "evaluate", "paired_interval", "verdict"]
+
+Direction = Literal["less", "greater", "no_worse"]
+Verdict = Literal["replicated", "not replicated", "inconclusive"]
+
+_COLUMNS = "claim source statement task arm published estimate low high n_seeds verdict".split()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published claim about the mean difference of a quantity between two arms.
+
+    Attributes
+    ----------
+    id : str
+        Short name, unique in the table.
+    source : str
+        Where it is made, such as "STL §4, Table 3".
+    statement : str
+        The claim in a sentence.
+    task, arm, quantity : str
+        Whose difference is measured; the caller of `evaluate` reads them.
+    direction : {"less", "greater", "no_worse"}
+        The claimed sign of the difference. "no_worse" is for quantities where higher is better.
+    margin : float
+        "no_worse" only: the loss that still counts as none, in units of the quantity.
+    published : float or None
+        The paper's own difference, where it gives one.
+    """
+
+    id: str
+    source: str
+    statement: str
+    task: str
+    arm: str
+    quantity: str
+    direction: Direction
+    margin: float = 0.0
+    published: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_direction(self.direction, self.margin)
+
+
+class Interval(NamedTuple):
+    """A mean over `n` seeds and the bounds of its confidence interval."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+
+
+def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
+    """Student t interval for the mean of paired differences, one a seed.
+
+    Parameters
+    ----------
+    differences : array_like, shape (n,)
+        Arm minus baseline, trained from the same seed.
+    confidence : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    Interval
+        With one seed the bounds are infinite: a single difference says nothing about its spread.
+        Equal differences give an interval without width, which overstates what is known where the
+        quantity moves in coarse steps.
+
+    Raises
+    ------
+    ValueError
+        No differences, more than one axis, NaN or infinity, or an impossible `confidence`.
+
+    Notes
+    -----
+    mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
+    of freedom. It assumes independent seeds and roughly normal differences, and it speaks of seeds
+    only: the same data and the same pretrained model stand behind every one of them.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    values = np.asarray(differences, dtype=float)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"differences needs one number a seed, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"differences has NaN or infinity: {values.tolist()}")
+    n, mean = len(values), float(values.mean())
+    if n == 1:
+        return Interval(mean, -math.inf, math.inf, 1)
+    half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return Interval(mean, mean - half, mean + half, n)
+
+
+def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Verdict:
+    """Read a verdict off a confidence interval of arm − baseline.
+
+    Parameters
+    ----------
+    interval : Interval
+        Of the mean difference.
+    direction : {"less", "greater", "no_worse"}
+        What is claimed of the difference.
+    margin : float
+        "no_worse" only, in units of the difference and not negative: the loss to tolerate.
+
+    Returns
+    -------
+    {"replicated", "not replicated", "inconclusive"}
+        Replicated when the whole interval agrees with the claim, not replicated when the whole of
+        it contradicts the claim, else inconclusive.
+
+    Raises
+    ------
+    ValueError
+        An unknown direction, or a margin that is negative, not finite or has no meaning.
+
+    Notes
+    -----
+    An interval that includes 0 is *inconclusive*, and no evidence that there is no effect: it holds
+    differences of both signs, all compatible with what was seen, and with few seeds it is wide
+    whatever the truth. Showing an absence takes an interval that lies inside a stated margin, which
+    is what "no_worse" asks on one side.
+    """
+    _check_direction(direction, margin)
+    if direction == "less":
+        agrees, contradicts = interval.high < 0, interval.low > 0
+    else:  # "greater" is "no_worse" without tolerance
+        agrees, contradicts = interval.low > -margin, interval.high < -margin
+    return "replicated" if agrees else "not replicated" if contradicts else "inconclusive"
+
+
+def evaluate(
+    claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike], *, confidence: float = 0.95
+) -> pd.DataFrame:
+    """Table of claims: each with its estimate, interval and verdict.
+
+    Parameters
+    ----------
+    claims : iterable of Claim
+        In the order of the table.
+    differences : callable
+        Gives a claim's paired differences, one a seed.
+    confidence : float
+        Of the intervals.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns claim, source, statement, task, arm, published, estimate, low, high, n_seeds,
+        verdict; one row a claim. `published` is NaN where the paper gives no number.
+
+    Raises
+    ------
+    ValueError
+        Differences that `paired_interval` refuses; the message names the claim.
+    """
+    rows = []
+    for claim in claims:
+        try:
+            interval = paired_interval(differences(claim), confidence=confidence)
+        except ValueError as error:
+            raise ValueError(f"claim {claim.id!r}: {error}") from error
+        rows.append(
+            {
+                "claim": claim.id,
+                "source": claim.source,
+                "statement": claim.statement,
+                "task": claim.task,
+                "arm": claim.arm,
+                "published": math.nan if claim.published is None else claim.published,
+                "estimate": interval.estimate,
+                "low": interval.low,
+                "high": interval.high,
+                "n_seeds": interval.n,
+                "verdict": verdict(interval, claim.direction, claim.margin),
+            }
+        )
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _check_direction(direction: str, margin: float) -> None:
+    if direction not in get_args(Direction):
+        raise ValueError(f"direction must be one of {get_args(Direction)}, got {direction!r}")
+    if not 0 <= margin < math.inf:
+        raise ValueError(f"margin must be a finite number, not negative, got {margin}")
+    if margin and direction != "no_worse":
+        raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')

@@ -1,0 +1,140 @@
+"""Which modules a notebook or a module rests on: for make, and for the code version of a run.
+
+Standard library only, and runnable as a file, because make calls it before anything is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+from pathlib import Path
+
+__all__ = ["code_version", "module_closure", "notebook_closure"]
+
+PACKAGE = "shrink_utils"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def module_closure(*modules: str) -> list[Path]:
+    """Files that importing `modules` uses, followed through the package's own imports.
+
+    ``from shrink_utils.room import name`` counts the room's ``__init__`` and the one module that
+    defines `name`, not the whole room: a change elsewhere in the room is not a change here.
+
+    Parameters
+    ----------
+    *modules : str
+        Dotted names inside the package.
+
+    Returns
+    -------
+    list of Path
+        Sorted, each file once.
+    """
+    found: set[Path] = set()
+    waiting = [path for module in modules if (path := _file(module))]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        if path.name != "__init__.py":  # an __init__ only passes names on
+            waiting.extend(_imports(path.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def notebook_closure(notebook: Path) -> list[Path]:
+    """Files of the package that a notebook's code cells rest on."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    source = "\n".join(
+        "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"
+    )
+    lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
+    direct = _imports("\n".join(lines))
+    return module_closure(*(_dotted(path) for path in direct))
+
+
+def code_version(*modules: str) -> str:
+    """Sixteen hex digits over the code that `modules` rest on; comments and docstrings are free."""
+    digest = hashlib.sha256()
+    for path in module_closure(*modules):
+        digest.update(_dotted(path).encode())
+        digest.update(_code_only(path.read_text(encoding="utf-8")).encode())
+    return digest.hexdigest()[:16]
+
+
+def _imports(source: str) -> list[Path]:
+    """Files named by the import statements of a source text."""
+    files: list[Path] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+            names += [_definer(node.module, alias.name) for alias in node.names]
+        else:
+            continue
+        files += [path for name in names if (path := _file(name))]
+    return files
+
+
+def _definer(module: str, name: str) -> str:
+    """The module that `name` comes from when it is imported from `module`."""
+    path = _file(module)
+    if path is not None and path.name == "__init__.py":
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and name in [a.asname or a.name for a in node.names]:
+                return node.module if _file(f"{node.module}.{name}") is None else f"{node.module}.{name}"
+    return f"{module}.{name}"
+
+
+def _file(module: str) -> Path | None:
+    if module.split(".")[0] != PACKAGE:
+        return None
+    base = ROOT.joinpath(*module.split("."))
+    candidates = (base / "__init__.py", base.with_suffix(".py"))
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _code_only(source: str) -> str:
+    """The syntax tree as text, without docstrings: equal for code that does the same."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_docstring(body[0]):
+            body[0].value.value = ""
+    return ast.dump(tree)
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _make_rules(out: str) -> str:
+    """Prerequisites of every executed notebook, for make."""
+    runner = f"{PACKAGE}/study/ablation.py"
+    rules = []
+    for notebook in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
+        modules = [path.relative_to(ROOT).as_posix() for path in notebook_closure(notebook)]
+        grid = f" {out}/ablation.complete" if runner in modules else ""
+        rules.append(f"{out}/notebooks/{notebook.name}: {' '.join(modules)}{grid}")
+    training = [path.relative_to(ROOT).as_posix() for path in module_closure(f"{PACKAGE}.study.ablation")]
+    rules.append(f"{out}/ablation.complete: {' '.join(training)}")
+    return "\n".join(rules)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="print make's prerequisites of the notebooks")
+    parser.add_argument("--out", required=True, help="folder of the results, results/<profile>")
+    print(_make_rules(parser.parse_args().out))

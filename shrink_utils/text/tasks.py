@@ -1,0 +1,140 @@
+"""Labelled tasks under one face: a train and a validation split with text, text_pair and label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+
+from shrink_utils.text import offline
+from shrink_utils.text._names import unknown_name
+from shrink_utils.text.corpora import CORPORA, hash_order
+from shrink_utils.text.glue import read_glue
+
+__all__ = ["TASKS", "TaskSpec", "load_task", "task_spec"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """What a task is.
+
+    ``metrics`` are out of "accuracy", "f1", "matthews" and "spearman", the task's own first;
+    ``offline`` says that it is made from ``vader_sentiment`` and needs neither GLUE nor the hub.
+    """
+
+    name: str
+    metrics: tuple[str, ...]
+    label_names: tuple[str, ...]  # () for a regression
+    is_pair: bool = False
+    offline: bool = False
+
+    @property
+    def is_regression(self) -> bool:
+        return not self.label_names
+
+    @property
+    def n_labels(self) -> int:
+        """Number of classes; 1, the single output, for a regression."""
+        return len(self.label_names) or 1
+
+
+def _spec(name: str, metrics: str, labels: str = "", **options: bool) -> TaskSpec:
+    return TaskSpec(
+        name=name, metrics=tuple(metrics.split()), label_names=tuple(labels.split()), **options
+    )
+
+
+TASKS = {
+    spec.name: spec
+    for spec in (
+        *(
+            _spec(f"sentiment_{source}", "accuracy f1", "negative positive", offline=True)
+            for source in CORPORA
+        ),
+        _spec("word_order", "matthews accuracy", "swapped acceptable", offline=True),
+        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, offline=True),
+        _spec("cola", "matthews accuracy", "unacceptable acceptable"),
+        _spec("sst2", "accuracy", "negative positive"),
+        _spec("mrpc", "accuracy f1", "not_equivalent equivalent", is_pair=True),
+        _spec("qqp", "accuracy f1", "not_duplicate duplicate", is_pair=True),
+        _spec("stsb", "spearman", is_pair=True),
+        _spec("mnli", "accuracy", "entailment neutral contradiction", is_pair=True),
+        _spec("qnli", "accuracy", "entailment not_entailment", is_pair=True),
+        _spec("rte", "accuracy", "entailment not_entailment", is_pair=True),
+        _spec("wnli", "accuracy", "not_entailment entailment", is_pair=True),
+    )
+}
+
+
+def task_spec(name: str) -> TaskSpec:
+    """The description of task ``name``.
+
+    Raises
+    ------
+    ValueError
+        Unknown name; the message has the nearest one and the list.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    raise unknown_name("name", "task", name, TASKS)
+
+
+def load_task(
+    name: str, *, max_train: int | None = None, max_eval: int | None = None, seed: int = 0
+) -> DatasetDict:
+    """Load a task.
+
+    Parameters
+    ----------
+    name
+        A key of `TASKS`.
+    max_train, max_eval
+        At most so many rows of a split; all of them, in the order of the file, when None.
+    seed
+        Chooses the training rows and their order when ``max_train`` is given. The validation rows
+        are the same for every seed, so that seeds are compared on one set.
+
+    Returns
+    -------
+    datasets.DatasetDict
+        Splits ``train`` and ``validation`` with columns ``text``, ``text_pair`` (None where the
+        task is of single sentences) and ``label`` (a `ClassLabel`; float for a regression). Held
+        in memory; the GLUE tasks from the hub are in the hub library's cache.
+
+    Raises
+    ------
+    ValueError
+        Unknown task; a maximum below 1.
+    ConnectionError, FileNotFoundError
+        The task's source cannot be had; see `fetch` and `read_glue`.
+    """
+    spec = task_spec(name)
+    for argument, maximum in (("max_train", max_train), ("max_eval", max_eval)):
+        if maximum is not None and maximum < 1:
+            raise ValueError(f"{argument}: {maximum}, expected at least 1, or None for all rows")
+    columns = _offline(name) if spec.offline else read_glue(name)
+    splits = DatasetDict({split: _dataset(spec, columns[split]) for split in columns})
+    if max_train is not None:
+        order = hash_order(len(splits["train"]), name, "train", seed)
+        splits["train"] = splits["train"].select(order[:max_train])
+    if max_eval is not None:
+        order = hash_order(len(splits["validation"]), name, "validation")
+        splits["validation"] = splits["validation"].select(order[:max_eval])
+    return splits
+
+
+def _offline(name: str) -> dict[str, dict[str, list]]:
+    builders: dict[str, Callable] = {
+        "word_order": offline.word_order,
+        "coherence": offline.coherence,
+    }
+    if name in builders:
+        return builders[name]()
+    return offline.sentiment(name.removeprefix("sentiment_"))
+
+
+def _dataset(spec: TaskSpec, columns: dict[str, list]) -> Dataset:
+    label = Value("float32") if spec.is_regression else ClassLabel(names=list(spec.label_names))
+    features = Features({"text": Value("string"), "text_pair": Value("string"), "label": label})
+    return Dataset.from_dict(columns, features=features)

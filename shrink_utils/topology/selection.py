@@ -1,0 +1,151 @@
+r"""Which bars are features of the space, and which are noise.
+
+Neutralizing a set of bars replaces each by one common length that leaves the set's entropy E as it
+is. Write the bars as :math:`\ell_1 \ge \dots \ge \ell_{m-1}, \ell_m` with the longest moved to the
+end, :math:`R_i` for those after position i, :math:`P_i = \sum_{R_i} \ell` and
+:math:`W_i = \sum_{R_i} \ell \ln \ell`. The first i bars are replaced by
+
+.. math:: \ell'_i = P_i / e^{E(R_i)} = e^{W_i / P_i}
+
+each, and the total length becomes :math:`S_i = P_i + i\,\ell'_i`, with :math:`S_0 = \sum \ell`.
+:math:`C(i) = S_{i-1} / S_i` is the factor by which the longest bar's probability grows. It is below
+1 exactly when :math:`\ln \ell_i < W_i / P_i`, and once below it stays so: one sort and one pass of
+sums over the tails decide every i, without an exponential that could overflow.
+
+References
+----------
+Atienza, Gonzalez-Diaz & Rucco 2016, arXiv 1605.02885, and 2019, arXiv 1701.07857; Kudriashov et
+al. 2025, *Shrink the longest*, arXiv 2501.05502.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from shrink_utils.topology._checks import check_lengths
+from shrink_utils.topology.entropy import NEGLIGIBLE
+
+
+def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
+    r"""Indices of the bars that stand out from topological noise.
+
+    Parameters
+    ----------
+    lengths : Tensor, shape (m,)
+        Bar lengths, finite and not negative, in any order and any unit.
+    rule : {"ratio", "published", "relative_entropy"}
+        - ``"ratio"``, the prose of *Shrink the longest*: with i* the first i for which C(i) < 1,
+          the longest bar and :math:`\ell_1 \dots \ell_{i^*-1}`. While i* > Q and the list still
+          shrinks, again on these features and the shortest bar.
+        - ``"published"``, what its code does: i stops at m − 3, :math:`\ell_{i^*}` is kept too,
+          and while i* > Q it repeats on :math:`\ell_1 \dots \ell_{i^*}`, the shortest bar and the
+          longest. Below four bars, where that code fails, every bar is kept.
+        - ``"relative_entropy"``, Atienza et al. 2019: on the plain descending list, each bar i
+          with :math:`[E(L'_i) - E(L'_{i-1})] / (\ln m - E(L)) > i/m`, where L'_i has the first i
+          bars neutralized, :math:`E(L'_i) = \ln(i + e^{E(R_i)})`. It can leave nothing, and need
+          not take the longest bars.
+
+        Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉ with α = shortest/longest and m the number of bars in
+        the list at hand.
+
+    Returns
+    -------
+    Tensor of int64, shape (k,)
+        Indices into `lengths`, longest bar first, ties in their given order; on its device.
+
+    Raises
+    ------
+    ValueError
+        If `lengths` is not a vector, holds a negative, NaN or infinite value, or `rule` is unknown.
+
+    Notes
+    -----
+    Zero-length bars are dropped first. Bars that are all equal are all kept, and so is a single
+    bar. Decisions are taken in float64: near α = 1 most of them would be rounding in float32.
+    They are no function to differentiate: gradients pass through ``lengths[indices]``.
+    """
+    lengths = check_lengths(lengths)
+    check_rule(rule)
+    values = lengths.detach().double().cpu().numpy()
+    order = np.argsort(-values, kind="stable")
+    bars = values[order] / max(values.max(initial=0.0), np.finfo(np.float64).smallest_subnormal)
+    bars = bars[bars > NEGLIGIBLE]  # descending, the longest is 1
+    kept = np.arange(len(bars)) if len(bars) < 2 or bars[-1] == 1.0 else RULES[rule](bars)
+    return torch.from_numpy(order[kept]).to(lengths.device)
+
+
+def check_rule(rule: str) -> None:
+    """Raise a ``ValueError`` unless `rule` names a selection rule."""
+    if rule not in RULES:
+        raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {rule!r}")
+
+
+# The rules take bars in descending order, scaled to a longest bar of 1 and not all equal, and
+# return positions in that order. Position 0 is the longest bar, so position i ≥ 1 is ℓ_i above.
+
+
+def _ratio(bars: np.ndarray) -> np.ndarray:
+    alpha = bars[-1]
+    while True:
+        m, i = len(bars), _first_below_one(bars)
+        if i <= _bound(alpha, m) or i + 1 == m:
+            return np.arange(i)
+        bars = np.append(bars[:i], alpha)
+
+
+def _published(bars: np.ndarray) -> np.ndarray:
+    alpha = bars[-1]
+    if len(bars) < 4:
+        return np.arange(len(bars))
+    while True:
+        m = len(bars)
+        i = min(_first_below_one(bars), m - 3)
+        if i <= _bound(alpha, m):  # always so at m = 4, where i = 1
+            return np.arange(i + 1)
+        bars = np.append(bars[: i + 1], alpha)
+
+
+def _relative_entropy(bars: np.ndarray) -> np.ndarray:
+    m = len(bars)
+    replaced = np.arange(m)  # i = 0 … m − 1; the bars after position i are bars[i:]
+    total, weighted = _tail_sums(bars), _tail_sums(bars * np.log(bars))
+    entropy = np.log(replaced + np.exp(np.log(total) - weighted / total))  # E(L'_i)
+    room = math.log(m) - entropy[0]
+    if room < 1e-12:  # equal bars as far as float64 can tell
+        return np.arange(m)
+    return np.flatnonzero(np.diff(entropy) > room * replaced[1:] / m)
+
+
+def _first_below_one(bars: np.ndarray) -> int:
+    """The first i with C(i) < 1; there is one, since the shortest bar always qualifies."""
+    logs = np.log(bars)
+    total = bars[0] + np.append(_tail_sums(bars)[2:], 0.0)  # P_i for i = 1 … m − 1
+    weighted = bars[0] * logs[0] + np.append(_tail_sums(bars * logs)[2:], 0.0)  # W_i
+    return 1 + int(np.argmax(logs[1:] < weighted / total))
+
+
+def _bound(alpha: float, m: int) -> int:
+    """Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉, the most features that m bars of this α should have."""
+    x = 1.0 - alpha
+    if x < 1e-3:  # −x − ln(1 − x) = x²/2 + x³/3 + …: the quotient is all cancellation here
+        quotient = 1 / 2 + x / 3 + x**2 / 4 + x**3 / 5 + x**4 / 6
+    else:
+        quotient = (-x - math.log(alpha)) / x**2
+    return math.ceil(alpha * m * quotient)
+
+
+def _tail_sums(values: np.ndarray) -> np.ndarray:
+    """Sums from each position to the end, shortest bars first, so that none is lost."""
+    return np.cumsum(values[::-1])[::-1]
+
+
+RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "ratio": _ratio,
+    "published": _published,
+    "relative_entropy": _relative_entropy,
+}

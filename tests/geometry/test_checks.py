@@ -1,0 +1,156 @@
+"""The door of the room: what is read, what is refused, and that the message says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from shrink_utils import geometry
+from shrink_utils.geometry._checks import as_rows, centred, unit_rows, unit_scale
+
+ROW_FUNCTIONS = [
+    geometry.avg_sim,
+    geometry.anisotropy,
+    geometry.partition_isotropy,
+    geometry.participation_ratio,
+    geometry.iso_score,
+    geometry.effective_rank,
+    geometry.rogue_dimensions,
+    geometry.intrinsic_dimension,
+    geometry.mean_squared_distance,
+    geometry.pair_distances,
+]
+
+
+def _cloud(n=12, d=5, **options):
+    return torch.randn(n, d, dtype=torch.float64, **options)
+
+
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_non_finite_entries_are_refused(function, bad):
+    x = _cloud()
+    x[3, 2] = bad
+    with pytest.raises(ValueError, match=r"x of shape \(12, 5\) has NaN or infinity in 1 row"):
+        function(x)
+
+
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 4), ()])
+def test_a_wrong_rank_is_refused_with_its_shape(function, shape):
+    with pytest.raises(ValueError, match=r"x must have two axes .* got shape \("):
+        function(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0)])
+def test_an_empty_matrix_is_refused(function, shape):
+    with pytest.raises(ValueError, match="x needs at least"):
+        function(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+def test_every_view_of_the_same_numbers_gives_the_same_result(function):
+    x = _cloud().float()  # exact in every format below
+    read_only = x.numpy().copy()
+    read_only.flags.writeable = False
+    expected = function(x)
+    views = [
+        x.double(),
+        x.numpy(),
+        x.tolist(),
+        pd.DataFrame(x.numpy()),
+        read_only,
+        np.flip(np.flip(x.numpy(), axis=1).copy(), axis=1),  # negative strides
+        x.numpy().astype(">f4"),  # the other byte order
+        x.clone().requires_grad_(),
+    ]
+    for view in views:
+        torch.testing.assert_close(function(view), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+def test_the_input_is_left_unchanged(function):
+    x = _cloud()
+    before = x.clone()
+    function(x)
+    assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+def test_low_precision_input_is_computed_in_float64(function, dtype):
+    x = (_cloud() * 100 + 1e3).to(dtype)  # squares overflow float16
+    torch.testing.assert_close(function(x), function(x.double()), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "x", [[["a", "b"]], [[1j, 2]], torch.ones(3, 2, dtype=torch.complex64), [[None, 1.0]]]
+)
+def test_what_is_not_real_numbers_is_refused(x):
+    with pytest.raises(ValueError, match="x must hold real numbers, got dtype"):
+        as_rows(x)
+
+
+def test_ragged_rows_are_refused():
+    with pytest.raises(ValueError, match="x is not a matrix"):
+        as_rows([[1.0, 2.0], [3.0]])
+
+
+def test_as_rows_counts_rows_and_columns():
+    with pytest.raises(ValueError, match=r"at least 4 row.* got shape \(3, 2\)"):
+        as_rows(np.ones((3, 2)), min_rows=4)
+    with pytest.raises(ValueError, match=r"2 column.* got shape \(3, 1\)"):
+        as_rows(np.ones((3, 1)), min_columns=2)
+
+
+def test_identical_rows_centre_to_exact_zeros():
+    row = torch.tensor([0.1, 1e9, -1e-9], dtype=torch.float64)
+    assert not centred(row.repeat(1000, 1)).any()
+
+
+def test_a_large_offset_costs_centring_no_digits():
+    x = torch.randint(-8, 8, (50, 3)).double()  # integers: the offset itself is exact
+    torch.testing.assert_close(centred(x + 2.0**40), x - x.mean(0), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_unit_rows_have_length_one_at_any_scale(scale):
+    lengths = unit_rows(_cloud() * scale).norm(dim=1)
+    torch.testing.assert_close(lengths, torch.ones_like(lengths), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [geometry.avg_sim, geometry.rogue_dimensions, geometry.pair_distances],
+)
+def test_zero_rows_have_no_cosine(function):
+    x = _cloud()
+    x[[4, 7]] = 0
+    with pytest.raises(ValueError, match=r"x of shape \(12, 5\) has 2 zero row.* first at row 4"):
+        function(x)
+
+
+def test_unit_scale_refuses_what_has_nothing_to_measure():
+    with pytest.raises(ValueError, match=r"x of shape \(3, 2\) has nothing but zeros"):
+        unit_scale(torch.zeros(3, 2), center=False)
+    with pytest.raises(ValueError, match="all its rows are identical"):
+        unit_scale(torch.full((3, 2), 0.1), center=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: geometry.anisotropy(x, center=True),
+        geometry.participation_ratio,
+        lambda x: geometry.participation_ratio(x, bias_corrected=True),
+        geometry.iso_score,
+        geometry.effective_rank,
+    ],
+)
+@pytest.mark.parametrize("n", [4, 7, 64])
+def test_identical_rows_have_no_spectrum(function, n):
+    with pytest.raises(ValueError, match="no variance"):
+        function(torch.full((n, 5), 0.1))

@@ -1,0 +1,160 @@
+"""Intrinsic dimension: shapes of known dimension, the fit by hand, and scipy's spanning tree."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import cdist
+
+from shrink_utils.geometry import intrinsic_dimension
+from shrink_utils.geometry.dimension import _spanning_tree_lengths
+
+METHODS = ["twonn", "ph"]
+
+
+def _shape(name, n=1000):
+    rng = np.random.default_rng(0)
+    if name == "circle":
+        angle = rng.uniform(0, 2 * np.pi, size=n)
+        points = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    elif name == "plane":
+        points = rng.uniform(size=(n, 2))
+    elif name == "sphere":
+        points = rng.normal(size=(n, 3))
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+    else:  # a Swiss roll: a curved sheet
+        t = rng.uniform(4, 12, size=n)
+        points = np.stack([t * np.cos(t), rng.uniform(0, 20, size=n), t * np.sin(t)], axis=1)
+    return points @ np.linalg.qr(rng.normal(size=(20, 20)))[0][: points.shape[1]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("name", "dimension"), [("circle", 1), ("plane", 2), ("sphere", 2), ("Swiss roll", 2)]
+)
+def test_shapes_in_twenty_dimensions_have_their_own_dimension(method, name, dimension):
+    assert intrinsic_dimension(_shape(name), method=method) == pytest.approx(dimension, rel=0.12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_full_dimensional_clouds_are_ordered_by_dimension(method):
+    rng = np.random.default_rng(0)
+    found = [intrinsic_dimension(rng.normal(size=(400, d)), method=method) for d in (2, 5, 20)]
+    assert found == sorted(found)
+    assert found[-1] < 25  # and high dimensions are underestimated
+
+
+def test_twonn_is_the_line_through_the_origin_of_the_lowest_nine_tenths():
+    x = np.random.default_rng(3).normal(size=(37, 4))
+    mu = []
+    for i in range(37):
+        to_others = sorted(math.dist(x[i], x[j]) for j in range(37) if j != i)
+        mu.append(to_others[1] / to_others[0])
+    lowest = [(math.log(m), -math.log(1 - i / 37)) for i, m in enumerate(sorted(mu)[:33], start=1)]
+    slope = np.linalg.lstsq([[a] for a, _ in lowest], [b for _, b in lowest])[0][0]
+    assert intrinsic_dimension(x) == pytest.approx(slope, rel=1e-9)
+
+
+def test_blocks_of_rows_do_not_change_twonn(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(150, 3))
+    whole = intrinsic_dimension(x)
+    monkeypatch.setattr("shrink_utils.geometry.dimension._BLOCK", 7)
+    assert intrinsic_dimension(x) == pytest.approx(whole, rel=1e-12)
+
+
+@given(st.integers(2, 30), st.integers(1, 5), st.integers(0, 10**6))
+def test_spanning_tree_has_the_lengths_that_scipy_finds(n, d, seed):
+    x = np.random.default_rng(seed).normal(size=(n, d))
+    distances = cdist(x, x)
+    expected = minimum_spanning_tree(distances).data
+    np.testing.assert_allclose(np.sort(_spanning_tree_lengths(distances)), np.sort(expected))
+
+
+def test_spanning_tree_keeps_zero_edges():
+    x = np.array([[0.0], [0.0], [3.0], [3.0], [7.0]])
+    assert sorted(_spanning_tree_lengths(cdist(x, x))) == [0, 0, 3, 4]
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
+def test_ph_dimension_of_a_plane_does_not_depend_much_on_the_power(alpha):
+    found = intrinsic_dimension(_shape("plane", n=600), method="ph", alpha=alpha)
+    assert found == pytest.approx(2, rel=0.15)
+
+
+def test_ph_dimension_depends_on_its_seed_alone():
+    x = _shape("plane", n=200)
+    assert intrinsic_dimension(x, method="ph") == intrinsic_dimension(x, method="ph", seed=0)
+    assert intrinsic_dimension(x, method="ph") != intrinsic_dimension(x, method="ph", seed=1)
+
+
+def test_ph_dimension_of_equidistant_rows_is_infinite():
+    assert intrinsic_dimension(np.eye(64), method="ph") == math.inf
+
+
+def test_ph_dimension_draws_from_large_clouds(monkeypatch):
+    monkeypatch.setattr("shrink_utils.geometry.dimension._MAX_TREE", 300)
+    found = intrinsic_dimension(_shape("plane", n=5000), method="ph")
+    assert found == pytest.approx(2, rel=0.15)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_repeated_rows_are_counted_once(method):
+    x = _shape("plane", n=100)
+    repeated = np.concatenate([x, x[:40], x[:7]])
+    expected = intrinsic_dimension(x, method=method)
+    assert intrinsic_dimension(repeated, method=method) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-9, 2.0, 1e9]))
+def test_dimension_ignores_scale_and_shift(method, seed, scale):
+    x = np.random.default_rng(seed).integers(-999, 999, size=(40, 3)) / 8  # exact under the shift
+    found = intrinsic_dimension(scale * (x + 1024.0), method=method)
+    assert found == pytest.approx(intrinsic_dimension(x, method=method), rel=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_dimension_ignores_the_order_of_rows(method):
+    x = _shape("sphere", n=200)
+    assert intrinsic_dimension(x[::-1], method=method) == intrinsic_dimension(x, method=method)
+
+
+@pytest.mark.parametrize(("method", "needed"), [("twonn", 4), ("ph", 32)])
+def test_too_few_distinct_rows_are_refused(method, needed):
+    x = np.repeat(np.eye(needed - 1), 3, axis=0)
+    message = rf"has {needed - 1} distinct row.* method \"{method}\" needs at least {needed}"
+    with pytest.raises(ValueError, match=message):
+        intrinsic_dimension(x, method=method)
+
+
+def test_a_lattice_has_no_neighbour_ratio():
+    grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
+    with pytest.raises(ValueError, match=r"36 distinct rows .* equally far \(a lattice\)"):
+        intrinsic_dimension(grid)
+
+
+def test_a_lattice_is_one_although_rounding_breaks_its_ties():
+    line = np.linspace(-1, 1, 200)[:, None] * np.random.default_rng(0).normal(size=7)
+    with pytest.raises(ValueError, match=r"equally far \(a lattice\)"):
+        intrinsic_dimension(line)
+
+
+def test_rows_nearer_than_float64_can_tell_are_refused_not_nan():
+    with pytest.raises(ValueError, match="nearer than float64 can tell"):
+        intrinsic_dimension(np.arange(20.0)[:, None] ** 2 * 1e-200)
+
+
+def test_a_misspelt_method_is_refused():
+    with pytest.raises(ValueError, match=r'method must be "twonn" or "ph", got \'mle\''):
+        intrinsic_dimension(np.eye(40), method="mle")
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf])
+def test_a_power_that_is_not_positive_is_refused(alpha):
+    with pytest.raises(ValueError, match="alpha must be a positive number"):
+        intrinsic_dimension(np.eye(40), method="ph", alpha=alpha)

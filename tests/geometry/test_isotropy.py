@@ -1,0 +1,272 @@
+"""Cosines, partition function and pair distances against their definitions, pair by pair."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
+
+from shrink_utils.geometry import (
+    avg_sim,
+    mean_squared_distance,
+    pair_distances,
+    partition_isotropy,
+    rogue_dimensions,
+)
+
+
+def _clouds():
+    rng = np.random.default_rng(0)
+    return {
+        "random": rng.normal(size=(20, 6)),
+        "rank-deficient": rng.normal(size=(20, 2)) @ rng.normal(size=(2, 6)),
+        "offset": rng.normal(size=(20, 6)) + 1e3,
+        "wide": rng.normal(size=(5, 40)),
+        "three rows": rng.normal(size=(3, 2)),
+        "one column": rng.normal(size=(9, 1)),
+        "identical rows": np.tile(rng.normal(size=6), (8, 1)),
+        "huge": rng.normal(size=(6, 3)) * 1e200,
+    }
+
+
+CLOUDS = _clouds()
+each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
+
+
+@st.composite
+def cloud_strategy(draw):
+    n, d = draw(st.integers(3, 12)), draw(st.integers(1, 6))
+    seed, offset = draw(st.integers(0, 10**6)), draw(st.sampled_from([0.0, 1.0, 1e3]))
+    return np.random.default_rng(seed).normal(size=(n, d)) + offset
+
+
+def _cosine(a, b):
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()
+    return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
+
+
+def _avg_sim_by_definition(x, groups):
+    pairs = [
+        _cosine(x[i], x[j]) for i, j in combinations(range(len(x)), 2) if groups[i] != groups[j]
+    ]
+    return sum(pairs) / len(pairs)
+
+
+def _jackknife_by_definition(x, groups):
+    labels = np.unique(groups)
+    left_out = [_avg_sim_by_definition(x[groups != g], groups[groups != g]) for g in labels]
+    return math.sqrt((len(labels) - 1) * np.var(left_out))
+
+
+def _rotation(d, seed):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+@each_cloud
+def test_avg_sim_is_the_mean_over_pairs(x):
+    expected = _avg_sim_by_definition(x, np.arange(len(x)))
+    assert avg_sim(x).value == pytest.approx(expected, abs=1e-12)
+
+
+@each_cloud
+def test_avg_sim_stderr_is_the_delete_one_jackknife(x):
+    expected = _jackknife_by_definition(x, np.arange(len(x)))
+    assert avg_sim(x).stderr == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+def test_avg_sim_of_groups_takes_pairs_of_different_groups_only():
+    x, groups = CLOUDS["random"], np.array(list("aabbbbcdddeeefffffgg"))
+    value, stderr = avg_sim(x, groups=groups)
+    assert value == pytest.approx(_avg_sim_by_definition(x, groups), abs=1e-12)
+    assert stderr == pytest.approx(_jackknife_by_definition(x, groups), rel=1e-9)
+
+
+def test_avg_sim_of_singleton_groups_is_avg_sim():
+    x = CLOUDS["random"]
+    assert avg_sim(x, groups=torch.arange(20)) == pytest.approx(avg_sim(x), rel=1e-12)
+
+
+def test_avg_sim_stderr_covers_the_truth():
+    """± 2 s.e. holds the population's value, ‖E x̂‖², in about 95 % of samples."""
+    rng, d, hits = np.random.default_rng(1), 5, 0
+    mean = np.full(d, 0.5)
+    directions = rng.normal(size=(400_000, d)) + mean
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    truth = float(np.square(directions.mean(0)).sum())
+    for _ in range(300):
+        value, stderr = avg_sim(rng.normal(size=(60, d)) + mean)
+        hits += abs(value - truth) < 2 * stderr
+    assert 0.90 < hits / 300 < 0.99
+
+
+def test_two_rows_have_a_similarity_without_standard_error():
+    value, stderr = avg_sim([[1.0, 0.0], [1.0, 1.0]])
+    assert value == pytest.approx(math.sqrt(0.5))
+    assert math.isnan(stderr)
+
+
+def test_two_groups_have_a_similarity_without_standard_error():
+    value, stderr = avg_sim(np.eye(4), groups=[0, 0, 1, 1])
+    assert value == 0
+    assert math.isnan(stderr)
+
+
+def test_centred_avg_sim_is_near_zero_even_on_a_line():
+    """The warning of the literature: centring removes AvgSim, not anisotropy."""
+    line = torch.linspace(-1, 1, 2000)[:, None] * torch.tensor([3.0, -1.0, 2.0])
+    assert avg_sim(line).value == pytest.approx(-1 / 1999, abs=1e-12)
+
+
+@pytest.mark.parametrize("groups", [[0, 1], np.zeros((3, 1)), 7])
+def test_groups_of_another_length_are_refused(groups):
+    with pytest.raises(ValueError, match=r"groups needs one label a row: 3 rows, got shape"):
+        avg_sim(np.eye(3), groups=groups)
+
+
+def test_a_single_group_is_refused():
+    with pytest.raises(ValueError, match="groups needs at least 2 different labels"):
+        avg_sim(np.eye(3), groups=["a", "a", "a"])
+
+
+def test_nan_labels_are_refused():
+    with pytest.raises(ValueError, match=r"groups of shape .* NaN"):
+        avg_sim(np.eye(3), groups=[0.0, 1.0, np.nan])
+
+
+@pytest.mark.parametrize("function", [avg_sim, rogue_dimensions, mean_squared_distance])
+def test_a_single_row_has_no_pairs(function):
+    with pytest.raises(ValueError, match=r"at least 2 row.* got shape \(1, 3\)"):
+        function(np.ones((1, 3)))
+
+
+@given(cloud_strategy(), st.integers(0, 99))
+def test_avg_sim_ignores_rotation_and_row_lengths(x, seed):
+    lengths = np.random.default_rng(seed).uniform(0.1, 10, size=(len(x), 1))
+    turned = lengths * (x @ _rotation(x.shape[1], seed))
+    assert avg_sim(turned) == pytest.approx(avg_sim(x), abs=1e-9)
+
+
+@given(cloud_strategy(), st.randoms(use_true_random=False))
+def test_avg_sim_ignores_the_order_of_rows(x, random):
+    order = list(range(len(x)))
+    random.shuffle(order)
+    assert avg_sim(x[order]) == pytest.approx(avg_sim(x), abs=1e-12)
+
+
+@each_cloud
+def test_rogue_dimensions_are_the_pairs_products_dimension_by_dimension(x):
+    unit = np.array([row / np.abs(row).max() for row in x])
+    unit = np.array([row / math.sqrt(row @ row) for row in unit])
+    products = [unit[i] * unit[j] for i, j in combinations(range(len(x)), 2)]
+    np.testing.assert_allclose(rogue_dimensions(x), np.mean(products, axis=0), atol=1e-12)
+
+
+@given(cloud_strategy())
+def test_rogue_dimensions_sum_to_avg_sim(x):
+    assert float(rogue_dimensions(x).sum()) == pytest.approx(avg_sim(x).value, abs=1e-12)
+
+
+def test_one_large_dimension_is_the_whole_of_avg_sim():
+    x = torch.randn(500, 8)
+    x[:, 3] += 50
+    shares = rogue_dimensions(x) / avg_sim(x).value
+    assert shares[3] > 0.99
+    assert shares[torch.arange(8) != 3].abs().max() < 0.01
+
+
+def _log_isotropy_by_definition(x):
+    eigenvectors = np.linalg.svd(x, full_matrices=True)[2]
+    directions = [sign * v for v in eigenvectors for sign in (1, -1)]
+    partition = [sum(math.exp(w @ c) for w in x) for c in directions]
+    return math.log(min(partition) / max(partition))
+
+
+@pytest.mark.parametrize("name", ["random", "rank-deficient", "wide", "three rows", "one column"])
+def test_partition_isotropy_is_the_ratio_of_partition_functions(name):
+    x = CLOUDS[name]
+    assert partition_isotropy(x) == pytest.approx(_log_isotropy_by_definition(x), abs=1e-9)
+
+
+def test_partition_isotropy_stays_finite_where_the_ratio_itself_underflows():
+    x = torch.full((4, 9), 1e3)  # ‖w‖ = 3000: F(c) is 4·e^3000 and 4·e^−3000
+    assert partition_isotropy(x) == pytest.approx(-6000, rel=1e-12)
+
+
+def test_partition_isotropy_of_a_symmetric_cross_is_perfect():
+    cross = torch.cat([torch.eye(5), -torch.eye(5)])
+    assert partition_isotropy(cross) == pytest.approx(0, abs=1e-12)
+
+
+def test_partition_isotropy_of_zeros_is_perfect():
+    assert partition_isotropy(torch.zeros(3, 4)) == 0
+
+
+def test_partition_isotropy_depends_on_the_norms():
+    x = torch.randn(100, 4) + 1
+    assert partition_isotropy(10 * x) < partition_isotropy(x) < 0
+
+
+@given(cloud_strategy(), st.integers(0, 99))
+def test_partition_isotropy_ignores_rotation_and_a_change_of_sign(x, seed):
+    expected = pytest.approx(partition_isotropy(x), rel=1e-8, abs=1e-8)
+    assert partition_isotropy(x @ _rotation(x.shape[1], seed)) == expected
+    assert partition_isotropy(-x) == expected
+
+
+@pytest.mark.parametrize("name", sorted(set(CLOUDS) - {"huge"}))
+def test_mean_squared_distance_is_the_mean_over_pairs(name):
+    x = CLOUDS[name]
+    expected = np.mean([(x[i] - x[j]) @ (x[i] - x[j]) for i, j in combinations(range(len(x)), 2)])
+    assert mean_squared_distance(x) == pytest.approx(expected, rel=1e-12)
+
+
+def test_mean_squared_distance_of_identical_rows_is_zero():
+    assert mean_squared_distance(torch.full((5, 3), 0.1)) == 0
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_sampled_distances_are_distances_of_pairs_and_reach_them_all(metric):
+    x = CLOUDS["three rows"]
+    every = np.sort(pdist(x, metric))
+    drawn = pair_distances(x, metric=metric, n_pairs=6000).numpy()
+    index = np.abs(drawn[:, None] - every).argmin(axis=1)
+    np.testing.assert_allclose(drawn, every[index], atol=1e-12)
+    np.testing.assert_allclose(np.bincount(index) / 6000, 1 / 3, atol=0.03)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_sampled_distances_have_the_mean_of_all_pairs(metric):
+    x = torch.randn(300, 10) + 0.3
+    drawn = pair_distances(x, metric=metric, n_pairs=40_000)
+    if metric == "cosine":
+        assert float(drawn.mean()) == pytest.approx(1 - avg_sim(x).value, rel=0.02)
+    else:
+        assert float(drawn.square().mean()) == pytest.approx(mean_squared_distance(x), rel=0.02)
+
+
+def test_near_parallel_rows_keep_their_cosine_distance():
+    angle = 1e-9
+    distances = pair_distances([[1.0, 0.0], [1.0, angle]], n_pairs=1)
+    assert float(distances) == pytest.approx(angle**2 / 2, rel=1e-6)
+
+
+def test_the_seed_decides_which_pairs_are_drawn():
+    x = torch.randn(50, 3)
+    assert torch.equal(pair_distances(x, seed=1), pair_distances(x, seed=1))
+    assert not torch.equal(pair_distances(x, seed=1), pair_distances(x, seed=2))
+
+
+def test_a_misspelt_metric_is_refused():
+    with pytest.raises(ValueError, match=r'metric must be "cosine" or "euclidean", got \'cosin\''):
+        pair_distances(np.eye(3), metric="cosin")
+
+
+def test_no_pairs_at_all_are_refused():
+    with pytest.raises(ValueError, match="n_pairs must be at least 1, got 0"):
+        pair_distances(np.eye(3), n_pairs=0)

@@ -1,0 +1,207 @@
+"""Quantities of the singular values, against an SVD, brute-force U-statistics and known clouds."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shrink_utils.geometry import anisotropy, effective_rank, iso_score, participation_ratio
+
+
+def _clouds():
+    rng = np.random.default_rng(0)
+    return {
+        "random": rng.normal(size=(20, 6)),
+        "batch of [CLS] vectors": rng.normal(size=(64, 384)) * rng.uniform(0.1, 9, size=384) + 0.3,
+        "rank-deficient": rng.normal(size=(20, 2)) @ rng.normal(size=(2, 6)),
+        "offset": rng.normal(size=(20, 6)) + 1e3,
+        "wide": rng.normal(size=(5, 40)),
+        "two rows": rng.normal(size=(2, 2)),
+        "tiny numbers": rng.normal(size=(6, 3)) * 1e-200,
+        "huge numbers": rng.normal(size=(6, 3)) * 1e200,
+        "duplicates": np.repeat(rng.normal(size=(3, 4)), 4, axis=0),
+    }
+
+
+CLOUDS = _clouds()
+each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
+
+
+@st.composite
+def cloud_strategy(draw):
+    n, d = draw(st.integers(4, 12)), draw(st.integers(2, 6))
+    seed, offset = draw(st.integers(0, 10**6)), draw(st.sampled_from([0.0, 1.0, 1e3]))
+    return np.random.default_rng(seed).normal(size=(n, d)) + offset
+
+
+def _singular_values(x, center):
+    x = x / np.abs(x).max()
+    return np.linalg.svd(x - x.mean(0) if center else x, compute_uv=False)
+
+
+def _rotation(d, seed):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+@each_cloud
+@pytest.mark.parametrize("center", [False, True])
+def test_anisotropy_is_the_share_of_squared_singular_values(x, center):
+    k = min(x.shape)
+    squared = _singular_values(x, center) ** 2
+    scores = anisotropy(x, k=k, center=center)
+    np.testing.assert_allclose(scores, squared / squared.sum(), atol=1e-9)
+    assert scores.dtype == torch.float64
+    assert float(scores.sum()) == pytest.approx(1)
+
+
+def test_anisotropy_gives_three_scores_by_default():
+    x = CLOUDS["random"]
+    assert torch.equal(anisotropy(x), anisotropy(x, k=6)[:3])
+
+
+def test_anisotropy_of_orthogonal_rows_is_uniform():
+    np.testing.assert_allclose(anisotropy(np.eye(5), k=5), 0.2, atol=1e-12)
+
+
+def test_anisotropy_of_identical_rows_is_one_uncentred():
+    np.testing.assert_allclose(anisotropy(np.full((5, 3), 0.1)), [1, 0, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [0, -1, 4])
+def test_anisotropy_refuses_more_scores_than_there_are(k):
+    with pytest.raises(ValueError, match=rf"k must be between 1 and min.* = 3, got {k} .*\(3, 8\)"):
+        anisotropy(np.ones((3, 8)), k=k)
+
+
+def test_anisotropy_of_zeros_is_refused():
+    with pytest.raises(ValueError, match=r"x of shape \(4, 3\) has nothing but zeros"):
+        anisotropy(torch.zeros(4, 3))
+
+
+@given(cloud_strategy(), st.integers(0, 99), st.sampled_from([1e-6, 3.0, 1e9]))
+def test_spectrum_ignores_rotation_and_scale(x, seed, scale):
+    turned = scale * (x @ _rotation(x.shape[1], seed))
+    np.testing.assert_allclose(anisotropy(turned, k=2), anisotropy(x, k=2), atol=1e-9)
+    assert participation_ratio(turned) == pytest.approx(participation_ratio(x), rel=1e-7)
+    assert iso_score(turned) == pytest.approx(iso_score(x), abs=1e-7)
+    assert iso_score(turned, bias_corrected=True) == pytest.approx(
+        iso_score(x, bias_corrected=True), rel=1e-5, abs=1e-7
+    )
+    assert effective_rank(turned) == pytest.approx(effective_rank(x), rel=1e-7)
+
+
+@given(cloud_strategy(), st.floats(-1e3, 1e3))
+def test_centred_quantities_ignore_a_shift(x, shift):
+    moved = x + shift
+    np.testing.assert_allclose(
+        anisotropy(moved, k=2, center=True), anisotropy(x, k=2, center=True), atol=1e-9
+    )
+    assert iso_score(moved) == pytest.approx(iso_score(x), abs=1e-7)
+    assert effective_rank(moved) == pytest.approx(effective_rank(x), rel=1e-7)
+
+
+@each_cloud
+def test_participation_ratio_is_that_of_the_covariances_eigenvalues(x):
+    eigenvalues = np.linalg.eigvalsh(np.cov(x / np.abs(x).max(), rowvar=False))
+    expected = eigenvalues.sum() ** 2 / (eigenvalues**2).sum()
+    assert participation_ratio(x) == pytest.approx(expected, rel=1e-6)
+
+
+def _iso_score_by_its_authors_seven_steps(x):
+    d = x.shape[1]
+    eigenvalues = np.linalg.eigvalsh(np.cov(x, rowvar=False))  # 2, 3: PCA and its variances
+    normalized = math.sqrt(d) * eigenvalues / np.linalg.norm(eigenvalues)  # 4
+    defect = np.linalg.norm(normalized - 1) / math.sqrt(2 * (d - math.sqrt(d)))  # 5: in [0, 1]
+    used = (d - defect**2 * (d - math.sqrt(d))) ** 2 / d**2  # 6: share of dimensions
+    return (d * used - 1) / (d - 1)  # 7: to [0, 1]
+
+
+@pytest.mark.parametrize("name", ["random", "rank-deficient", "wide", "two rows", "duplicates"])
+def test_iso_score_is_its_authors_algorithm(name):
+    x = CLOUDS[name]
+    assert iso_score(x) == pytest.approx(_iso_score_by_its_authors_seven_steps(x), abs=1e-9)
+
+
+def test_iso_score_of_a_line_is_zero_and_of_a_cross_is_one():
+    line = torch.linspace(0, 1, 9)[:, None] * torch.tensor([1.0, 2.0, 3.0])
+    assert iso_score(line) == pytest.approx(0, abs=1e-12)
+    assert iso_score(torch.cat([torch.eye(4), -torch.eye(4)])) == pytest.approx(1)
+
+
+def test_iso_score_of_k_equal_axes_is_k_minus_one_over_d_minus_one():
+    cross = torch.cat([torch.eye(9)[:3], -torch.eye(9)[:3]])
+    assert iso_score(cross) == pytest.approx(2 / 8)
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_bias_correction_is_the_ratio_of_u_statistics(n):
+    """Both kernels averaged over every ordered choice of four different rows."""
+    x = np.random.default_rng(n).exponential(size=(n, 3))  # far from Gaussian
+    squared_trace, frobenius = [], []
+    for a, b, c, e in permutations(x, 4):
+        squared_trace.append(((a - b) @ (a - b)) * ((c - e) @ (c - e)) / 4)
+        frobenius.append(((a - b) @ (c - e)) ** 2 / 4)
+    expected = np.mean(squared_trace) / np.mean(frobenius)
+    assert participation_ratio(x, bias_corrected=True) == pytest.approx(expected, rel=1e-9)
+    assert iso_score(x, bias_corrected=True) == pytest.approx((expected - 1) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["gaussian", "heavy-tailed"])
+def test_correction_removes_the_bias_that_small_samples_have(shape):
+    """Isotropic, d = n = 64: plug-in near .48, corrected near 1; Gaussian shape not needed."""
+    rng, plug_in, corrected = np.random.default_rng(0), [], []
+    for _ in range(100):
+        x = rng.normal(size=(64, 64)) if shape == "gaussian" else rng.laplace(size=(64, 64))
+        plug_in.append(iso_score(x))
+        corrected.append(iso_score(x, bias_corrected=True))
+    standard_error = np.std(corrected) / 10
+    assert np.mean(plug_in) == pytest.approx(0.48, abs=0.02)
+    assert abs(np.mean(corrected) - 1) < 4 * standard_error + 1e-3
+    assert standard_error < 0.01
+
+
+def test_correction_fades_as_the_sample_grows():
+    x = torch.randn(20_000, 5) * torch.tensor([1.0, 2, 3, 4, 5])
+    assert iso_score(x, bias_corrected=True) == pytest.approx(iso_score(x), rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [4, 10, 100])
+def test_correction_is_unbounded_for_equidistant_rows(n):
+    assert participation_ratio(np.eye(n), bias_corrected=True) == math.inf
+    assert iso_score(np.eye(n), bias_corrected=True) == math.inf
+
+
+def test_correction_needs_four_rows():
+    with pytest.raises(ValueError, match=r"at least 4 row.* got shape \(3, 5\)"):
+        iso_score(np.ones((3, 5)), bias_corrected=True)
+
+
+def test_iso_score_needs_two_columns():
+    with pytest.raises(ValueError, match=r"2 column.* got shape \(5, 1\)"):
+        iso_score(np.arange(5.0)[:, None])
+
+
+@each_cloud
+@pytest.mark.parametrize("center", [False, True])
+def test_effective_rank_is_the_exponential_of_the_entropy(x, center):
+    sigma = _singular_values(x, center)
+    p = [s / sigma.sum() for s in sigma if s > 0]
+    expected = math.exp(-sum(q * math.log(q) for q in p))
+    assert effective_rank(x, center=center) == pytest.approx(expected, rel=1e-9)
+
+
+def test_effective_rank_of_equal_singular_values_is_their_number():
+    x = np.zeros((7, 9))
+    x[:4, :4] = np.eye(4)
+    assert effective_rank(x, center=False) == pytest.approx(4, rel=1e-12)
+
+
+def test_effective_rank_of_a_line_is_one():
+    line = torch.linspace(-3, 1, 40)[:, None] * torch.randn(1, 300)
+    assert effective_rank(line.double()) == pytest.approx(1, abs=1e-4)

