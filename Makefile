@@ -13,7 +13,7 @@ BIN  := .venv/bin
 PY   := $(BIN)/python
 VENV := .venv/.complete
 # SEED=0 is the committed study; another seed is another study, kept beside it.
-OUT  := results/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
+OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 DONE     := $(CHAPTERS:%=$(OUT)/notebooks/%.ipynb)
@@ -55,12 +55,15 @@ $(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py) Mak
 	@$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@
 ifeq ($(filter help clean lab lint,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
--include $(DEPS)
+include $(DEPS)
 endif
 endif
 
 $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)
-	@bin/true 2>/dev/null; $(PY) -m shrink_utils execute $< $@
+	@$(PY) -m shrink_utils execute $< $@
+
+PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
+$(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE))
 
 $(OUT)/ablation.complete: $(VENV)
 	@$(PY) -m shrink_utils ablate

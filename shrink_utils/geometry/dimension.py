@@ -7,6 +7,8 @@ import math
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy.spatial import KDTree
+from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
 from shrink_utils.geometry._checks import as_rows
@@ -14,7 +16,6 @@ from shrink_utils.geometry._checks import as_rows
 __all__ = ["intrinsic_dimension"]
 
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
-_BLOCK = 512  # rows whose distances are held at once
 _MAX_TREE = 2000  # largest spanning tree: its distance matrix is dense
 _TREE_SIZES = 8  # subsample sizes, n/8 … n
 _TREES_PER_SIZE = 5
@@ -53,7 +54,7 @@ def intrinsic_dimension(
     *TwoNN.* If density is constant as far as the second neighbour, μ = r₂/r₁ has the distribution
     F(μ) = 1 − μ^(−D). D is the slope of −ln(1 − i/n) against the i-th smallest ln μ, a line through
     the origin fitted to the lowest 90 % of the μ, as its authors do. Distinct rows only, since
-    r₁ = 0 has no ratio. O(n²d) time, distances in blocks.
+    r₁ = 0 has no ratio. At most O(n²d) time, less in low dimension, and O(nd) memory.
 
     *PH.* The H0 bars of n points are the edges of their minimum spanning tree. Σ|edge|^α grows as
     n^((D − α)/D), so D = α / (1 − slope) of its logarithm against ln n. Least squares over 5
@@ -73,7 +74,7 @@ def intrinsic_dimension(
     if not 0 < alpha < math.inf:
         raise ValueError(f"alpha must be a positive number, got {alpha}")
     x = as_rows(x)
-    distinct = torch.unique(x, dim=0)
+    distinct = torch.unique(x, dim=0).cpu().numpy()
     needed = 4 if method == "twonn" else 32
     if len(distinct) < needed:
         raise ValueError(
@@ -83,20 +84,14 @@ def intrinsic_dimension(
     return _two_nn(distinct) if method == "twonn" else _ph_dimension(distinct, alpha, seed)
 
 
-def _distances(x: Tensor, y: Tensor) -> Tensor:
-    # By differences: the expansion with a matrix product loses neighbours that are close.
-    return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
-
-
-def _two_nn(x: Tensor) -> float:
-    nearest = torch.cat(
-        [_distances(rows, x).topk(3, largest=False).values for rows in x.split(_BLOCK)]
-    )  # (n, 3): itself, first, second
-    log_mu = (nearest[:, 2] / nearest[:, 1]).log().sort().values
+def _two_nn(x: np.ndarray) -> float:
+    nearest = KDTree(x).query(x, k=3)[0]  # (n, 3): itself, first, second
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_mu = np.sort(np.log(nearest[:, 2] / nearest[:, 1]))
     n = len(log_mu)
     kept = int((1 - _DISCARDED) * n)
     log_mu = log_mu[:kept]
-    log_survival = torch.log1p(-torch.arange(1, kept + 1, dtype=x.dtype, device=x.device) / n)
+    log_survival = np.log1p(-np.arange(1, kept + 1) / n)
     # A lattice's ratios differ from 1 by rounding; 0/0 and r/0 sort last.
     if not 1e-9 < log_mu[-1] < math.inf:
         raise ValueError(
@@ -106,10 +101,9 @@ def _two_nn(x: Tensor) -> float:
     return float(-(log_survival @ log_mu) / (log_mu @ log_mu))
 
 
-def _ph_dimension(x: Tensor, alpha: float, seed: int) -> float:
+def _ph_dimension(x: np.ndarray, alpha: float, seed: int) -> float:
     rng = np.random.default_rng(seed)
-    x = x[rng.permutation(len(x))[:_MAX_TREE]]
-    distances = _distances(x, x).cpu().numpy()
+    distances = squareform(pdist(x[rng.permutation(len(x))[:_MAX_TREE]]))
     n = len(distances)
     log_size, log_total = [], []
     for size in np.geomspace(n / 8, n, _TREE_SIZES).round().astype(int).repeat(_TREES_PER_SIZE):

@@ -48,9 +48,7 @@ def module_closure(*modules: str) -> list[Path]:
 def notebook_closure(notebook: Path) -> list[Path]:
     """Files of the package that a notebook's code cells rest on."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    source = "\n".join(
-        "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"
-    )
+    source = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
     direct = _imports("\n".join(lines))
     return module_closure(*(_dotted(path) for path in direct))
@@ -85,8 +83,14 @@ def _definer(module: str, name: str) -> str:
     path = _file(module)
     if path is not None and path.name == "__init__.py":
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and name in [a.asname or a.name for a in node.names]:
-                return node.module if _file(f"{node.module}.{name}") is None else f"{node.module}.{name}"
+            if isinstance(node, ast.ImportFrom) and name in [
+                a.asname or a.name for a in node.names
+            ]:
+                return (
+                    node.module
+                    if _file(f"{node.module}.{name}") is None
+                    else f"{node.module}.{name}"
+                )
     return f"{module}.{name}"
 
 
@@ -123,13 +127,15 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 def _make_rules(out: str) -> str:
     """Prerequisites of every executed notebook, for make."""
-    runner = f"{PACKAGE}/study/ablation.py"
+    runner = f"{PACKAGE}/study/runs.py"
     rules = []
     for notebook in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
         modules = [path.relative_to(ROOT).as_posix() for path in notebook_closure(notebook)]
         grid = f" {out}/ablation.complete" if runner in modules else ""
         rules.append(f"{out}/notebooks/{notebook.name}: {' '.join(modules)}{grid}")
-    training = [path.relative_to(ROOT).as_posix() for path in module_closure(f"{PACKAGE}.study.ablation")]
+    training = [
+        path.relative_to(ROOT).as_posix() for path in module_closure(f"{PACKAGE}.study.ablation")
+    ]
     rules.append(f"{out}/ablation.complete: {' '.join(training)}")
     return "\n".join(rules)
 

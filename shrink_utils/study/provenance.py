@@ -13,7 +13,16 @@ from shrink_utils.paths import home
 
 __all__ = ["provenance"]
 
-PACKAGES = ("torch", "transformers", "datasets", "numpy", "pandas", "gudhi", "scipy", "torchmetrics")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "datasets",
+    "numpy",
+    "pandas",
+    "gudhi",
+    "scipy",
+    "torchmetrics",
+)
 
 
 def provenance() -> dict[str, object]:

@@ -133,7 +133,7 @@ def _bound(alpha: float, m: int) -> int:
     """Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉, the most features that m bars of this α should have."""
     x = 1.0 - alpha
     if x < 1e-3:  # −x − ln(1 − x) = x²/2 + x³/3 + …: the quotient is all cancellation here
-        quotient = 1 / 2 + x / 3 + x**2 / 4 + x**3 / 5 + x**4 / 6
+        quotient = 1 / 2 + x / 3 + x**2 / 4 + x**3 / 5
     else:
         quotient = (-x - math.log(alpha)) / x**2
     return math.ceil(alpha * m * quotient)

@@ -1,11 +1,11 @@
 """Fine-tuning with the regularizer as a part of the loss."""
 
-from shrink_utils.training.arms import ARMS, make_regularizer
+from shrink_utils.training.arms import ARMS, arm_options
 from shrink_utils.training.config import RunConfig
 from shrink_utils.training.finetune import FinetuneResult, finetune
 from shrink_utils.training.metrics import task_metrics
 from shrink_utils.training.recorder import StepRecorder
-from shrink_utils.training.trainer import RegularizedTrainer
+from shrink_utils.training.trainer import RegularizedTrainer, make_regularizer
 
 __all__ = [
     "ARMS",
@@ -13,6 +13,7 @@ __all__ = [
     "RegularizedTrainer",
     "RunConfig",
     "StepRecorder",
+    "arm_options",
     "finetune",
     "make_regularizer",
     "task_metrics",

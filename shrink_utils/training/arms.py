@@ -1,15 +1,13 @@
 """The arms of the ablation: what, if anything, is added to the task loss.
 
-To add an arm, add a line to `ARMS`: its name and the options of its regularizer.
+To add an arm, add a line to `ARMS`: its name and the options of its `BarcodeRegularizer`.
 """
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
-from shrink_utils.topology import BarcodeRegularizer
-
-__all__ = ["ARMS", "make_regularizer"]
+__all__ = ["ARMS", "arm_options"]
 
 ARMS: dict[str, dict[str, str] | None] = {
     "none": None,
@@ -19,15 +17,8 @@ ARMS: dict[str, dict[str, str] | None] = {
 }
 
 
-def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | None:
-    """Regularizer of an arm; None for the arm without one.
-
-    Parameters
-    ----------
-    arm : str
-        A name in `ARMS`.
-    weight : float
-        Factor of the summed class entropies in the loss.
+def arm_options(arm: str) -> dict[str, str] | None:
+    """Options of an arm's regularizer; None for the arm without one.
 
     Raises
     ------
@@ -38,5 +29,4 @@ def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | N
         close = get_close_matches(arm, ARMS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"arm: no arm is called {arm!r}; known are {', '.join(ARMS)}.{hint}")
-    options = ARMS[arm]
-    return None if options is None else BarcodeRegularizer(**options, weight=weight)
+    return ARMS[arm]

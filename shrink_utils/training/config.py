@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 from shrink_utils.models import POOLINGS
 from shrink_utils.text import task_spec
-from shrink_utils.training.arms import make_regularizer
+from shrink_utils.training.arms import arm_options
 
 __all__ = ["SCHEDULES", "RunConfig"]
 
@@ -62,7 +62,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         task_spec(self.task)  # raises on an unknown name
-        make_regularizer(self.arm)
+        arm_options(self.arm)
         if self.pooling not in POOLINGS:
             raise ValueError(f"pooling: {self.pooling!r} is none of {', '.join(POOLINGS)}")
         if self.schedule not in SCHEDULES:

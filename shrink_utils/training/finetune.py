@@ -16,11 +16,10 @@ from transformers import DataCollatorWithPadding, PrinterCallback, TrainingArgum
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.text import load_task, task_spec
-from shrink_utils.training.arms import make_regularizer
 from shrink_utils.training.config import SCHEDULES, RunConfig
 from shrink_utils.training.metrics import task_metrics
 from shrink_utils.training.recorder import N_SCORES, StepRecorder
-from shrink_utils.training.trainer import RegularizedTrainer
+from shrink_utils.training.trainer import RegularizedTrainer, make_regularizer
 
 __all__ = ["FinetuneResult", "finetune"]
 
@@ -47,9 +46,7 @@ class FinetuneResult:
     embeddings: dict[str, Tensor]
 
 
-def finetune(
-    config: RunConfig, *, on_row: Callable[[dict], None] | None = None
-) -> FinetuneResult:
+def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None) -> FinetuneResult:
     """Fine-tune as `config` says.
 
     Parameters
@@ -129,9 +126,7 @@ def _arguments(config: RunConfig, scratch: str) -> TrainingArguments:
 
 
 def _tokenize(rows: Dataset, tokenizer, max_length: int) -> Dataset:
-    tokens = tokenizer(
-        list(rows["text"]), _pairs(rows), truncation=True, max_length=max_length
-    )
+    tokens = tokenizer(list(rows["text"]), _pairs(rows), truncation=True, max_length=max_length)
     return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
 
 
@@ -165,7 +160,11 @@ def _evaluations(log: list[dict]) -> list[dict]:
     """The Trainer's evaluation logs, without its timings."""
     timings = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
     return [
-        {key.removeprefix("eval_"): value for key, value in entry.items() if not key.endswith(timings)}
+        {
+            key.removeprefix("eval_"): value
+            for key, value in entry.items()
+            if not key.endswith(timings)
+        }
         for entry in log
         if "eval_loss" in entry
     ]

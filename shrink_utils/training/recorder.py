@@ -87,6 +87,4 @@ class StepRecorder(TrainerCallback):
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
-    return {
-        f"{name}_{c}": float(n) for c, n in zip(classes.tolist(), counts.tolist(), strict=True)
-    }
+    return {f"{name}_{c}": float(n) for c, n in zip(classes.tolist(), counts.tolist(), strict=True)}

@@ -7,9 +7,23 @@ from transformers import Trainer
 
 from shrink_utils.models import pool
 from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training.arms import arm_options
 from shrink_utils.training.recorder import StepRecorder
 
-__all__ = ["RegularizedTrainer"]
+__all__ = ["RegularizedTrainer", "make_regularizer"]
+
+
+def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | None:
+    """Regularizer of an arm of `ARMS`; None for the arm without one.
+
+    Parameters
+    ----------
+    arm : str
+    weight : float
+        Factor of the summed class entropies in the loss.
+    """
+    options = arm_options(arm)
+    return None if options is None else BarcodeRegularizer(**options, weight=weight)
 
 
 class RegularizedTrainer(Trainer):

@@ -60,13 +60,6 @@ def test_twonn_is_the_line_through_the_origin_of_the_lowest_nine_tenths():
     assert intrinsic_dimension(x) == pytest.approx(slope, rel=1e-9)
 
 
-def test_blocks_of_rows_do_not_change_twonn(monkeypatch):
-    x = np.random.default_rng(0).normal(size=(150, 3))
-    whole = intrinsic_dimension(x)
-    monkeypatch.setattr("shrink_utils.geometry.dimension._BLOCK", 7)
-    assert intrinsic_dimension(x) == pytest.approx(whole, rel=1e-12)
-
-
 @given(st.integers(2, 30), st.integers(1, 5), st.integers(0, 10**6))
 def test_spanning_tree_has_the_lengths_that_scipy_finds(n, d, seed):
     x = np.random.default_rng(seed).normal(size=(n, d))

@@ -9,7 +9,14 @@ import pytest
 
 from shrink_utils.text import CORPORA, read_snippets
 from shrink_utils.text.corpora import Snippet
-from shrink_utils.text.offline import _groups, _split, coherence, sentiment, word_order
+from shrink_utils.text.offline import (
+    _groups,
+    _split,
+    _swappable,
+    coherence,
+    sentiment,
+    word_order,
+)
 
 # Snippets with |mean rating| ≥ 0.5, and the share of them that is positive.
 SENTIMENT = {
@@ -73,6 +80,20 @@ def test_documents_linked_by_a_chain_of_shared_texts_are_one_group():
     group = dict(zip((s.document for s in snippets), _groups(snippets).tolist(), strict=True))
     assert group["a"] == group["b"] == group["c"]
     assert group["d"] == group["e"] != group["a"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "places"),
+    [
+        ("one two three four five", [1, 2]),  # the first and the last word stay
+        ("one two three four", []),  # too short
+        ("one two Two three four five", [2, 3]),  # equal up to case
+        ("one two, three four five", [2]),  # punctuation stays where it is
+        ("one don't can't won't five", []),
+    ],
+)
+def test_words_that_may_be_swapped_with_their_right_neighbour(sentence, places):
+    assert _swappable(sentence.split()) == places
 
 
 def test_word_order_is_balanced_on_each_side():

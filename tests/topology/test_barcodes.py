@@ -208,6 +208,13 @@ def test_a_circle_has_one_loop(clouds):
     assert_same(loop.deaths, [2 * math.sin(math.pi * 6 / 16)])  # an inscribed triangle fills it
 
 
+def test_loops_and_cavities_have_positive_length():
+    """In this 22-gon rounding pairs two edges of equal length: no bar."""
+    angle = 2 * math.pi * torch.arange(22, dtype=torch.float64) / 22
+    bars = barcode(0.1 * torch.stack([angle.cos(), angle.sin()], dim=1), max_dim=2)
+    assert all((bar.lengths > 0).all() for bar in bars[1:])
+
+
 @pytest.mark.parametrize("part", ["lengths", "births", "deaths"])
 def test_barcode_gradcheck_in_dimension_one(clouds, part):
     points = clouds["circle"] + 0.05 * clouds["gaussian"][:16, :2]

@@ -1,0 +1,75 @@
+"""Compare this machine's tables with the committed ones, under stated tolerances."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+
+import pandas as pd
+
+from shrink_utils.paths import data_dir
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.tables import read_table
+
+__all__ = ["TABLES", "commit_reference", "compare_with_reference"]
+
+# The columns that name a row of each table.
+TABLES = {
+    "task_metric": ["model", "task", "arm", "metric"],
+    "anisotropy": ["model", "task", "arm", "space", "k"],
+    "claims": ["claim"],
+}
+
+
+def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
+    """Hold every number of the tables against ``data/reference/<profile>``.
+
+    Training amplifies the last digits in which two processors differ, so each column has an
+    absolute tolerance, in ``data/reference/tolerances.toml``.
+
+    Returns
+    -------
+    DataFrame or None
+        Columns table, row, column, ours, reference, tolerance, within; one row a number. A row that
+        only one side has is not within. None when no reference is committed for the profile, or
+        when the base seed is not the reference's 0.
+    """
+    folder = data_dir() / "reference" / profile.name
+    if profile.base_seed or not folder.is_dir():
+        return None
+    with open(data_dir() / "reference" / "tolerances.toml", "rb") as file:
+        tolerances = tomllib.load(file)
+    compared = [
+        _compare(
+            read_table(name, profile=profile),
+            pd.read_csv(folder / f"{name}.csv"),
+            keys,
+            tolerances[name],
+        ).assign(table=name)
+        for name, keys in TABLES.items()
+        if (folder / f"{name}.csv").is_file()
+    ]
+    return pd.concat(compared, ignore_index=True)
+
+
+def _compare(
+    ours: pd.DataFrame, reference: pd.DataFrame, keys: list[str], tolerances: dict[str, float]
+) -> pd.DataFrame:
+    def tidy(table: pd.DataFrame, name: str) -> pd.DataFrame:
+        row = table[keys].astype(str).agg(" · ".join, axis=1)
+        long = table.assign(row=row).melt("row", list(tolerances), "column", name)
+        return long.assign(**{name: long[name].astype(float)})
+
+    both = tidy(ours, "ours").merge(tidy(reference, "reference"), on=["row", "column"], how="outer")
+    both["tolerance"] = both.column.map(tolerances)
+    both["within"] = (both.ours - both.reference).abs() <= both.tolerance
+    return both
+
+
+def commit_reference(profile: Profile) -> None:
+    """Copy this machine's tables into ``data/reference/<profile>``, to be committed."""
+    folder = data_dir() / "reference" / profile.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        read_table(name, profile=profile)  # a clear error where the study is not finished
+        shutil.copyfile(profile.folder / "tables" / f"{name}.csv", folder / f"{name}.csv")

@@ -1,0 +1,57 @@
+"""What `make reproduce` ends with: the claims and the comparison, as text."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.reference import compare_with_reference
+from shrink_utils.study.tables import read_table
+
+__all__ = ["claims_as_text", "print_claims", "print_comparison"]
+
+
+def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
+    """The claims table as people read it: signed numbers, the interval in one column."""
+    return pd.DataFrame(
+        {
+            "task": claims.task,
+            "arm": claims.arm,
+            "claim": claims.statement,
+            "source": claims.source,
+            "paper": ["" if pd.isna(p) else f"{p:+.3f}" for p in claims.published],
+            "ours": [f"{e:+.3f}" for e in claims.estimate],
+            "95 % interval": [
+                f"[{low:+.3f}, {high:+.3f}]"
+                for low, high in zip(claims.low, claims.high, strict=True)
+            ],
+            "verdict": claims.verdict,
+        }
+    )
+
+
+def print_claims(profile: Profile) -> None:
+    """Print the claims table of a finished study."""
+    claims = read_table("claims", profile=profile)
+    seeds = claims.n_seeds.iloc[0]
+    print(f"\nClaims, profile {profile.name} ({profile.description})")
+    print(f"Estimates are paired differences over {seeds} seeds with a 95 % t interval.\n")
+    print(claims_as_text(claims).to_string(index=False, justify="left"))
+    counts = claims.verdict.value_counts()
+    print("\n" + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
+
+
+def print_comparison(profile: Profile) -> bool:
+    """Print how the tables compare with the reference; False when a number is out of tolerance."""
+    compared = compare_with_reference(profile)
+    if compared is None:
+        print(f"No reference tables are committed for profile {profile.name} with this seed.")
+        return True
+    outside = compared[~compared.within]
+    print(
+        f"Reference tables: {len(compared) - len(outside)} of {len(compared)} numbers within "
+        "tolerance (data/reference/tolerances.toml)."
+    )
+    if len(outside):
+        print(outside.to_string(index=False))
+    return outside.empty

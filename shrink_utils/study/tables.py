@@ -1,0 +1,107 @@
+"""Tables in the form of STL's Tables 2 and 3, from finished runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import pandas as pd
+
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.runs import Run
+from shrink_utils.text import task_spec
+
+__all__ = ["as_printed", "read_table", "score_table", "summarize", "task_table", "write_table"]
+
+LAST = 0.3  # STL average their scores over the last 30 % of the training steps
+SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
+CELL = ["model", "task", "arm"]
+
+
+def summarize(runs: Iterable[Run]) -> pd.DataFrame:
+    """One row a run.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, task, arm, seed; ``raw_k`` and ``centred_k``, the anisotropy scores averaged
+        over the last 30 % of the steps whose batch was full; ``before`` and ``after``, the first
+        centred score of the validation rows; metric (its name) and value, after the last epoch
+        (not the best one, which would favour whatever varies most).
+    """
+    return pd.DataFrame([_summary(run) for run in runs])
+
+
+def _summary(run: Run) -> dict:
+    config, geometry = run.config, run.geometry
+    full = run.history[run.history.rows == run.history.rows.max()]
+    last = full.tail(math.ceil(LAST * len(full)))
+    metric = task_spec(config.task).metrics[0]
+    return {
+        "model": config.model,
+        "task": config.task,
+        "arm": config.arm,
+        "seed": config.seed,
+        **last[SCORES].mean().to_dict(),
+        "before": geometry["before"]["centred"][0],
+        "after": geometry["after"]["centred"][0],
+        "metric": metric,
+        "value": run.evaluations[-1][metric],
+    }
+
+
+def task_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """STL's Table 2: the task's metric by arm, mean and standard deviation over seeds."""
+    grouped = summary.groupby([*CELL, "metric"], sort=False).value
+    return grouped.agg(mean="mean", sd="std", n="count").reset_index()
+
+
+def score_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """STL's Table 3: first three anisotropy scores by arm, raw and centred."""
+    tidy = summary.melt([*CELL, "seed"], SCORES, var_name="score", value_name="share")
+    tidy[["space", "k"]] = tidy.score.str.split("_", expand=True)
+    grouped = tidy.groupby([*CELL, "space", "k"], sort=False).share
+    return grouped.agg(mean="mean", sd="std", n="count").reset_index()
+
+
+def as_printed(table: pd.DataFrame, *, rows: list[str]) -> pd.DataFrame:
+    """Arms side by side as people read them, ``.583 ± .041``.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `task_table` or `score_table`.
+    rows : list of str
+        Columns that name a row.
+    """
+    text = table.assign(cell=[_cell(m, s) for m, s in zip(table["mean"], table.sd, strict=True)])
+    wide = text.pivot(index=rows, columns="arm", values="cell")
+    return wide[list(dict.fromkeys(table.arm))].fillna("–")
+
+
+def _cell(mean: float, sd: float) -> str:
+    spread = "" if math.isnan(sd) else f" ± {sd:.3f}".replace("0.", ".")
+    return f"{mean:.3f}".replace("0.", ".") + spread
+
+
+def write_table(table: pd.DataFrame, name: str, *, profile: Profile) -> None:
+    """Save as CSV with six decimals, below the profile's ``tables`` folder."""
+    folder = profile.folder / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6f")
+
+
+def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
+    """Read what `write_table` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the study has not come so far.
+    """
+    path = profile.folder / "tables" / f"{name}.csv"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
+        )
+    return pd.read_csv(path)

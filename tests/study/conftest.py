@@ -1,0 +1,36 @@
+"""A grid small enough for tests: one model, two arms, two seeds, made once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shrink_utils.study import load_profile, run_grid
+
+
+@pytest.fixture(scope="session")
+def tiny_profile(tmp_path_factory):
+    """Smoke, cut to two arms and two seeds, with results in a folder of its own."""
+    smoke = load_profile("smoke")
+    entry = replace(smoke.grid[0], arms=("none", "all"))
+    return replace(smoke, name="tiny", grid=(entry,), seeds=(0, 1), epochs=1)
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory):
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(scope="session")
+def tiny_runs(tiny_profile, results):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHRINK_RESULTS_DIR", str(results))
+        return run_grid(tiny_profile)
+
+
+@pytest.fixture
+def finished(tiny_profile, tiny_runs, results, monkeypatch):
+    """The profile, with its runs where it looks for them."""
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(results))
+    return tiny_profile

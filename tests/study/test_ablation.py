@@ -1,0 +1,42 @@
+"""The grid: complete, resumed, tidy."""
+
+from __future__ import annotations
+
+import shutil
+
+from shrink_utils.study import ablation, histories, run_grid, run_id
+
+
+def test_the_grid_comes_in_the_profiles_order(finished, tiny_runs):
+    assert [run.config for run in tiny_runs] == finished.runs()
+
+
+def test_only_missing_runs_are_computed(finished, monkeypatch):
+    lost = finished.runs()[2]
+    shutil.rmtree(finished.folder / "runs" / run_id(lost))
+    trained = []
+
+    def watched(config, folder, *, on_row):
+        def row(values):
+            trained.append(config)
+            on_row(values)
+
+        return run_or_load(config, folder, on_row=row)
+
+    run_or_load = ablation.run_or_load
+    monkeypatch.setattr(ablation, "run_or_load", watched)
+    assert len(run_grid(finished)) == len(finished.runs())
+    assert set(trained) == {lost}
+
+
+def test_progress_counts_the_steps_that_are_left(finished):
+    missing = finished.runs()[:3]
+    with ablation._progress_bar(missing) as bar:
+        assert bar.total == 3 * 3  # 48 rows in batches of 16, one epoch
+
+
+def test_histories_are_one_tidy_frame(tiny_runs):
+    frame = histories(tiny_runs)
+    assert list(frame.columns[:4]) == ["model", "task", "arm", "seed"]
+    assert len(frame) == sum(len(run.history) for run in tiny_runs)
+    assert not frame.duplicated(["model", "task", "arm", "seed", "step"]).any()

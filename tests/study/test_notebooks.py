@@ -1,0 +1,64 @@
+"""Headless execution: whole, or kept as failed; storing changes outputs and nothing else."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+
+from shrink_utils.study.notebooks import NotebookFailedError, execute, store
+
+
+def _notebook(path, *sources):
+    cells = [nbformat.v4.new_code_cell(source, id=f"c{i}") for i, source in enumerate(sources)]
+    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")  # execute sets it; give it back afterwards
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+
+
+def test_an_executed_notebook_is_written_whole(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", "import os", "print(os.getcwd())")
+    target = tmp_path / "out" / "n.ipynb"
+    assert execute(source, target) > 0
+    assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
+    executed = nbformat.read(target, as_version=4)
+    assert executed.cells[1].outputs[0].text.strip() == str(tmp_path)  # as in Jupyter
+
+
+def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
+    target = tmp_path / "out" / "n.ipynb"
+    execute(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    good = target.read_bytes()
+    failing = _notebook(tmp_path / "n.ipynb", "print('so far')", "1 / 0")
+    with pytest.raises(NotebookFailedError, match=r"n\.ipynb, cell 2: ZeroDivisionError"):
+        execute(failing, target)
+    assert target.read_bytes() == good
+    assert "so far" in (target.parent / "n.failed.ipynb").read_text()
+    execute(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
+
+
+def test_a_missing_notebook_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="source: no notebook"):
+        execute(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_outputs_carry_no_marks_of_the_execution(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", "1 + 1")
+    target = tmp_path / "out" / "n.ipynb"
+    execute(source, target)
+    store(target, source)
+    stored = nbformat.read(source, as_version=4)
+    assert stored.cells[0].outputs[0].data["text/plain"] == "2"
+    assert stored.cells[0].id == "c0"
+    assert "papermill" not in source.read_text() and 'execution"' not in source.read_text()
+    once = source.read_bytes()
+    execute(source, target)
+    store(target, source)
+    assert source.read_bytes() == once

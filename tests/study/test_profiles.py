@@ -1,0 +1,116 @@
+"""Profiles: what ships, what is refused, what a hash and a seed mean."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from shrink_utils.study import load_profile, profile_names
+from shrink_utils.study.profiles import FOLDER
+
+QUICK = (FOLDER / "quick.toml").read_text(encoding="utf-8")
+
+
+def _load(tmp_path, text, **options):
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_profile(path, **options)
+
+
+def test_the_four_profiles_ship_and_load():
+    assert profile_names() == ["glue", "paper", "quick", "smoke"]
+    for name in profile_names():
+        assert load_profile(name).name == name
+
+
+def test_quick_has_two_tasks_three_seeds_and_the_arms_that_the_claims_need():
+    quick = load_profile("quick")
+    assert quick.models == ("minilm",) and len(quick.seeds) >= 3 and len(quick.tasks) >= 2
+    assert set(quick.grid[0].arms) == {"none", "prominent", "published", "all"}
+    assert {"none", "prominent", "all"} <= set(quick.grid[1].arms)
+    assert quick.batch_size == 64
+
+
+@pytest.mark.parametrize("name", ["glue", "paper"])
+def test_the_papers_hyper_parameters(name):
+    profile = load_profile(name)
+    assert (profile.batch_size, profile.epochs, len(profile.seeds)) == (64, 10, 5)
+    mrpc, cola = profile.grid
+    assert (mrpc.task, mrpc.learning_rate, mrpc.weight_decay) == ("mrpc", 8e-5, 8e-6)
+    assert (cola.task, cola.learning_rate, cola.weight_decay) == ("cola", 5e-5, 5e-6)
+    assert mrpc.train_rows is cola.train_rows is None
+
+
+def test_the_grid_is_every_combination_once():
+    smoke = load_profile("smoke")
+    runs = smoke.runs()
+    expected = {
+        (m, e.task, a, s)
+        for m in smoke.models
+        for e in smoke.grid
+        for a in e.arms
+        for s in smoke.seeds
+    }
+    assert len(runs) == len(expected) == 21
+    assert {(r.model, r.task, r.arm, r.seed) for r in runs} == expected
+
+
+def test_a_profile_is_frozen():
+    with pytest.raises(FrozenInstanceError):
+        load_profile("smoke").epochs = 3
+
+
+def test_the_hash_is_stable_and_follows_every_value(tmp_path):
+    quick = load_profile("quick")
+    assert quick.hash == load_profile("quick").hash
+    assert quick.hash != replace(quick, epochs=4).hash
+    assert quick.hash != replace(quick, grid=quick.grid[:1]).hash
+    assert quick.hash != load_profile("quick", seed=1).hash
+    spaced = _load(tmp_path, "# a comment\n" + QUICK.replace(" = ", "   =  "))
+    assert replace(spaced, name="quick").hash == quick.hash
+
+
+def test_a_base_seed_shifts_every_seed_and_the_folder():
+    shifted = load_profile("quick", seed=10)
+    assert {run.seed for run in shifted.runs()} == {10, 11, 12}
+    assert shifted.folder.name == "quick-seed10"
+    assert load_profile("quick").folder.name == "quick"
+
+
+def test_an_unknown_name_is_met_with_the_nearest():
+    with pytest.raises(ValueError, match=r"no 'quik'; known are glue.*Did you mean 'quick'\?"):
+        load_profile("quik")
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_an_impossible_seed_is_refused(seed):
+    with pytest.raises(ValueError, match="seed: must be 0 or a positive integer"):
+        load_profile("quick", seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epochs = 3", "epoch = 3", r"unknown key 'epoch'.*'epochs'"),
+        ("epochs = 3", "", "epochs"),
+        ("epochs = 3", "epochs = 0", "epochs: must be at least 1, found 0"),
+        ("epochs = 3", "epochs = 3.5", "epochs: must be int, found 3.5"),
+        ("epochs = 3", "epochs = true", "epochs: must be int, found True"),
+        ("epochs = 3", "epochs =", "mine.toml"),
+        ("seeds = [0, 1, 2]", "seeds = []", "seeds: a profile needs at least one"),
+        ("seeds = [0, 1, 2]", "seeds = [0, 0]", "seeds: each may stand once"),
+        ("seeds = [0, 1, 2]", 'seeds = ["0"]', "seeds: must be tuple"),
+        ('pooling = "cls"', 'pooling = "max"', "pooling: 'max' is none of"),
+        ("learning_rate = 8e-5", 'learning_rate = "8e-5"', "learning_rate: must be float"),
+        ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),
+        ('task = "sentiment_movies"', 'task = "sentiment_movie"', "sentiment_movies"),
+        ('arms = ["none", "prominent", "all"]', 'arms = ["non"]', "arm: no arm is called 'non'"),
+        ("diagnostic_sentences = 600", "diagnostic_sentences = 1", "diagnostic_sentences"),
+    ],
+)
+def test_an_impossible_profile_is_refused_by_name(tmp_path, old, new, message):
+    assert old in QUICK
+    with pytest.raises(ValueError, match=message) as error:
+        _load(tmp_path, QUICK.replace(old, new))
+    assert "mine.toml" in str(error.value)

@@ -1,0 +1,66 @@
+"""The comparison with the committed tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shrink_utils.study import stl_claims, summarize, write_table
+from shrink_utils.study.reference import TABLES, commit_reference, compare_with_reference
+from shrink_utils.study.report import print_claims, print_comparison
+from shrink_utils.study.tables import read_table, score_table, task_table
+
+
+@pytest.fixture
+def compared(finished, tiny_runs, tmp_path, monkeypatch):
+    """The finished profile with its tables, committed as the reference of a data folder."""
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "tolerances.toml").write_text(
+        "[task_metric]\nmean = 0.03\n[anisotropy]\nmean = 0.05\n[claims]\nestimate = 0.05\n"
+    )
+    summary = summarize(tiny_runs)
+    write_table(stl_claims(summary), "claims", profile=finished)
+    write_table(task_table(summary), "task_metric", profile=finished)
+    write_table(score_table(summary), "anisotropy", profile=finished)
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    commit_reference(finished)
+    return finished
+
+
+def _change(profile, name, column, by):
+    table = read_table(name, profile=profile)
+    table.loc[0, column] += by
+    write_table(table, name, profile=profile)
+
+
+def test_equal_tables_are_within(compared):
+    table = compare_with_reference(compared)
+    assert table.within.all() and set(table.table) == set(TABLES)
+
+
+def test_a_number_within_tolerance_passes_and_one_outside_is_named(compared, capsys):
+    _change(compared, "anisotropy", "mean", 0.04)
+    assert print_comparison(compared)
+    _change(compared, "anisotropy", "mean", 0.04)
+    assert not print_comparison(compared)
+    row = "tiny-random · sentiment_movies · none · raw · 1"
+    assert row in capsys.readouterr().out
+
+
+def test_a_missing_row_is_outside(compared):
+    write_table(read_table("claims", profile=compared).iloc[1:], "claims", profile=compared)
+    outside = compare_with_reference(compared).query("not within")
+    assert len(outside) == 1 and outside.ours.isna().all()
+
+
+def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(compared):
+    assert compare_with_reference(replace(compared, base_seed=1)) is None
+    assert compare_with_reference(replace(compared, name="unknown")) is None
+
+
+def test_the_report_prints_every_claim(compared, capsys):
+    print_claims(compared)
+    printed = capsys.readouterr().out
+    assert printed.count("sentiment_movies") == len(read_table("claims", profile=compared))
+    assert "inconclusive" in printed

@@ -1,0 +1,136 @@
+"""Run or load: once, whole, and noticed when damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+
+from shrink_utils.study import load_run, run_id, run_or_load, runs
+from shrink_utils.study.runs import DamagedRunError, default_run
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """(config, folder) of one finished run, copied so that a test may hurt it."""
+    import shutil
+
+    config = finished.runs()[0]
+    shutil.copytree(finished.folder / "runs" / run_id(config), tmp_path / run_id(config))
+    return config, tmp_path
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a run that exists was computed again")
+
+    monkeypatch.setattr(runs, "finetune", refuse)
+
+
+def test_an_existing_run_is_loaded(copied, no_training):
+    config, folder = copied
+    assert run_or_load(config, folder).config == config
+
+
+def test_a_loaded_run_is_what_was_computed(copied, tmp_path):
+    config, folder = copied
+    loaded, again = run_or_load(config, folder), run_or_load(config, tmp_path / "elsewhere")
+    pd.testing.assert_frame_equal(loaded.history, again.history)
+    assert loaded.evaluations == again.evaluations
+    assert loaded.geometry == again.geometry
+    assert all(torch.equal(loaded.embeddings[k], again.embeddings[k]) for k in again.embeddings)
+
+
+def test_a_run_folder_holds_what_the_design_names(copied):
+    config, folder = copied
+    assert {path.name for path in (folder / run_id(config)).iterdir()} == {
+        "config.json",
+        "history.parquet",
+        "metrics.json",
+        "embeddings.safetensors",
+        "provenance.json",
+        "manifest.json",
+    }
+    stamp = json.loads((folder / run_id(config) / "provenance.json").read_text())
+    assert {"packages", "device", "threads", "seconds", "commit", "time"} <= set(stamp)
+    assert stamp["threads"] == config.threads
+
+
+def test_the_id_follows_configuration_and_code(finished, monkeypatch):
+    config = finished.runs()[0]
+    assert run_id(config) == run_id(replace(config))
+    assert run_id(config) != run_id(replace(config, seed=99))
+    before = run_id(config)
+    monkeypatch.setattr(runs, "_finetune_version", lambda: "other code")
+    assert run_id(config) != before
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
+        lambda f: (f / "metrics.json").unlink(),
+        lambda f: (f / "manifest.json").write_text("{"),
+        lambda f: _flip_a_byte(f / "embeddings.safetensors"),
+    ],
+    ids=["truncated", "missing", "manifest", "flipped byte"],
+)
+def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
+    config, folder = copied
+    whole = load_run(folder / run_id(config))
+    hurt(folder / run_id(config))
+    with pytest.raises(DamagedRunError, match=f"run {run_id(config)} is damaged"):
+        load_run(folder / run_id(config))
+    with pytest.warns(UserWarning, match="is damaged.*running again"):
+        again = run_or_load(config, folder)
+    pd.testing.assert_frame_equal(again.history, whole.history)
+    assert (folder / f"{run_id(config)}.damaged-1").is_dir()
+    load_run(folder / run_id(config))
+
+
+def _flip_a_byte(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_run_that_fails_leaves_nothing(finished, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(runs, "finetune", fail)
+    with pytest.raises(RuntimeError):
+        run_or_load(finished.runs()[0], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_save_that_fails_leaves_nothing(copied, tmp_path, monkeypatch):
+    config, folder = copied
+    run = load_run(folder / run_id(config))
+
+    def fail(*args, **kwargs):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(runs, "save_file", fail)
+    with pytest.raises(OSError, match="No space"):
+        runs._save(run, tmp_path / "new" / "target")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_the_slower_of_two_writers_keeps_the_first_ones_run(copied):
+    config, folder = copied
+    before = (folder / run_id(config) / "provenance.json").read_text()
+    runs._save(load_run(folder / run_id(config)), folder / run_id(config))
+    assert (folder / run_id(config) / "provenance.json").read_text() == before
+    assert [path.name for path in folder.iterdir()] == [run_id(config)]
+
+
+def test_the_default_run_is_the_first_of_its_arm(finished, no_training):
+    run = default_run(finished, arm="all")
+    assert (run.config.arm, run.config.seed) == ("all", 0)
+    with pytest.raises(ValueError, match="runs no arm 'published'"):
+        default_run(finished, arm="published")

@@ -1,0 +1,73 @@
+"""Tables 2 and 3: which steps are averaged, which spread is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shrink_utils.study import (
+    as_printed,
+    read_table,
+    score_table,
+    summarize,
+    task_table,
+    write_table,
+)
+
+
+@pytest.fixture
+def summary(tiny_runs):
+    return summarize(tiny_runs)
+
+
+def test_scores_average_the_last_30_percent_of_full_batches(tiny_runs):
+    run = tiny_runs[0]
+    steps = 11
+    history = pd.DataFrame({"rows": [16] * 10 + [3], "step": range(1, steps + 1)})
+    for name in ("raw_1", "raw_2", "raw_3", "centred_1", "centred_2", "centred_3"):
+        history[name] = np.arange(steps, dtype=float)
+    row = summarize([replace(run, history=history)]).iloc[0]
+    assert row.centred_1 == np.mean([7, 8, 9])  # the short eleventh batch does not count
+
+
+def test_the_metric_is_that_of_the_last_epoch(tiny_runs, summary):
+    assert summary.metric.unique().tolist() == ["accuracy"]
+    assert summary.value.tolist() == [run.evaluations[-1]["accuracy"] for run in tiny_runs]
+
+
+def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
+    row = task_table(summary).set_index("arm").loc["all"]
+    values = summary[summary.arm == "all"].value
+    assert row["mean"] == pytest.approx(values.mean())
+    assert row.sd == pytest.approx(np.std(values, ddof=1))
+    assert row.n == 2
+
+
+def test_the_score_table_has_a_row_for_each_space_and_rank(summary):
+    table = score_table(summary)
+    assert len(table) == 2 * 2 * 3  # arms, spaces, scores
+    cell = table[(table.arm == "none") & (table.space == "centred") & (table.k == "2")].iloc[0]
+    assert cell["mean"] == pytest.approx(summary[summary.arm == "none"].centred_2.mean())
+
+
+def test_printed_tables_put_arms_side_by_side():
+    table = pd.DataFrame(
+        {"task": ["t", "t"], "arm": ["none", "all"], "mean": [0.5834, 1.0], "sd": [0.0412, np.nan]}
+    )
+    printed = as_printed(table, rows=["task"])
+    assert list(printed.columns) == ["none", "all"]
+    assert printed.loc["t"].tolist() == [".583 ± .041", "1.000"]
+
+
+def test_a_table_comes_back_as_it_was_written(finished, summary):
+    table = task_table(summary)
+    write_table(table, "again", profile=finished)
+    pd.testing.assert_frame_equal(read_table("again", profile=finished), table, atol=1e-6)
+
+
+def test_a_table_that_is_not_there_says_what_writes_it(finished):
+    with pytest.raises(FileNotFoundError, match="make reproduce PROFILE=tiny"):
+        read_table("nothing", profile=finished)

@@ -1,0 +1,67 @@
+"""Gradients of the whole loss, against its definition written out."""
+
+from __future__ import annotations
+
+import torch
+from transformers import DataCollatorWithPadding, TrainingArguments
+
+from shrink_utils.models import load_classifier
+from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training import RegularizedTrainer, StepRecorder
+
+
+def _trainer(tmp_path, *, per_class: bool) -> RegularizedTrainer:
+    model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    return RegularizedTrainer(
+        model=model,
+        args=TrainingArguments(output_dir=tmp_path, report_to="none", use_cpu=True),
+        data_collator=DataCollatorWithPadding(tokenizer),
+        regularizer=BarcodeRegularizer("all", weight=0.7),
+        recorder=StepRecorder(),
+        pooling="cls",
+        per_class=per_class,
+    )
+
+
+def _batch(trainer):
+    texts = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
+    batch = trainer.data_collator.tokenizer(texts, padding=True, return_tensors="pt")
+    return {**batch, "labels": torch.tensor([0, 1, 0, 1, 0, 1])}
+
+
+def test_the_loss_is_task_minus_weighted_entropies_class_by_class(tmp_path):
+    trainer, regularizer = _trainer(tmp_path, per_class=True), BarcodeRegularizer("all")
+    model = trainer.model.eval()  # no dropout, so that two passes agree
+    batch = _batch(trainer)
+    outputs = model(**batch, output_hidden_states=True)
+    cls = outputs.hidden_states[-1][:, 0]  # (b, d)
+    entropy = sum(-regularizer(cls[batch["labels"] == c]).loss for c in (0, 1))
+    model.training = True  # the trainer regularizes while training; the layers stay in eval
+    assert torch.allclose(trainer.compute_loss(model, batch), outputs.loss - 0.7 * entropy)
+
+
+def test_evaluation_sees_the_task_alone(tmp_path):
+    trainer = _trainer(tmp_path, per_class=True)
+    model, batch = trainer.model.eval(), _batch(trainer)
+    loss, outputs = trainer.compute_loss(model, batch, return_outputs=True)
+    assert torch.equal(loss, model(**batch).loss)
+    assert outputs.hidden_states is None
+
+
+def test_the_regularizer_reaches_the_encoder(tmp_path):
+    trainer = _trainer(tmp_path, per_class=True)
+    trainer.model.train()
+    loss = trainer.compute_loss(trainer.model, _batch(trainer))
+    task = trainer.recorder._observed["task_loss"]
+    assert loss.item() < task
+    loss.backward()
+    gradients = [p.grad for p in trainer.model.base_model.encoder.parameters()]
+    assert all(g is not None and g.isfinite().all() for g in gradients)
+
+
+def test_regression_takes_the_batch_as_one_cloud(tmp_path):
+    trainer = _trainer(tmp_path, per_class=False)
+    trainer.model.train()
+    trainer.compute_loss(trainer.model, _batch(trainer))
+    assert trainer.recorder._observed["n_bars_0"] == 5
+    assert "n_bars_1" not in trainer.recorder._observed
