@@ -59,13 +59,13 @@ include $(DEPS)
 endif
 endif
 
-$(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(VENV)
+$(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 	@$(PY) -m shrink_utils execute $< $@
 
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE))
 
-$(OUT)/ablation.complete: $(VENV)
+$(OUT)/ablation.complete: requirements.lock | $(VENV)
 	@$(PY) -m shrink_utils ablate
 	@mkdir -p $(@D) && touch $@
 
@@ -75,12 +75,17 @@ ablation: $(OUT)/ablation.complete ## fine-tune every run of the grid that is no
 lab: $(VENV) ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
+# nbval runs every stored notebook again and compares the cells marked NBVAL_CHECK_OUTPUT.
+NBVAL := $(BIN)/pytest -q -n 2 --dist loadscope --nbval-lax --nbval-current-env \
+    --nbval-cell-timeout=300 --timeout=600 -W default
+
 test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 8 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@SHRINK_PROFILE=smoke $(BIN)/pytest -q
+	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope tests
+	@SHRINK_PROFILE=smoke $(NBVAL) notebooks
 
 unit: $(VENV) ## the unit tests alone (about 2 min)
-	@$(BIN)/pytest -q -m 'not notebooks and not end_to_end'
+	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not end_to_end' tests
 
 lint: $(VENV) ## ruff: style and formatting
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

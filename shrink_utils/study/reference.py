@@ -13,6 +13,8 @@ from shrink_utils.study.tables import read_table
 
 __all__ = ["TABLES", "commit_reference", "compare_with_reference"]
 
+FIGURES = ["ablation_anisotropy"]  # shown by the README
+
 # The columns that name a row of each table.
 TABLES = {
     "task_metric": ["model", "task", "arm", "metric"],
@@ -67,9 +69,11 @@ def _compare(
 
 
 def commit_reference(profile: Profile) -> None:
-    """Copy this machine's tables into ``data/reference/<profile>``, to be committed."""
+    """Copy this machine's tables and the README's figure into ``data/reference/<profile>``."""
     folder = data_dir() / "reference" / profile.name
     folder.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
         read_table(name, profile=profile)  # a clear error where the study is not finished
         shutil.copyfile(profile.folder / "tables" / f"{name}.csv", folder / f"{name}.csv")
+    for name in FIGURES:
+        shutil.copyfile(profile.folder / "figures" / f"{name}.png", folder / f"{name}.png")

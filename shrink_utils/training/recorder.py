@@ -53,15 +53,14 @@ class StepRecorder(TrainerCallback):
             Of the arm's own selection (of ``prominent`` for the arm without a regularizer).
         """
         x = embeddings.detach()
-        raw, centred = (anisotropy(x, k=min(N_SCORES, *x.shape), center=c) for c in (False, True))
         self._observed = {
             "rows": len(x),
             "task_loss": task_loss.item(),
             "regularizer": bars.loss.item(),
             "entropy": float(bars.entropy.sum()),
             "entropy_all": float(self._every_bar(x, labels).entropy.sum()),
-            **{f"raw_{k}": float(score) for k, score in enumerate(raw, 1)},
-            **{f"centred_{k}": float(score) for k, score in enumerate(centred, 1)},
+            **_scores("raw", x, center=False),
+            **_scores("centred", x, center=True),
             **_per_class("n_features", bars.classes, bars.n_features),
             **_per_class("n_bars", bars.classes, bars.n_bars),
         }
@@ -84,6 +83,15 @@ class StepRecorder(TrainerCallback):
     def history(self) -> pd.DataFrame:
         """One row a step; a class absent from a batch leaves its columns empty."""
         return pd.DataFrame(self.rows)
+
+
+def _scores(name: str, x: Tensor, *, center: bool) -> dict[str, float]:
+    """First anisotropy scores; empty for a batch without spread (one row, equal rows)."""
+    try:
+        scores = anisotropy(x, k=min(N_SCORES, *x.shape), center=center)
+    except ValueError:
+        return {}
+    return {f"{name}_{k}": float(score) for k, score in enumerate(scores, 1)}
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shrink_utils.study import stl_claims, summarize, write_table
-from shrink_utils.study.reference import TABLES, commit_reference, compare_with_reference
+from shrink_utils.study.reference import FIGURES, TABLES, commit_reference, compare_with_reference
 from shrink_utils.study.report import print_claims, print_comparison
 from shrink_utils.study.tables import read_table, score_table, task_table
 
@@ -24,6 +24,9 @@ def compared(finished, tiny_runs, tmp_path, monkeypatch):
     write_table(task_table(summary), "task_metric", profile=finished)
     write_table(score_table(summary), "anisotropy", profile=finished)
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    for name in FIGURES:
+        (finished.folder / "figures").mkdir(exist_ok=True)
+        (finished.folder / "figures" / f"{name}.png").write_bytes(b"a figure")
     commit_reference(finished)
     return finished
 

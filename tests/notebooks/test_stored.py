@@ -1,0 +1,108 @@
+"""The notebooks as readers open them: executed in order, whole, readable without running."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request):
+    return nbformat.read(request.param, as_version=4)
+
+
+def _code(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _texts(notebook):
+    """Everything textual that the outputs show."""
+    for cell in _code(notebook):
+        for output in cell.outputs:
+            yield output.get("text", "")
+            yield from (
+                text for kind, text in output.get("data", {}).items() if kind.startswith("text/")
+            )
+
+
+def test_the_chapters_of_this_part_are_there():
+    numbers = {path.name[:2] for path in NOTEBOOKS}
+    assert {"00", "01", "04", "05", "06", "07", "11"} <= numbers
+
+
+def test_every_cell_was_executed_in_order(notebook):
+    counts = [cell.execution_count for cell in _code(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_checked_cells_hold_outputs(notebook):
+    checked = [cell for cell in _code(notebook) if "NBVAL_CHECK_OUTPUT" in cell.source]
+    assert len(checked) >= 2
+    assert all(cell.outputs for cell in checked)
+
+
+def test_checked_cells_print_text_and_nothing_else(notebook):
+    for cell in _code(notebook):
+        if "NBVAL_CHECK_OUTPUT" in cell.source:
+            assert {output.output_type for output in cell.outputs} == {"stream"}
+            assert {output.name for output in cell.outputs} == {"stdout"}
+
+
+def test_outputs_are_free_of_errors_warnings_and_progress_bars(notebook):
+    for cell in _code(notebook):
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr", output.text
+    for text in _texts(notebook):
+        assert not re.search(r"Traceback|Warning:|it/s\]|\d+%\|", text)
+
+
+def test_outputs_name_no_place_of_the_machine(notebook):
+    for text in _texts(notebook):
+        assert not re.search(r"/(home|root|tmp|Users|work)/", text)
+
+
+def test_every_figure_has_alt_text_and_a_caption(notebook):
+    for cell in _code(notebook):
+        for i, output in enumerate(cell.outputs):
+            if "image/png" in output.get("data", {}):
+                assert output.metadata["image/png"]["alt"].endswith(".")
+                assert "**What to see.**" in cell.outputs[i + 1].data["text/markdown"]
+
+
+def test_there_is_a_parameters_cell_that_honours_the_environment(notebook):
+    (cell,) = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    assert 'os.environ.get("SHRINK_PROFILE", "quick")' in cell.source
+    assert 'os.environ.get("SHRINK_SEED", "0")' in cell.source
+
+
+def test_it_opens_with_goal_prerequisites_and_runtime(notebook):
+    opening = notebook.cells[0]
+    assert opening.cell_type == "markdown" and opening.source.startswith("# ")
+    for heading in ("**Goal.**", "**Prerequisites.**", "**Runtime.**"):
+        assert heading in opening.source
+
+
+def test_cells_are_short(notebook):
+    lengths = {cell.id: len(cell.source.splitlines()) for cell in _code(notebook)}
+    assert max(lengths.values()) <= 45, max(lengths, key=lengths.get)
+
+
+def test_links_between_notebooks_resolve(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for target in re.findall(r"\]\(([\w./-]+\.ipynb)\)", cell.source):
+                planned = re.match(r"0[2389]_|10_", target)  # parts B and C
+                assert planned or (ROOT / "notebooks" / target).is_file(), target
+
+
+def test_stored_metadata_is_only_what_a_reader_needs(notebook):
+    assert set(notebook.metadata) <= {"kernelspec", "language_info"}
+    for cell in notebook.cells:
+        assert set(cell.metadata) <= {"tags"}

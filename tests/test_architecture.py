@@ -1,0 +1,61 @@
+"""The rooms, and the direction of the imports between them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "shrink_utils"
+# Each room may import those further right, and itself; paths stands below all.
+ORDER = ["study", "training", "models", "text", "geometry", "topology"]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MATHEMATICS = {"topology", "geometry"}
+
+
+def _imports(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the direction"
+            names.add(node.module)
+    return names
+
+
+def _rooms(path: Path) -> set[str]:
+    inside = {name.split(".")[1] for name in _imports(path) if name.startswith("shrink_utils.")}
+    return inside & set(ORDER)
+
+
+def test_every_module_is_in_a_room():
+    top = {path.name for path in PACKAGE.glob("*.py")}
+    assert top == {"__init__.py", "__main__.py", "paths.py"}
+    assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} == set(
+        ORDER
+    )
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_imports_point_downward(path):
+    room = path.relative_to(PACKAGE).parts[0]
+    if room in ORDER:
+        allowed = {room} | set(ORDER[ORDER.index(room) + 1 :])
+        if room in MATHEMATICS:
+            allowed = {room}
+        assert _rooms(path) <= allowed
+
+
+@pytest.mark.parametrize("room", sorted(MATHEMATICS))
+def test_the_mathematics_needs_no_transformers(room):
+    heavy = {"transformers", "datasets", "pandas", "matplotlib", "seaborn", "IPython"}
+    for path in (PACKAGE / room).glob("*.py"):
+        assert not {name.split(".")[0] for name in _imports(path)} & heavy
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_modules_stay_small(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 220

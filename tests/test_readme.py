@@ -1,0 +1,62 @@
+"""What the README promises, run as it stands there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def _example() -> str:
+    (text,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[:1]
+    return text
+
+
+def test_the_three_line_example_trains_a_model_of_ones_own():
+    torch.manual_seed(0)
+    encoder, head = torch.nn.Linear(6, 5), torch.nn.Linear(5, 2)
+    inputs, labels = torch.randn(16, 6), torch.arange(16) % 2
+    embeddings = encoder(inputs)
+    task_loss = torch.nn.functional.cross_entropy(head(embeddings), labels)
+    names = {"embeddings": embeddings, "labels": labels, "task_loss": task_loss}
+    plain = torch.autograd.grad(task_loss, encoder.weight, retain_graph=True)[0]
+    exec(_example(), names)
+    assert names["loss"] < task_loss  # the entropies were added to the goal
+    assert encoder.weight.grad.isfinite().all()
+    assert not torch.allclose(encoder.weight.grad, plain)
+
+
+def test_the_example_is_three_lines():
+    lines = [line for line in _example().splitlines() if line.strip() and line[0] != "#"]
+    assert len(lines) == 4  # the import, and three
+
+
+def test_every_notebook_is_on_the_map():
+    for notebook in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
+        assert f"notebooks/{notebook.name}" in README
+
+
+def test_every_link_inside_the_repository_resolves():
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
+    targets += re.findall(r'src="(?!https?:)([^"]+)"', README)
+    assert targets
+    missing = [target for target in targets if not (ROOT / target).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("target", ["reproduce", "test", "lab", "ablation", "store"])
+def test_make_help_lists_the_target_with_a_line(target):
+    help_text = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert re.search(rf"^  make {target} +\w+", help_text, flags=re.MULTILINE)
