@@ -6,9 +6,9 @@ import hashlib
 import json
 import tomllib
 from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 
+from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
 from shrink_utils.training import RunConfig
 
@@ -151,9 +151,7 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     """
     path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
-        close = get_close_matches(str(name), profile_names(), n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"profile: no {name!r}; known are {', '.join(profile_names())}.{hint}")
+        raise unknown_name("profile", "profile", str(name), profile_names())
     if not (isinstance(seed, int) and seed >= 0):
         raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
     try:
@@ -168,9 +166,7 @@ def _build(kind: type, values: dict):
     """`kind` from TOML values, refusing unknown keys, missing keys and wrong types."""
     known = {field.name: str(field.type) for field in fields(kind)}
     if unknown := sorted(set(values) - set(known)):
-        close = get_close_matches(unknown[0], known, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown key {unknown[0]!r}.{hint}")
+        raise unknown_name("key", f"{kind.__name__} key", unknown[0], known)
     for key, value in values.items():
         if not _has_type(value, known[key]):
             raise ValueError(f"{key}: must be {known[key]}, found {value!r}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from datasets import Dataset
 
-from shrink_utils.text._names import unknown_name
+from shrink_utils.names import unknown_name
 from shrink_utils.text.sources import fetch
 
 __all__ = ["CORPORA", "Snippet", "hash_order", "load_sentences", "read_snippets", "stable_hash"]

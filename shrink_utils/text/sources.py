@@ -21,8 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir, home
-from shrink_utils.text._names import unknown_name
 
 __all__ = ["Source", "fetch", "pip_download", "sha256_of", "source_path", "sources"]
 

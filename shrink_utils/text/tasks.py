@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
+from shrink_utils.names import unknown_name
 from shrink_utils.text import offline
-from shrink_utils.text._names import unknown_name
 from shrink_utils.text.corpora import CORPORA, hash_order
 from shrink_utils.text.glue import read_glue
 

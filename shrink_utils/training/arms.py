@@ -5,7 +5,7 @@ To add an arm, add a line to `ARMS`: its name and the options of its `BarcodeReg
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from shrink_utils.names import unknown_name
 
 __all__ = ["ARMS", "arm_options"]
 
@@ -26,7 +26,5 @@ def arm_options(arm: str) -> dict[str, str] | None:
         If no arm has that name.
     """
     if arm not in ARMS:
-        close = get_close_matches(arm, ARMS, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"arm: no arm is called {arm!r}; known are {', '.join(ARMS)}.{hint}")
+        raise unknown_name("arm", "arm", arm, ARMS)
     return ARMS[arm]

@@ -182,4 +182,4 @@ def test_an_unknown_profile_is_named_before_anything_runs(clone, finished):
         text=True,
     )
     assert wrong.returncode != 0
-    assert "Did you mean 'smoke'?" in wrong.stderr
+    assert "did you mean 'smoke'?" in wrong.stderr

@@ -78,7 +78,9 @@ def by_relative_entropy(bars):
 
     shares = [(neutralized(i) - neutralized(i - 1)) / room for i in range(1, m)]
     excess = [share - Decimal(i) / m for i, share in enumerate(shares, start=1)]
-    margin = min(min(map(abs, excess)), room * 10**3)
+    # Entropies are known to about 1e-16 nats each; with less room than 1e-12 bars count as equal.
+    decidable = room > Decimal("1.01e-12")
+    margin = min(map(abs, excess)) * min(room * 10**3, 1) if decidable else Decimal(0)
     return [bars[i] for i in range(m - 1) if excess[i] > 0], margin
 
 

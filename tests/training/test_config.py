@@ -26,7 +26,7 @@ CONFIG = RunConfig(
     ("name", "value", "message"),
     [
         ("task", "sentiment_movie", "sentiment_movies"),
-        ("arm", "noen", "arm: no arm is called 'noen'"),
+        ("arm", "noen", "arm: no arm 'noen', did you mean 'none'"),
         ("pooling", "max", "pooling: 'max' is none of cls, mean, first_last"),
         ("schedule", "stairs", "schedule: 'stairs' is none of constant, linear, cosine"),
         ("epochs", 0, "epochs: must be at least 1, found 0"),

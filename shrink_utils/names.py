@@ -1,4 +1,4 @@
-"""One answer to a name with a typo."""
+"""One answer to a name with a typo. Standard library only: every room may import it."""
 
 from __future__ import annotations
 

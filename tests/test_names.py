@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shrink_utils.text._names import unknown_name
+from shrink_utils.names import unknown_name
 
 
 def test_the_nearest_name_and_the_list_are_in_the_message():
