@@ -5,6 +5,10 @@ PYTHON  ?= python3
 
 export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
+# Kernels run in notebooks/: a relative folder has to mean the same there.
+ifneq ($(SHRINK_GLUE_DIR),)
+export SHRINK_GLUE_DIR := $(shell realpath "$(SHRINK_GLUE_DIR)")
+endif
 # One copy of torch at a time, threads as the profile says; nothing asks a hub for what is on disk.
 export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0
