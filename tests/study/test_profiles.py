@@ -79,9 +79,7 @@ def test_a_base_seed_shifts_every_seed_and_the_folder():
 
 
 def test_an_unknown_name_is_met_with_the_nearest():
-    with pytest.raises(
-        ValueError, match=r"no profile 'quik', did you mean 'quick'.*smoke"
-    ):
+    with pytest.raises(ValueError, match=r"no profile 'quik', did you mean 'quick'.*smoke"):
         load_profile("quik")
 
 
