@@ -6,9 +6,8 @@ PYTHON  ?= python3
 export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
 # Kernels run in notebooks/: a relative folder has to mean the same there.
-ifneq ($(SHRINK_GLUE_DIR),)
-export SHRINK_GLUE_DIR := $(shell realpath "$(SHRINK_GLUE_DIR)")
-endif
+absolute = $(if $($(1)),$(eval export $(1) := $(shell realpath -m "$($(1))")))
+$(foreach folder,SHRINK_GLUE_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
 # One copy of torch at a time, threads as the profile says; nothing asks a hub for what is on disk.
 export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0
@@ -61,7 +60,7 @@ $(VENV): requirements.lock pyproject.toml
 # --- notebooks -------------------------------------------------------------------------------
 # deps.mk names, for every notebook, the modules that it imports (and theirs), so that a change to
 # a module runs again only the notebooks that use it.
-DEPS := results/deps-$(PROFILE)-$(SEED).mk
+DEPS := $(OUT)/deps.mk
 $(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py) Makefile
 	@mkdir -p $(@D)
 	@$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@
@@ -75,7 +74,8 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 	@$(PY) -m shrink_utils execute $< $@
 
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
-$(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE))
+$(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml)
+$(DONE): $(wildcard data/published/*.csv)
 
 $(OUT)/ablation.complete: requirements.lock | $(VENV)
 	@$(PY) -m shrink_utils ablate

@@ -96,7 +96,7 @@ def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Inte
     -----
     mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
     of freedom. It assumes independent seeds and roughly normal differences, and it speaks of seeds
-    only: the same data and the same pretrained model stand behind every one of them.
+    only: the same validation rows and pretrained model stand behind every one of them.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")

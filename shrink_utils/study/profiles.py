@@ -15,6 +15,7 @@ from shrink_utils.training import RunConfig
 __all__ = ["GridEntry", "Profile", "load_profile", "profile_names"]
 
 FOLDER = Path(__file__).with_suffix("")
+SEED_STEP = 1000  # studies of different base seeds share no seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class Profile:
     diagnostic_sentences : int
         Sentences that the geometry notebooks measure.
     base_seed : int
-        Added to every seed of `seeds`: ``SEED=`` of make. 0 is the committed study.
+        1,000 times this is added to every seed: ``SEED=`` of make. 0 is the committed study.
     """
 
     name: str
@@ -73,8 +74,10 @@ class Profile:
         for name in ("models", "seeds", "grid"):
             if not getattr(self, name):
                 raise ValueError(f"{name}: a profile needs at least one, found none")
-        if len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds: each may stand once, found {list(self.seeds)}")
+        if len(set(self.seeds)) < len(self.seeds) or max(self.seeds) >= SEED_STEP:
+            raise ValueError(
+                f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
+            )
         if self.diagnostic_sentences < 2:
             raise ValueError(
                 f"diagnostic_sentences: must be at least 2, found {self.diagnostic_sentences}"
@@ -113,7 +116,7 @@ class Profile:
             model=model,
             task=entry.task,
             arm=arm,
-            seed=self.base_seed + seed,
+            seed=SEED_STEP * self.base_seed + seed,
             train_rows=entry.train_rows,
             eval_rows=entry.eval_rows,
             epochs=self.epochs,
@@ -142,7 +145,7 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     name : str or Path
         A shipped profile's name, or the path of a TOML file of one's own.
     seed : int
-        Base seed, added to every seed of the profile.
+        Base seed: 0 is the committed study, any other one a study whose seeds are all new.
 
     Raises
     ------

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import tomllib
 
+import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
 
-__all__ = ["TABLES", "commit_reference", "compare_with_reference"]
+__all__ = ["TABLES", "changed_verdicts", "commit_reference", "compare_with_reference"]
 
 FIGURES = ["ablation_anisotropy"]  # shown by the README
 
@@ -26,8 +27,8 @@ TABLES = {
 def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     """Hold every number of the tables against ``data/reference/<profile>``.
 
-    Training amplifies the last digits in which two processors differ, so each column has an
-    absolute tolerance, in ``data/reference/tolerances.toml``.
+    Training amplifies the last digits in which two processors differ, so each column has a
+    tolerance, absolute or relative to the reference, in ``data/reference/tolerances.toml``.
 
     Returns
     -------
@@ -55,7 +56,10 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
 
 
 def _compare(
-    ours: pd.DataFrame, reference: pd.DataFrame, keys: list[str], tolerances: dict[str, float]
+    ours: pd.DataFrame,
+    reference: pd.DataFrame,
+    keys: list[str],
+    tolerances: dict[str, dict[str, float]],
 ) -> pd.DataFrame:
     def tidy(table: pd.DataFrame, name: str) -> pd.DataFrame:
         row = table[keys].astype(str).agg(" · ".join, axis=1)
@@ -63,9 +67,31 @@ def _compare(
         return long.assign(**{name: long[name].astype(float)})
 
     both = tidy(ours, "ours").merge(tidy(reference, "reference"), on=["row", "column"], how="outer")
-    both["tolerance"] = both.column.map(tolerances)
+    absolute = both.column.map(lambda column: tolerances[column]["absolute"])
+    relative = both.column.map(lambda column: tolerances[column]["relative"])
+    both["tolerance"] = np.maximum(absolute, relative * both.reference.abs())
     both["within"] = (both.ours - both.reference).abs() <= both.tolerance
     return both
+
+
+def changed_verdicts(profile: Profile) -> pd.DataFrame:
+    """Claims whose verdict is not the reference's: columns claim, ours, reference.
+
+    Empty without a reference. A verdict can change while every number is within tolerance, where
+    the bound of an interval lies near zero.
+    """
+    folder = data_dir() / "reference" / profile.name
+    if profile.base_seed or not folder.is_dir():
+        return pd.DataFrame(columns=["claim", "ours", "reference"])
+    both = [
+        table.set_index("claim").verdict.rename(name)
+        for name, table in (
+            ("ours", read_table("claims", profile=profile)),
+            ("reference", pd.read_csv(folder / "claims.csv")),
+        )
+    ]
+    joined = pd.concat(both, axis=1).reset_index()
+    return joined[joined.ours != joined.reference]
 
 
 def commit_reference(profile: Profile) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.reference import compare_with_reference
+from shrink_utils.study.reference import changed_verdicts, compare_with_reference
 from shrink_utils.study.tables import read_table
 
 __all__ = ["claims_as_text", "print_claims", "print_comparison"]
@@ -54,4 +54,8 @@ def print_comparison(profile: Profile) -> bool:
     )
     if len(outside):
         print(outside.to_string(index=False))
+    changed = changed_verdicts(profile)
+    if len(changed):
+        print("Verdicts that differ from the reference (an interval's bound is near zero):")
+        print(changed.to_string(index=False))
     return outside.empty

@@ -12,16 +12,18 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
+import psutil
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from shrink_utils.study.dependencies import code_version
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.provenance import provenance
-from shrink_utils.training import RunConfig, finetune
+from shrink_utils.training import RunConfig, arm_options, finetune
 
 __all__ = ["DamagedRunError", "Run", "default_run", "load_run", "run_id", "run_or_load"]
 
@@ -60,13 +62,19 @@ class Run:
 
 
 @cache
-def _finetune_version() -> str:
-    return code_version("shrink_utils.training.finetune")
+def _computed_by() -> dict[str, str]:
+    """The code that computes a run, the list of arms left out, and the libraries below it."""
+    code = code_version("shrink_utils.training.finetune", but="shrink_utils.training.arms")
+    return {"code": code, **{name: version(name) for name in ("torch", "transformers", "gudhi")}}
 
 
 def run_id(config: RunConfig) -> str:
-    """Hash of the configuration and of the code that computes it, 16 hex digits."""
-    text = json.dumps([config.as_dict(), _finetune_version()], sort_keys=True)
+    """Hash of the configuration, its arm's options and what computes it, 16 hex digits.
+
+    The arm's own options count, not the other arms': a new arm leaves finished runs valid.
+    """
+    parts = [config.as_dict(), arm_options(config.arm), _computed_by()]
+    text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -139,7 +147,9 @@ def default_run(profile: Profile, *, arm: str) -> Run:
 def _save(run: Run, target: Path) -> None:
     """Write beside the target, then rename: a folder of that name is always whole."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=f"{target.name}.", suffix=".part", dir=target.parent))
+    _sweep(target.parent)
+    prefix = f"{target.name}.{os.getpid()}."
+    part = Path(tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=target.parent))
     try:
         _write_json(part / "config.json", run.config.as_dict())
         _write_json(
@@ -159,6 +169,13 @@ def _save(run: Run, target: Path) -> None:
             raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed while saving left behind."""
+    for part in folder.glob("*.part"):
+        if not psutil.pid_exists(int(part.name.split(".")[1])):
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def _verify(folder: Path) -> None:

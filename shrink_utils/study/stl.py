@@ -13,6 +13,9 @@ __all__ = ["MARGIN", "stl_claims"]
 
 MARGIN = 0.02  # loss of the task's metric that still counts as "does not suffer"
 SELECTED = ("prominent", "published")  # the two readings of the arm that STL calls selected
+SPACES = ("centred", "raw")
+
+Tested = tuple[Claim, pd.Series]  # a claim and its differences, one a seed
 
 
 def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
@@ -28,105 +31,87 @@ def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         Of `claims.evaluate`.
     """
-    pairs = [
-        pair
-        for _, cell in summary.groupby(["model", "task"], sort=False)
-        for pair in _claims_of(cell)
-    ]
-    differences = {claim.id: values for claim, values in pairs}
-    return evaluate([claim for claim, _ in pairs], lambda claim: differences[claim.id])
+    cells = [_Cell(rows) for _, rows in summary.groupby(["model", "task"], sort=False)]
+    differences = {claim.id: values for cell in cells for claim, values in cell.tested()}
+    claims = [claim for cell in cells for claim, _ in cell.tested()]
+    return evaluate(claims, lambda claim: differences[claim.id])
 
 
-def _claims_of(cell: pd.DataFrame) -> Iterator[tuple[Claim, pd.Series]]:
-    """Claims about one model on one task, each with one difference a seed."""
-    by_arm = {arm: rows.set_index("seed") for arm, rows in cell.groupby("arm", sort=False)}
-    model, task = cell.model.iloc[0], cell.task.iloc[0]
-    metric = cell.metric.iloc[0]
-    published = _Published(model, task)
+class _Cell:
+    """The runs of one model on one task, by arm and seed."""
 
-    def claim(
-        arm: str,
-        name: str,
-        source: str,
-        statement: str,
-        quantity: str,
-        direction: Direction,
-        **options,
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self.model, self.task = rows.model.iloc[0], rows.task.iloc[0]
+        self.metric = rows.metric.iloc[0]
+        self.arms = dict(iter(rows.set_index("seed").groupby("arm", sort=False)))
+        self.published = _Published(self.model, self.task)
+
+    def tested(self) -> Iterator[Tested]:
+        """Every claim with its differences."""
+        for space in SPACES:
+            yield self._rises(space)
+        for arm in (arm for arm in self.arms if arm != "none"):
+            for space in SPACES:
+                yield self._lowers(space, arm, "none", "regularization lowers the first {} score")
+            yield self._metric_kept(arm)
+            if arm in SELECTED:
+                yield self._metric_grows(arm)
+            if arm in SELECTED and "all" in self.arms:
+                for space in SPACES:
+                    yield self._lowers(
+                        space, arm, "all", "selected bars lower the {} score more than all"
+                    )
+
+    def _rises(self, space: str) -> Tested:
+        none = self.arms["none"]
+        statement = f"plain fine-tuning raises the first {space} score"
+        claim = self._claim(f"rises-{space}", "none", "STL §4", statement, "greater")
+        return claim, none[f"{space}_after"] - none[f"{space}_before"]  # of the validation rows
+
+    def _lowers(self, space: str, arm: str, baseline: str, statement: str) -> Tested:
+        claim = self._claim(
+            f"lowers-{space}-of-{baseline}",
+            arm,
+            self.published.source,
+            statement.format(space),
+            "less",
+            published=self.published.difference(space, arm, baseline),
+        )
+        return claim, self.arms[arm][f"{space}_1"] - self.arms[baseline][f"{space}_1"]
+
+    def _metric_kept(self, arm: str) -> Tested:
+        statement = f"{self.metric} does not suffer (by {MARGIN})"
+        claim = self._claim("metric-kept", arm, "STL Table 2", statement, "no_worse", margin=MARGIN)
+        return claim, self._metric_difference(arm)
+
+    def _metric_grows(self, arm: str) -> Tested:
+        statement = f"{self.metric} grows slightly"
+        claim = self._claim("metric-grows", arm, "STL Table 2", statement, "greater")
+        return claim, self._metric_difference(arm)
+
+    def _metric_difference(self, arm: str) -> pd.Series:
+        return self.arms[arm].value - self.arms["none"].value
+
+    def _claim(
+        self, name: str, arm: str, source: str, statement: str, direction: Direction, **options
     ) -> Claim:
         return Claim(
-            id=f"stl:{name}:{model}:{task}:{arm}",
+            id=f"stl:{name}:{self.model}:{self.task}:{arm}",
             source=source,
             statement=statement,
-            task=task,
+            task=self.task,
             arm=arm,
-            quantity=quantity,
+            quantity=name,
             direction=direction,
             **options,
         )
 
-    none = by_arm["none"]
-    yield (
-        claim(
-            "none",
-            "rises",
-            "STL §4",
-            "anisotropy rises in plain fine-tuning",
-            "centred_1 of the validation rows, after − before",
-            "greater",
-        ),
-        none.after - none.before,
-    )
-    for arm in (arm for arm in by_arm if arm != "none"):
-        rows = by_arm[arm]
-        for space in ("centred", "raw"):
-            yield (
-                claim(
-                    arm,
-                    f"lowers-{space}",
-                    "STL Table 3",
-                    f"regularization lowers the first {space} score",
-                    f"{space}_1",
-                    "less",
-                    published=published.difference(space, arm, "none"),
-                ),
-                rows[f"{space}_1"] - none[f"{space}_1"],
-            )
-        yield (
-            claim(
-                arm,
-                "metric-kept",
-                "STL Table 2",
-                f"{metric} does not suffer (by {MARGIN})",
-                metric,
-                "no_worse",
-                margin=MARGIN,
-            ),
-            rows.value - none.value,
-        )
-    for arm in (arm for arm in SELECTED if arm in by_arm):
-        yield (
-            claim(
-                arm, "metric-grows", "STL Table 2", f"{metric} grows slightly", metric, "greater"
-            ),
-            by_arm[arm].value - none.value,
-        )
-        if "all" in by_arm:
-            yield (
-                claim(
-                    arm,
-                    "beats-all",
-                    "STL Table 3",
-                    "selected bars lower it more than all bars",
-                    "centred_1",
-                    "less",
-                    published=published.difference("centred", arm, "all"),
-                ),
-                by_arm[arm].centred_1 - by_arm["all"].centred_1,
-            )
-
 
 class _Published:
-    """STL's Table 3: the paper's own cell where it has the model and task, else its mean."""
+    """STL's Table 3: its own cell where it has the model and task, else the mean of what is near.
+
+    `source` says which: a mean over other models or tasks tells the size to expect and no more.
+    """
 
     def __init__(self, model: str, task: str) -> None:
         table = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
@@ -134,10 +119,13 @@ class _Published:
         table = same_model if len(same_model) else table
         same_task = table[table.task == task]
         self.table = same_task if len(same_task) else table
+        cells = len(self.table[["model", "task"]].drop_duplicates())
+        exact = len(same_model) and len(same_task)
+        self.source = "STL Table 3" if exact else f"STL Table 3, mean of {cells}"
 
     def difference(self, space: str, arm: str, baseline: str) -> float:
-        """First score of `arm` minus that of `baseline`."""
-        return self._mean(space, arm) - self._mean(space, baseline)
+        """First score of `arm` minus that of `baseline`, as printed: six decimals are exact."""
+        return round(self._mean(space, arm) - self._mean(space, baseline), 6)
 
     def _mean(self, space: str, arm: str) -> float:
         name = "selected" if arm in SELECTED else arm

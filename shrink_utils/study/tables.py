@@ -15,6 +15,7 @@ __all__ = ["as_printed", "read_table", "score_table", "summarize", "task_table",
 
 LAST = 0.3  # STL average their scores over the last 30 % of the training steps
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
+METRICS = ["accuracy", "f1", "matthews", "spearman"]
 CELL = ["model", "task", "arm"]
 
 
@@ -25,9 +26,10 @@ def summarize(runs: Iterable[Run]) -> pd.DataFrame:
     -------
     DataFrame
         Columns model, task, arm, seed; ``raw_k`` and ``centred_k``, the anisotropy scores averaged
-        over the last 30 % of the steps whose batch was full; ``before`` and ``after``, the first
-        centred score of the validation rows; metric (its name) and value, after the last epoch
-        (not the best one, which would favour whatever varies most).
+        over the last 30 % of the steps whose batch was full; ``raw_before``, ``raw_after``,
+        ``centred_before``, ``centred_after``, the first scores of the validation rows; every metric
+        of the task under its name, after the last epoch (not the best one, which would favour
+        whatever varies most); ``metric`` and ``value``, the first of them, which claims are about.
     """
     return pd.DataFrame([_summary(run) for run in runs])
 
@@ -36,23 +38,30 @@ def _summary(run: Run) -> dict:
     config, geometry = run.config, run.geometry
     full = run.history[run.history.rows == run.history.rows.max()]
     last = full.tail(math.ceil(LAST * len(full)))
-    metric = task_spec(config.task).metrics[0]
+    metrics = task_spec(config.task).metrics
     return {
         "model": config.model,
         "task": config.task,
         "arm": config.arm,
         "seed": config.seed,
         **last[SCORES].mean().to_dict(),
-        "before": geometry["before"]["centred"][0],
-        "after": geometry["after"]["centred"][0],
-        "metric": metric,
-        "value": run.evaluations[-1][metric],
+        **{
+            f"{space}_{when}": geometry[when][space][0]
+            for space in ("raw", "centred")
+            for when in ("before", "after")
+        },
+        "metric": metrics[0],
+        "value": run.evaluations[-1][metrics[0]],
+        **{name: run.evaluations[-1][name] for name in metrics},
     }
 
 
 def task_table(summary: pd.DataFrame) -> pd.DataFrame:
-    """STL's Table 2: the task's metric by arm, mean and standard deviation over seeds."""
-    grouped = summary.groupby([*CELL, "metric"], sort=False).value
+    """STL's Table 2: the task's metrics by arm, mean and standard deviation over seeds."""
+    metrics = [name for name in METRICS if name in summary]
+    tidy = summary.melt([*CELL, "seed"], metrics, var_name="measure", value_name="score").dropna()
+    tidy = tidy.rename(columns={"measure": "metric"})
+    grouped = tidy.groupby([*CELL, "metric"], sort=False).score
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
 
 

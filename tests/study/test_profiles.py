@@ -73,7 +73,7 @@ def test_the_hash_is_stable_and_follows_every_value(tmp_path):
 
 def test_a_base_seed_shifts_every_seed_and_the_folder():
     shifted = load_profile("quick", seed=10)
-    assert {run.seed for run in shifted.runs()} == {10, 11, 12}
+    assert {run.seed for run in shifted.runs()} == {10_000, 10_001, 10_002}
     assert shifted.folder.name == "quick-seed10"
     assert load_profile("quick").folder.name == "quick"
 

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from shrink_utils.study import stl_claims, summarize, write_table
-from shrink_utils.study.reference import FIGURES, TABLES, commit_reference, compare_with_reference
+from shrink_utils.study.reference import (
+    FIGURES,
+    TABLES,
+    changed_verdicts,
+    commit_reference,
+    compare_with_reference,
+)
 from shrink_utils.study.report import print_claims, print_comparison
 from shrink_utils.study.tables import read_table, score_table, task_table
 
@@ -17,7 +23,10 @@ def compared(finished, tiny_runs, tmp_path, monkeypatch):
     """The finished profile with its tables, committed as the reference of a data folder."""
     (tmp_path / "reference").mkdir()
     (tmp_path / "reference" / "tolerances.toml").write_text(
-        "[task_metric]\nmean = 0.03\n[anisotropy]\nmean = 0.05\n[claims]\nestimate = 0.05\n"
+        "".join(
+            f"[{column}]\nabsolute = 0.01\nrelative = 0.15\n"
+            for column in ("task_metric.mean", "anisotropy.mean", "claims.estimate")
+        )
     )
     summary = summarize(tiny_runs)
     write_table(stl_claims(summary), "claims", profile=finished)
@@ -43,12 +52,29 @@ def test_equal_tables_are_within(compared):
 
 
 def test_a_number_within_tolerance_passes_and_one_outside_is_named(compared, capsys):
-    _change(compared, "anisotropy", "mean", 0.04)
+    _change(compared, "anisotropy", "mean", 0.1)  # of a score of about 0.9
     assert print_comparison(compared)
-    _change(compared, "anisotropy", "mean", 0.04)
+    _change(compared, "anisotropy", "mean", 0.1)
     assert not print_comparison(compared)
     row = "tiny-random · sentiment_movies · none · raw · 1"
     assert row in capsys.readouterr().out
+
+
+def test_a_small_score_has_a_small_tolerance(compared):
+    table = read_table("anisotropy", profile=compared)
+    smallest = table["mean"].idxmin()
+    table.loc[smallest, "mean"] += 0.02
+    write_table(table, "anisotropy", profile=compared)
+    assert not compare_with_reference(compared).within.all()
+
+
+def test_a_changed_verdict_is_named_and_no_failure(compared, capsys):
+    assert changed_verdicts(compared).empty
+    table = read_table("claims", profile=compared)
+    table.loc[0, "verdict"] = "another"
+    write_table(table, "claims", profile=compared)
+    assert print_comparison(compared)
+    assert table.claim[0] in capsys.readouterr().out
 
 
 def test_a_missing_row_is_outside(compared):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 
 import pandas as pd
@@ -11,13 +15,12 @@ import torch
 
 from shrink_utils.study import load_run, run_id, run_or_load, runs
 from shrink_utils.study.runs import DamagedRunError, default_run
+from shrink_utils.training import ARMS
 
 
 @pytest.fixture
 def copied(finished, tmp_path):
     """(config, folder) of one finished run, copied so that a test may hurt it."""
-    import shutil
-
     config = finished.runs()[0]
     shutil.copytree(finished.folder / "runs" / run_id(config), tmp_path / run_id(config))
     return config, tmp_path
@@ -65,8 +68,33 @@ def test_the_id_follows_configuration_and_code(finished, monkeypatch):
     assert run_id(config) == run_id(replace(config))
     assert run_id(config) != run_id(replace(config, seed=99))
     before = run_id(config)
-    monkeypatch.setattr(runs, "_finetune_version", lambda: "other code")
+    monkeypatch.setattr(runs, "_computed_by", lambda: {"code": "other"})
     assert run_id(config) != before
+
+
+def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
+    of_none, of_all = (next(c for c in finished.runs() if c.arm == arm) for arm in ("none", "all"))
+    before = run_id(of_none), run_id(of_all)
+    monkeypatch.setitem(ARMS, "new", {"selection": "all"})
+    assert (run_id(of_none), run_id(of_all)) == before
+    monkeypatch.setitem(ARMS, "all", {"selection": "all", "homology_dim": 1})
+    assert run_id(of_none) == before[0] and run_id(of_all) != before[1]
+
+
+def test_what_a_killed_process_left_is_swept_and_a_living_ones_kept(copied):
+    config, folder = copied
+    process = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    dead = folder / f"abc.{process.stdout.strip()}.x.part"
+    alive = folder / f"abc.{os.getpid()}.x.part"
+    dead.mkdir()
+    alive.mkdir()
+    runs._save(load_run(folder / run_id(config)), folder / "new")
+    assert alive.is_dir() and not dead.exists()
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,17 @@ def test_the_metric_is_that_of_the_last_epoch(tiny_runs, summary):
 
 
 def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
-    row = task_table(summary).set_index("arm").loc["all"]
+    row = task_table(summary).set_index(["arm", "metric"]).loc["all", "accuracy"]
     values = summary[summary.arm == "all"].value
     assert row["mean"] == pytest.approx(values.mean())
     assert row.sd == pytest.approx(np.std(values, ddof=1))
     assert row.n == 2
+
+
+def test_the_task_table_has_every_metric_of_the_task(summary):
+    table = task_table(summary)
+    assert set(table.metric) == {"accuracy", "f1"}
+    assert len(table) == 2 * 2  # arms, metrics
 
 
 def test_the_score_table_has_a_row_for_each_space_and_rank(summary):
