@@ -32,9 +32,8 @@ def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
         Of `claims.evaluate`.
     """
     cells = [_Cell(rows) for _, rows in summary.groupby(["model", "task"], sort=False)]
-    differences = {claim.id: values for cell in cells for claim, values in cell.tested()}
-    claims = [claim for cell in cells for claim, _ in cell.tested()]
-    return evaluate(claims, lambda claim: differences[claim.id])
+    tested = dict(pair for cell in cells for pair in cell.tested())
+    return evaluate(tested, tested.__getitem__)
 
 
 class _Cell:

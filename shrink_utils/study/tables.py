@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 import pandas as pd
@@ -59,8 +60,7 @@ def _summary(run: Run) -> dict:
 def task_table(summary: pd.DataFrame) -> pd.DataFrame:
     """STL's Table 2: the task's metrics by arm, mean and standard deviation over seeds."""
     metrics = [name for name in METRICS if name in summary]
-    tidy = summary.melt([*CELL, "seed"], metrics, var_name="measure", value_name="score").dropna()
-    tidy = tidy.rename(columns={"measure": "metric"})
+    tidy = summary.melt([*CELL, "seed"], metrics, var_name="metric", value_name="score").dropna()
     grouped = tidy.groupby([*CELL, "metric"], sort=False).score
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
 
@@ -89,8 +89,12 @@ def as_printed(table: pd.DataFrame, *, rows: list[str]) -> pd.DataFrame:
 
 
 def _cell(mean: float, sd: float) -> str:
-    spread = "" if math.isnan(sd) else f" ± {sd:.3f}".replace("0.", ".")
-    return f"{mean:.3f}".replace("0.", ".") + spread
+    return _short(mean) + ("" if math.isnan(sd) else f" ± {_short(sd)}")
+
+
+def _short(value: float) -> str:
+    """Three decimals without the zero before the point, as STL print them: ``.583``, ``-.041``."""
+    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
 
 
 def write_table(table: pd.DataFrame, name: str, *, profile: Profile) -> None:

@@ -61,11 +61,16 @@ def test_the_score_table_has_a_row_for_each_space_and_rank(summary):
 
 def test_printed_tables_put_arms_side_by_side():
     table = pd.DataFrame(
-        {"task": ["t", "t"], "arm": ["none", "all"], "mean": [0.5834, 1.0], "sd": [0.0412, np.nan]}
+        {
+            "task": ["t"] * 3,
+            "arm": ["none", "all", "more"],
+            "mean": [0.5834, -0.25, 10.5],
+            "sd": [0.0412, np.nan, 20.25],
+        }
     )
     printed = as_printed(table, rows=["task"])
-    assert list(printed.columns) == ["none", "all"]
-    assert printed.loc["t"].tolist() == [".583 ± .041", "1.000"]
+    assert list(printed.columns) == ["none", "all", "more"]
+    assert printed.loc["t"].tolist() == [".583 ± .041", "-.250", "10.500 ± 20.250"]
 
 
 def test_a_table_comes_back_as_it_was_written(finished, summary):
