@@ -52,8 +52,23 @@ def test_imports_point_downward(path):
 @pytest.mark.parametrize("room", sorted(MATHEMATICS))
 def test_the_mathematics_needs_no_transformers(room):
     heavy = {"transformers", "datasets", "pandas", "matplotlib", "seaborn", "IPython"}
-    for path in (PACKAGE / room).glob("*.py"):
+    for path in (PACKAGE / room).rglob("*.py"):
         assert not {name.split(".")[0] for name in _imports(path)} & heavy
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.name == "__init__.py"],
+    ids=lambda p: p.relative_to(PACKAGE).as_posix(),
+)
+def test_an_init_only_passes_names_on(path):
+    """A run's identity leaves these files out, so they may not compute anything."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    docstring, *rest = body
+    assert isinstance(docstring, ast.Expr)
+    names = [n.targets[0].id for n in rest if isinstance(n, ast.Assign)]
+    assert all(isinstance(n, ast.ImportFrom | ast.Import | ast.Assign) for n in rest)
+    assert set(names) <= {"__all__", "__version__"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())

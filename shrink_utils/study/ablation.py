@@ -10,7 +10,8 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs import Run, run_id, run_or_load
+from shrink_utils.study.run_folder import Run
+from shrink_utils.study.runs import run_id, run_or_load
 from shrink_utils.text import load_task
 from shrink_utils.training import RunConfig
 

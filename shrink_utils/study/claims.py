@@ -1,8 +1,8 @@
-"""Verdicts on published claims, computed from paired differences over seeds.
+"""Verdicts on published claims, computed from paired differences.
 
-A claim says that an arm lowers, raises or does not harm a quantity. Its evidence is one difference
-per seed (arm − none, both trained from that seed), and its verdict is read off the confidence
-interval of their mean.
+A claim says that one condition lowers, raises or does not harm a quantity against another. Its
+evidence is one difference a unit (arm − none of one seed; last − first layer of one word), and its
+verdict is read off the confidence interval of their mean.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ __all__ = ["Claim", "Direction", "Interval", "Verdict", "evaluate", "paired_inte
 
 Direction = Literal["less", "greater", "no_worse"]
 Verdict = Literal["replicated", "not replicated", "inconclusive"]
+Unit = Literal["seeds", "words", "sentences"]
 
-_COLUMNS = "claim source statement task arm published estimate low high n_seeds verdict".split()
+_COLUMNS = "claim source statement task arm published estimate low high n unit verdict".split()
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,17 @@ class Claim:
     statement : str
         The claim in a sentence.
     task, arm, quantity : str
-        Whose difference is measured; the caller of `evaluate` reads them.
+        Whose difference is measured; the caller of `evaluate` reads them. Task and arm are empty
+        where no fine-tuning is involved.
     direction : {"less", "greater", "no_worse"}
         The claimed sign of the difference. "no_worse" is for quantities where higher is better.
     margin : float
         "no_worse" only: the loss that still counts as none, in units of the quantity.
     published : float or None
         The paper's own difference, where it gives one.
+    unit : {"seeds", "words", "sentences"}
+        What there is one difference of. The interval speaks of more of these, and of nothing else:
+        over words or sentences it is about one model.
     """
 
     id: str
@@ -56,13 +61,16 @@ class Claim:
     direction: Direction
     margin: float = 0.0
     published: float | None = None
+    unit: Unit = "seeds"
 
     def __post_init__(self) -> None:
         _check_direction(self.direction, self.margin)
+        if self.unit not in get_args(Unit):
+            raise ValueError(f"unit must be one of {get_args(Unit)}, got {self.unit!r}")
 
 
 class Interval(NamedTuple):
-    """A mean over `n` seeds and the bounds of its confidence interval."""
+    """A mean over `n` units and the bounds of its confidence interval."""
 
     estimate: float
     low: float
@@ -71,19 +79,19 @@ class Interval(NamedTuple):
 
 
 def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Student t interval for the mean of paired differences, one a seed.
+    """Student t interval for the mean of paired differences, one a unit.
 
     Parameters
     ----------
     differences : array_like, shape (n,)
-        Arm minus baseline, trained from the same seed.
+        One condition minus the other, of the same unit: seed, word or sentence.
     confidence : float
         Between 0 and 1.
 
     Returns
     -------
     Interval
-        With one seed the bounds are infinite: a single difference says nothing about its spread.
+        With one unit the bounds are infinite: a single difference says nothing about its spread.
         Equal differences give an interval without width, which overstates what is known where the
         quantity moves in coarse steps.
 
@@ -95,14 +103,14 @@ def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Inte
     Notes
     -----
     mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
-    of freedom. It assumes independent seeds and roughly normal differences, and it speaks of seeds
-    only: the same validation rows and pretrained model stand behind every one of them.
+    of freedom. It assumes independent units and a roughly normal mean, and it speaks of the units
+    only: the same rows and the same pretrained model stand behind every one of them.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     values = np.asarray(differences, dtype=float)
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"differences needs one number a seed, got shape {values.shape}")
+        raise ValueError(f"differences needs one number a unit, got shape {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError(f"differences has NaN or infinity: {values.tolist()}")
     n, mean = len(values), float(values.mean())
@@ -160,14 +168,14 @@ def evaluate(
     claims : iterable of Claim
         In the order of the table.
     differences : callable
-        Gives a claim's paired differences, one a seed.
+        Gives a claim's paired differences, one a unit.
     confidence : float
         Of the intervals.
 
     Returns
     -------
     pandas.DataFrame
-        Columns claim, source, statement, task, arm, published, estimate, low, high, n_seeds,
+        Columns claim, source, statement, task, arm, published, estimate, low, high, n, unit,
         verdict; one row a claim. `published` is NaN where the paper gives no number.
 
     Raises
@@ -192,7 +200,8 @@ def evaluate(
                 "estimate": interval.estimate,
                 "low": interval.low,
                 "high": interval.high,
-                "n_seeds": interval.n,
+                "n": interval.n,
+                "unit": claim.unit,
                 "verdict": verdict(interval, claim.direction, claim.margin),
             }
         )

@@ -51,6 +51,10 @@ class Profile:
         As in `RunConfig`.
     diagnostic_sentences : int
         Sentences that the geometry notebooks measure.
+    corpus_sentences : int or None
+        Sentences of the one pass over the corpus in notebook 02; None reads them all.
+    partner : str
+        A second encoder that notebook 03 compares the first one with; empty for none.
     base_seed : int
         1,000 times this is added to every seed: ``SEED=`` of make. 0 is the committed study.
     """
@@ -68,6 +72,8 @@ class Profile:
     weight: float
     threads: int
     diagnostic_sentences: int
+    corpus_sentences: int | None = None
+    partner: str = ""
     base_seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,10 +84,10 @@ class Profile:
             raise ValueError(
                 f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
             )
-        if self.diagnostic_sentences < 2:
-            raise ValueError(
-                f"diagnostic_sentences: must be at least 2, found {self.diagnostic_sentences}"
-            )
+        for name in ("diagnostic_sentences", "corpus_sentences"):
+            count = getattr(self, name)
+            if count is not None and count < 2:
+                raise ValueError(f"{name}: must be at least 2, found {count}")
         self.runs()  # a RunConfig refuses what cannot be run
 
     @property

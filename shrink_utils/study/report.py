@@ -25,6 +25,7 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
                 f"[{low:+.3f}, {high:+.3f}]"
                 for low, high in zip(claims.low, claims.high, strict=True)
             ],
+            "over": claims.n.astype(str) + " " + claims.unit,
             "verdict": claims.verdict,
         }
     )
@@ -33,9 +34,8 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
 def print_claims(profile: Profile) -> None:
     """Print the claims table of a finished study."""
     claims = read_table("claims", profile=profile)
-    seeds = claims.n_seeds.iloc[0]
     print(f"\nClaims, profile {profile.name} ({profile.description})")
-    print(f"Estimates are paired differences over {seeds} seeds with a 95 % t interval.\n")
+    print("Estimates are mean paired differences over n units, with a 95 % t interval.\n")
     print(claims_as_text(claims).to_string(index=False, justify="left"))
     counts = claims.verdict.value_counts()
     print("\n" + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))

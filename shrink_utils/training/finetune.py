@@ -11,7 +11,13 @@ import pandas as pd
 import torch
 from datasets import Dataset
 from torch import Tensor
-from transformers import DataCollatorWithPadding, PrinterCallback, TrainingArguments
+from transformers import (
+    DataCollatorWithPadding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    TrainingArguments,
+)
 
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, hidden_states, load_classifier
@@ -38,12 +44,17 @@ class FinetuneResult:
         Anisotropy scores of the validation rows ``before`` and ``after``, ``raw`` and ``centred``.
     embeddings : dict of Tensor
         ``before`` and ``after``, (n, d) each, and ``labels`` (n,), of the validation rows.
+    model : PreTrainedModel
+        The fine-tuned encoder with its head, in evaluation mode.
+    tokenizer : PreTrainedTokenizerBase
     """
 
     history: pd.DataFrame
     evaluations: list[dict]
     geometry: dict[str, dict[str, list[float]]]
     embeddings: dict[str, Tensor]
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
 
 
 def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None) -> FinetuneResult:
@@ -98,6 +109,8 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
             "after": after,
             "labels": torch.tensor(rows["validation"]["label"]),
         },
+        model=model.eval(),
+        tokenizer=tokenizer,
     )
 
 

@@ -8,7 +8,13 @@ import pytest
 import torch
 from transformers.utils import logging as transformers_logging
 
-from shrink_utils.models import load_classifier, load_encoder
+from shrink_utils.models import (
+    hidden_states,
+    load_classifier,
+    load_encoder,
+    random_encoder,
+    save_classifier,
+)
 from shrink_utils.text import source_path
 
 
@@ -136,3 +142,55 @@ def test_altered_minilm_weights_are_noticed_at_load(tmp_path, monkeypatch):
 def test_a_name_that_is_no_encoder_gets_the_nearest_name_and_what_to_do():
     with pytest.raises(FileNotFoundError, match=r"did you mean 'minilm'\?.*need no hub"):
         load_encoder("minlm")
+
+
+def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
+    trained, first = load_encoder("minilm"), random_encoder("minilm", seed=1)
+    again, other = random_encoder("minilm", seed=1), random_encoder("minilm", seed=2)
+    assert all(_same(first.model, again.model).values())
+    query = "encoder.layer.3.attention.self.query.weight"
+    assert not _same(first.model, other.model)[query]
+    assert not _same(first.model, trained.model)[query]
+    assert {n: p.shape for n, p in first.model.named_parameters()} == {
+        n: p.shape for n, p in trained.model.named_parameters()
+    }
+    assert first.layers == trained.layers
+    assert first.name == "minilm, random weights"
+    assert not first.model.training
+
+
+def test_random_weights_of_the_tiny_encoder_are_not_its_own():
+    assert not all(
+        _same(
+            random_encoder("tiny-random", seed=3).model, load_encoder("tiny-random").model
+        ).values()
+    )
+
+
+def test_auto_takes_what_device_there_is_and_another_one_is_named():
+    assert load_encoder("tiny-random", device="auto").model.device.type in ("cpu", "cuda")
+    with pytest.raises(ValueError, match="device: 'nowhere'"):
+        load_encoder("tiny-random", device="nowhere")
+
+
+def test_a_tokenizer_without_padding_pads_with_its_end_of_text(tmp_path):
+    encoder = load_encoder("tiny-random")
+    encoder.model.save_pretrained(tmp_path)
+    tokenizer = encoder.tokenizer
+    tokenizer.pad_token, tokenizer.eos_token, tokenizer.padding_side = None, "[SEP]", "left"
+    tokenizer.save_pretrained(tmp_path)
+    loaded = load_encoder(str(tmp_path))
+    assert loaded.tokenizer.pad_token == "[SEP]"
+    assert loaded.tokenizer.padding_side == "right"
+    whole = hidden_states(loaded, ["one", "one and two and three"])
+    alone = hidden_states(loaded, ["one"])
+    torch.testing.assert_close(whole[:, :1], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_a_saved_classifier_is_read_back_as_an_encoder_and_as_itself(tmp_path, capfd):
+    model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=4)
+    save_classifier(model, tokenizer, tmp_path / "model")
+    assert capfd.readouterr().err == ""
+    assert all(_same(model.base_model, load_encoder(str(tmp_path / "model")).model).values())
+    again, _ = load_classifier(str(tmp_path / "model"), n_labels=2, seed=9)
+    assert all(_same(model, again).values())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
 
-from shrink_utils.study import load_profile, run_grid
+from shrink_utils.study import load_profile, run_grid, run_id
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +35,11 @@ def finished(tiny_profile, tiny_runs, results, monkeypatch):
     """The profile, with its runs where it looks for them."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(results))
     return tiny_profile
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """(config, folder) of one finished run, copied so that a test may hurt it."""
+    config = finished.runs()[0]
+    shutil.copytree(finished.folder / "runs" / run_id(config), tmp_path / run_id(config))
+    return config, tmp_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_non_finite_differences_are_refused(bad):
 
 @pytest.mark.parametrize("bad", [[], [[0.1, 0.2]], 0.1])
 def test_differences_of_another_shape_are_refused(bad):
-    with pytest.raises(ValueError, match=r"differences needs one number a seed, got shape \("):
+    with pytest.raises(ValueError, match=r"differences needs one number a unit, got shape \("):
         paired_interval(bad)
 
 
@@ -136,11 +137,11 @@ def test_evaluate_gives_a_row_a_claim_in_order():
     table = evaluate([CLAIM, second], lambda claim: data[claim.id])
     assert list(table.columns) == [
         *["claim", "source", "statement", "task", "arm", "published"],
-        *["estimate", "low", "high", "n_seeds", "verdict"],
+        *["estimate", "low", "high", "n", "unit", "verdict"],
     ]
     assert table["claim"].tolist() == ["first-score", "metric"]
     assert table["verdict"].tolist() == ["replicated", "inconclusive"]
-    assert table["n_seeds"].tolist() == [3, 1]
+    assert table["n"].tolist() == [3, 1]
     assert table.loc[0, ["source", "task", "arm", "published"]].tolist() == [
         *["STL §4, Table 3", "mrpc", "prominent", -0.25]
     ]
@@ -148,6 +149,16 @@ def test_evaluate_gives_a_row_a_claim_in_order():
     assert (
         tuple(table.loc[0, ["estimate", "low", "high"]]) == paired_interval([-0.3, -0.2, -0.25])[:3]
     )
+
+
+def test_an_unknown_unit_is_refused():
+    with pytest.raises(ValueError, match=r"unit must be one of .*'layers'"):
+        replace(CLAIM, unit="layers")
+
+
+def test_evaluate_says_what_there_is_one_difference_of():
+    table = evaluate([CLAIM, replace(CLAIM, id="w", unit="words")], lambda claim: [1.0, 2.0])
+    assert table["unit"].tolist() == ["seeds", "words"]
 
 
 def test_evaluate_of_no_claims_is_an_empty_table():

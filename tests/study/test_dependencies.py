@@ -72,6 +72,13 @@ def test_the_code_version_follows_the_code_below_and_nothing_else(package):
     assert code_version("shrink_utils.study.top") != before
 
 
+def test_a_name_added_to_a_room_changes_no_code_version(package):
+    before = code_version("shrink_utils.study.top")
+    path = package / "maths" / "__init__.py"
+    path.write_text(path.read_text() + "from shrink_utils.maths.b import g\n")
+    assert code_version("shrink_utils.study.top") == before
+
+
 def test_a_module_that_the_caller_accounts_for_does_not_count(package):
     version = code_version("shrink_utils.study.top", but="shrink_utils.maths.b")
     (package / "maths" / "b.py").write_text("def g():\n    return 5\n")

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 import torch
 
-from shrink_utils.study import load_run, run_id, run_or_load, runs
-from shrink_utils.study.runs import DamagedRunError, default_run
+from shrink_utils.models import hidden_states
+from shrink_utils.study import load_run, run_encoder, run_id, run_or_load, runs
+from shrink_utils.study.run_folder import DamagedRunError
+from shrink_utils.study.runs import default_run
+from shrink_utils.text import load_task
 from shrink_utils.training import ARMS
-
-
-@pytest.fixture
-def copied(finished, tmp_path):
-    """(config, folder) of one finished run, copied so that a test may hurt it."""
-    config = finished.runs()[0]
-    shutil.copytree(finished.folder / "runs" / run_id(config), tmp_path / run_id(config))
-    return config, tmp_path
 
 
 @pytest.fixture
@@ -48,19 +38,17 @@ def test_a_loaded_run_is_what_was_computed(copied, tmp_path):
     assert all(torch.equal(loaded.embeddings[k], again.embeddings[k]) for k in again.embeddings)
 
 
-def test_a_run_folder_holds_what_the_design_names(copied):
-    config, folder = copied
-    assert {path.name for path in (folder / run_id(config)).iterdir()} == {
-        "config.json",
-        "history.parquet",
-        "metrics.json",
-        "embeddings.safetensors",
-        "provenance.json",
-        "manifest.json",
-    }
-    stamp = json.loads((folder / run_id(config) / "provenance.json").read_text())
-    assert {"packages", "device", "threads", "seconds", "commit", "time"} <= set(stamp)
-    assert stamp["threads"] == config.threads
+def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
+    """It gives the vectors that the run kept of its validation rows, which training moved."""
+    run = tiny_runs[0]
+    encoder = run_encoder(run)
+    config = run.config
+    rows = load_task(config.task, max_eval=config.eval_rows, seed=config.seed)["validation"]
+    options = {"layers": [-1], "max_length": config.max_length, "batch_size": config.batch_size}
+    vectors = hidden_states(encoder, list(rows["text"]), **options)[0]
+    assert torch.equal(vectors, run.embeddings["after"])
+    assert not torch.allclose(vectors, run.embeddings["before"], atol=1e-3)
+    assert encoder.name == config.label
 
 
 def test_the_id_follows_configuration_and_code(finished, monkeypatch):
@@ -81,29 +69,13 @@ def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
     assert run_id(of_none) == before[0] and run_id(of_all) != before[1]
 
 
-def test_what_a_killed_process_left_is_swept_and_a_living_ones_kept(copied):
-    config, folder = copied
-    process = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    dead = folder / f"abc.{process.stdout.strip()}.x.part"
-    alive = folder / f"abc.{os.getpid()}.x.part"
-    dead.mkdir()
-    alive.mkdir()
-    runs._save(load_run(folder / run_id(config)), folder / "new")
-    assert alive.is_dir() and not dead.exists()
-
-
 @pytest.mark.parametrize(
     "hurt",
     [
         lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
         lambda f: (f / "metrics.json").unlink(),
         lambda f: (f / "manifest.json").write_text("{"),
-        lambda f: _flip_a_byte(f / "embeddings.safetensors"),
+        lambda f: _flip_a_byte(f / "model" / "model.safetensors"),
     ],
     ids=["truncated", "missing", "manifest", "flipped byte"],
 )
@@ -134,27 +106,6 @@ def test_a_run_that_fails_leaves_nothing(finished, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError):
         run_or_load(finished.runs()[0], tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_save_that_fails_leaves_nothing(copied, tmp_path, monkeypatch):
-    config, folder = copied
-    run = load_run(folder / run_id(config))
-
-    def fail(*args, **kwargs):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(runs, "save_file", fail)
-    with pytest.raises(OSError, match="No space"):
-        runs._save(run, tmp_path / "new" / "target")
-    assert list((tmp_path / "new").iterdir()) == []
-
-
-def test_the_slower_of_two_writers_keeps_the_first_ones_run(copied):
-    config, folder = copied
-    before = (folder / run_id(config) / "provenance.json").read_text()
-    runs._save(load_run(folder / run_id(config)), folder / run_id(config))
-    assert (folder / run_id(config) / "provenance.json").read_text() == before
-    assert [path.name for path in folder.iterdir()] == [run_id(config)]
 
 
 def test_the_default_run_is_the_first_of_its_arm(finished, no_training):

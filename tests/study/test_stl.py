@@ -50,7 +50,7 @@ def test_a_lowered_score_is_replicated_with_its_paired_mean(table):
     row = _row(table, "lowers-centred-of-none", "prominent")
     assert row.verdict == "replicated"
     assert row.estimate == pytest.approx(-0.2)
-    assert row.n_seeds == 3
+    assert (row.n, row.unit) == (3, "seeds")
 
 
 def test_selected_bars_that_lower_it_less_than_all_are_not_replicated(table):

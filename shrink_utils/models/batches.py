@@ -1,0 +1,141 @@
+"""Read an encoder batch by batch: all its layers of a few texts at a time, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import BatchEncoding, PreTrainedModel
+
+from shrink_utils.models.encoders import Encoder
+
+__all__ = ["StateBatch", "chosen_layers", "state_batches"]
+
+
+@dataclass(frozen=True)
+class StateBatch:
+    """The hidden states of b texts, on the encoder's device.
+
+    Attributes
+    ----------
+    rows : list of int
+        Which texts.
+    states : tuple of Tensor
+        Each layer's (b, t, d), from the embedding layer to the output.
+    mask : Tensor
+        (b, t), 1 at tokens and 0 at padding.
+    special : Tensor
+        (b, t), true at special tokens and padding: where no piece of the text stands.
+    tokens : BatchEncoding
+        What the tokenizer gave.
+    """
+
+    rows: list[int]
+    states: tuple[Tensor, ...]
+    mask: Tensor
+    special: Tensor
+    tokens: BatchEncoding
+
+
+def state_batches(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    text_pairs: Sequence[str] | None = None,
+    batch_size: int = 64,
+    max_length: int = 128,
+    pre_split: bool = False,
+) -> Iterator[StateBatch]:
+    """Forward passes over texts sorted by length, one batch of hidden states at a time.
+
+    Parameters
+    ----------
+    encoder
+        From `load_encoder`. Run in evaluation mode, on the device where it is.
+    texts, text_pairs
+        n texts, and n second texts when the encoder reads pairs.
+    batch_size
+        Texts in a forward pass. Texts of like length go together, which changes the result only by
+        rounding.
+    max_length
+        Longest input in tokens, special tokens included; longer ones are cut.
+    pre_split
+        Each text is a list of words, which are tokenized one by one.
+
+    Yields
+    ------
+    StateBatch
+
+    Raises
+    ------
+    ValueError
+        No texts, pairs of another number, or ``max_length`` beyond what the encoder can read.
+    """
+    _check(encoder, texts, text_pairs, batch_size, max_length)
+    texts, text_pairs = list(texts), None if text_pairs is None else list(text_pairs)
+    options = {"truncation": True, "max_length": max_length, "is_split_into_words": pre_split}
+    lengths = [len(ids) for ids in encoder.tokenizer(texts, text_pairs, **options)["input_ids"]]
+    order = sorted(range(len(texts)), key=lengths.__getitem__)
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        tokens = encoder.tokenizer(
+            [texts[i] for i in rows],
+            None if text_pairs is None else [text_pairs[i] for i in rows],
+            **options,
+            padding=True,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        ).to(encoder.model.device)
+        special = tokens.pop("special_tokens_mask").bool()
+        mask = tokens["attention_mask"]
+        states = _states(encoder.model, tokens)
+        yield StateBatch(rows, states, mask, special | (mask == 0), tokens)
+
+
+def _check(
+    encoder: Encoder,
+    texts: Sequence[str],
+    text_pairs: Sequence[str] | None,
+    batch_size: int,
+    max_length: int,
+) -> None:
+    if isinstance(texts, str):
+        raise ValueError("texts: a string, expected a list of texts")
+    if len(texts) == 0:
+        raise ValueError("texts: empty, expected at least one text")
+    if text_pairs is not None and len(text_pairs) != len(texts):
+        raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
+    if batch_size < 1:
+        raise ValueError(f"batch_size: {batch_size}, expected at least 1")
+    limit = encoder.max_length
+    if not 3 <= max_length <= limit:
+        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
+
+
+@torch.inference_mode()
+def _states(model: PreTrainedModel, inputs: BatchEncoding) -> tuple[Tensor, ...]:
+    """Hidden states without dropout; the model is left in the mode it was in."""
+    was_training = model.training
+    model.eval()
+    try:
+        return model(**inputs, output_hidden_states=True).hidden_states
+    finally:
+        model.train(was_training)
+
+
+def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
+    """Indices from 0, all of them for None.
+
+    Raises
+    ------
+    ValueError
+        A layer that the encoder has not, or an empty choice.
+    """
+    if layers is None:
+        return list(encoder.layers)
+    n = len(encoder.layers)
+    if not len(layers) or any(not -n <= layer < n for layer in layers):
+        raise ValueError(f"layers: {list(layers)}, expected indices out of {encoder.layers}")
+    return [layer % n for layer in layers]
