@@ -26,7 +26,7 @@ REPORT   := $(OUT)/report.txt
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help reproduce notebooks ablation test unit lint lab store reference clean $(CHAPTERS)
+.PHONY: help reproduce notebooks ablation test unit bench lint lab store reference clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,7 +61,7 @@ $(VENV): requirements.lock pyproject.toml
 # deps.mk names, for every notebook, the modules that it imports (and theirs), so that a change to
 # a module runs again only the notebooks that use it.
 DEPS := $(OUT)/deps.mk
-$(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py) Makefile
+$(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.py) Makefile
 	@mkdir -p $(@D)
 	@$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@
 ifeq ($(filter help clean lab lint,$(MAKECMDGOALS)),)
@@ -72,6 +72,9 @@ endif
 
 $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 	@$(PY) -m shrink_utils execute $< $@
+
+# The claims are computed from what the other notebooks measure.
+$(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
 
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml)
@@ -98,6 +101,9 @@ test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in 
 
 unit: $(VENV) ## the unit tests alone (about 2 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not end_to_end' tests
+
+bench: $(VENV) ## the streaming metrics: time beside the forward passes, memory (4 min)
+	@$(PY) tests/benchmarks/streaming.py
 
 lint: $(VENV) ## ruff: style and formatting
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

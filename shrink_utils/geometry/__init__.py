@@ -1,5 +1,15 @@
 """Geometry of embedding clouds: pure functions of matrices whose rows are samples."""
 
+from shrink_utils.geometry.alignment import Alignment, affine, procrustes
+from shrink_utils.geometry.bootstrap import BootstrapInterval, bootstrap_interval
+from shrink_utils.geometry.contextuality import (
+    IntraSim,
+    MaxExplainableVariance,
+    SelfSim,
+    intra_sim,
+    max_explainable_variance,
+    self_sim,
+)
 from shrink_utils.geometry.dimension import intrinsic_dimension
 from shrink_utils.geometry.isotropy import (
     Estimate,
@@ -9,23 +19,60 @@ from shrink_utils.geometry.isotropy import (
     partition_isotropy,
     rogue_dimensions,
 )
+from shrink_utils.geometry.local import LocalMeasure, by_cluster, elongated_directions
+from shrink_utils.geometry.similarity.cca import cca, pwcca, svcca
+from shrink_utils.geometry.similarity.cka import cka, cka_distance, minibatch_cka
+from shrink_utils.geometry.similarity.grid import similarity_grid
+from shrink_utils.geometry.similarity.rsa import rsa
 from shrink_utils.geometry.spectrum import (
     anisotropy,
     effective_rank,
     iso_score,
     participation_ratio,
 )
+from shrink_utils.geometry.treatments import (
+    PrincipalAxes,
+    Treatment,
+    nearest_centre,
+    principal_axes,
+)
 
 __all__ = [
+    "Alignment",
+    "BootstrapInterval",
     "Estimate",
+    "IntraSim",
+    "LocalMeasure",
+    "MaxExplainableVariance",
+    "PrincipalAxes",
+    "SelfSim",
+    "Treatment",
+    "affine",
     "anisotropy",
     "avg_sim",
+    "bootstrap_interval",
+    "by_cluster",
+    "cca",
+    "cka",
+    "cka_distance",
     "effective_rank",
+    "elongated_directions",
+    "intra_sim",
     "intrinsic_dimension",
     "iso_score",
+    "max_explainable_variance",
     "mean_squared_distance",
+    "minibatch_cka",
+    "nearest_centre",
     "pair_distances",
     "participation_ratio",
     "partition_isotropy",
+    "principal_axes",
+    "procrustes",
+    "pwcca",
     "rogue_dimensions",
+    "rsa",
+    "self_sim",
+    "similarity_grid",
+    "svcca",
 ]

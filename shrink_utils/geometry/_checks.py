@@ -8,7 +8,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 
-def as_rows(x: ArrayLike | Tensor, *, min_rows: int = 1, min_columns: int = 1) -> Tensor:
+def as_rows(
+    x: ArrayLike | Tensor, *, min_rows: int = 1, min_columns: int = 1, name: str = "x"
+) -> Tensor:
     """Read `x` as a finite float64 matrix whose rows are samples, outside of autograd.
 
     Parameters
@@ -17,6 +19,8 @@ def as_rows(x: ArrayLike | Tensor, *, min_rows: int = 1, min_columns: int = 1) -
         A tensor (it stays on its device) or anything that NumPy can view as real numbers.
     min_rows, min_columns : int
         Fewest rows and columns for which the caller's quantity is defined.
+    name : str
+        What the caller calls this argument, for the message of an error.
 
     Returns
     -------
@@ -29,33 +33,88 @@ def as_rows(x: ArrayLike | Tensor, *, min_rows: int = 1, min_columns: int = 1) -
         Not real numbers, not two-dimensional, too few rows or columns, NaN or infinity.
     """
     if not isinstance(x, Tensor):
-        x = _tensor_from_numpy(x)
+        x = _tensor_from_numpy(x, name)
     shape = tuple(x.shape)
     if x.is_complex():
-        raise ValueError(f"x must hold real numbers, got dtype {x.dtype}, shape {shape}")
+        raise ValueError(f"{name} must hold real numbers, got dtype {x.dtype}, shape {shape}")
     if x.ndim != 2:
-        raise ValueError(f"x must have two axes (rows, features), got shape {shape}")
+        raise ValueError(f"{name} must have two axes (rows, features), got shape {shape}")
     if shape[0] < min_rows or shape[1] < min_columns:
         raise ValueError(
-            f"x needs at least {min_rows} row(s) and {min_columns} column(s), got shape {shape}"
+            f"{name} needs at least {min_rows} row(s) and {min_columns} column(s), "
+            f"got shape {shape}"
         )
     # Apple's MPS has no float64; on every other device the tensor stays where it is.
     x = x.detach().to("cpu" if x.device.type == "mps" else x.device).to(torch.float64)
     bad = int((~torch.isfinite(x)).any(dim=1).sum())
     if bad:
-        raise ValueError(f"x of shape {shape} has NaN or infinity in {bad} row(s)")
+        raise ValueError(f"{name} of shape {shape} has NaN or infinity in {bad} row(s)")
     return x
 
 
-def _tensor_from_numpy(x: ArrayLike) -> Tensor:
+def _tensor_from_numpy(x: ArrayLike, name: str) -> Tensor:
     try:
         array = np.asarray(x)
     except ValueError as error:
-        raise ValueError(f"x is not a matrix: {error}") from error
+        raise ValueError(f"{name} is not a matrix: {error}") from error
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"x must hold real numbers, got dtype {array.dtype}, shape {array.shape}")
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}, shape {array.shape}"
+        )
     # A copy, because torch accepts neither read-only arrays nor negative strides.
     return torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
+
+
+def as_labels(
+    labels: ArrayLike | Tensor, n_rows: int, *, name: str, device: torch.device | str = "cpu"
+) -> tuple[list, Tensor]:
+    """Read one label a row, such as the row's word or sentence.
+
+    Parameters
+    ----------
+    labels : array_like, shape (n_rows,)
+        Strings or numbers.
+    n_rows : int
+        How many there must be.
+    name : str
+        What the caller calls them, for its errors.
+    device : torch.device or str
+        Where the rows are.
+
+    Returns
+    -------
+    distinct : list
+        The different labels, sorted.
+    index : Tensor, shape (n_rows,), long
+        For each row the place of its label in `distinct`.
+
+    Raises
+    ------
+    ValueError
+        Another number of labels, NaN among them, or labels that cannot be ordered.
+    """
+    array = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if array.shape != (n_rows,):
+        raise ValueError(f"{name} needs one label a row: {n_rows} rows, got shape {array.shape}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError(f"{name} of shape {array.shape} has NaN labels")
+    try:
+        distinct, index = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error
+    return distinct.tolist(), torch.from_numpy(index).to(device)
+
+
+def same_rows(n_x: int, n_y: int) -> None:
+    """Refuse two matrices, x and y, that cannot be of the same samples.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows.
+    """
+    if n_x != n_y:
+        raise ValueError(f"x and y must have the same samples as rows, got {n_x} and {n_y} rows")
 
 
 def centred(x: Tensor) -> Tensor:
@@ -64,7 +123,7 @@ def centred(x: Tensor) -> Tensor:
     return shifted - shifted.mean(dim=0)
 
 
-def unit_rows(x: Tensor) -> Tensor:
+def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
     """Scale every row to length one.
 
     Raises
@@ -76,14 +135,14 @@ def unit_rows(x: Tensor) -> Tensor:
     zero = (largest == 0).flatten()
     if zero.any():
         raise ValueError(
-            f"x of shape {tuple(x.shape)} has {int(zero.sum())} zero row(s), the first at row "
+            f"{name} of shape {tuple(x.shape)} has {int(zero.sum())} zero row(s), the first at row "
             f"{int(zero.nonzero()[0])}: they have no cosine; drop them"
         )
     x = x / largest  # squares of very large or very small entries would leave float64
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
 
 
-def unit_scale(x: Tensor, *, center: bool) -> Tensor:
+def unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:
     """Divide by the largest absolute entry, centred first if asked, for scale-free quantities.
 
     Raises
@@ -96,7 +155,7 @@ def unit_scale(x: Tensor, *, center: bool) -> Tensor:
         x = _by_largest(centred(x))
     if not x.any():
         what = "no variance (all its rows are identical)" if center else "nothing but zeros"
-        raise ValueError(f"x of shape {tuple(x.shape)} has {what}: the result is undefined")
+        raise ValueError(f"{name} of shape {tuple(x.shape)} has {what}: the result is undefined")
     return x
 
 

@@ -1,0 +1,210 @@
+"""Centred kernel alignment with the linear kernel, computed from features and never from n × n."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from shrink_utils.geometry._checks import as_rows, centred, same_rows, unit_scale
+
+__all__ = ["cka", "cka_distance", "compare_cka", "minibatch_cka", "prepare_cka"]
+
+_ZERO = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
+_ROUNDING = 1e-9  # how far above 1 `cka_distance` takes for rounding
+
+
+class Centred(NamedTuple):
+    """What one matrix brings to the comparison."""
+
+    rows: Tensor  # (n, d), column means zero, largest entry one
+    squares: Tensor  # (n,), squared lengths of the rows
+    debiased: bool
+    own: float  # HSIC of the matrix with itself
+
+
+def cka(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, debiased: bool = False) -> float:
+    """Linear centred kernel alignment of two representations of the same samples.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample. Centred here.
+    debiased : bool
+        From the unbiased estimates of the three HSIC (needs n ≥ 4).
+
+    Returns
+    -------
+    float
+        Biased: in [0, 1], and well above 0 for independent matrices unless n ≫ d. Debiased: in
+        [−1, 1], near 0 for independent matrices, slightly negative half the time. Either bound may
+        be exceeded by rounding, some 1e-15; nothing is clamped. Invariant to shift, rotation and
+        isotropic scaling of either side; not to other linear maps.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, too few, or a matrix whose rows are all identical.
+
+    Warns
+    -----
+    UserWarning
+        Debiased only, with the result NaN: the unbiased HSIC of a matrix with itself is 0 (mutually
+        equidistant rows, such as an identity matrix), so there is nothing to divide by.
+
+    Notes
+    -----
+    Biased: ‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) for centred columns. Debiased: HSIC₁(X, Y) over the root of
+    HSIC₁(X, X) · HSIC₁(Y, Y). HSIC₁ does not change with a shift; for centred rows with squared
+    lengths k_i = ‖x_i‖², l_i = ‖y_i‖², whose Gram matrices have row sums zero, it simplifies to
+
+    n(n − 3) HSIC₁ = ‖XᵀY‖² − n/(n − 2) Σk_i l_i + Σk_i Σl_i / ((n − 1)(n − 2)).
+
+    O(n d_x d_y) time, no n × n matrix.
+
+    References
+    ----------
+    Kornblith et al. 2019, *Similarity of Neural Network Representations Revisited*, section 3; Song
+    et al. 2012, *Feature Selection via Dependence Maximization*, equation 5 (HSIC₁).
+    """
+    return compare_cka(
+        prepare_cka(x, "x", debiased=debiased), prepare_cka(y, "y", debiased=debiased)
+    )
+
+
+def minibatch_cka(
+    batches: Iterable[tuple[ArrayLike | Tensor, ArrayLike | Tensor]],
+) -> float:
+    """Estimate debiased CKA from batches, without ever holding all rows.
+
+    Parameters
+    ----------
+    batches : iterable of (x, y)
+        The same samples in both, (b, d_x) and (b, d_y), at least 4 a batch. Every batch counts the
+        same. Leave padding out: a padded position is a row like any other.
+
+    Returns
+    -------
+    float
+        In [−1, 1] up to rounding: mean HSIC₁(x, y) over √(mean HSIC₁(x, x) · mean HSIC₁(y, y)), not
+        a mean of ratios. Its numerator and denominators are unbiased whatever the batch size; the
+        value is not that of `cka(…, debiased=True)` on all rows, only near it.
+
+    Raises
+    ------
+    ValueError
+        No batch, a batch of fewer than 4 rows, or a batch whose two sides differ in rows.
+
+    Warns
+    -----
+    UserWarning
+        With the result NaN: a mean HSIC₁ of one side with itself is 0.
+
+    References
+    ----------
+    Nguyen, Raghu & Kornblith 2021, *Do Wide and Deep Networks Learn the Same Things?*, equations 2
+    to 4. Brown et al. 2023 print the formula without the root, with which two copies of one matrix
+    would not have similarity 1.
+    """
+    terms, scales = [], []
+    for x, y in batches:
+        (x, scale_x), (y, scale_y) = _own_scale(x, "x"), _own_scale(y, "y")
+        same_rows(len(x.rows), len(y.rows))
+        n = len(x.rows)
+        terms.append([hsic / (n * (n - 3)) for hsic in (_hsic(x, y), x.own, y.own)])
+        scales.append([scale_x, scale_y])
+    if not terms:
+        raise ValueError("batches is empty: CKA needs at least one batch of 4 rows")
+    # HSIC grows with the square of each side's scale; each is taken relative to the largest.
+    relative = torch.tensor(scales, dtype=torch.float64)
+    relative = (relative / relative.amax(dim=0)).nan_to_num()  # (batches, 2)
+    x2, y2 = relative.square().unbind(dim=1)
+    weights = torch.stack([x2 * y2, x2 * x2, y2 * y2], dim=1)
+    xy, xx, yy = (weights * torch.tensor(terms, dtype=torch.float64)).mean(dim=0).tolist()
+    return _ratio(xy, xx, yy)
+
+
+def cka_distance(ckas: ArrayLike | Tensor) -> float:
+    """Distance between two models of equal depth from the CKA of their layers, √Σ arccos(CKA_l)².
+
+    Parameters
+    ----------
+    ckas : array_like, shape (layers,)
+        CKA of layer l of one model with layer l of the other.
+
+    Returns
+    -------
+    float
+        In radians: 0 for models alike up to rotation and scale, at most π/2 √layers for biased CKA.
+        arccos is steep at 1: a CKA wrong by 1e-16 is an angle of 1e-8.
+
+    Raises
+    ------
+    ValueError
+        No layers, NaN, or values outside [−1, 1] by more than 1e-9, which rounding does not reach.
+
+    References
+    ----------
+    Brown et al. 2023, section 3 (there with the whole vector of layers); arccos of CKA is a metric:
+    Williams et al. 2021, *Generalized Shape Metrics on Neural Representations*.
+    """
+    values = as_rows(torch.as_tensor(ckas, dtype=torch.float64).reshape(1, -1), name="ckas")
+    if values.abs().max() > 1 + _ROUNDING:
+        raise ValueError(f"ckas must lie in [−1, 1], got {values.flatten().tolist()}")
+    return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
+
+
+def prepare_cka(x: ArrayLike | Tensor, name: str = "x", *, debiased: bool = False) -> Centred:
+    """Centre and scale one matrix, and take its HSIC with itself."""
+    rows = as_rows(x, min_rows=4 if debiased else 2, name=name)
+    return _with_own(unit_scale(rows, center=True, name=name), debiased)
+
+
+def compare_cka(x: Centred, y: Centred) -> float:
+    """CKA of two prepared matrices."""
+    same_rows(len(x.rows), len(y.rows))
+    return _ratio(_hsic(x, y), x.own, y.own)
+
+
+def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
+    """A batch centred and scaled, and by what; identical rows are allowed and contribute 0."""
+    rows = as_rows(x, min_rows=4, name=name)
+    size = float(rows.abs().max()) or 1.0
+    rows = centred(rows / size)
+    spread = float(rows.abs().max())
+    return _with_own(rows / (spread or 1.0), debiased=True), size * spread
+
+
+def _with_own(rows: Tensor, debiased: bool) -> Centred:
+    x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
+    own = _hsic(x, x)
+    if own <= _ZERO * float((rows.T @ rows).square().sum()):
+        own = 0.0
+    return x._replace(own=own)
+
+
+def _hsic(x: Centred, y: Centred) -> float:
+    """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA."""
+    cross = (x.rows.T @ y.rows).square().sum()
+    if not x.debiased:
+        return float(cross)
+    n = len(x.rows)
+    both, apart = x.squares @ y.squares, x.squares.sum() * y.squares.sum()
+    return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2)))
+
+
+def _ratio(xy: float, xx: float, yy: float) -> float:
+    if xx <= 0 or yy <= 0:
+        side = "x" if xx <= 0 else "y"
+        warnings.warn(
+            f"CKA is NaN: the unbiased HSIC of {side} with itself is 0, as for mutually "
+            "equidistant rows, so its alignment with anything is undefined; take more rows",
+            stacklevel=4,
+        )
+        return math.nan
+    return xy / (math.sqrt(xx) * math.sqrt(yy))

@@ -1,0 +1,80 @@
+"""What the metrics of this package share: their door, and merging as one expects it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torchmetrics import Metric
+
+from shrink_utils.geometry._checks import as_rows, unit_rows
+
+
+class StreamingMetric(Metric):
+    """A metric whose states have one size for any number of rows."""
+
+    full_state_update = False  # a batch's state merges into the whole's: forward() updates once
+    is_differentiable = False
+    higher_is_better = None
+
+    def add_zeros(
+        self, name: str, *shape: int, merge: str | Callable[[Tensor], Tensor] = "sum"
+    ) -> None:
+        """Add a float64 state that starts from zero; `merge` folds a stack (k, *shape) of it."""
+        self.add_state(name, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx=merge)
+        # torchmetrics keeps a second one for reset(). A single zero seen from every place does as
+        # well, and does not double the memory.
+        self._defaults[name] = torch.zeros((), dtype=torch.float64).expand(shape)
+
+    def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
+        """Take in the rows of another metric of the same construction.
+
+        Raises
+        ------
+        ValueError
+            Another class, or states of other shapes.
+        """
+        incoming = getattr(incoming_state, "metric_state", incoming_state)
+        for name, state in self.metric_state.items():
+            if name in incoming and incoming[name].shape != state.shape:
+                raise ValueError(
+                    f"incoming_state: {name} has shape {tuple(incoming[name].shape)}, here it has "
+                    f"{tuple(state.shape)}; construct both metrics alike"
+                )
+        super().merge_state(incoming_state)
+        # torchmetrics would go on to give the value from before, or warn that there is none.
+        self._computed = None
+        self._update_count += getattr(incoming_state, "update_count", 1)
+
+    def need_rows(self, n: Tensor, least: int) -> None:
+        """Refuse to compute from fewer rows than the quantity needs."""
+        if n < least:
+            raise ValueError(
+                f"{type(self).__name__} needs at least {least} row(s), it has seen {int(n)}"
+            )
+
+
+def batch_rows(x: ArrayLike | Tensor, n_features: int, *, name: str = "x") -> Tensor:
+    """Read a batch of rows in float64; refuse another number of columns."""
+    return _same_width(as_rows(x, name=name), n_features, name)
+
+
+def unit_batch(x: ArrayLike | Tensor, n_features: int) -> Tensor:
+    """Read a batch of rows and scale each to length one."""
+    if isinstance(x, Tensor) and x.ndim == 2 and x.is_floating_point() and x.device.type != "mps":
+        rows = x.detach().to(torch.float64)
+        lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        # Lengths whose squares stay in float64 rule out NaN, infinity and zero rows at once; the
+        # careful reading of anything else costs several times the division.
+        if ((lengths > 1e-140) & (lengths < 1e140)).all():
+            return _same_width(rows, n_features, "x") / lengths
+    return unit_rows(batch_rows(x, n_features))
+
+
+def _same_width(x: Tensor, n_features: int, name: str) -> Tensor:
+    if x.shape[1] != n_features:
+        raise ValueError(f"{name} must have {n_features} columns, got shape {tuple(x.shape)}")
+    return x

@@ -1,0 +1,186 @@
+"""Moments of rows about their running mean, packed in one vector and merged without loss.
+
+Plain sums Σx and Σxxᵀ lose the digits that an offset takes up, and fourth powers lose them twice.
+So a state holds moments about its own mean, and two states merge by the pairwise formulas of Chan,
+Golub & LeVeque 1983, *Algorithms for Computing the Sample Variance*. Columns come in L blocks (one
+for a single cloud, one a layer for CKA); z_i is block i of a centred row and k_i = ‖z_i‖².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+LEAST_EXPONENT = -1000  # of a power of two whose inverse float64 still holds
+
+
+def by_block(values: Tensor, widths: Sequence[int]) -> Tensor:
+    """Sum of the entries of each block of columns, (…, D) to (…, L)."""
+    return torch.stack([part.sum(dim=-1) for part in values.split(tuple(widths), dim=-1)], dim=-1)
+
+
+def over_columns(values: Tensor, widths: Sequence[int]) -> Tensor:
+    """Repeat each block's value for its columns, (L,) to (D,)."""
+    return values.repeat_interleave(torch.tensor(widths, device=values.device))
+
+
+class Rows:
+    """A batch of rows about its mean, in the form in which `Moments` takes it in.
+
+    Parameters
+    ----------
+    x : Tensor, shape (n, D)
+    origin : Tensor, shape (D,)
+        The mean is kept as its difference from this.
+    widths : sequence of int
+        Columns of each block.
+    """
+
+    def __init__(self, x: Tensor, origin: Tensor, widths: Sequence[int]) -> None:
+        self.widths = widths
+        self.n = float(len(x))
+        shifted = x - origin
+        self.mean = shifted.mean(dim=0)
+        self.z = shifted - self.mean
+        k = by_block(self.z.square(), widths)  # (n, L)
+        self.norms, self.norm_products, self.norm_rows = k.sum(dim=0), k.T @ k, k.T @ self.z
+
+    def times(self, step: Tensor) -> Tensor:
+        """Products of the scatter with the step of each block, (L, D)."""
+        return by_block(self.z * step, self.widths).T @ self.z
+
+
+class Moments:
+    """A view of a packed state; whatever changes it changes the state.
+
+    Attributes
+    ----------
+    n : Tensor, shape ()
+        Rows.
+    exponent : Tensor, shape (L,)
+        The moments are those of x · 2^−exponent, so that fourth powers stay in float64.
+    origin : Tensor, shape (D,)
+        The first row seen.
+    mean : Tensor, shape (D,)
+        Mean row minus origin: two numbers for the mean, because next to a large offset a single
+        one would keep too few digits of it.
+    norms : Tensor, shape (L,)
+        Σ k_i.
+    norm_products : Tensor, shape (L, L)
+        Σ k_i k_j.
+    norm_rows : Tensor, shape (L, D)
+        Σ k_i z.
+    second : Tensor
+        Second moments in the form that a subclass chooses.
+    """
+
+    def __init__(self, state: Tensor, widths: Sequence[int]) -> None:
+        self.widths = tuple(widths)
+        parts = state.split([math.prod(shape) for shape in self._shapes(widths)])
+        views = [part.view(s) for part, s in zip(parts, self._shapes(widths), strict=True)]
+        self.n, self.exponent, self.origin, self.mean = views[:4]
+        self.norms, self.norm_products, self.norm_rows, self.second = views[4:]
+
+    @classmethod
+    def size(cls, widths: Sequence[int]) -> int:
+        """Entries of a packed state; all of them are zero before any row."""
+        return sum(math.prod(shape) for shape in cls._shapes(widths))
+
+    @classmethod
+    def fold(cls, states: Tensor, widths: Sequence[int]) -> Tensor:
+        """Merge packed states, (k, size) to (size,)."""
+        merged = states[0].clone()
+        for state in states[1:]:
+            cls(merged, widths).merge(cls(state.clone(), widths))
+        return merged
+
+    def add(self, x: Tensor) -> None:
+        """Take in a batch of rows, (n, D) float64."""
+        largest = torch.stack([part.abs().max() for part in x.split(self.widths, dim=1)])
+        exponent = torch.frexp(largest).exponent.to(x.dtype).clamp(min=LEAST_EXPONENT)
+        exponent[largest == 0] = LEAST_EXPONENT
+        self._rescale(exponent if not self.n else torch.maximum(self.exponent, exponent))
+        x = x * over_columns(torch.exp2(-self.exponent), self.widths)
+        if not self.n:
+            self.origin.copy_(x[0])
+        self._absorb(Rows(x, self.origin, self.widths))
+
+    def merge(self, other: Moments) -> None:
+        """Take in the rows of another state, which is rescaled and moved to this one's origin."""
+        if not other.n:
+            return
+        exponent = torch.maximum(self.exponent, other.exponent) if self.n else other.exponent
+        self._rescale(exponent)
+        other._rescale(exponent)
+        if not self.n:
+            self.origin.copy_(other.origin)
+        other.mean += other.origin - self.origin
+        self._absorb(other)
+
+    def times(self, step: Tensor) -> Tensor:
+        """Products of the scatter with the step of each block, (L, D)."""
+        raise NotImplementedError
+
+    def _shapes(widths: Sequence[int]) -> list[tuple[int, ...]]:
+        raise NotImplementedError
+
+    def _add_second(self, other: Rows | Moments, between: Tensor) -> None:
+        """Add the scatter of `other` and that of the row `between`."""
+        raise NotImplementedError
+
+    def _scale_second(self, factor: Tensor) -> None:
+        """Multiply the columns of each block by its factor, (L,)."""
+        raise NotImplementedError
+
+    def _absorb(self, other: Rows | Moments) -> None:
+        total = self.n + other.n
+        delta = other.mean - self.mean  # (D,)
+        step = delta * (other.n / total)
+        mine, theirs = _moved(self, step), _moved(other, step - delta)
+        self._add_second(other, delta * torch.sqrt(self.n * (other.n / total)))
+        self.norms.copy_(mine[0] + theirs[0])
+        self.norm_products.copy_(mine[1] + theirs[1])
+        self.norm_rows.copy_(mine[2] + theirs[2])
+        self.mean += step
+        self.n.copy_(total)
+
+    def _rescale(self, exponent: Tensor) -> None:
+        """Powers of two, so nothing is rounded; exponents never fall, so nothing overflows."""
+        if not self.n:
+            self.exponent.copy_(exponent)
+        if torch.equal(exponent, self.exponent):
+            return
+        factor = torch.exp2(self.exponent - exponent)  # (L,)
+        columns = over_columns(factor, self.widths)  # (D,)
+        self.origin *= columns
+        self.mean *= columns
+        self.norms *= factor**2
+        self.norm_products *= torch.outer(factor**2, factor**2)
+        self.norm_rows *= torch.outer(factor**2, columns)
+        self._scale_second(factor)
+        self.exponent.copy_(exponent)
+
+
+def _moved(moments: Rows | Moments, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Norm moments about the mean + step, from z' = z − step, k' = k − 2⟨step, z⟩ + ‖step‖².
+
+    They close: with Σz = 0, every term of Σk', Σk'_i k'_j and Σk'_i z' is a moment that is kept.
+    """
+    widths = moments.widths
+    squared = by_block(step.square(), widths)  # (L,)
+    products = moments.times(step)  # (L, D)
+    crossed = by_block(moments.norm_rows * step, widths)  # (L, L): Σ k_i ⟨step_j, z_j⟩
+    norms = moments.norms + moments.n * squared
+    norm_products = (
+        moments.norm_products
+        - 2 * (crossed + crossed.T)
+        + torch.outer(squared, moments.norms)
+        + torch.outer(moments.norms, squared)
+        + 4 * by_block(products * step, widths)
+        + moments.n * torch.outer(squared, squared)
+    )
+    norm_rows = moments.norm_rows - 2 * products - torch.outer(norms, step)
+    return norms, norm_products, norm_rows

@@ -1,0 +1,203 @@
+"""One-pass quantities of the singular values: scores, IsoScore, effective rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from shrink_utils.geometry._checks import unit_scale
+from shrink_utils.geometry.streaming._metric import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming._moments import Moments, Rows
+
+__all__ = ["EffectiveRank", "IsoScore", "Spectrum"]
+
+
+class TriangleMoments(Moments):
+    """Second moments as R with RᵀR = Σzzᵀ, by orthogonal triangularization of what is stacked.
+
+    R has the singular values of the centred rows. Eigenvalues of Σzzᵀ would give them to half the
+    digits only, and null directions of it would count 1e-8 each in the effective rank.
+    """
+
+    @staticmethod
+    def _shapes(widths: Sequence[int]) -> list[tuple[int, ...]]:
+        (d,) = widths
+        return [(), (1,), (d,), (d,), (1,), (1, 1), (1, d), (d, d)]
+
+    def times(self, step: Tensor) -> Tensor:
+        return (self.second.T @ (self.second @ step))[None]
+
+    def _add_second(self, other: Rows | Moments, between: Tensor) -> None:
+        rows = other.z if isinstance(other, Rows) else other.second
+        stacked = torch.cat([self.second, rows, between[None]])  # (d + rows + 1, d)
+        self.second.copy_(torch.linalg.qr(stacked, mode="r").R)
+
+    def _scale_second(self, factor: Tensor) -> None:
+        self.second *= factor
+
+
+class SpectralMetric(StreamingMetric):
+    """Base of the three: the same state, so a ``MetricCollection`` updates it once for all.
+
+    An update costs O((d + n)d²) for n rows, so hand over a few hundred rows at a time.
+    """
+
+    def __init__(self, n_features: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.n_features = n_features
+        widths = (n_features,)
+        fold = partial(TriangleMoments.fold, widths=widths)
+        self.add_zeros("moments", TriangleMoments.size(widths), merge=fold)
+
+    def update(self, x: ArrayLike | Tensor) -> None:
+        """Take in a batch of rows, (n, n_features)."""
+        TriangleMoments(self.moments, (self.n_features,)).add(batch_rows(x, self.n_features))
+
+    def _read(self, *, center: bool, min_rows: int = 1) -> tuple[TriangleMoments, Tensor]:
+        """Moments, and rows with the singular values of all rows, scaled to 1 at most."""
+        moments = TriangleMoments(self.moments, (self.n_features,))
+        self.need_rows(moments.n, min_rows)
+        rows = moments.second
+        if not center:
+            mean = torch.sqrt(moments.n) * (moments.origin + moments.mean)
+            rows = torch.cat([rows, mean[None]])
+        if not rows.any():
+            what = "no variance (all rows are identical)" if center else "nothing but zeros"
+            raise ValueError(
+                f"{type(self).__name__} has seen {int(moments.n)} row(s) with {what}: the result "
+                "is undefined"
+            )
+        return moments, unit_scale(rows, center=False)
+
+
+class Spectrum(SpectralMetric):
+    """First `k` anisotropy scores, σ_k² / Σσ².
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the rows.
+    k : int
+        How many scores.
+    center : bool
+        Subtract the mean row first.
+    **kwargs
+        Of ``torchmetrics.Metric``.
+
+    References
+    ----------
+    As `shrink_utils.geometry.anisotropy`, which this equals.
+    """
+
+    def __init__(self, n_features: int, *, k: int = 3, center: bool = False, **kwargs: Any) -> None:
+        super().__init__(n_features, **kwargs)
+        self.k, self.center = k, center
+
+    def compute(self) -> Tensor:
+        """Scores, (k,) float64, descending.
+
+        Raises
+        ------
+        ValueError
+            No rows yet, `k` outside 1 … min(rows, columns), or nothing to share out.
+        """
+        moments, rows = self._read(center=self.center)
+        most = min(int(moments.n), self.n_features)
+        if not 1 <= self.k <= most:
+            raise ValueError(
+                f"k must be between 1 and min(n, d) = {most}, got {self.k} after "
+                f"{int(moments.n)} row(s)"
+            )
+        squared = torch.linalg.svdvals(rows).square()
+        return squared[: self.k] / squared.sum()
+
+
+class IsoScore(SpectralMetric):
+    """IsoScore, (PR − 1) / (d − 1), plain or bias-corrected.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the rows, at least 2.
+    bias_corrected : bool
+        Use the bias-corrected participation ratio.
+    **kwargs
+        Of ``torchmetrics.Metric``.
+
+    Raises
+    ------
+    ValueError
+        `n_features` below 2.
+
+    References
+    ----------
+    As `shrink_utils.geometry.iso_score`, which this equals;
+    `shrink_utils.geometry.participation_ratio` has the formulas of the correction.
+    """
+
+    def __init__(self, n_features: int, *, bias_corrected: bool = False, **kwargs: Any) -> None:
+        if n_features < 2:
+            raise ValueError(f"n_features must be at least 2, got {n_features}")
+        super().__init__(n_features, **kwargs)
+        self.bias_corrected = bias_corrected
+
+    def compute(self) -> Tensor:
+        """The score, a float64 scalar; infinite where `geometry.iso_score` is.
+
+        Raises
+        ------
+        ValueError
+            Fewer than 2 rows (4 for the corrected form), or all rows identical.
+        """
+        moments, _ = self._read(center=True, min_rows=4 if self.bias_corrected else 2)
+        n, scale = moments.n, moments.norms.squeeze()
+        # With C scaled to tr C = n − 1, as PR has no scale: tr S = 1 below.
+        frobenius = (moments.second.T @ moments.second / scale).square().sum()
+        squared_trace = torch.ones_like(frobenius)
+        if self.bias_corrected:
+            fourth = n * (n - 1) * moments.norm_products.squeeze() / scale.square()  # nQ
+            squared_trace = n * n - 3 * n + 1 + 2 * frobenius - fourth
+            plug_in = (n - 1) * (n - 2) * frobenius + 1
+            frobenius = plug_in - fourth
+            if frobenius <= 1e-12 * plug_in:  # zero, up to rounding
+                return torch.full_like(fourth, math.inf)
+        return (squared_trace / frobenius - 1) / (self.n_features - 1)
+
+
+class EffectiveRank(SpectralMetric):
+    """Effective rank, exp of the entropy of σ/Σσ.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the rows.
+    center : bool
+        Subtract the mean row first.
+    **kwargs
+        Of ``torchmetrics.Metric``.
+
+    References
+    ----------
+    As `shrink_utils.geometry.effective_rank`, which this equals.
+    """
+
+    def __init__(self, n_features: int, *, center: bool = True, **kwargs: Any) -> None:
+        super().__init__(n_features, **kwargs)
+        self.center = center
+
+    def compute(self) -> Tensor:
+        """The rank, a float64 scalar.
+
+        Raises
+        ------
+        ValueError
+            No rows yet, all zero or, centred, all identical.
+        """
+        sigma = torch.linalg.svdvals(self._read(center=self.center)[1])
+        return torch.special.entr(sigma / sigma.sum()).sum().exp()

@@ -1,0 +1,45 @@
+"""Pairs of clouds that every similarity measure meets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def _pairs():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 5))
+    y = x[:, :3] @ rng.normal(size=(3, 4)) + rng.normal(size=(30, 4))
+    low = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5))
+    flat = x.copy()
+    flat[:, 2] = 7.0
+    return {
+        "random": (x, y),
+        "offset": (x + 1e3, y - 1e3),
+        "tiny": (x * 1e-150, y * 1e-8),
+        "huge": (x * 1e150, y * 1e8),
+        "rank-deficient": (low, y),
+        "constant column": (flat, y),
+        "wide": (rng.normal(size=(8, 20)), rng.normal(size=(8, 3))),
+        "one column": (x[:, :1], y[:, :1]),
+        "uneven columns": (x * np.logspace(0, 4, 5), y),
+        "float32": (x.astype(np.float32), y.astype(np.float32)),
+    }
+
+
+PAIRS = _pairs()
+
+
+@pytest.fixture(params=PAIRS.values(), ids=PAIRS.keys())
+def pair(request):
+    return request.param
+
+
+@pytest.fixture
+def random_pair():
+    return PAIRS["random"]
+
+
+@pytest.fixture
+def rotation():
+    return lambda d, seed=1: np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]

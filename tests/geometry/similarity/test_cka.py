@@ -1,0 +1,249 @@
+"""CKA against n × n kernel matrices, and HSIC₁ against exact rational arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shrink_utils.geometry import cka, cka_distance, minibatch_cka
+
+
+def _centre(x):
+    x = np.asarray(x, dtype=np.float64)
+    x = x - x.mean(axis=0)
+    return x / np.abs(x).max()
+
+
+def _biased(x, y):
+    """Kernel matrices, centred from both sides by H."""
+    n = len(x)
+    h = np.eye(n) - 1 / n
+    k, m = (h @ _centre(z) @ _centre(z).T @ h for z in (x, y))
+    return (k * m).sum() / math.sqrt((k * k).sum() * (m * m).sum())
+
+
+def _hsic_1(k, m):
+    """Song et al. 2012, equation 5, letter by letter; kernels as nested lists."""
+    n = len(k)
+    k, m = (
+        [[row[j] if i != j else 0 for j in range(n)] for i, row in enumerate(z)] for z in (k, m)
+    )
+    k_sums, m_sums = [sum(row) for row in k], [sum(row) for row in m]
+    trace = sum(k[i][j] * m[j][i] for i in range(n) for j in range(n))
+    middle = sum(k_sums) * sum(m_sums) / ((n - 1) * (n - 2))
+    last = 2 * sum(a * b for a, b in zip(k_sums, m_sums, strict=True)) / (n - 2)
+    return (trace + middle - last) / (n * (n - 3))
+
+
+def _debiased(x, y):
+    k, m = (_centre(z) @ _centre(z).T for z in (x, y))
+    return _hsic_1(k, m) / math.sqrt(_hsic_1(k, k) * _hsic_1(m, m))
+
+
+def test_biased_cka_is_the_cosine_between_centred_kernel_matrices(pair):
+    assert cka(*pair) == pytest.approx(_biased(*pair), abs=1e-9)
+
+
+def test_debiased_cka_is_that_of_the_unbiased_estimates(pair):
+    assert cka(*pair, debiased=True) == pytest.approx(_debiased(*pair), abs=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0, 10**3])
+def test_debiased_cka_is_exact_whatever_the_shift(offset):
+    """Rational arithmetic on the uncentred integers: no rounding at all until the last root."""
+    rng = np.random.default_rng(5)
+    x, y = rng.integers(-9, 9, size=(7, 3)), rng.integers(-9, 9, size=(7, 2))
+    y[:, 0] += x[:, 0]
+    x = x + offset
+    kernels = [
+        [[sum(Fraction(int(a)) * int(b) for a, b in zip(p, q, strict=True)) for q in z] for p in z]
+        for z in (x, y)
+    ]
+    xy, xx, yy = (_hsic_1(kernels[i], kernels[j]) for i, j in ((0, 1), (0, 0), (1, 1)))
+    assert cka(x, y, debiased=True) == pytest.approx(float(xy) / math.sqrt(xx * yy), abs=1e-12)
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+def test_a_representation_is_like_itself_up_to_rounding(pair, debiased):
+    x, _ = pair
+    assert abs(cka(x, x, debiased=debiased) - 1) < 1e-13
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+@given(st.integers(0, 10**6), st.integers(4, 12), st.integers(1, 6))
+def test_it_is_symmetric_and_bounded(debiased, seed, n, d):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(n, d)), rng.normal(size=(n, 3))
+    value = cka(x, y, debiased=debiased)
+    assert value == pytest.approx(cka(y, x, debiased=debiased), abs=1e-12)
+    assert (-1 if debiased else 0) - 1e-9 <= value <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+def test_rotation_scale_and_shift_do_not_count(random_pair, rotation, debiased):
+    x, y = random_pair
+    moved = -3e5 * x @ rotation(5) + 1e4
+    assert cka(moved, y, debiased=debiased) == pytest.approx(cka(x, y, debiased=debiased), abs=1e-9)
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+def test_another_invertible_map_counts(random_pair, debiased):
+    x, y = random_pair
+    moved = x * [50, 1, 1, 1, 1]
+    assert abs(cka(moved, y, debiased=debiased) - cka(x, y, debiased=debiased)) > 0.05
+
+
+def test_debiasing_removes_what_independent_matrices_share_by_chance():
+    rng = np.random.default_rng(0)
+    draws = [(rng.normal(size=(40, 60)), rng.normal(size=(40, 60))) for _ in range(20)]
+    assert np.mean([cka(x, y) for x, y in draws]) > 0.5
+    assert abs(np.mean([cka(x, y, debiased=True) for x, y in draws])) < 0.02
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+def test_float32_is_never_worse_than_its_float64_copy(debiased):
+    x = torch.randn(50, 8) + 1000
+    y = torch.randn(50, 8) + x
+    assert cka(x, y, debiased=debiased) == cka(x.double(), y.double(), debiased=debiased)
+    assert math.isfinite(cka(x, y, debiased=debiased))
+
+
+def test_equidistant_rows_have_no_debiased_cka():
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    with pytest.warns(UserWarning, match="CKA is NaN: the unbiased HSIC of y with itself is 0"):
+        assert math.isnan(cka(x, np.eye(6), debiased=True))
+    assert 0 < cka(x, np.eye(6)) < 1
+
+
+def test_debiased_cka_needs_four_rows(random_pair):
+    x, y = random_pair
+    with pytest.raises(ValueError, match=r"x needs at least 4 row.* got shape \(3, 5\)"):
+        cka(x[:3], y[:3], debiased=True)
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+def test_identical_rows_have_no_cka(random_pair, debiased):
+    with pytest.raises(ValueError, match=r"y of shape \(30, 2\) has no variance"):
+        cka(random_pair[0], np.full((30, 2), 0.1), debiased=debiased)
+
+
+def test_different_rows_are_refused(random_pair):
+    x, y = random_pair
+    with pytest.raises(ValueError, match="same samples as rows, got 30 and 29 rows"):
+        cka(x, y[:-1])
+
+
+# Minibatches
+
+
+def _batches(x, y, sizes):
+    stops = np.cumsum(sizes)
+    return [(x[a:b], y[a:b]) for a, b in zip([0, *stops[:-1]], stops, strict=True)]
+
+
+def _minibatch_by_definition(batches):
+    sums = np.zeros(3)
+    for x, y in batches:
+        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        x, y = x - x.mean(0), y - y.mean(0)
+        k, m = x @ x.T, y @ y.T
+        sums += [_hsic_1(k, m), _hsic_1(k, k), _hsic_1(m, m)]
+    xy, xx, yy = sums / len(batches)
+    return xy / math.sqrt(xx * yy)
+
+
+@pytest.mark.parametrize("sizes", [[30], [10, 10, 10], [4, 9, 5, 12]])
+def test_minibatch_cka_is_a_ratio_of_mean_hsic(random_pair, sizes):
+    batches = _batches(*random_pair, sizes)
+    assert minibatch_cka(batches) == pytest.approx(_minibatch_by_definition(batches), abs=1e-12)
+
+
+def test_minibatches_of_unequal_scale_keep_their_weights(random_pair):
+    batches = [(x * 3**i, y / 7**i) for i, (x, y) in enumerate(_batches(*random_pair, [10] * 3))]
+    assert minibatch_cka(batches) == pytest.approx(_minibatch_by_definition(batches), abs=1e-12)
+
+
+def test_one_batch_of_all_rows_is_debiased_cka(pair):
+    assert minibatch_cka([pair]) == pytest.approx(cka(*pair, debiased=True), abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e100])
+def test_minibatch_cka_ignores_scale_and_shift(random_pair, scale):
+    x, y = random_pair
+    batches = _batches(x, y, [10, 20])
+    moved = _batches(scale * (x + 1), y + 1e3, [10, 20])
+    assert minibatch_cka(moved) == pytest.approx(minibatch_cka(batches), abs=1e-9)
+
+
+def test_minibatch_cka_takes_a_generator_and_float32(random_pair):
+    x, y = (torch.from_numpy(z).float() + 1000 for z in random_pair)
+    found = minibatch_cka((x[rows], y[rows]) for rows in torch.arange(30).split(6))
+    exact = [(x[rows].double(), y[rows].double()) for rows in torch.arange(30).split(6)]
+    assert found == minibatch_cka(exact) and math.isfinite(found)
+
+
+def test_a_batch_of_identical_rows_contributes_nothing(random_pair):
+    x, y = random_pair
+    constant = (np.full((6, 5), 0.3), y[:6])
+    expected = _minibatch_by_definition([(x, y), constant])
+    assert minibatch_cka([(x, y), constant]) == pytest.approx(expected, abs=1e-12)
+
+
+def test_nothing_but_identical_rows_gives_nan_and_says_why():
+    with pytest.warns(UserWarning, match="unbiased HSIC of x with itself is 0"):
+        assert math.isnan(minibatch_cka([(np.ones((5, 2)), np.eye(5))]))
+
+
+def test_many_small_batches_are_near_the_full_sample():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4000, 6))
+    y = x @ rng.normal(size=(6, 6)) + 2 * rng.normal(size=(4000, 6))
+    found = minibatch_cka(_batches(x, y, [20] * 200))
+    assert found == pytest.approx(cka(x, y, debiased=True), abs=0.02)
+    assert cka(x[:20], y[:20]) > found + 0.05  # what averaging biased CKA of batches would give
+
+
+@pytest.mark.parametrize("batches", [[], iter(())])
+def test_no_batch_is_refused(batches):
+    with pytest.raises(ValueError, match="batches is empty"):
+        minibatch_cka(batches)
+
+
+def test_a_batch_of_three_rows_is_refused(random_pair):
+    with pytest.raises(ValueError, match=r"x needs at least 4 row.* got shape \(3, 5\)"):
+        minibatch_cka(_batches(*random_pair, [27, 3]))
+
+
+def test_a_batch_with_different_rows_is_refused(random_pair):
+    x, y = random_pair
+    with pytest.raises(ValueError, match="got 30 and 20 rows"):
+        minibatch_cka([(x, y[:20])])
+
+
+# Distance
+
+
+def test_the_distance_is_the_length_of_the_vector_of_angles():
+    assert cka_distance([1.0, 0.5, 0.0]) == pytest.approx(math.hypot(math.pi / 3, math.pi / 2))
+    assert cka_distance(torch.tensor([1.0, 1.0])) == 0
+
+
+def test_rounding_above_one_is_an_angle_of_zero():
+    assert cka_distance([1 + 2e-15]) == 0
+
+
+@pytest.mark.parametrize("ckas", [[1.001], [-1.1], [0.5, math.nan]])
+def test_what_is_no_cka_has_no_angle(ckas):
+    with pytest.raises(ValueError, match="ckas"):
+        cka_distance(ckas)
+
+
+def test_no_layers_have_no_distance():
+    with pytest.raises(ValueError, match=r"ckas needs at least 1 row.* 1 column"):
+        cka_distance([])

@@ -1,0 +1,177 @@
+"""Alignments: planted maps are found, and nothing else of their kind comes closer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import orthogonal_procrustes
+
+from shrink_utils.geometry import affine, procrustes
+
+
+def _rotation(d, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def _clouds():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 5))
+    y = x @ rng.normal(size=(5, 5)) + rng.normal(size=(40, 5))
+    return {
+        "random": (x, y),
+        "offset": (x + 1e3, y - 1e3),
+        "tiny": (x * 1e-150, y * 1e-8),
+        "rank-deficient": (rng.normal(size=(40, 2)) @ rng.normal(size=(2, 5)), y),
+        "float32": (x.astype(np.float32), y.astype(np.float32)),
+    }
+
+
+CLOUDS = _clouds()
+each_pair = pytest.mark.parametrize("pair", CLOUDS.values(), ids=CLOUDS.keys())
+
+
+def _centre(x):
+    x = np.asarray(x, dtype=np.float64)
+    return x - x.mean(0)
+
+
+@each_pair
+def test_procrustes_is_the_rotation_that_scipy_finds(pair):
+    x, y = (_centre(z) / np.abs(_centre(z)).max() for z in pair)
+    expected = x @ orthogonal_procrustes(x, y)[0]
+    found = procrustes(*pair)
+    np.testing.assert_allclose(x @ found.matrix.numpy(), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.matrix.T @ found.matrix, np.eye(5), rtol=0, atol=1e-12)
+
+
+@each_pair
+def test_affine_is_least_squares_with_a_constant(pair):
+    x, y = (np.asarray(z, dtype=np.float64) for z in pair)
+    size_x, size_y = np.abs(_centre(x)).max(), np.abs(_centre(y)).max()
+    design = np.concatenate([_centre(x) / size_x, np.ones((len(x), 1))], axis=1)
+    weights = np.linalg.lstsq(design, _centre(y) / size_y, rcond=1e-10)[0]
+    mapped = (affine(*pair)(x).numpy() - y.mean(0)) / size_y
+    np.testing.assert_allclose(mapped, design @ weights, rtol=0, atol=1e-9)
+
+
+@each_pair
+def test_affine_has_the_least_norm(pair):
+    x, y = (_centre(z) / np.abs(_centre(z)).max() for z in pair)
+    expected = np.linalg.pinv(x, rcond=1e-10) @ y
+    np.testing.assert_allclose(affine(x, y).matrix, expected, rtol=0, atol=1e-9)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 50.0]))
+def test_a_planted_rotation_is_found_on_rows_that_were_not_fitted(seed, shift):
+    x = np.random.default_rng(seed).normal(size=(40, 4))
+    y = x @ _rotation(4, seed) + shift
+    found = procrustes(x[:20], y[:20])
+    np.testing.assert_allclose(found(x[20:]), y[20:], rtol=0, atol=1e-9)
+    assert found.explained(x[20:], y[20:]) == pytest.approx(1, abs=1e-9)
+
+
+def test_a_planted_scale_is_found_when_asked_for():
+    x = np.random.default_rng(1).normal(size=(40, 4))
+    y = 3 * x @ _rotation(4) + 1
+    assert procrustes(x, y, scaling=True).explained(x, y) == pytest.approx(1, abs=1e-12)
+    rigid = procrustes(x, y)
+    np.testing.assert_allclose(rigid.matrix, _rotation(4), rtol=0, atol=1e-9)
+    assert rigid.explained(x, y) == pytest.approx(1 - (2 / 3) ** 2, abs=1e-9)
+
+
+def test_the_fitted_scale_is_the_best_one():
+    x, y = CLOUDS["random"]
+    fitted = procrustes(x, y, scaling=True)
+    rigid = procrustes(x, y)
+    factor = float(fitted.matrix.norm() / rigid.matrix.norm())
+
+    def miss(f):
+        return np.square(f * (_centre(x) @ rigid.matrix.numpy()) - _centre(y)).sum()
+
+    assert miss(factor) < min(miss(factor * 1.01), miss(factor * 0.99))
+
+
+def test_no_other_rotation_comes_closer():
+    x, y = CLOUDS["random"]
+    best = procrustes(x, y).explained(x, y)
+    found = procrustes(x, y)
+    for seed in range(20):
+        nearby = np.linalg.qr(np.eye(5) + 0.1 * np.random.default_rng(seed).normal(size=(5, 5)))[0]
+        turned = type(found)(found.matrix @ torch.from_numpy(nearby), found.x_mean, found.y_mean)
+        assert turned.explained(x, y) < best
+
+
+def test_a_planted_affine_map_is_found_and_no_rotation_does_it():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(60, 4))
+    y = x @ rng.normal(size=(4, 7)) - 5
+    assert affine(x[:30], y[:30]).explained(x[30:], y[30:]) == pytest.approx(1, abs=1e-9)
+    assert procrustes(x[:30], y[:30]).explained(x[30:], y[30:]) < 0.9
+
+
+def test_a_narrow_space_is_carried_into_a_wide_one_without_distortion():
+    x = np.random.default_rng(3).normal(size=(40, 3))
+    y = x @ _rotation(6)[:3]
+    found = procrustes(x, y)
+    assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
+    np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(3), rtol=0, atol=1e-12)
+
+
+def test_a_wide_space_goes_where_the_padded_rotation_takes_it():
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=(40, 6)), rng.normal(size=(40, 3))
+    padded = np.concatenate([_centre(y), np.zeros((40, 3))], axis=1)
+    expected = orthogonal_procrustes(_centre(x), padded)[0][:, :3]
+    np.testing.assert_allclose(procrustes(x, y).matrix, expected, rtol=0, atol=1e-9)
+
+
+def test_explained_is_measured_against_the_mean_of_the_fit():
+    x, y = CLOUDS["random"]
+    found = affine(x[:20], y[:20])
+    missed = np.square(found(x[20:]).numpy() - y[20:]).sum()
+    spread = np.square(y[20:] - y[:20].mean(0)).sum()
+    assert found.explained(x[20:], y[20:]) == pytest.approx(1 - missed / spread)
+
+
+def test_unrelated_rows_are_explained_worse_than_by_their_mean():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(2, 60, 12))
+    assert affine(x[:30], y[:30]).explained(x[:30], y[:30]) > 0.2
+    assert affine(x[:30], y[:30]).explained(x[30:], y[30:]) < 0
+
+
+def test_too_few_rows_for_an_affine_map_are_announced():
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(6, 5)), rng.normal(size=(6, 2))
+    with pytest.warns(UserWarning, match=r"x of shape \(6, 5\) has too few rows"):
+        found = affine(x, y)
+    assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("fit", [procrustes, affine])
+def test_identical_rows_cannot_be_aligned(fit):
+    with pytest.raises(ValueError, match=r"y of shape \(9, 3\) has no variance"):
+        fit(np.random.default_rng(0).normal(size=(9, 3)), np.ones((9, 3)))
+
+
+@pytest.mark.parametrize("fit", [procrustes, affine])
+def test_different_rows_are_refused(fit):
+    with pytest.raises(ValueError, match="same samples as rows, got 9 and 8 rows"):
+        fit(np.eye(9), np.eye(8))
+
+
+def test_rows_of_another_width_are_refused():
+    found = procrustes(*CLOUDS["random"])
+    with pytest.raises(ValueError, match=r"x needs 5 columns, got shape \(3, 4\)"):
+        found(np.ones((3, 4)))
+    with pytest.raises(ValueError, match=r"y needs shape \(3, 5\) to go with x, got \(2, 5\)"):
+        found.explained(np.ones((3, 5)), np.ones((2, 5)))
+
+
+def test_targets_at_the_fitted_mean_have_nothing_to_explain():
+    x = np.array([[1.0, 0.0], [-1.0, 0.0]])  # mean zero
+    with pytest.raises(ValueError, match="does not differ from the fitted mean"):
+        procrustes(x, x).explained(x, np.zeros((2, 2)))

@@ -1,0 +1,167 @@
+"""Resampling by halves: what it draws, the known variance of a mean, and coverage."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from shrink_utils.geometry import bootstrap_interval, cca, cka, rsa
+
+
+def _mean(x):
+    return float(x.mean())
+
+
+def test_the_value_is_that_of_all_rows():
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    assert bootstrap_interval(_mean, x).value == pytest.approx(x.mean())
+
+
+def test_the_standard_error_of_a_mean_is_the_textbooks():
+    x = np.random.default_rng(0).normal(size=(41, 1))  # odd: 20 kept, 21 left out
+    found = bootstrap_interval(_mean, x, n_resamples=4000).stderr
+    assert found == pytest.approx(x.std(ddof=1) / math.sqrt(41), rel=0.05)
+
+
+def test_the_interval_is_students_about_the_value():
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    value, low, high, stderr = bootstrap_interval(_mean, x, confidence=0.9)
+    half = stats.t.ppf(0.95, df=11) * stderr
+    assert (low, high) == pytest.approx((value - half, value + half))
+
+
+def test_half_of_the_rows_are_drawn_none_twice_and_together():
+    seen = []
+
+    def measure(x, y):
+        seen.append(x[:, 0].tolist())
+        assert torch.equal(x[:, 0], y[:, 0])
+        return float(x.mean())
+
+    rows = np.arange(10.0)[:, None]
+    bootstrap_interval(measure, rows, np.concatenate([rows, -rows], axis=1), n_resamples=50)
+    assert seen[0] == list(range(10))
+    assert all(len(half) == len(set(half)) == 5 for half in seen[1:])
+    assert len({tuple(half) for half in seen[1:]}) > 30
+    assert set().union(*map(set, seen[1:])) == set(range(10))
+
+
+def test_rows_of_one_group_stay_together():
+    groups = np.array(list("aaabbcccccddeeef"))
+
+    def measure(x):
+        kept = set(groups[x[:, 0].long().numpy()])
+        assert len(x) == sum(int((groups == g).sum()) for g in kept)
+        assert len(kept) in (3, 6)
+        return float(x.mean())
+
+    bootstrap_interval(measure, np.arange(16.0)[:, None], groups=groups, n_resamples=40)
+
+
+def test_dependent_rows_need_groups():
+    """Every row ten times: the spread is that of 30 rows, which only groups can know."""
+    x = np.random.default_rng(0).normal(size=(30, 1))
+    copies, groups = x.repeat(10, axis=0), np.arange(30).repeat(10)
+    honest = bootstrap_interval(_mean, copies, groups=groups, n_resamples=1000).stderr
+    assert honest == pytest.approx(x.std(ddof=1) / math.sqrt(30), rel=0.08)
+    assert bootstrap_interval(_mean, copies).stderr < honest / 2
+
+
+def test_it_depends_on_its_seed_alone():
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    assert bootstrap_interval(_mean, x, seed=3) == bootstrap_interval(_mean, x, seed=3)
+    assert bootstrap_interval(_mean, x, seed=3) != bootstrap_interval(_mean, x, seed=4)
+
+
+def _coverage(measure, truth, draw, *, trials=100):
+    rng = np.random.default_rng(7)
+    hits = 0
+    for trial in range(trials):
+        found = bootstrap_interval(measure, *draw(rng), n_resamples=40, seed=trial)
+        hits += found.low <= truth <= found.high
+    return hits / trials
+
+
+def _draw(rng, n=50):
+    shared = rng.normal(size=(n, 3))
+    return tuple(
+        np.concatenate([shared * [2.0, 1.5, 1.0], rng.normal(size=(n, 3))], axis=1)
+        for _ in range(2)
+    )
+
+
+def test_intervals_of_debiased_cka_hold_the_truth_as_often_as_they_say():
+    truth = (16 + 1.5**4 + 1) / (16 + 1.5**4 + 1 + 3)  # ‖C_xy‖² / ‖C_xx‖‖C_yy‖
+
+    def measure(x, y):
+        return cka(x, y, debiased=True)
+
+    assert 0.90 <= _coverage(measure, truth, _draw) <= 0.99
+
+
+def test_intervals_of_rsa_hold_the_truth_as_often_as_they_say():
+    truth = rsa(*_draw(np.random.default_rng(0), n=1500))
+    assert 0.90 <= _coverage(rsa, truth, _draw) <= 1
+
+
+def test_drawing_with_replacement_would_miss_the_value_itself():
+    """Why not the ordinary bootstrap: copies of rows raise canonical correlations."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 60, 10))
+
+    def mean_cca(x, y):
+        return float(cca(x, y).mean())
+
+    with_copies = [mean_cca(x[rows], y[rows]) for rows in rng.integers(60, size=(100, 60))]
+    assert np.quantile(with_copies, 0.025) > mean_cca(x, y)
+
+
+def test_copies_of_rows_raise_the_rsa_of_independent_matrices():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 40, 10))
+    with_copies = [rsa(x[rows], y[rows]) for rows in rng.integers(40, size=(100, 40))]
+    halves = [rsa(x[rows[:20]], y[rows[:20]]) for rows in map(rng.permutation, [40] * 100)]
+    assert np.mean(with_copies) - rsa(x, y) > 0.05
+    assert abs(np.mean(halves) - rsa(x, y)) < 0.02
+
+
+def test_too_few_groups_are_refused():
+    with pytest.raises(ValueError, match="groups: 3 to draw from, halves need at least 4"):
+        bootstrap_interval(_mean, np.ones((3, 2)))
+    with pytest.raises(ValueError, match="groups: 2 to draw from"):
+        bootstrap_interval(_mean, np.ones((6, 2)), groups=[0, 0, 0, 1, 1, 1])
+
+
+def test_groups_of_another_length_are_refused():
+    with pytest.raises(ValueError, match=r"groups needs one label a row: 6 rows"):
+        bootstrap_interval(_mean, np.ones((6, 2)), groups=[0, 1])
+
+
+def test_different_rows_are_refused():
+    with pytest.raises(ValueError, match=r"same samples as rows, got \[6, 5\]"):
+        bootstrap_interval(_mean, np.ones((6, 2)), np.ones((5, 2)))
+
+
+def test_no_arrays_are_refused():
+    with pytest.raises(ValueError, match="arrays: none given"):
+        bootstrap_interval(_mean)
+
+
+def test_a_measure_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="measure gave nan for all rows"):
+        bootstrap_interval(lambda x: math.nan, np.ones((6, 2)))
+    with pytest.raises(ValueError, match="measure gave inf for resample 0"):
+        bootstrap_interval(lambda x: 1.0 if len(x) == 6 else math.inf, np.ones((6, 2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"confidence": 1.0}, "confidence must lie"), ({"n_resamples": 1}, "n_resamples must be")],
+)
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        bootstrap_interval(_mean, np.ones((6, 2)), **options)
