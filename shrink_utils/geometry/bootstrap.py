@@ -82,7 +82,7 @@ def bootstrap_interval(
 
     References
     ----------
-    Shao & Wu 1989, *A general theory for jackknife variance estimation*, equation 2.3 (delete-d);
+    Shao & Wu 1989, *A general theory for jackknife variance estimation* (delete-d);
     Politis & Romano 1994, *Large sample confidence regions based on subsamples*.
     """
     if not 0 < confidence < 1:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_rows, centred, unit_rows
+from shrink_utils.geometry._checks import as_labels, as_rows, centred, unit_rows
 
 __all__ = [
     "Estimate",
@@ -80,16 +80,10 @@ def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) 
 
 def _group_sums(x: Tensor, groups: ArrayLike | Tensor) -> tuple[Tensor, Tensor]:
     """Sum of the rows of each group, (groups, d), and how many they are, (groups,)."""
-    labels = groups.cpu().numpy() if isinstance(groups, Tensor) else np.asarray(groups)
-    if labels.shape != (len(x),):
-        raise ValueError(f"groups needs one label a row: {len(x)} rows, got shape {labels.shape}")
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError(f"groups of shape {labels.shape} has NaN labels")
-    index = torch.from_numpy(np.unique(labels, return_inverse=True)[1]).to(x.device)
-    count = int(index.max()) + 1
-    if count < 2:
+    labels, index = as_labels(groups, len(x), name="groups", device=x.device)
+    if len(labels) < 2:
         raise ValueError(f"groups needs at least 2 different labels, got 1 for {len(x)} rows")
-    sums = x.new_zeros(count, x.shape[1]).index_add_(0, index, x)
+    sums = x.new_zeros(len(labels), x.shape[1]).index_add_(0, index, x)
     return sums, torch.bincount(index).to(x.dtype)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from shrink_utils.models.batches import StateBatch, chosen_layers, state_batches
 from shrink_utils.models.encoders import Encoder
@@ -173,13 +174,11 @@ def _pooled(
     owner = torch.tensor(owners, device=batch.mask.device)  # (b, t)
     row, place = (owner >= 0).nonzero(as_tuple=True)  # (n_pieces,) each
     longest = max(1, max(len(of_text) for of_text in words))
-    key, index = torch.unique(row * longest + owner[row, place], return_inverse=True)
-    counts = torch.bincount(index, minlength=len(key)).unsqueeze(1)  # (n_words, 1)
+    # The pieces of a word follow one another: bags of consecutive rows of the (b t, d) states.
+    key, counts = torch.unique_consecutive(row * longest + owner[row, place], return_counts=True)
+    pieces, starts = row * owner.shape[1] + place, counts.cumsum(0) - counts
     vectors = [
-        batch.states[layer]
-        .new_zeros(len(key), batch.states[layer].shape[-1], dtype=torch.float32)
-        .index_add_(0, index, batch.states[layer][row, place].float())
-        / counts
+        embedding_bag(pieces, batch.states[layer].flatten(0, 1).float(), starts, mode="mean")
         for layer in layers
     ]
     of_row, position = (key // longest).tolist(), (key % longest).cpu()

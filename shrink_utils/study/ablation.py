@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 
 import pandas as pd
-from tqdm.auto import tqdm
 
 from shrink_utils.study.profiles import Profile
+from shrink_utils.study.progress import progress_bar
 from shrink_utils.study.run_folder import Run
 from shrink_utils.study.runs import run_id, run_or_load
 from shrink_utils.text import load_task
@@ -26,7 +25,8 @@ def run_grid(profile: Profile) -> list[Run]:
     folder = profile.folder / "runs"
     configs = profile.runs()
     missing = [config for config in configs if not (folder / run_id(config)).exists()]
-    with _progress_bar(missing) as bar:
+    total = sum(_steps(config) for config in missing)
+    with progress_bar(total=total, unit="step") as bar:
         runs = []
         for config in configs:
             bar.set_description_str(config.label)
@@ -42,20 +42,6 @@ def histories(runs: Iterable[Run]) -> pd.DataFrame:
         keys = {name: getattr(run.config, name) for name in ("model", "task", "arm", "seed")}
         frames.append(pd.DataFrame(keys, index=run.history.index).join(run.history))
     return pd.concat(frames, ignore_index=True)
-
-
-def _progress_bar(missing: list[RunConfig]) -> tqdm:
-    """Counts training steps; hidden when nothing is left to run, sparse where nobody watches."""
-    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
-    hidden = {} if missing else {"disable": True}  # left out, TQDM_DISABLE decides
-    return tqdm(
-        total=sum(_steps(config) for config in missing),
-        unit="step",
-        mininterval=0.5 if watched else 15.0,
-        maxinterval=1.0 if watched else 30.0,
-        dynamic_ncols=True,
-        **hidden,
-    )
 
 
 def _steps(config: RunConfig) -> int:

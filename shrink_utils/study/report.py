@@ -8,15 +8,23 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.reference import changed_verdicts, compare_with_reference
 from shrink_utils.study.tables import read_table
 
-__all__ = ["claims_as_text", "print_claims", "print_comparison"]
+__all__ = ["PAPERS", "claims_as_text", "of_paper", "print_claims", "print_comparison"]
+
+# By the first part of a claim's name, in the order of the table.
+PAPERS = {
+    "stl": "Shrink the longest (Kudriashov et al. 2025)",
+    "v": "Contextuality (Vázquez et al. 2021, after Ethayarajh 2019)",
+    "b": "Representational similarity (Brown et al. 2023, and whom the rows name)",
+    "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
+}
 
 
 def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
     """The claims table as people read it: signed numbers, the interval in one column."""
     return pd.DataFrame(
         {
-            "task": claims.task,
-            "arm": claims.arm,
+            "task": claims.task.fillna(""),  # an empty cell of a CSV file
+            "arm": claims.arm.fillna(""),
             "claim": claims.statement,
             "source": claims.source,
             "paper": ["" if pd.isna(p) else f"{p:+.3f}" for p in claims.published],
@@ -31,14 +39,26 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
+    """The claims of one of `PAPERS`, which begin with its short name."""
+    return claims[claims.claim.str.startswith(f"{paper}:")]
+
+
 def print_claims(profile: Profile) -> None:
     """Print the claims table of a finished study."""
     claims = read_table("claims", profile=profile)
     print(f"\nClaims, profile {profile.name} ({profile.description})")
-    print("Estimates are mean paired differences over n units, with a 95 % t interval.\n")
-    print(claims_as_text(claims).to_string(index=False, justify="left"))
-    counts = claims.verdict.value_counts()
-    print("\n" + ", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
+    print("Estimates are mean paired differences over n units, with a 95 % t interval.")
+    for paper, title in PAPERS.items():
+        rows = of_paper(claims, paper)
+        if len(rows):
+            print(f"\n{title}: {_counts(rows)}\n")
+            print(claims_as_text(rows).to_string(index=False, justify="left"))
+    print(f"\nIn all: {_counts(claims)}")
+
+
+def _counts(claims: pd.DataFrame) -> str:
+    return ", ".join(f"{n} {verdict}" for verdict, n in claims.verdict.value_counts().items())
 
 
 def print_comparison(profile: Profile) -> bool:

@@ -21,10 +21,11 @@ def test_the_value_is_that_of_all_rows():
     assert bootstrap_interval(_mean, x).value == pytest.approx(x.mean())
 
 
-def test_the_standard_error_of_a_mean_is_the_textbooks():
-    x = np.random.default_rng(0).normal(size=(41, 1))  # odd: 20 kept, 21 left out
+@pytest.mark.parametrize("n", [40, 7])  # of 7, 3 are kept and 4 left out
+def test_the_standard_error_of_a_mean_is_the_textbooks(n):
+    x = np.random.default_rng(0).normal(size=(n, 1))
     found = bootstrap_interval(_mean, x, n_resamples=4000).stderr
-    assert found == pytest.approx(x.std(ddof=1) / math.sqrt(41), rel=0.05)
+    assert found == pytest.approx(x.std(ddof=1) / math.sqrt(n), rel=0.05)
 
 
 def test_the_interval_is_students_about_the_value():
@@ -105,7 +106,7 @@ def test_intervals_of_debiased_cka_hold_the_truth_as_often_as_they_say():
 
 def test_intervals_of_rsa_hold_the_truth_as_often_as_they_say():
     truth = rsa(*_draw(np.random.default_rng(0), n=1500))
-    assert 0.90 <= _coverage(rsa, truth, _draw) <= 1
+    assert 0.90 <= _coverage(rsa, truth, _draw, trials=60) <= 0.99
 
 
 def test_drawing_with_replacement_would_miss_the_value_itself():

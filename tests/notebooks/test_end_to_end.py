@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from shrink_utils.study import (
+    all_claims,
     load_profile,
     run_grid,
     score_table,
-    stl_claims,
     summarize,
     task_table,
     write_table,
@@ -117,7 +117,7 @@ def test_tables_are_those_of_an_undisturbed_execution(clone, finished, tmp_path,
     summary = summarize(run_grid(profile))
     write_table(task_table(summary), "task_metric", profile=profile)
     write_table(score_table(summary), "anisotropy", profile=profile)
-    write_table(stl_claims(summary), "claims", profile=profile)
+    write_table(all_claims(profile), "claims", profile=profile)
     for name in TABLES:
         undisturbed = (profile.folder / "tables" / name).read_bytes()
         assert (clone / "results" / "smoke" / "tables" / name).read_bytes() == undisturbed

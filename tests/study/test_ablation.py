@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 from shrink_utils.study import ablation, histories, run_grid, run_id
+from shrink_utils.study.progress import progress_bar
 
 
 def test_the_grid_comes_in_the_profiles_order(finished, tiny_runs):
@@ -29,10 +30,20 @@ def test_only_missing_runs_are_computed(finished, monkeypatch):
     assert set(trained) == {lost}
 
 
-def test_progress_counts_the_steps_that_are_left(finished):
-    missing = finished.runs()[:3]
-    with ablation._progress_bar(missing) as bar:
-        assert bar.total == 3 * 3  # 48 rows in batches of 16, one epoch
+def test_progress_counts_the_steps_that_are_left(finished, tmp_path, monkeypatch):
+    """Four runs of 48 rows in batches of 16, one epoch; none when all of them exist."""
+    totals = []
+
+    def bar(*, total, unit):
+        totals.append(total)
+        return progress_bar(total=total, unit=unit)
+
+    monkeypatch.setattr(ablation, "progress_bar", bar)
+    run_grid(finished)
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setattr(ablation, "run_or_load", lambda config, folder, on_row: None)
+    run_grid(finished)
+    assert totals == [0, 4 * 3]
 
 
 def test_histories_are_one_tidy_frame(tiny_runs):

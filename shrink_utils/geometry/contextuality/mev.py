@@ -76,7 +76,6 @@ def max_explainable_variance(
     words: ArrayLike | Tensor,
     *,
     min_count: int = 5,
-    center: bool = False,
     n_permutations: int = 10,
     seed: int = 0,
 ) -> MaxExplainableVariance:
@@ -90,9 +89,6 @@ def max_explainable_variance(
         Which word it is.
     min_count : int
         Fewest occurrences of a word that counts, at least 2.
-    center : bool
-        Subtract each word's mean vector first, as the code behind the published numbers does. Then
-        the best static vector has gone before anything is explained.
     n_permutations : int
         How often the words are dealt at random to the rows.
     seed : int
@@ -106,13 +102,15 @@ def max_explainable_variance(
     ------
     ValueError
         Labels that do not fit the rows, no word with enough occurrences, or a word (real or dealt)
-        whose vectors are all zero or, centred, all the same.
+        whose vectors are all zero.
 
     Notes
     -----
     MEV(w) = σ₁² / Σ_i σ_i², σ the singular values of the m × d matrix of w's vectors, uncentred
     and not scaled row by row: the upper bound on what one static vector can explain. So the paper
-    defines it; its released numbers are first shares of a PCA, which centres: another quantity.
+    defines it. The numbers released with it are another quantity, the ``explained_variance_ratio_``
+    of scikit-learn's ``TruncatedSVD``: the *centred* variance along the same direction, which is
+    small where w's vectors agree.
 
     m rows have rank m at most, so MEV ≥ 1/m, and rare words have high MEV by their number alone.
     The published correction subtracts the share of one large sample, which has no such floor; the
@@ -131,10 +129,10 @@ def max_explainable_variance(
     vocabulary, word = as_labels(words, len(x), name="words", device=x.device)
     counts = torch.bincount(word)
     kept = frequent(vocabulary, counts, min_count=min_count, what="rows")
-    values = _first_shares(x, word.argsort(stable=True), counts, kept, center)
+    values = _first_shares(x, word.argsort(stable=True), counts, kept)
     rng = np.random.default_rng(seed)
     orders = [torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations)]
-    dealt = torch.stack([_first_shares(x, order, counts, kept, center) for order in orders])
+    dealt = torch.stack([_first_shares(x, order, counts, kept) for order in orders])
     spread = dealt.mean(dim=1).std() if n_permutations > 1 else torch.nan
     names = [vocabulary[w] for w in kept.tolist()]
     return MaxExplainableVariance(
@@ -142,30 +140,26 @@ def max_explainable_variance(
         null_per_word=dict(zip(names, dealt.mean(dim=0).tolist(), strict=True)),
         counts=dict(zip(names, counts[kept].tolist(), strict=True)),
         null_stderr=float(spread / n_permutations**0.5),
-        baseline=float(anisotropy(x, k=1, center=center)),
+        baseline=float(anisotropy(x, k=1)),
     )
 
 
-def _first_shares(x: Tensor, order: Tensor, counts: Tensor, kept: Tensor, center: bool) -> Tensor:
+def _first_shares(x: Tensor, order: Tensor, counts: Tensor, kept: Tensor) -> Tensor:
     """σ₁²/Σσ² of consecutive runs of rows, taken in `order`, for the runs `kept`: (kept,)."""
     starts = (counts.cumsum(dim=0) - counts)[kept]
     shares = x.new_empty(len(kept))
     for m in counts[kept].unique().tolist():
         same = counts[kept] == m
         rows = starts[same][:, None] + torch.arange(m, device=x.device)  # (words, m)
-        shares[same] = _first_share(x[order[rows]], center)
+        shares[same] = _first_share(x[order[rows]])
     return shares
 
 
-def _first_share(vectors: Tensor, center: bool) -> Tensor:
+def _first_share(vectors: Tensor) -> Tensor:
     """σ₁²/Σσ² of each matrix of a batch, (words, m, d) → (words,)."""
-    if center:
-        vectors = vectors - vectors[:, :1]  # first, so that an offset costs no digits
-        vectors = vectors - vectors.mean(dim=1, keepdim=True)
     largest = vectors.abs().amax(dim=(1, 2), keepdim=True)
     if not largest.all():
-        what = "the same" if center else "zero"
-        raise ValueError(f"x: a word's vectors, its own or dealt ones, are all {what}: no variance")
+        raise ValueError("x: a word's vectors, its own or dealt ones, are all zero: no variance")
     vectors = vectors / largest
     m, d = vectors.shape[1:]
     gram = vectors @ vectors.mT if m <= d else vectors.mT @ vectors

@@ -127,7 +127,7 @@ def pwcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, symmetric: bool = Fal
     References
     ----------
     Morcos, Raghu & Bengio 2018, *Insights on representational similarity in neural networks with
-    canonical correlation*, equations 4 and 5.
+    canonical correlation* (projection weighting).
     """
     first, second = prepare_cca(x, "x"), prepare_cca(y, "y")
     value = weighted_mean(first, second)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -70,7 +71,7 @@ def cka(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, debiased: bool = False)
     References
     ----------
     Kornblith et al. 2019, *Similarity of Neural Network Representations Revisited*, section 3; Song
-    et al. 2012, *Feature Selection via Dependence Maximization*, equation 5 (HSIC₁).
+    et al. 2012, *Feature Selection via Dependence Maximization* (HSIC₁).
     """
     return compare_cka(
         prepare_cka(x, "x", debiased=debiased), prepare_cka(y, "y", debiased=debiased)
@@ -107,16 +108,16 @@ def minibatch_cka(
 
     References
     ----------
-    Nguyen, Raghu & Kornblith 2021, *Do Wide and Deep Networks Learn the Same Things?*, equations 2
-    to 4. Brown et al. 2023 print the formula without the root, with which two copies of one matrix
+    Nguyen, Raghu & Kornblith 2021, *Do Wide and Deep Networks Learn the Same Things?*, section 3.
+    Brown et al. 2023 print the formula without the root, with which two copies of one matrix
     would not have similarity 1.
     """
     terms, scales = [], []
     for x, y in batches:
         (x, scale_x), (y, scale_y) = _own_scale(x, "x"), _own_scale(y, "y")
         same_rows(len(x.rows), len(y.rows))
-        n = len(x.rows)
-        terms.append([hsic / (n * (n - 3)) for hsic in (_hsic(x, y), x.own, y.own)])
+        n, between = len(x.rows), _hsic(x, y, _cross(x, y))
+        terms.append([hsic / (n * (n - 3)) for hsic in (between, x.own, y.own)])
         scales.append([scale_x, scale_y])
     if not terms:
         raise ValueError("batches is empty: CKA needs at least one batch of 4 rows")
@@ -150,10 +151,12 @@ def cka_distance(ckas: ArrayLike | Tensor) -> float:
 
     References
     ----------
-    Brown et al. 2023, section 3 (there with the whole vector of layers); arccos of CKA is a metric:
-    Williams et al. 2021, *Generalized Shape Metrics on Neural Representations*.
+    Brown et al. 2023, *Understanding the Inner Workings of Language Models Through Representation
+    Dissimilarity*; that arccos of CKA is a metric: Williams et al. 2021, *Generalized Shape Metrics
+    on Neural Representations*.
     """
-    values = as_rows(torch.as_tensor(ckas, dtype=torch.float64).reshape(1, -1), name="ckas")
+    ckas = ckas if isinstance(ckas, Tensor) else np.asarray(ckas, dtype=float)
+    values = as_rows(ckas.reshape(1, -1), name="ckas")
     if values.abs().max() > 1 + _ROUNDING:
         raise ValueError(f"ckas must lie in [−1, 1], got {values.flatten().tolist()}")
     return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
@@ -168,7 +171,7 @@ def prepare_cka(x: ArrayLike | Tensor, name: str = "x", *, debiased: bool = Fals
 def compare_cka(x: Centred, y: Centred) -> float:
     """CKA of two prepared matrices."""
     same_rows(len(x.rows), len(y.rows))
-    return _ratio(_hsic(x, y), x.own, y.own)
+    return _ratio(_hsic(x, y, _cross(x, y)), x.own, y.own)
 
 
 def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
@@ -182,17 +185,20 @@ def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
 
 def _with_own(rows: Tensor, debiased: bool) -> Centred:
     x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
-    own = _hsic(x, x)
-    if own <= _ZERO * float((rows.T @ rows).square().sum()):
-        own = 0.0
-    return x._replace(own=own)
+    cross = _cross(x, x)
+    own = _hsic(x, x, cross)
+    return x._replace(own=own if own > _ZERO * cross else 0.0)
 
 
-def _hsic(x: Centred, y: Centred) -> float:
+def _cross(x: Centred, y: Centred) -> float:
+    """‖XᵀY‖²."""
+    return float((x.rows.T @ y.rows).square().sum())
+
+
+def _hsic(x: Centred, y: Centred, cross: float) -> float:
     """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA."""
-    cross = (x.rows.T @ y.rows).square().sum()
     if not x.debiased:
-        return float(cross)
+        return cross
     n = len(x.rows)
     both, apart = x.squares @ y.squares, x.squares.sum() * y.squares.sum()
     return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2)))

@@ -85,4 +85,9 @@ def similarity_grid(
     prepare, compare = MEASURES[measure]
     first = [prepare(x, f"xs[{i}]") for i, x in enumerate(xs)]
     second = first if ys is None else [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]
-    return torch.tensor([[compare(x, y) for y in second] for x in first], dtype=torch.float64)
+    mirrored = ys is None and measure != "pwcca"  # the others do not depend on the side
+    grid = torch.empty(len(first), len(second), dtype=torch.float64)
+    for i, x in enumerate(first):
+        for j, y in enumerate(second):
+            grid[i, j] = grid[j, i] if mirrored and j < i else compare(x, y)
+    return grid

@@ -1,4 +1,4 @@
-"""What the metrics of this package share: their door, and merging as one expects it."""
+"""What the metrics of this package share: float64 states, and merging as one expects it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 from torchmetrics import Metric
-
-from shrink_utils.geometry._checks import as_rows, unit_rows
 
 
 class StreamingMetric(Metric):
@@ -55,26 +52,3 @@ class StreamingMetric(Metric):
             raise ValueError(
                 f"{type(self).__name__} needs at least {least} row(s), it has seen {int(n)}"
             )
-
-
-def batch_rows(x: ArrayLike | Tensor, n_features: int, *, name: str = "x") -> Tensor:
-    """Read a batch of rows in float64; refuse another number of columns."""
-    return _same_width(as_rows(x, name=name), n_features, name)
-
-
-def unit_batch(x: ArrayLike | Tensor, n_features: int) -> Tensor:
-    """Read a batch of rows and scale each to length one."""
-    if isinstance(x, Tensor) and x.ndim == 2 and x.is_floating_point() and x.device.type != "mps":
-        rows = x.detach().to(torch.float64)
-        lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-        # Lengths whose squares stay in float64 rule out NaN, infinity and zero rows at once; the
-        # careful reading of anything else costs several times the division.
-        if ((lengths > 1e-140) & (lengths < 1e140)).all():
-            return _same_width(rows, n_features, "x") / lengths
-    return unit_rows(batch_rows(x, n_features))
-
-
-def _same_width(x: Tensor, n_features: int, name: str) -> Tensor:
-    if x.shape[1] != n_features:
-        raise ValueError(f"{name} must have {n_features} columns, got shape {tuple(x.shape)}")
-    return x

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-LEAST_EXPONENT = -1000  # of a power of two whose inverse float64 still holds
+# Rows are scaled by 2^−exponent in steps as wide as fourth powers allow: common data not at all.
+STEP, LEAST_EXPONENT = 256, -896
 
 
 def by_block(values: Tensor, widths: Sequence[int]) -> Tensor:
@@ -32,25 +33,44 @@ class Rows:
 
     Parameters
     ----------
-    x : Tensor, shape (n, D)
+    blocks : sequence of Tensor, (n, d_i)
+        One a block of columns.
     origin : Tensor, shape (D,)
         The mean is kept as its difference from this.
-    widths : sequence of int
-        Columns of each block.
     """
 
-    def __init__(self, x: Tensor, origin: Tensor, widths: Sequence[int]) -> None:
-        self.widths = widths
-        self.n = float(len(x))
-        shifted = x - origin
-        self.mean = shifted.mean(dim=0)
-        self.z = shifted - self.mean
-        k = by_block(self.z.square(), widths)  # (n, L)
-        self.norms, self.norm_products, self.norm_rows = k.sum(dim=0), k.T @ k, k.T @ self.z
+    def __init__(self, blocks: Sequence[Tensor], origin: Tensor) -> None:
+        self.widths = tuple(block.shape[1] for block in blocks)
+        self.n = float(len(blocks[0]))
+        means, norms = [], []
+        self.padded = []  # centred rows and one more, (n + 1, d_i), for `with_row`
+        for block, of_block in zip(blocks, origin.split(self.widths), strict=True):
+            padded = block.new_empty(len(block) + 1, block.shape[1])
+            z = torch.sub(block, of_block, out=padded[:-1])
+            means.append(z.mean(dim=0))
+            z -= means[-1]
+            norms.append(z.square().sum(dim=1))
+            self.padded.append(padded)
+        k = torch.stack(norms, dim=1)  # (n, L)
+        self.mean, self.norms, self.norm_products = torch.cat(means), k.sum(dim=0), k.T @ k
+        self.norm_rows = self._products(k)
 
     def times(self, step: Tensor) -> Tensor:
         """Products of the scatter with the step of each block, (L, D)."""
-        return by_block(self.z * step, self.widths).T @ self.z
+        steps = step.split(self.widths)
+        return self._products(
+            torch.stack([z[:-1] @ s for z, s in zip(self.padded, steps, strict=True)], dim=1)
+        )
+
+    def with_row(self, row: Tensor) -> list[Tensor]:
+        """The blocks of the centred rows, (n + 1, d_i) each, with `row` below them."""
+        for z, of_block in zip(self.padded, row.split(self.widths), strict=True):
+            z[-1] = of_block
+        return self.padded
+
+    def _products(self, weights: Tensor) -> Tensor:
+        """Sums of the centred rows weighted by each column of (n, L), (L, D)."""
+        return torch.cat([weights.T @ z[:-1] for z in self.padded], dim=1)
 
 
 class Moments:
@@ -97,16 +117,16 @@ class Moments:
             cls(merged, widths).merge(cls(state.clone(), widths))
         return merged
 
-    def add(self, x: Tensor) -> None:
-        """Take in a batch of rows, (n, D) float64."""
-        largest = torch.stack([part.abs().max() for part in x.split(self.widths, dim=1)])
-        exponent = torch.frexp(largest).exponent.to(x.dtype).clamp(min=LEAST_EXPONENT)
-        exponent[largest == 0] = LEAST_EXPONENT
-        self._rescale(exponent if not self.n else torch.maximum(self.exponent, exponent))
-        x = x * over_columns(torch.exp2(-self.exponent), self.widths)
+    def add(self, blocks: Sequence[Tensor]) -> None:
+        """Take in a batch of rows, (n, d_i) float64 a block."""
+        exponent = torch.stack([_exponent(block) for block in blocks])
+        self._rescale(torch.maximum(self.exponent, exponent) if self.n else exponent)
+        if self.exponent.any():
+            factors = torch.exp2(-self.exponent)
+            blocks = [block * factor for block, factor in zip(blocks, factors, strict=True)]
         if not self.n:
-            self.origin.copy_(x[0])
-        self._absorb(Rows(x, self.origin, self.widths))
+            self.origin.copy_(torch.cat([block[0] for block in blocks]))
+        self._absorb(Rows(blocks, self.origin))
 
     def merge(self, other: Moments) -> None:
         """Take in the rows of another state, which is rescaled and moved to this one's origin."""
@@ -124,7 +144,9 @@ class Moments:
         """Products of the scatter with the step of each block, (L, D)."""
         raise NotImplementedError
 
+    @staticmethod
     def _shapes(widths: Sequence[int]) -> list[tuple[int, ...]]:
+        """Shapes of the eight attributes, in their order."""
         raise NotImplementedError
 
     def _add_second(self, other: Rows | Moments, between: Tensor) -> None:
@@ -162,6 +184,16 @@ class Moments:
         self.norm_rows *= torch.outer(factor**2, columns)
         self._scale_second(factor)
         self.exponent.copy_(exponent)
+
+
+def _exponent(x: Tensor) -> Tensor:
+    """Exponent of the scale of `x`, a multiple of STEP unless the least."""
+    low, high = torch.aminmax(x)
+    largest = torch.maximum(high, -low)
+    if not largest:
+        return torch.full_like(largest, LEAST_EXPONENT)
+    steps = torch.round(torch.frexp(largest).exponent / STEP)
+    return (steps * STEP).clamp(min=LEAST_EXPONENT).to(x.dtype)
 
 
 def _moved(moments: Rows | Moments, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry._checks import same_rows
-from shrink_utils.geometry.streaming._metric import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming._batch import batch_rows
+from shrink_utils.geometry.streaming._metric import StreamingMetric
 from shrink_utils.geometry.streaming._moments import Moments, Rows
 
 __all__ = ["CKA", "LayerCKA"]
@@ -50,15 +51,13 @@ class ScatterMoments(Moments):
         return products
 
     def _add_second(self, other: Rows | Moments, between: Tensor) -> None:
-        gaps = between.split(self.widths)
         if isinstance(other, Rows):
-            z = other.z.split(self.widths, dim=1)
-            for i, j, block in self.blocks():
-                block.addmm_(z[i].T, z[j])
+            rows = other.with_row(between)
         else:
             self.second += other.second
+            rows = [of_block[None] for of_block in between.split(self.widths)]
         for i, j, block in self.blocks():
-            block.addr_(gaps[i], gaps[j])
+            block.addmm_(rows[i].T, rows[j])
 
     def _scale_second(self, factor: Tensor) -> None:
         for i, j, block in self.blocks():
@@ -77,7 +76,7 @@ class _ScatterMetric(StreamingMetric):
     def _add(self, blocks: Sequence[Tensor]) -> None:
         for block in blocks[1:]:
             same_rows(len(blocks[0]), len(block))
-        ScatterMoments(self.moments, self.widths).add(torch.cat(list(blocks), dim=1))
+        ScatterMoments(self.moments, self.widths).add(blocks)
 
     def _matrix(self) -> Tensor:
         """CKA of every two blocks, (L, L); see `geometry.cka` for the formulas."""

@@ -4,17 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_labels
-from shrink_utils.geometry.streaming._metric import StreamingMetric, unit_batch
+from shrink_utils.geometry.streaming._batch import Groups, UnitRows, unit_batch
+from shrink_utils.geometry.streaming._metric import StreamingMetric
 
 __all__ = ["AvgSim", "RogueDimensions"]
 
 
-class AvgSim(StreamingMetric):
+class CosineMetric(StreamingMetric):
+    """Base of the two: the same state, so a ``MetricCollection`` updates it once for both."""
+
+    def __init__(self, n_features: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.n_features = n_features
+        for name in ("n_rows", "n_groups", "group_squares", "group_pairs"):
+            self.add_zeros(name)
+        for name in ("total", "squares"):
+            self.add_zeros(name, n_features)
+
+    def update(
+        self, x: ArrayLike | Tensor | UnitRows, groups: ArrayLike | Tensor | Groups | None = None
+    ) -> None:
+        """Take in a batch.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, n_features), or UnitRows
+            Rows, none of them zero.
+        groups : array_like, shape (n,), or Groups, optional
+            A label a row, by default every row is its own group; `RogueDimensions` is over all
+            pairs and ignores it. A group must come whole in one batch: labels are not compared
+            between batches.
+        """
+        x = unit_batch(x, self.n_features)
+        sums, sizes = x, x.new_ones(len(x))
+        if groups is not None:
+            groups = groups if isinstance(groups, Groups) else Groups(groups)
+            sums, sizes = groups.sums(x), groups.sizes.to(x)
+        self.n_rows += len(x)
+        self.n_groups += len(sums)
+        self.group_squares += sums.square().sum()
+        self.group_pairs += sizes.square().sum()
+        self.total += sums.sum(dim=0)
+        self.squares += x.square().sum(dim=0)
+
+
+class AvgSim(CosineMetric):
     """Average cosine similarity between rows, over all pairs or pairs of different groups.
 
     Parameters
@@ -26,45 +63,15 @@ class AvgSim(StreamingMetric):
 
     Notes
     -----
-    State: n, Σx̂, Σ_s‖u_s‖², Σ_s n_s² and the number of groups, all of them summed over workers.
-    There is no standard error: the delete-one-group jackknife of `geometry.avg_sim` weighs each
-    group by its size and its product with the *final* Σx̂, which one pass does not know yet.
+    State: n, Σx̂, Σx̂² by dimension, Σ_s‖u_s‖², Σ_s n_s² and the number of groups, all of them summed
+    over workers. There is no standard error: the delete-one-group jackknife of `geometry.avg_sim`
+    weighs each group by its size and its product with the *final* Σx̂, which one pass does not know
+    before its end.
 
     References
     ----------
     As `shrink_utils.geometry.avg_sim`, whose ``value`` this is.
     """
-
-    def __init__(self, n_features: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.n_features = n_features
-        for name in ("n_rows", "n_groups", "group_squares", "group_pairs"):
-            self.add_zeros(name)
-        self.add_zeros("total", n_features)
-
-    def update(self, x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None = None) -> None:
-        """Take in a batch.
-
-        Parameters
-        ----------
-        x : array_like, shape (n, n_features)
-            Rows, none of them zero.
-        groups : array_like, shape (n,), optional
-            A label a row. A group must come whole in one batch: labels are not compared between
-            batches. By default every row is its own group.
-        """
-        x = unit_batch(x, self.n_features)
-        n = len(x)
-        sums, sizes = x, x.new_ones(n)
-        if groups is not None:
-            distinct, index = as_labels(groups, n, name="groups", device=x.device)
-            sums = x.new_zeros(len(distinct), self.n_features).index_add_(0, index, x)
-            sizes = torch.bincount(index).to(x.dtype)
-        self.n_rows += n
-        self.n_groups += len(sums)
-        self.group_squares += sums.square().sum()
-        self.group_pairs += sizes.square().sum()
-        self.total += sums.sum(dim=0)
 
     def compute(self) -> Tensor:
         """The average, a float64 scalar in [−1, 1].
@@ -83,8 +90,8 @@ class AvgSim(StreamingMetric):
         return (self.total @ self.total - self.group_squares) / pairs
 
 
-class RogueDimensions(StreamingMetric):
-    """Exact contribution of each dimension to the average cosine similarity.
+class RogueDimensions(CosineMetric):
+    """Exact contribution of each dimension to the average cosine similarity of all pairs.
 
     Parameters
     ----------
@@ -93,28 +100,10 @@ class RogueDimensions(StreamingMetric):
     **kwargs
         Of ``torchmetrics.Metric``.
 
-    Notes
-    -----
-    State: n, Σx̂ and Σx̂² by dimension, all of them summed over workers.
-
     References
     ----------
     As `shrink_utils.geometry.rogue_dimensions`, which this equals.
     """
-
-    def __init__(self, n_features: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.n_features = n_features
-        self.add_zeros("n_rows")
-        for name in ("total", "squares"):
-            self.add_zeros(name, n_features)
-
-    def update(self, x: ArrayLike | Tensor) -> None:
-        """Take in a batch of rows, (n, n_features), none of them zero."""
-        x = unit_batch(x, self.n_features)
-        self.n_rows += len(x)
-        self.total += x.sum(dim=0)
-        self.squares += x.square().sum(dim=0)
 
     def compute(self) -> Tensor:
         """Contributions, (n_features,) float64, which sum to AvgSim over all pairs.

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry._checks import unit_scale
-from shrink_utils.geometry.streaming._metric import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming._batch import batch_rows
+from shrink_utils.geometry.streaming._metric import StreamingMetric
 from shrink_utils.geometry.streaming._moments import Moments, Rows
 
 __all__ = ["EffectiveRank", "IsoScore", "Spectrum"]
@@ -28,15 +29,30 @@ class TriangleMoments(Moments):
     @staticmethod
     def _shapes(widths: Sequence[int]) -> list[tuple[int, ...]]:
         (d,) = widths
-        return [(), (1,), (d,), (d,), (1,), (1, 1), (1, d), (d, d)]
+        return [(), (1,), (d,), (d,), (1,), (1, 1), (1, d), (d * (d + 1) // 2,)]
+
+    @property
+    def triangle(self) -> Tensor:
+        """R, (d, d); the state holds its upper half."""
+        (d,) = self.widths
+        full = self.second.new_zeros(d, d)
+        full[*self._upper()] = self.second
+        return full
 
     def times(self, step: Tensor) -> Tensor:
-        return (self.second.T @ (self.second @ step))[None]
+        triangle = self.triangle
+        return (triangle.T @ (triangle @ step))[None]
+
+    def _upper(self) -> Tensor:
+        return torch.triu_indices(*self.widths, *self.widths, device=self.second.device)
 
     def _add_second(self, other: Rows | Moments, between: Tensor) -> None:
-        rows = other.z if isinstance(other, Rows) else other.second
-        stacked = torch.cat([self.second, rows, between[None]])  # (d + rows + 1, d)
-        self.second.copy_(torch.linalg.qr(stacked, mode="r").R)
+        if isinstance(other, Rows):
+            stacked = [self.triangle, *other.with_row(between)]
+        else:
+            stacked = [self.triangle, other.triangle, between[None]]
+        triangle = torch.linalg.qr(torch.cat(stacked), mode="r").R
+        self.second.copy_(triangle[*self._upper()])
 
     def _scale_second(self, factor: Tensor) -> None:
         self.second *= factor
@@ -57,13 +73,13 @@ class SpectralMetric(StreamingMetric):
 
     def update(self, x: ArrayLike | Tensor) -> None:
         """Take in a batch of rows, (n, n_features)."""
-        TriangleMoments(self.moments, (self.n_features,)).add(batch_rows(x, self.n_features))
+        TriangleMoments(self.moments, (self.n_features,)).add([batch_rows(x, self.n_features)])
 
     def _read(self, *, center: bool, min_rows: int = 1) -> tuple[TriangleMoments, Tensor]:
         """Moments, and rows with the singular values of all rows, scaled to 1 at most."""
         moments = TriangleMoments(self.moments, (self.n_features,))
         self.need_rows(moments.n, min_rows)
-        rows = moments.second
+        rows = moments.triangle
         if not center:
             mean = torch.sqrt(moments.n) * (moments.origin + moments.mean)
             rows = torch.cat([rows, mean[None]])
@@ -100,7 +116,7 @@ class Spectrum(SpectralMetric):
         self.k, self.center = k, center
 
     def compute(self) -> Tensor:
-        """Scores, (k,) float64, descending.
+        """Scores, (k,) float64 (a scalar for k = 1), descending.
 
         Raises
         ------
@@ -158,7 +174,7 @@ class IsoScore(SpectralMetric):
         moments, _ = self._read(center=True, min_rows=4 if self.bias_corrected else 2)
         n, scale = moments.n, moments.norms.squeeze()
         # With C scaled to tr C = n − 1, as PR has no scale: tr S = 1 below.
-        frobenius = (moments.second.T @ moments.second / scale).square().sum()
+        frobenius = (moments.triangle.T @ moments.triangle / scale).square().sum()
         squared_trace = torch.ones_like(frobenius)
         if self.bias_corrected:
             fourth = n * (n - 1) * moments.norm_products.squeeze() / scale.square()  # nQ

@@ -9,9 +9,64 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry.contextuality._units import frequent
-from shrink_utils.geometry.streaming._metric import StreamingMetric, unit_batch
+from shrink_utils.geometry.streaming._batch import Groups, UnitRows, unit_batch
+from shrink_utils.geometry.streaming._metric import StreamingMetric
 
-__all__ = ["SelfSim"]
+__all__ = ["Occurrences", "SelfSim"]
+
+
+class Occurrences:
+    """Which word each row is, and in which sentence, read once for the `SelfSim` of all layers.
+
+    Parameters
+    ----------
+    words : array_like of int, shape (n,)
+        Numbers of the words; −1 for one outside of the vocabulary.
+    sentences : array_like, shape (n,), optional
+        Where they stand; by default every row is a context of its own.
+
+    Raises
+    ------
+    ValueError
+        Words that are not whole numbers, or not as many sentences.
+    """
+
+    def __init__(
+        self, words: ArrayLike | Tensor, sentences: ArrayLike | Tensor | None = None
+    ) -> None:
+        words = torch.as_tensor(words, device="cpu")
+        if words.ndim != 1 or words.is_floating_point() or words.is_complex():
+            raise ValueError(
+                f"words must be whole numbers, one a row, got dtype {words.dtype}, shape "
+                f"{tuple(words.shape)}"
+            )
+        n = len(words)
+        contexts = torch.arange(n)
+        if sentences is not None:
+            contexts = Groups(sentences, name="sentences").index
+            if len(contexts) != n:
+                raise ValueError(
+                    f"sentences needs one label a row: {n} rows, got shape ({len(contexts)},)"
+                )
+        self.by_word = Groups(words, name="words")
+        self.words = torch.tensor(self.by_word.labels)
+        # Fewer than n contexts, so a word and a context make one number.
+        pairs = Groups(words.long() * n + contexts)
+        word = Groups(torch.tensor(pairs.labels) // n)  # of each pair
+        m = pairs.sizes.double()
+        self._counts = word.sums(torch.stack([torch.ones_like(m), m, m == 1, m**2], dim=1))
+        several = pairs.sizes > 1
+        self._rows = several[pairs.index].nonzero().flatten()
+        self._together = Groups(pairs.index[self._rows])
+        self._word = word.index[several]
+
+    def counts(self, x: Tensor) -> Tensor:
+        """For each word its contexts, m, Σ_s‖u_s‖² and Σ_s m_s², (words, 4), from unit rows x."""
+        counts = self._counts.to(x, copy=True)
+        if len(self._rows):  # where a word stands alone in its context, ‖u_s‖² is 1
+            u = self._together.sums(x[self._rows.to(x.device)])
+            counts[:, 2].index_add_(0, self._word.to(x.device), u.square().sum(dim=1))
+        return counts
 
 
 class SelfSim(StreamingMetric):
@@ -35,7 +90,7 @@ class SelfSim(StreamingMetric):
 
     Notes
     -----
-    State, a word: Σx̂, occurrences m, contexts, Σ_s‖u_s‖² and Σ_s m_s²; all summed over workers.
+    State, a word: Σx̂ and the four counts contexts, m, Σ_s‖u_s‖² and Σ_s m_s²; summed over workers.
     It grows with the vocabulary, not with the text. The null of SelfSim is AvgSim over the same
     rows (`geometry.self_sim` explains it): keep an `AvgSim` beside this.
 
@@ -53,83 +108,55 @@ class SelfSim(StreamingMetric):
                 f"min_count must be at least 2, one vector has no pair; got {min_count}"
             )
         self.n_words, self.n_features, self.min_count = n_words, n_features, min_count
-        for name in ("occurrences", "contexts", "context_squares", "context_pairs"):
-            self.add_zeros(name, n_words)
-        self.add_zeros("sums", n_words, n_features)
+        # The last row takes in the words that are not in the vocabulary, and is never read.
+        self.add_zeros("sums", n_words + 1, n_features)
+        self.add_zeros("counts", n_words + 1, 4)
 
     def update(
         self,
-        x: ArrayLike | Tensor,
-        words: ArrayLike | Tensor,
+        x: ArrayLike | Tensor | UnitRows,
+        words: ArrayLike | Tensor | Occurrences,
         sentences: ArrayLike | Tensor | None = None,
     ) -> None:
         """Take in a batch.
 
         Parameters
         ----------
-        x : array_like, shape (n, n_features)
+        x : array_like, shape (n, n_features), or UnitRows
             A row is the vector of a word in its context; none of them zero.
-        words : array_like of int, shape (n,)
+        words : array_like of int, shape (n,), or Occurrences
             Which word it is, 0 … n_words − 1; −1 for one outside of the vocabulary.
-        sentences : array_like of int, shape (n,), optional
-            Where it stands: then only occurrences in different sentences make a pair. A sentence
-            must come whole in one batch: numbers are not compared between batches.
+        sentences : array_like, shape (n,), optional
+            Where it stands, unless `words` tells: then only occurrences in different sentences make
+            a pair. A sentence must come whole in one batch: labels are not compared between
+            batches.
 
         Raises
         ------
         ValueError
-            Rows or numbers that do not fit.
+            Rows or words that do not fit.
         """
         x = unit_batch(x, self.n_features)
-        words = _numbers(words, x, "words")
-        if len(words) and not -1 <= int(words.min()) <= int(words.max()) < self.n_words:
+        found = words if isinstance(words, Occurrences) else Occurrences(words, sentences)
+        if not -1 <= int(found.words[0]) <= int(found.words[-1]) < self.n_words:
             raise ValueError(
-                f"words must be −1 … {self.n_words - 1}, got {int(words.min())} … "
-                f"{int(words.max())}"
+                f"words must be −1 … {self.n_words - 1}, got {int(found.words[0])} … "
+                f"{int(found.words[-1])}"
             )
-        contexts = torch.arange(len(x), device=x.device)
-        if sentences is not None:
-            numbers = _numbers(sentences, x, "sentences")
-            contexts = torch.unique(numbers, return_inverse=True)[1]
-        known = words >= 0
-        x, words, contexts = x[known], words[known], contexts[known]
-
-        # One number for a word in a context.
-        group, of_row, sizes = torch.unique(
-            words * len(known) + contexts, return_inverse=True, return_counts=True
-        )
-        of_group, sizes = group // len(known), sizes.to(x.dtype)  # (groups,)
-        u = x.new_zeros(len(group), self.n_features).index_add_(0, of_row, x)
-        self.sums.index_add_(0, of_group, u)
-        self.occurrences.index_add_(0, of_group, sizes)
-        self.contexts.index_add_(0, of_group, torch.ones_like(sizes))
-        self.context_squares.index_add_(0, of_group, u.square().sum(dim=1))
-        self.context_pairs.index_add_(0, of_group, sizes.square())
+        place = torch.where(found.words < 0, self.n_words, found.words).to(x.device)
+        self.sums.index_add_(0, place, found.by_word.sums(x))
+        self.counts.index_add_(0, place, found.counts(x))
 
     def compute(self) -> Tensor:
-        """SelfSim of each word, (n_words,) float64; NaN for words in fewer contexts.
+        """SelfSim of each word, (n_words,) float64 (a scalar for a single word); NaN for the rare.
 
         Raises
         ------
         ValueError
             No word stands in `min_count` contexts.
         """
-        words = list(range(self.n_words))
-        kept = frequent(words, self.contexts, min_count=self.min_count, what="contexts")
-        dots = self.sums.square().sum(dim=1) - self.context_squares
-        pairs = self.occurrences.square() - self.context_pairs
-        values = torch.full_like(dots, torch.nan)
-        values[kept] = dots[kept] / pairs[kept]
-        return values
-
-
-def _numbers(labels: ArrayLike | Tensor, x: Tensor, name: str) -> Tensor:
-    """Read one whole number a row."""
-    numbers = torch.as_tensor(labels, device=x.device)
-    if numbers.shape != (len(x),):
-        raise ValueError(
-            f"{name} needs one number a row: {len(x)} rows, got shape {tuple(numbers.shape)}"
-        )
-    if numbers.is_floating_point() or numbers.is_complex():
-        raise ValueError(f"{name} must be whole numbers, got dtype {numbers.dtype}")
-    return numbers.long()
+        words, contexts = list(range(self.n_words)), self.counts[:-1, 0]
+        kept = frequent(words, contexts, min_count=self.min_count, what="contexts")
+        _, m, squares, pairs = self.counts[kept].unbind(dim=1)
+        values = (self.sums[kept].square().sum(dim=1) - squares) / (m.square() - pairs)
+        return torch.full_like(contexts, torch.nan).index_copy_(0, kept, values)

@@ -35,32 +35,6 @@ def test_words_with_more_occurrences_than_dimensions_are_no_exception():
         assert value == pytest.approx(_by_definition(x, [0] * 20 + [1] * 20, word), abs=1e-12)
 
 
-def _centred_by_definition(x, words, word):
-    rows = np.array([row for row, w in zip(x, words, strict=True) if w == word])
-    rows = rows / np.abs(rows).max()
-    squared = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    return squared[0] / math.fsum(squared)
-
-
-def test_centred_it_is_the_share_of_the_first_principal_component(cloud, words):
-    if (cloud == cloud[0]).all():
-        with pytest.raises(ValueError, match="are all the same: no variance"):
-            max_explainable_variance(cloud, words, center=True)
-        return
-    found = max_explainable_variance(cloud, words, center=True)
-    for word, value in found.per_word.items():
-        assert value == pytest.approx(_centred_by_definition(cloud, words, word), abs=1e-9)
-    assert found.baseline == float(anisotropy(cloud, k=1, center=True))
-
-
-def test_centred_random_words_have_no_excess_either():
-    rng = np.random.default_rng(0)
-    x, labels = rng.normal(size=(3000, 50)) + 9, rng.integers(300, size=3000)
-    found = max_explainable_variance(x, labels, center=True)
-    assert abs(found.excess) < 4 * found.stderr
-    assert found.null < 0.5  # without the offset
-
-
 def test_vectors_are_neither_centred_nor_scaled():
     shifted = np.array([[9.0, 1.0], [9.0, -1.0]])
     found = max_explainable_variance(shifted, [0, 0], min_count=2)

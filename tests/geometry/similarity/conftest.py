@@ -35,6 +35,12 @@ def pair(request):
     return request.param
 
 
+@pytest.fixture(params=[name for name in PAIRS if name != "wide"])
+def tall_pair(request):
+    """Without the pair whose ranks exceed its rows, where correlations of 1 coincide."""
+    return PAIRS[request.param]
+
+
 @pytest.fixture
 def random_pair():
     return PAIRS["random"]

@@ -90,11 +90,8 @@ def test_svcca_of_all_the_variance_is_mean_cca(random_pair):
 
 
 @few_directions
-@pytest.mark.filterwarnings("ignore:x and y have .* by counting alone")
-def test_pwcca_weighs_by_the_projections_of_the_columns_of_x(pair):
-    x, y = pair
-    if len(x) == 8:
-        pytest.skip("8 rows, 7 + 3 directions: correlations coincide, variates are not unique")
+def test_pwcca_weighs_by_the_projections_of_the_columns_of_x(tall_pair):
+    x, y = tall_pair
     assert pwcca(x, y) == pytest.approx(_pwcca(x, y), abs=1e-9)
     assert pwcca(y, x) == pytest.approx(_pwcca(y, x), abs=1e-9)
 
@@ -186,6 +183,12 @@ def test_correlations_that_are_one_by_counting_are_announced(function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert (cca(x, y) > 1 - 1e-12).tolist() == [True, True, False, False, False]
+
+
+def test_a_single_forced_correlation_is_announced_too():
+    rng = np.random.default_rng(0)
+    with pytest.warns(UserWarning, match="1 canonical correlation"):
+        cca(rng.normal(size=(10, 5)), rng.normal(size=(10, 5)))
 
 
 def test_no_warning_when_the_ranks_just_fit():

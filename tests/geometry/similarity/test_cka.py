@@ -232,6 +232,9 @@ def test_a_batch_with_different_rows_is_refused(random_pair):
 def test_the_distance_is_the_length_of_the_vector_of_angles():
     assert cka_distance([1.0, 0.5, 0.0]) == pytest.approx(math.hypot(math.pi / 3, math.pi / 2))
     assert cka_distance(torch.tensor([1.0, 1.0])) == 0
+    read_only = np.array([0.5, 0.0])
+    read_only.flags.writeable = False
+    assert cka_distance(read_only) == pytest.approx(math.hypot(math.pi / 3, math.pi / 2))
 
 
 def test_rounding_above_one_is_an_angle_of_zero():

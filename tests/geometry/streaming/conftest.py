@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-import torch
 
 from shrink_utils.geometry import (
     anisotropy,
@@ -153,7 +153,7 @@ def split(case, rng, n_pieces):
         units = [np.array([row]) for row in rng.permutation(N)]
     cuts = np.sort(rng.choice(np.arange(1, len(units)), size=n_pieces - 1, replace=False))
     bounds = [0, *cuts, len(units)]
-    return [np.concatenate(units[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [np.concatenate(units[a:b]) for a, b in pairwise(bounds)]
 
 
 def assert_same(value, expected):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.geometry.streaming import SelfSim
+from shrink_utils.geometry.streaming import Occurrences, SelfSim
 
 
 def test_words_outside_of_the_vocabulary_change_nothing():
@@ -20,7 +20,7 @@ def test_words_outside_of_the_vocabulary_change_nothing():
 def test_a_batch_without_a_known_word_is_taken():
     metric = SelfSim(2, 4)
     metric.update(torch.randn(3, 4), [-1, -1, -1])
-    assert metric.occurrences.sum() == 0
+    assert metric.counts[:2].sum() == 0
 
 
 def test_a_word_in_fewer_contexts_has_no_value():
@@ -46,8 +46,9 @@ def test_no_frequent_word_is_refused():
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ([0, 1], r"words needs one number a row: 3 rows, got shape \(2,\)"),
-        ([0.0, 1.0, 2.0], "words must be whole numbers, got dtype torch.float32"),
+        ([0, 1], r"words needs one label a row: 3 rows, got shape \(2,\)"),
+        ([[0], [1], [2]], r"words must be whole numbers, one a row, .* shape \(3, 1\)"),
+        ([0.0, 1.0, 2.0], "words must be whole numbers, one a row, got dtype torch.float32"),
         ([0, 1, 3], "words must be −1 … 2, got 0 … 3"),
         ([0, 1, -2], "words must be −1 … 2, got -2 … 1"),
     ],
@@ -55,6 +56,21 @@ def test_no_frequent_word_is_refused():
 def test_numbers_that_name_no_word_are_refused(words, match):
     with pytest.raises(ValueError, match=match):
         SelfSim(3, 2).update(np.ones((3, 2)), words)
+
+
+def test_sentences_of_another_length_are_refused():
+    with pytest.raises(ValueError, match=r"sentences needs one label a row: 3 rows, .* \(2,\)"):
+        SelfSim(3, 2).update(np.ones((3, 2)), [0, 1, 2], ["a", "b"])
+
+
+def test_occurrences_read_once_do_for_several_layers():
+    x, words, sentences = torch.randn(2, 30, 4), np.arange(30) % 3, np.arange(30) // 5
+    found = Occurrences(words, sentences)
+    for layer in x:
+        once, twice = SelfSim(3, 4), SelfSim(3, 4)
+        once.update(layer, words, sentences)
+        twice.update(layer, found)
+        assert torch.equal(once.compute(), twice.compute())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What every streaming metric refuses, and what a refusal leaves behind."""
+"""What is taken as a batch, what is refused, and what a refusal leaves behind."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.geometry.streaming._metric import unit_batch
-from tests.geometry.streaming.conftest import CLOUDS, D, N, assert_same
+from shrink_utils.geometry import avg_sim
+from shrink_utils.geometry.streaming import AvgSim, SelfSim, UnitRows
+from tests.geometry.streaming.conftest import CLOUDS, N, assert_same
 
 
 def test_no_rows_have_no_value(case):
@@ -18,15 +19,16 @@ def test_no_rows_have_no_value(case):
         case.make().compute()
 
 
+@pytest.mark.parametrize("read", [np.asarray, torch.from_numpy])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_batch_that_is_not_finite_is_refused_and_leaves_no_trace(case, bad):
+def test_a_batch_that_is_not_finite_is_refused_and_leaves_no_trace(case, bad, read):
     x, rows = CLOUDS["random"], np.arange(N)
     metric = case.make()
     metric.update(*case.batch(x, rows))
     damaged = x.copy()
     damaged[7, 2] = bad
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="NaN or infinity in 1 row"):
-        metric.update(*_damaged_batch(case, x, damaged, rows))
+        metric.update(*_damaged_batch(case, x, read(damaged), rows))
     assert_same(metric.compute(), case.expected(x))
 
 
@@ -58,11 +60,27 @@ def test_no_gradient_is_kept(case):
     assert not metric.compute().requires_grad
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1.0, 1e150, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e150, 1e300])
 def test_unit_rows_have_length_one_at_every_scale(scale):
     x = torch.from_numpy(CLOUDS["random"])
     expected = x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
-    torch.testing.assert_close(unit_batch(x * scale, D), expected, rtol=1e-15, atol=1e-15)
+    torch.testing.assert_close(UnitRows(x * scale).rows, expected, rtol=1e-15, atol=1e-15)
+
+
+def test_rows_scaled_once_do_for_several_metrics():
+    x = torch.randn(20, 3)
+    unit, once, twice = UnitRows(x), AvgSim(3), SelfSim(2, 3)
+    once.update(unit)
+    twice.update(unit, torch.zeros(20, dtype=torch.long))
+    assert float(once.compute()) == pytest.approx(avg_sim(x).value, rel=1e-12)
+    assert float(twice.compute()[0]) == pytest.approx(avg_sim(x).value, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_unit_rows_leave_what_was_given_as_it_was(dtype):
+    x = torch.ones(3, 2, dtype=dtype)
+    UnitRows(x)
+    assert x.min() == 1
 
 
 @pytest.mark.parametrize("tiny", [0.0, 1e-300])
@@ -70,7 +88,7 @@ def test_a_zero_row_is_told_from_a_tiny_one(tiny):
     x = torch.ones(3, 2, dtype=torch.float64)
     x[1] = tiny
     if tiny:
-        assert unit_batch(x, 2).flatten().tolist() == pytest.approx([0.5**0.5] * 6)
+        assert UnitRows(x).rows.flatten().tolist() == pytest.approx([0.5**0.5] * 6)
     else:
         with pytest.raises(ValueError, match=r"1 zero row\(s\), the first at row 1"):
-            unit_batch(x, 2)
+            UnitRows(x)

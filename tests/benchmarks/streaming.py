@@ -1,0 +1,120 @@
+"""What the pass over the corpus costs beside the encoder's forward passes: time and memory.
+
+    python tests/benchmarks/streaming.py [--sentences N]
+
+The corpus is cut into parts. Each is read twice in turn, by forward passes alone and by the pass
+that accumulates, which goes first changing from part to part: whatever else the machine does weighs
+on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+
+import torch
+from transformers import PreTrainedModel
+
+from shrink_utils.models import Encoder, load_encoder, state_batches, word_batches
+from shrink_utils.study.corpus import CorpusMetrics, frequent_words, stream_corpus
+from shrink_utils.text import load_sentences
+
+MOST_TIME, MOST_MEGABYTES = 1.15, 50
+PART = 2000  # sentences
+
+
+class ForwardTimer:
+    """Seconds spent inside a model's forward passes."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.seconds = 0.0
+        model.register_forward_pre_hook(self._start)
+        model.register_forward_hook(self._stop)
+
+    def _start(self, model: PreTrainedModel, _inputs: tuple) -> None:
+        _wait(model)
+        self._started = time.perf_counter()
+
+    def _stop(self, model: PreTrainedModel, _inputs: tuple, _output: object) -> None:
+        _wait(model)
+        self.seconds += time.perf_counter() - self._started
+
+
+def _wait(model: PreTrainedModel) -> None:
+    if model.device.type == "cuda":
+        torch.cuda.synchronize(model.device)
+
+
+def _peak_megabytes() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e3)  # bytes there, kilobytes elsewhere
+
+
+class Turns:
+    """Both passes over parts of the corpus, and the seconds that each has taken so far."""
+
+    def __init__(self, encoder: Encoder, texts: list[str]) -> None:
+        self.encoder, width = encoder, encoder.model.config.hidden_size
+        self.metrics = CorpusMetrics(len(encoder.layers), width, frequent_words(texts))
+        self.timer = ForwardTimer(encoder.model)
+        self.forward_seconds = self.pass_seconds = 0.0
+
+    def forward(self, part: list[str]) -> None:
+        """The model's calls alone, without the tokenizer."""
+        self.timer.seconds = 0.0
+        for _ in state_batches(self.encoder, part):
+            pass
+        self.forward_seconds += self.timer.seconds
+
+    def whole_pass(self, part: list[str]) -> None:
+        """Tokenizer, model, word vectors and every accumulator."""
+        started = time.perf_counter()
+        for batch in word_batches(self.encoder, part):
+            self.metrics.update(batch)
+        self.pass_seconds += time.perf_counter() - started
+
+    def flush(self) -> None:
+        """What still waits belongs to the pass."""
+        started = time.perf_counter()
+        self.metrics.flush()
+        self.pass_seconds += time.perf_counter() - started
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the benchmark and print its numbers."""
+    parser = argparse.ArgumentParser(description="time and memory of the pass over the corpus")
+    parser.add_argument("--sentences", type=int, default=None, help="all of them by default")
+    parser.add_argument("--model", default="minilm")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args(argv)
+
+    torch.set_num_threads(arguments.threads)
+    texts = list(load_sentences("all", n=arguments.sentences)["text"])
+    encoder = load_encoder(arguments.model)
+    stream_corpus(encoder, texts[:64], min_count=2)  # whatever is slow the first time
+    before = _peak_megabytes()
+
+    turns = Turns(encoder, texts)
+    n_parts = -(-len(texts) // PART)
+    for i in range(n_parts):
+        both = (turns.forward, turns.whole_pass)
+        for take in both if i % 2 else both[::-1]:
+            take(texts[i::n_parts])
+    n_bytes = turns.metrics.n_bytes()  # with what still waits
+    turns.flush()
+
+    print(f"{len(texts)} sentences, {len(encoder.layers)} layers, {arguments.threads} thread(s)")
+    print(f"forward passes alone  {turns.forward_seconds:8.2f} s")
+    print(f"with all accumulators {turns.pass_seconds:8.2f} s")
+    ratio = turns.pass_seconds / turns.forward_seconds
+    print(f"ratio                 {ratio:8.3f}    at most {MOST_TIME}")
+    print(f"accumulators          {n_bytes['the rest'] / 1e6:8.1f} MB at most {MOST_MEGABYTES}")
+    print(f"SelfSim's sums        {n_bytes['words'] / 1e6:8.1f} MB ", end="")
+    print(f"of {len(turns.metrics.vocabulary)} words")
+    print(f"peak of the process   {_peak_megabytes():8.1f} MB {before:.1f} before the pass")
+
+
+if __name__ == "__main__":
+    main()

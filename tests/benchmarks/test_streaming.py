@@ -1,0 +1,24 @@
+"""The benchmark runs and prints what it is there for."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+
+def test_the_benchmark_prints_time_and_memory(capsys):
+    script = runpy.run_path(str(Path(__file__).with_name("streaming.py")))
+    script["main"](["--sentences", "70", "--model", "tiny-random", "--threads", "1"])
+    printed = capsys.readouterr().out
+    numbers = {
+        name: float(re.search(rf"^{name} +([\d.]+) ", printed, re.MULTILINE).group(1))
+        for name in ("forward passes alone", "with all accumulators", "ratio", "accumulators")
+    }
+    forward, whole = numbers["forward passes alone"], numbers["with all accumulators"]
+    assert forward > 0 and whole > 0
+    assert numbers["ratio"] == pytest.approx(whole / forward, rel=0.3)  # printed to 10 ms
+    assert 0 < numbers["accumulators"] < 1
+    assert "70 sentences, 3 layers, 1 thread(s)" in printed

@@ -1,0 +1,52 @@
+"""The claims as people read them, paper by paper."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study import load_profile, write_table
+from shrink_utils.study.claims import Claim, evaluate
+from shrink_utils.study.report import PAPERS, claims_as_text, of_paper, print_claims
+
+
+@pytest.fixture
+def claims():
+    made = [
+        Claim("stl:a", "S", "first", "movies", "all", "q", "less", published=-0.1234),
+        Claim("v:b", "V", "second", "", "", "q", "greater", unit="words"),
+        Claim("rp:c", "R", "third", "movies", "none", "q", "less"),
+    ]
+    return evaluate(made, lambda claim: [-1.0, -1.5])
+
+
+def test_every_claim_belongs_to_one_paper(claims):
+    found = [of_paper(claims, paper).claim.tolist() for paper in PAPERS]
+    assert found == [["stl:a"], ["v:b"], [], ["rp:c"]]
+
+
+def test_numbers_are_signed_and_the_unit_is_named(claims):
+    text = claims_as_text(claims)
+    assert text.paper.tolist() == ["-0.123", "", ""]
+    assert text.ours.tolist() == ["-1.250"] * 3
+    assert text.over.tolist() == ["2 seeds", "2 words", "2 seeds"]
+
+
+def test_the_report_groups_by_paper_and_counts(claims, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    profile = load_profile("smoke")
+    write_table(claims, "claims", profile=profile)
+    print_claims(profile)
+    printed = capsys.readouterr().out
+    places = [printed.index(PAPERS[paper]) for paper in ("stl", "v", "rp")]
+    assert places == sorted(places)
+    assert PAPERS["b"] not in printed
+    assert "nan" not in printed
+    assert "In all: 3 inconclusive" in printed
+
+
+def test_an_empty_task_stays_empty_when_the_table_is_read_back(claims, tmp_path):
+    claims.to_csv(tmp_path / "claims.csv", index=False)
+    assert claims_as_text(pd.read_csv(tmp_path / "claims.csv")).task.tolist() == [
+        *["movies", "", "movies"]
+    ]
