@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
@@ -16,6 +18,7 @@ VERDICT_STYLE = {
     "inconclusive": ("s", PALETTE[0]),
     "not replicated": ("X", PALETTE[2]),
 }
+WIDTH = 72  # characters of a label's line
 PAPER_STYLE = {"marker": "|", "color": PALETTE[1], "markersize": 12, "markeredgewidth": 2}
 
 
@@ -40,7 +43,9 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
     """
     if claims.empty:
         raise ValueError("claims: empty, there is nothing to draw")
-    fig, ax = plt.subplots(figsize=(10, 0.3 * len(claims) + 1.4))
+    labels = _labels(claims)
+    lines = sum(label.count("\n") + 1.5 for label in labels)
+    fig, ax = plt.subplots(figsize=(10, 0.2 * lines + 1.4))
     for y, row in enumerate(claims[::-1].itertuples()):
         marker, color = VERDICT_STYLE[row.verdict]
         ax.plot([row.low, row.high], [y, y], color=color, lw=1.5)
@@ -52,7 +57,8 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
     if claims.published.notna().any():
         ax.plot([], [], linestyle="none", label="the paper, or its mean", **PAPER_STYLE)
     ax.axvline(0, color="0.6", lw=1)
-    ax.set(yticks=range(len(claims)), yticklabels=_labels(claims)[::-1], xlabel=xlabel)
+    ax.set(yticks=range(len(claims)), yticklabels=labels[::-1])
+    ax.set_xlabel(xlabel, loc="right")  # it may be wider than the axis
     ax.set_ylim(-0.7, len(claims) - 0.3)
     ax.tick_params(axis="y", labelsize="small", length=0)
     fig.legend(loc="outside lower center", ncols=4, fontsize="small")
@@ -60,6 +66,7 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
 
 
 def _labels(claims: pd.DataFrame) -> list[str]:
-    return [
+    named = [
         " · ".join(filter(None, (row.statement, row.task, row.arm))) for row in claims.itertuples()
     ]
+    return [textwrap.fill(label, WIDTH) for label in named]

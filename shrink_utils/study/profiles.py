@@ -103,8 +103,9 @@ class Profile:
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits that change when, and only when, a value of the profile does."""
-        text = json.dumps(asdict(self), sort_keys=True)
+        """Sixteen hex digits that change when, and only when, a value but the description does."""
+        values = {key: value for key, value in asdict(self).items() if key != "description"}
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def runs(self) -> list[RunConfig]:

@@ -28,7 +28,8 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     """Hold every number of the tables against ``data/reference/<profile>``.
 
     Training amplifies the last digits in which two processors differ, so each column has a
-    tolerance, absolute or relative to the reference, in ``data/reference/tolerances.toml``.
+    tolerance in ``data/reference/tolerances.toml``: absolute, relative to the reference or, where
+    the table has bounds of an interval, a share of its half-width.
 
     Returns
     -------
@@ -70,6 +71,11 @@ def _compare(
     absolute = both.column.map(lambda column: tolerances[column]["absolute"])
     relative = both.column.map(lambda column: tolerances[column]["relative"])
     both["tolerance"] = np.maximum(absolute, relative * both.reference.abs())
+    if "low" in reference:
+        row = reference[keys].astype(str).agg(" · ".join, axis=1)
+        half = both.row.map(((reference.high - reference.low) / 2).set_axis(row))
+        share = both.column.map(lambda column: tolerances[column].get("interval", 0.0))
+        both["tolerance"] = np.fmax(both.tolerance, share * half)
     both["within"] = (both.ours - both.reference).abs() <= both.tolerance
     return both
 

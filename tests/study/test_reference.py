@@ -68,6 +68,16 @@ def test_a_small_score_has_a_small_tolerance(compared):
     assert not compare_with_reference(compared).within.all()
 
 
+def test_an_estimate_may_move_by_a_share_of_its_interval(compared, tmp_path):
+    tolerances = tmp_path / "reference" / "tolerances.toml"
+    claims = read_table("claims", profile=compared)
+    half = (claims.high - claims.low)[0] / 2
+    _change(compared, "claims", "estimate", 0.4 * half + 0.2 * abs(claims.estimate[0]) + 0.01)
+    assert not compare_with_reference(compared).within.all()
+    tolerances.write_text(tolerances.read_text() + "interval = 1e9\n")  # ends with [claims.…]
+    assert compare_with_reference(compared).within.all()
+
+
 def test_a_changed_verdict_is_named_and_no_failure(compared, capsys):
     assert changed_verdicts(compared).empty
     table = read_table("claims", profile=compared)
