@@ -66,6 +66,7 @@ def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
 def _shape(table: pd.DataFrame) -> Iterator[Tested]:
     """Isotropy and elongated directions of [CLS] in the last layer."""
     last = table[(table.layer == table.layer.max()) & (table.vectors == "cls")]
+    source = "after RP, abstract: not necessarily more isotropic"
     claims: list[tuple[str, str, str, Direction]] = [
         ("partition", "log I(W)", "fine-tuning does not raise log I(W)", "less"),
         (
@@ -78,8 +79,9 @@ def _shape(table: pd.DataFrame) -> Iterator[Tested]:
         ("elongated", "elongated directions", "fine-tuning adds elongated directions", "greater"),
     ]
     for name, measure, statement, direction in claims:
+        named = SOURCE if name == "elongated" else source
         for keys, change in _changes(last[last.measure == measure], "value"):
-            yield _claim(name, keys, statement, direction), change
+            yield _claim(name, keys, statement, direction, named), change
 
 
 def _removal(table: pd.DataFrame) -> Iterator[Tested]:
@@ -94,17 +96,19 @@ def _removal(table: pd.DataFrame) -> Iterator[Tested]:
         )
         name = f"removal-{vectors}" + ("-control" if skipped else "")
         for keys, change in _changes(rows, "drop"):
-            yield _claim(name, keys, statement, "greater"), change
+            source = "our control of RP" if skipped else SOURCE
+            yield _claim(name, keys, statement, "greater", source), change
 
 
 def _words(words: pd.DataFrame) -> Iterator[Tested]:
     """What can be read off word vectors of the last layer."""
+    source = "after RP, abstract: a massive change (its direction is ours)"
     spoken = {"frequency": "word frequency (R²)", "type": "word type (accuracy)"}
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
     for probe, rows in last.groupby("probe"):
         statement = f"fine-tuning makes {spoken[probe]} less decodable"
         for keys, change in _changes(rows, "value"):
-            yield _claim(f"words-{probe}", keys, statement, "less"), change
+            yield _claim(f"words-{probe}", keys, statement, "less", source), change
 
 
 def _changes(rows: pd.DataFrame, column: str) -> Iterator[tuple[tuple, pd.Series]]:
@@ -117,11 +121,11 @@ def _changes(rows: pd.DataFrame, column: str) -> Iterator[tuple[tuple, pd.Series
                 yield (model, task, arm), arms[arm] - before[arms[arm].index]
 
 
-def _claim(name: str, keys: tuple, statement: str, direction: Direction) -> Claim:
+def _claim(name: str, keys: tuple, statement: str, direction: Direction, source: str) -> Claim:
     model, task, arm = keys
     return Claim(
         id=f"rp:{name}:{model}:{task}:{arm}",
-        source=SOURCE,
+        source=source,
         statement=statement,
         task=task,
         arm=arm,
