@@ -52,7 +52,8 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
         - "itself", "random", "partner": the pretrained encoder against itself, against its random
           initialization, and against the profile's partner if it has one; all pairs of layers;
         - "null": the encoder against itself with the rows shuffled, first, middle and last layer;
-        - "finetuned": against a run; all pairs of layers for the first seed, else equal ones;
+        - "finetuned": against a run; all pairs of layers for the first seed (of arm none by every
+          measure), else equal ones;
         - "low", "high": 95 % bounds of the former for arm none, the first seed and equal layers,
           resampling sentences;
         - "within": a run against itself, ``cka_debiased``;
@@ -106,7 +107,8 @@ def _against_runs(
         before, after = matched_layers(states, word_states(run_encoder(run, device="auto"), texts))
         seed, about = run.config.seed, _about(run)
         if seed == first.seed:
-            yield _frame(_grids(before, after, TRACKED), pair="finetuned", **about)
+            measures = SIMILARITIES if run.config.arm == "none" else TRACKED
+            yield _frame(_grids(before, after, measures), pair="finetuned", **about)
             yield _frame(_alignments(before, after), pair="finetuned", **about)
         else:
             yield _frame(_equal_layers(before, after, TRACKED), pair="finetuned", **about)
@@ -117,7 +119,7 @@ def _against_runs(
                 low, high = _bounds(before, after)
                 yield _frame(low, pair="low", **about)
                 yield _frame(high, pair="high", **about)
-        else:
+        elif seed in plain:
             yield _frame(_equal_layers(plain[seed], after, TRACKED), pair="arms", **about)
 
 
