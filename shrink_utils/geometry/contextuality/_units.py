@@ -3,12 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 import numpy as np
 from torch import Tensor
 
 from shrink_utils.geometry.isotropy import Estimate
+
+
+class OverUnits:
+    """A measure taken unit by unit; a subclass says of which: its words or its sentences."""
+
+    def _units(self) -> dict[Hashable, float]:
+        raise NotImplementedError
+
+    @property
+    def value(self) -> float:
+        """Mean over words or sentences, all counting the same."""
+        return mean_over_units(self._units().values()).value
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of that mean; NaN for a single unit."""
+        return mean_over_units(self._units().values()).stderr
+
+
+class BesideNull(OverUnits):
+    """A measure whose null has a value a unit, and whose published correction is another number."""
+
+    baseline: float
+
+    def _null_units(self) -> dict[Hashable, float]:
+        raise NotImplementedError
+
+    @property
+    def null(self) -> float:
+        """Mean of what rows dealt at random to the same units give."""
+        return mean_over_units(self._null_units().values()).value
+
+    @property
+    def excess(self) -> float:
+        """``value − null``: this is the number to read."""
+        return self.value - self.null
+
+    @property
+    def corrected(self) -> float:
+        """``value − baseline``, the published correction, which mixes in the units' size."""
+        return self.value - self.baseline
 
 
 def mean_over_units(values: Iterable[float]) -> Estimate:

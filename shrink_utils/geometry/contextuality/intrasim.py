@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from shrink_utils.geometry._checks import as_labels, as_rows, unit_rows
-from shrink_utils.geometry.contextuality._units import check_permutations, mean_over_units
+from shrink_utils.geometry.contextuality._units import BesideNull, check_permutations
 from shrink_utils.geometry.isotropy import avg_sim
 
 __all__ = ["IntraSim", "intra_sim"]
 
 
 @dataclass(frozen=True)
-class IntraSim:
+class IntraSim(BesideNull):
     """Intra-sentence similarity of sentences of two words or more.
 
     Attributes
@@ -39,30 +39,11 @@ class IntraSim:
     null_stderr: float
     baseline: float
 
-    @property
-    def value(self) -> float:
-        """Mean over sentences, whatever their length, in [−1, 1]."""
-        return mean_over_units(self.per_sentence.values()).value
+    def _units(self) -> dict[Hashable, float]:
+        return self.per_sentence
 
-    @property
-    def stderr(self) -> float:
-        """Standard error of the mean over sentences; NaN for a single sentence."""
-        return mean_over_units(self.per_sentence.values()).stderr
-
-    @property
-    def null(self) -> float:
-        """What sentences of the same lengths have when their words are dealt at random."""
-        return mean_over_units(self.null_per_sentence.values()).value
-
-    @property
-    def excess(self) -> float:
-        """``value − null``: what the sentence adds. This is the number to read."""
-        return self.value - self.null
-
-    @property
-    def corrected(self) -> float:
-        """``value − baseline``, the published correction. Mostly the effect of finite length."""
-        return self.value - self.baseline
+    def _null_units(self) -> dict[Hashable, float]:
+        return self.null_per_sentence
 
 
 def intra_sim(

@@ -11,18 +11,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry._checks import as_labels, as_rows
-from shrink_utils.geometry.contextuality._units import (
-    check_permutations,
-    frequent,
-    mean_over_units,
-)
+from shrink_utils.geometry.contextuality._units import BesideNull, check_permutations, frequent
 from shrink_utils.geometry.spectrum import anisotropy
 
 __all__ = ["MaxExplainableVariance", "max_explainable_variance"]
 
 
 @dataclass(frozen=True)
-class MaxExplainableVariance:
+class MaxExplainableVariance(BesideNull):
     """Maximum explainable variance of frequent words.
 
     Attributes
@@ -45,30 +41,11 @@ class MaxExplainableVariance:
     null_stderr: float
     baseline: float
 
-    @property
-    def value(self) -> float:
-        """Mean over words, whatever their frequency, in (0, 1]."""
-        return mean_over_units(self.per_word.values()).value
+    def _units(self) -> dict[Hashable, float]:
+        return self.per_word
 
-    @property
-    def stderr(self) -> float:
-        """Standard error of the mean over words; NaN for a single word."""
-        return mean_over_units(self.per_word.values()).stderr
-
-    @property
-    def null(self) -> float:
-        """What as many random rows as each word has would give."""
-        return mean_over_units(self.null_per_word.values()).value
-
-    @property
-    def excess(self) -> float:
-        """``value − null``: what being the same word adds. This is the number to read."""
-        return self.value - self.null
-
-    @property
-    def corrected(self) -> float:
-        """``value − baseline``, the published correction. It mixes in the effect of few rows."""
-        return self.value - self.baseline
+    def _null_units(self) -> dict[Hashable, float]:
+        return self.null_per_word
 
 
 def max_explainable_variance(

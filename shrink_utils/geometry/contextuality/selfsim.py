@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry._checks import as_labels, as_rows, unit_rows
-from shrink_utils.geometry.contextuality._units import frequent, mean_over_units
+from shrink_utils.geometry.contextuality._units import OverUnits, frequent
 from shrink_utils.geometry.isotropy import avg_sim
 
 __all__ = ["SelfSim", "self_sim"]
 
 
 @dataclass(frozen=True)
-class SelfSim:
+class SelfSim(OverUnits):
     """Self-similarity of frequent words.
 
     Attributes
@@ -34,15 +34,8 @@ class SelfSim:
     counts: dict[Hashable, int]
     null: float
 
-    @property
-    def value(self) -> float:
-        """Mean over words, whatever their frequency, in [−1, 1]."""
-        return mean_over_units(self.per_word.values()).value
-
-    @property
-    def stderr(self) -> float:
-        """Standard error of the mean over words; NaN for a single word."""
-        return mean_over_units(self.per_word.values()).stderr
+    def _units(self) -> dict[Hashable, float]:
+        return self.per_word
 
     @property
     def corrected(self) -> float:

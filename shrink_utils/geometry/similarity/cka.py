@@ -16,7 +16,7 @@ from shrink_utils.geometry._checks import as_rows, centred, same_rows, unit_scal
 
 __all__ = ["cka", "cka_distance", "compare_cka", "minibatch_cka", "prepare_cka"]
 
-_ZERO = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
+NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
 _ROUNDING = 1e-9  # how far above 1 `cka_distance` takes for rounding
 
 
@@ -187,7 +187,7 @@ def _with_own(rows: Tensor, debiased: bool) -> Centred:
     x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
     cross = _cross(x, x)
     own = _hsic(x, x, cross)
-    return x._replace(own=own if own > _ZERO * cross else 0.0)
+    return x._replace(own=own if own > NO_HSIC * cross else 0.0)
 
 
 def _cross(x: Centred, y: Centred) -> float:

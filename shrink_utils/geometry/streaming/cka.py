@@ -14,13 +14,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry._checks import same_rows
+from shrink_utils.geometry.similarity.cka import NO_HSIC
 from shrink_utils.geometry.streaming._batch import batch_rows
 from shrink_utils.geometry.streaming._metric import StreamingMetric
 from shrink_utils.geometry.streaming._moments import Moments, Rows
 
 __all__ = ["CKA", "LayerCKA"]
-
-_ZERO = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
 
 
 class ScatterMoments(Moments):
@@ -102,7 +101,7 @@ class _ScatterMetric(StreamingMetric):
 def _own(hsic: Tensor, scale: Tensor) -> Tensor:
     """HSIC of each block with itself, NaN with a warning where there is none."""
     own = hsic.diagonal()
-    none = own <= _ZERO * scale
+    none = own <= NO_HSIC * scale
     if none.any():
         warnings.warn(
             f"CKA is NaN: the unbiased HSIC of side or layer {int(none.nonzero()[0])} with itself "
