@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
+from shrink_utils.study.sizes import SIZES, Dynamics, Family, Heuristics, Pretraining, Stitching
 from shrink_utils.training import RunConfig
 
 __all__ = ["GridEntry", "Profile", "load_profile", "profile_names"]
@@ -55,6 +56,8 @@ class Profile:
         Sentences of the one pass over the corpus in notebook 02; None reads them all.
     partner : str
         A second encoder that notebook 03 compares the first one with; empty for none.
+    pretraining, stitching, heuristics, family, dynamics
+        What notebooks 09 and 10 train and measure: see `shrink_utils.study.sizes`.
     base_seed : int
         1,000 times this is added to every seed: ``SEED=`` of make. 0 is the committed study.
     """
@@ -72,6 +75,11 @@ class Profile:
     weight: float
     threads: int
     diagnostic_sentences: int
+    pretraining: Pretraining
+    stitching: Stitching
+    heuristics: Heuristics
+    family: Family
+    dynamics: Dynamics
     corpus_sentences: int | None = None
     partner: str = ""
     base_seed: int = 0
@@ -167,6 +175,9 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         grid = tuple(_build(GridEntry, entry) for entry in values.pop("grid", []))
+        for key, kind in SIZES.items():
+            if isinstance(values.get(key), dict):
+                values[key] = _build(kind, values[key])
         return _build(Profile, {**values, "grid": grid, "name": path.stem, "base_seed": seed})
     except (TypeError, ValueError) as error:
         raise ValueError(f"profile {path.name}: {error}") from error
@@ -186,6 +197,7 @@ def _build(kind: type, values: dict):
 
 def _has_type(value: object, annotation: str) -> bool:
     kinds = {"str": str, "int": int, "float": (int, float), "int | None": int}
+    kinds |= {kind.__name__: kind for kind in SIZES.values()}
     if isinstance(value, bool):
         return False
     if annotation in kinds:
