@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+from tokenizers import Encoding
 from torch import Tensor
 from transformers import BatchEncoding, PreTrainedModel
 
+from shrink_utils.models._loading import quiet
 from shrink_utils.models.encoders import Encoder
 
 __all__ = ["StateBatch", "chosen_layers", "state_batches"]
@@ -29,7 +31,10 @@ class StateBatch:
     special : Tensor
         (b, t), true at special tokens and padding: where no piece of the text stands.
     tokens : BatchEncoding
-        What the tokenizer gave.
+        What the encoder was given.
+    encodings : list of Encoding or None
+        Each text's tokens before padding, which know where in the text they stand; None when the
+        tokenizer cannot tell.
     """
 
     rows: list[int]
@@ -37,6 +42,7 @@ class StateBatch:
     mask: Tensor
     special: Tensor
     tokens: BatchEncoding
+    encodings: list[Encoding] | None
 
 
 def state_batches(
@@ -74,24 +80,28 @@ def state_batches(
         No texts, pairs of another number, or ``max_length`` beyond what the encoder can read.
     """
     _check(encoder, texts, text_pairs, batch_size, max_length)
-    texts, text_pairs = list(texts), None if text_pairs is None else list(text_pairs)
-    options = {"truncation": True, "max_length": max_length, "is_split_into_words": pre_split}
-    lengths = [len(ids) for ids in encoder.tokenizer(texts, text_pairs, **options)["input_ids"]]
-    order = sorted(range(len(texts)), key=lengths.__getitem__)
+    found = encoder.tokenizer(
+        list(texts),
+        None if text_pairs is None else list(text_pairs),
+        truncation=True,
+        max_length=max_length,
+        is_split_into_words=pre_split,
+        return_special_tokens_mask=True,
+    )
+    order = sorted(range(len(texts)), key=lambda i: len(found["input_ids"][i]))
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
-        tokens = encoder.tokenizer(
-            [texts[i] for i in rows],
-            None if text_pairs is None else [text_pairs[i] for i in rows],
-            **options,
-            padding=True,
-            return_special_tokens_mask=True,
-            return_tensors="pt",
-        ).to(encoder.model.device)
+        tokens = _padded(encoder, {name: [ids[i] for i in rows] for name, ids in found.items()})
         special = tokens.pop("special_tokens_mask").bool()
         mask = tokens["attention_mask"]
+        encodings = [found.encodings[i] for i in rows] if found.is_fast else None
         states = _states(encoder.model, tokens)
-        yield StateBatch(rows, states, mask, special | (mask == 0), tokens)
+        yield StateBatch(rows, states, mask, special | (mask == 0), tokens, encodings)
+
+
+def _padded(encoder: Encoder, tokens: dict[str, list[list[int]]]) -> BatchEncoding:
+    with quiet():  # the advice to pad while tokenizing, which would be to tokenize twice
+        return encoder.tokenizer.pad(tokens, return_tensors="pt").to(encoder.model.device)
 
 
 def _check(

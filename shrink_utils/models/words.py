@@ -142,15 +142,15 @@ def _owners_by_place(batch: StateBatch, b: int, text: str) -> list[int]:
     word_at = [-1] * len(text)
     for position, (start, end) in enumerate(spans):
         word_at[start:end] = [position] * (end - start)
-    special = batch.special[b].tolist()
-    places = batch.tokens.encodings[b].offsets
-    read = max((end for (_, end), s in zip(places, special, strict=True) if not s), default=0)
+    encoding = batch.encodings[b]
+    tokens = list(zip(encoding.offsets, encoding.special_tokens_mask, strict=True))
+    read = max((end for (_, end), special in tokens if not special), default=0)
     complete = sum(end <= read for _, end in spans)
     owners = [
-        -1 if s else max(word_at[start:end], default=-1)
-        for (start, end), s in zip(places, special, strict=True)
+        -1 if special else max(word_at[start:end], default=-1) for (start, end), special in tokens
     ]
-    return [owner if owner < complete else -1 for owner in owners]
+    padding = [-1] * (batch.special.shape[1] - len(owners))
+    return [owner if owner < complete else -1 for owner in owners] + padding
 
 
 def _owners_by_count(batch: StateBatch, b: int, units: list[str], encoder: Encoder) -> list[int]:

@@ -143,8 +143,12 @@ class SelfSim(StreamingMetric):
                 f"words must be −1 … {self.n_words - 1}, got {int(found.words[0])} … "
                 f"{int(found.words[-1])}"
             )
+        if found.by_word.n != len(x):
+            raise ValueError(
+                f"words needs one label a row: {len(x)} rows, got shape ({found.by_word.n},)"
+            )
         place = torch.where(found.words < 0, self.n_words, found.words).to(x.device)
-        self.sums.index_add_(0, place, found.by_word.sums(x))
+        self.sums.index_put_((place[found.by_word.index.to(x.device)],), x, accumulate=True)
         self.counts.index_add_(0, place, found.counts(x))
 
     def compute(self) -> Tensor:
