@@ -21,9 +21,11 @@ __all__ = ["Claim", "Direction", "Interval", "Verdict", "evaluate", "paired_inte
 
 Direction = Literal["less", "greater", "no_worse"]
 Verdict = Literal["replicated", "not replicated", "inconclusive"]
-Unit = Literal["seeds", "words", "sentences"]
+Unit = Literal["seeds", "models", "words", "sentences"]
 
-_COLUMNS = "claim source statement task arm published estimate low high n unit verdict".split()
+_COLUMNS = (
+    "claim source statement task arm published estimate low high n unit floor verdict".split()
+)
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,12 @@ class Claim:
         "no_worse" only: the loss that still counts as none, in units of the quantity.
     published : float or None
         The paper's own difference, where it gives one.
-    unit : {"seeds", "words", "sentences"}
+    unit : {"seeds", "models", "words", "sentences"}
         What there is one difference of. The interval speaks of more of these, and of nothing else:
         over words or sentences it is about one model.
+    floor : float or None
+        The noise floor, where one was measured: by how much the quantity differs between models
+        that differ in their seed alone. An effect below it is one that a seed can make.
     """
 
     id: str
@@ -62,6 +67,7 @@ class Claim:
     margin: float = 0.0
     published: float | None = None
     unit: Unit = "seeds"
+    floor: float | None = None
 
     def __post_init__(self) -> None:
         _check_direction(self.direction, self.margin)
@@ -176,7 +182,8 @@ def evaluate(
     -------
     pandas.DataFrame
         Columns claim, source, statement, task, arm, published, estimate, low, high, n, unit,
-        verdict; one row a claim. `published` is NaN where the paper gives no number.
+        floor, verdict; one row a claim. `published` is NaN where the paper gives no number, `floor`
+        where none was measured.
 
     Raises
     ------
@@ -202,6 +209,7 @@ def evaluate(
                 "high": interval.high,
                 "n": interval.n,
                 "unit": claim.unit,
+                "floor": math.nan if claim.floor is None else claim.floor,
                 "verdict": verdict(interval, claim.direction, claim.margin),
             }
         )

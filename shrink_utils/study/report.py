@@ -20,8 +20,11 @@ PAPERS = {
 
 
 def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
-    """The claims table as people read it: signed numbers, the interval in one column."""
-    return pd.DataFrame(
+    """The claims table as people read it: signed numbers, the interval in one column.
+
+    The noise floor has a column where any of the claims has one.
+    """
+    table = pd.DataFrame(
         {
             "task": claims.task.fillna(""),  # an empty cell of a CSV file
             "arm": claims.arm.fillna(""),
@@ -34,9 +37,11 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
                 for low, high in zip(claims.low, claims.high, strict=True)
             ],
             "over": claims.n.astype(str) + " " + claims.unit,
+            "noise floor": ["" if pd.isna(f) else f"{f:.3f}" for f in claims.floor],
             "verdict": claims.verdict,
         }
     )
+    return table if claims.floor.notna().any() else table.drop(columns="noise floor")
 
 
 def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:

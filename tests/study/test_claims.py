@@ -137,7 +137,7 @@ def test_evaluate_gives_a_row_a_claim_in_order():
     table = evaluate([CLAIM, second], lambda claim: data[claim.id])
     assert list(table.columns) == [
         *["claim", "source", "statement", "task", "arm", "published"],
-        *["estimate", "low", "high", "n", "unit", "verdict"],
+        *["estimate", "low", "high", "n", "unit", "floor", "verdict"],
     ]
     assert table["claim"].tolist() == ["first-score", "metric"]
     assert table["verdict"].tolist() == ["replicated", "inconclusive"]
@@ -159,6 +159,11 @@ def test_an_unknown_unit_is_refused():
 def test_evaluate_says_what_there_is_one_difference_of():
     table = evaluate([CLAIM, replace(CLAIM, id="w", unit="words")], lambda claim: [1.0, 2.0])
     assert table["unit"].tolist() == ["seeds", "words"]
+
+
+def test_evaluate_keeps_the_noise_floor_beside_the_estimate():
+    table = evaluate([replace(CLAIM, floor=0.3), replace(CLAIM, id="b")], lambda claim: [1.0, 2.0])
+    assert table.floor[0] == 0.3 and math.isnan(table.floor[1])
 
 
 def test_evaluate_of_no_claims_is_an_empty_table():

@@ -32,6 +32,12 @@ def test_numbers_are_signed_and_the_unit_is_named(claims):
     assert text.over.tolist() == ["2 seeds", "2 words", "2 seeds"]
 
 
+def test_the_noise_floor_has_a_column_where_one_was_measured(claims):
+    assert "noise floor" not in claims_as_text(claims)
+    text = claims_as_text(claims.assign(floor=[0.25, float("nan"), float("nan")]))
+    assert text["noise floor"].tolist() == ["0.250", "", ""]
+
+
 def test_the_report_groups_by_paper_and_counts(claims, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     profile = load_profile("smoke")
