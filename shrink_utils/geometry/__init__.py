@@ -11,11 +11,11 @@ from shrink_utils.geometry.contextuality import (
     self_sim,
 )
 from shrink_utils.geometry.dimension import intrinsic_dimension
+from shrink_utils.geometry.distances import mean_squared_distance, pair_distances
 from shrink_utils.geometry.isotropy import (
     Estimate,
     avg_sim,
-    mean_squared_distance,
-    pair_distances,
+    avg_sim_pseudo_values,
     partition_isotropy,
     rogue_dimensions,
 )
@@ -50,6 +50,7 @@ __all__ = [
     "affine",
     "anisotropy",
     "avg_sim",
+    "avg_sim_pseudo_values",
     "bootstrap_interval",
     "by_cluster",
     "cca",

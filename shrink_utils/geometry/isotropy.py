@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_labels, as_rows, centred, unit_rows
+from shrink_utils.geometry._checks import as_labels, as_rows, unit_rows
 
 __all__ = [
     "Estimate",
     "avg_sim",
-    "mean_squared_distance",
-    "pair_distances",
+    "avg_sim_pseudo_values",
     "partition_isotropy",
     "rogue_dimensions",
 ]
@@ -63,19 +61,57 @@ def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) 
     Ethayarajh 2019, *How Contextual are Contextualized Word Representations?*, section 3.4;
     Vázquez et al. 2021.
     """
+    value, left_out = _avg_sims(x, groups)
+    g = len(left_out)
+    if g < 3:
+        return Estimate(float(value), math.nan)
+    variance = (g - 1) / g * (left_out - left_out.mean()).square().sum()
+    return Estimate(float(value), math.sqrt(variance))
+
+
+def avg_sim_pseudo_values(
+    x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None
+) -> Tensor:
+    """Jackknife pseudo-values of `avg_sim`, one a group: what each group has to say about it.
+
+    Parameters
+    ----------
+    x, groups
+        As in `avg_sim`, with at least three groups.
+
+    Returns
+    -------
+    Tensor, shape (groups,), float64
+        Gθ − (G − 1)θ₍₋g₎ for each of the G groups, sorted by label (rows in their order without
+        groups): θ is the average, θ₍₋g₎ the same without group g. Their mean is θ up to the bias
+        that a jackknife removes, its standard error the one of `avg_sim`. Differences of them
+        between two clouds of the same samples are paired, group by group.
+
+    Raises
+    ------
+    ValueError
+        As `avg_sim`, or two groups only.
+
+    References
+    ----------
+    Tukey 1958, *Bias and confidence in not quite large samples*.
+    """
+    value, left_out = _avg_sims(x, groups)
+    g = len(left_out)
+    if g < 3:
+        raise ValueError(f"groups needs at least 3 different labels to leave one out, got {g}")
+    return g * value - (g - 1) * left_out
+
+
+def _avg_sims(x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None) -> tuple[Tensor, Tensor]:
+    """The average, (), and the averages without one group after the other, (groups,)."""
     x = unit_rows(as_rows(x, min_rows=2))
     sums, sizes = (x, x.new_ones(len(x))) if groups is None else _group_sums(x, groups)
     n, total = sizes.sum(), sums.sum(dim=0)
     squares = sums.square().sum(dim=1)  # (groups,)
     dots, pairs = total @ total - squares.sum(), n**2 - sizes.square().sum()
-    value = float(dots / pairs)
-    g = len(sums)
-    if g < 3:
-        return Estimate(value, math.nan)
-    # Leave out one group after the other: (groups,) values.
     left_out = (dots - 2 * (sums @ total - squares)) / (pairs - 2 * (n * sizes - sizes.square()))
-    variance = (g - 1) / g * (left_out - left_out.mean()).square().sum()
-    return Estimate(value, math.sqrt(variance))
+    return dots / pairs, left_out
 
 
 def _group_sums(x: Tensor, groups: ArrayLike | Tensor) -> tuple[Tensor, Tensor]:
@@ -144,59 +180,3 @@ def partition_isotropy(x: ArrayLike | Tensor) -> float:
     projections = x @ torch.linalg.eigh(x.T @ x).eigenvectors  # (n, d)
     log_f = torch.logsumexp(torch.cat([projections, -projections], dim=1), dim=0)  # (2d,)
     return float(log_f.min() - log_f.max())
-
-
-def mean_squared_distance(x: ArrayLike | Tensor) -> float:
-    """Mean squared Euclidean distance over all pairs of different rows, 2 tr C with ddof 1.
-
-    Parameters
-    ----------
-    x : array_like, shape (n, d)
-        Rows are samples; at least two.
-
-    Returns
-    -------
-    float
-        In squared units of `x`; 0 when all rows are identical.
-    """
-    x = as_rows(x, min_rows=2)
-    return float(2 * centred(x).square().sum() / (len(x) - 1))
-
-
-def pair_distances(
-    x: ArrayLike | Tensor, *, metric: str = "cosine", n_pairs: int = 10_000, seed: int = 0
-) -> Tensor:
-    """Distances of pairs of different rows, drawn uniformly with replacement.
-
-    Parameters
-    ----------
-    x : array_like, shape (n, d)
-        Rows are samples; at least two.
-    metric : {"cosine", "euclidean"}
-        1 − cos, in [0, 2], or the Euclidean distance in units of `x`.
-    n_pairs : int
-        How many pairs to draw.
-    seed : int
-        The draw depends on nothing else but n.
-
-    Returns
-    -------
-    Tensor, shape (n_pairs,), float64
-
-    Raises
-    ------
-    ValueError
-        Unknown `metric`, `n_pairs` below one or, for cosine, zero rows.
-    """
-    x = as_rows(x, min_rows=2)
-    if metric not in ("cosine", "euclidean"):
-        raise ValueError(f'metric must be "cosine" or "euclidean", got {metric!r}')
-    if n_pairs < 1:
-        raise ValueError(f"n_pairs must be at least 1, got {n_pairs}")
-    rng = np.random.default_rng(seed)
-    first = rng.integers(len(x), size=n_pairs)
-    second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first
-    points = unit_rows(x) if metric == "cosine" else x
-    lengths = torch.linalg.vector_norm(points[first] - points[second], dim=1)
-    # ‖x̂ − ŷ‖² = 2 − 2 cos, without the cancellation of 1 − cos near zero.
-    return lengths.square() / 2 if metric == "cosine" else lengths

@@ -49,7 +49,7 @@ def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
         Columns model, task, arm, seed, vectors ("cls" or "mean" over the tokens), layer, n (rows),
         measure, treatment, removed, skipped, value. The arm "pretrained" is the model before
         fine-tuning, with a row a seed: only the halves of its probe differ between them. The arm
-        "isotropic" is a Gaussian cloud of the same shape, of the first seed. Measures are those of
+        "isotropic" is a Gaussian cloud of the same shape. Measures are those of
         `isotropy`, without a treatment, and "accuracy" as `treated_accuracies` gives it.
     """
     runs, frames = run_grid(profile), []

@@ -8,15 +8,14 @@ from collections.abc import Iterator
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
-from shrink_utils.geometry import intra_sim, max_explainable_variance
+from shrink_utils.geometry import avg_sim_pseudo_values, intra_sim, max_explainable_variance
 from shrink_utils.models import load_encoder, word_states
 from shrink_utils.study.measured import measured
 from shrink_utils.study.profiles import Profile
 from shrink_utils.text import load_sentences
 
-__all__ = ["avg_sim_by_sentence", "measure_contextuality", "released_mev"]
+__all__ = ["measure_contextuality", "released_mev"]
 
 MIN_COUNT = 5  # occurrences of a word whose MEV is measured
 DEALINGS = 5  # of the nulls
@@ -53,7 +52,7 @@ def measure_contextuality(profile: Profile) -> pd.DataFrame:
 
 
 def _sentence_rows(layer: int, x: Tensor, sentence: Tensor, seed: int) -> Iterator[Row]:
-    pseudo_values = avg_sim_by_sentence(x, sentence)
+    pseudo_values = avg_sim_pseudo_values(x, groups=sentence)
     for item, value in zip(sentence.unique().tolist(), pseudo_values.tolist(), strict=True):
         yield "avg_sim", layer, str(item), value, torch.nan, torch.nan
     found = intra_sim(x, sentence, n_permutations=DEALINGS, seed=seed)
@@ -75,37 +74,6 @@ def _word_rows(layer: int, x: Tensor, words: list[str], seed: int) -> Iterator[R
     baseline = released_mev(x)
     for item in found.per_word:
         yield "mev_released", layer, item, released_mev(x[occurrences[item]]), torch.nan, baseline
-
-
-def avg_sim_by_sentence(x: Tensor, sentence: Tensor) -> Tensor:
-    """Jackknife pseudo-values of AvgSim over pairs of words from different sentences.
-
-    Parameters
-    ----------
-    x : Tensor, shape (n, d)
-        A word a row, none of them zero.
-    sentence : Tensor, shape (n,)
-        Its sentence; at least three different ones.
-
-    Returns
-    -------
-    Tensor, shape (sentences,), float64
-        Gθ − (G − 1)θ₍₋g₎ for each of the G sentences, in the order of their numbers: θ is AvgSim,
-        θ₍₋g₎ the same without sentence g. Their mean is AvgSim up to the bias that a jackknife
-        removes, its standard error the one that `geometry.avg_sim` gives. Differences of them
-        between layers are paired, sentence by sentence.
-
-    References
-    ----------
-    Tukey 1958, *Bias and confidence in not quite large samples*.
-    """
-    x = normalize(x.double(), dim=1)
-    index, sizes = sentence.unique(return_inverse=True, return_counts=True)[1:]
-    u = x.new_zeros(len(sizes), x.shape[1]).index_add_(0, index, x)  # (sentences, d)
-    n, total, squares = len(x), u.sum(dim=0), u.square().sum(dim=1)
-    dots, pairs = total @ total - squares.sum(), n**2 - sizes.square().sum()
-    left_out = (dots - 2 * (u @ total - squares)) / (pairs - 2 * (n * sizes - sizes.square()))
-    return len(sizes) * (dots / pairs) - (len(sizes) - 1) * left_out
 
 
 def released_mev(x: Tensor) -> float:

@@ -13,9 +13,9 @@ import pandas as pd
 from shrink_utils.study.after_finetuning import PRETRAINED
 from shrink_utils.study.claims import Claim, Direction, evaluate
 
-__all__ = ["REMOVED", "accuracy_drops", "rajaee_claims"]
+__all__ = ["N_REMOVED", "accuracy_drops", "rajaee_claims"]
 
-REMOVED = 3  # directions, in the claims about their removal
+N_REMOVED = 3  # directions, in the claims about their removal
 SOURCE = "RP, abstract"
 SPOKEN = {"cls": "[CLS]", "mean": "mean"}
 
@@ -87,9 +87,9 @@ def _shape(table: pd.DataFrame) -> Iterator[Tested]:
 def _removal(table: pd.DataFrame) -> Iterator[Tested]:
     """Removing dominant directions, and as control the next ones, from the whole cloud."""
     drops = accuracy_drops(table)
-    drops = drops[(drops.treatment == "global") & (drops.removed == REMOVED)]
+    drops = drops[(drops.treatment == "global") & (drops.removed == N_REMOVED)]
     for (vectors, skipped), rows in drops.groupby(["vectors", "skipped"]):
-        which = f"the next {REMOVED} (control)" if skipped else f"the {REMOVED} longest"
+        which = f"the next {N_REMOVED} (control)" if skipped else f"the {N_REMOVED} longest"
         statement = (
             f"removing {which} directions costs fine-tuned {SPOKEN[vectors]} vectors more accuracy "
             "than pretrained ones"

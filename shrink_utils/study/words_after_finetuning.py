@@ -53,7 +53,9 @@ def measure_words_after_finetuning(profile: Profile) -> pd.DataFrame:
         chance. The arm "pretrained" is the model before fine-tuning, with a row a seed: only the
         halves of its probe differ between them.
     """
-    texts = load_sentences("all", n=profile.diagnostic_sentences // 6)["text"]
+    texts = load_sentences("all", n=profile.diagnostic_sentences // 6, seed=profile.base_seed)[
+        "text"
+    ]
     counts = Counter(word for text in load_sentences("all")["text"] for word in split_words(text))
     rows = []
     for keys, seeds, encoder in study_encoders(profile, run_grid(profile), task=profile.tasks[0]):

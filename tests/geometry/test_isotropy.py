@@ -14,6 +14,7 @@ from scipy.spatial.distance import pdist
 
 from shrink_utils.geometry import (
     avg_sim,
+    avg_sim_pseudo_values,
     mean_squared_distance,
     pair_distances,
     partition_isotropy,
@@ -137,6 +138,41 @@ def test_a_single_group_is_refused():
 def test_nan_labels_are_refused():
     with pytest.raises(ValueError, match=r"groups of shape .* NaN"):
         avg_sim(np.eye(3), groups=[0.0, 1.0, np.nan])
+
+
+SENTENCE = torch.tensor([5, 5, 2, 2, 2, 9, 9, 0, 5, 0, 7])
+
+
+def _shifted(n=11, d=4):
+    return torch.randn(n, d, dtype=torch.float64) + 0.5
+
+
+def test_pseudo_values_are_made_of_avg_sim_without_each_sentence():
+    x = _shifted()
+    whole, expected = avg_sim(x, groups=SENTENCE).value, []
+    for sentence in (0, 2, 5, 7, 9):
+        others = sentence != SENTENCE
+        expected.append(5 * whole - 4 * avg_sim(x[others], groups=SENTENCE[others]).value)
+    np.testing.assert_allclose(avg_sim_pseudo_values(x, groups=SENTENCE), expected, atol=1e-12)
+
+
+def test_pseudo_values_carry_the_jackknife_standard_error():
+    x = _shifted()
+    values = avg_sim_pseudo_values(x, groups=SENTENCE)
+    stderr = float(values.std()) / math.sqrt(len(values))
+    assert stderr == pytest.approx(avg_sim(x, groups=SENTENCE).stderr, rel=1e-9)
+
+
+def test_pseudo_values_of_many_sentences_average_to_avg_sim():
+    sentence = torch.arange(600) // 3
+    x = _shifted(600)
+    found, expected = avg_sim_pseudo_values(x, groups=sentence), avg_sim(x, groups=sentence)
+    assert float(found.mean()) == pytest.approx(expected.value, abs=expected.stderr / 10)
+
+
+def test_pseudo_values_need_three_groups():
+    with pytest.raises(ValueError, match="at least 3 different labels to leave one out, got 2"):
+        avg_sim_pseudo_values(_shifted(4), groups=[0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("function", [avg_sim, rogue_dimensions, mean_squared_distance])

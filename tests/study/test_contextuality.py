@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import TruncatedSVD
 
-from shrink_utils.geometry import avg_sim
 from shrink_utils.study import load_profile
 from shrink_utils.study.contextuality import (
-    avg_sim_by_sentence,
     measure_contextuality,
     released_mev,
 )
@@ -22,29 +17,6 @@ SENTENCE = torch.tensor([5, 5, 2, 2, 2, 9, 9, 0, 5, 0, 7])
 
 def _cloud(n=11, d=4):
     return torch.randn(n, d, dtype=torch.float64) + 0.5
-
-
-def test_pseudo_values_are_made_of_avg_sim_without_each_sentence():
-    x = _cloud()
-    whole, expected = avg_sim(x, groups=SENTENCE).value, []
-    for sentence in (0, 2, 5, 7, 9):
-        others = sentence != SENTENCE
-        expected.append(5 * whole - 4 * avg_sim(x[others], groups=SENTENCE[others]).value)
-    np.testing.assert_allclose(avg_sim_by_sentence(x, SENTENCE), expected, atol=1e-12)
-
-
-def test_pseudo_values_carry_the_jackknife_standard_error():
-    x = _cloud()
-    values = avg_sim_by_sentence(x, SENTENCE)
-    stderr = float(values.std()) / math.sqrt(len(values))
-    assert stderr == pytest.approx(avg_sim(x, groups=SENTENCE).stderr, rel=1e-9)
-
-
-def test_pseudo_values_of_many_sentences_average_to_avg_sim():
-    sentence = torch.arange(600) // 3
-    x = _cloud(600)
-    found, expected = avg_sim_by_sentence(x, sentence), avg_sim(x, groups=sentence)
-    assert float(found.mean()) == pytest.approx(expected.value, abs=expected.stderr / 10)
 
 
 @pytest.mark.parametrize("shape", [(5, 9), (40, 6), (2, 3)])

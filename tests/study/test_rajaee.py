@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from shrink_utils.study.rajaee import REMOVED, accuracy_drops, rajaee_claims
+from shrink_utils.study.rajaee import N_REMOVED, accuracy_drops, rajaee_claims
 
 NOISE = {0: -0.004, 1: 0.001, 2: 0.003}
 TRAINED = {"model": "minilm", "task": "movies"}
@@ -51,12 +51,12 @@ def _accuracy_rows():
             for treatment in ("global", "clusters"):
                 far = 0.1 * (treatment == "clusters")  # claims are about the whole cloud
                 loss = {0: SPLIT[seed] + (0.2 + noise if fine_tuned else 0.01 + far)}
-                loss[REMOVED] = noise
+                loss[N_REMOVED] = noise
                 cell = (arm, seed, vectors, 2, "accuracy")
                 rows.append(_row(*cell, base, treatment, 0, 0))
                 for skipped, lost in loss.items():
-                    rows.append(_row(*cell, base - lost, treatment, REMOVED, skipped))
-                rows.append(_row(*cell, base - 0.5, treatment, REMOVED + 7, 0))
+                    rows.append(_row(*cell, base - lost, treatment, N_REMOVED, skipped))
+                rows.append(_row(*cell, base - 0.5, treatment, N_REMOVED + 7, 0))
     return rows
 
 
@@ -112,13 +112,13 @@ def test_elongated_directions_are_compared_arm_by_arm(claims):
 def test_a_removal_is_judged_by_how_much_more_it_costs_than_before_fine_tuning(claims, vectors):
     row = _claim(claims, f"removal-{vectors}")
     assert row.verdict == "replicated" and row.estimate == pytest.approx(0.19)
-    assert f"the {REMOVED} longest" in row.statement
+    assert f"the {N_REMOVED} longest" in row.statement
 
 
 def test_the_control_has_rows_of_its_own(claims):
     row = _claim(claims, "removal-cls-control")
     assert row.verdict == "inconclusive" and row.estimate == pytest.approx(0, abs=1e-12)
-    assert f"the next {REMOVED} (control)" in row.statement
+    assert f"the next {N_REMOVED} (control)" in row.statement
 
 
 def test_words_are_compared_in_the_last_layer_with_their_true_labels(claims):
@@ -139,10 +139,10 @@ def test_nothing_published_is_invented(claims):
 
 def test_a_drop_is_against_the_same_cloud_with_its_mean_subtracted():
     drops = accuracy_drops(TABLE).set_index(["arm", "seed", "vectors", "treatment", "skipped"])
-    drops = drops[drops.removed == REMOVED]["drop"]
+    drops = drops[drops.removed == N_REMOVED]["drop"]
     assert drops.loc["pretrained", 0, "cls", "global", 0] == pytest.approx(0.06)
     assert drops.loc["none", 2, "mean", "clusters", 0] == pytest.approx(0.213)
-    assert drops.loc["none", 0, "cls", "global", REMOVED] == pytest.approx(-0.004)
+    assert drops.loc["none", 0, "cls", "global", N_REMOVED] == pytest.approx(-0.004)
 
 
 def test_what_a_seeds_halves_do_to_before_and_after_alike_cancels(claims):
