@@ -10,22 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
 
-__all__ = ["Claim", "Direction", "Interval", "Verdict", "evaluate", "paired_interval", "verdict"]
+from shrink_utils.study.intervals import Interval, paired_interval
+
+__all__ = ["Claim", "Direction", "Verdict", "evaluate", "verdict"]
 
 Direction = Literal["less", "greater", "no_worse"]
 Verdict = Literal["replicated", "not replicated", "inconclusive"]
 Unit = Literal["seeds", "models", "words", "sentences"]
 
-_COLUMNS = (
-    "claim source statement task arm published estimate low high n unit floor verdict".split()
-)
+_COLUMNS = "claim source statement task arm published estimate low high n unit floor verdict"
 
 
 @dataclass(frozen=True)
@@ -44,17 +42,15 @@ class Claim:
         Whose difference is measured; the caller of `evaluate` reads them. Task and arm are empty
         where no fine-tuning is involved.
     direction : {"less", "greater", "no_worse"}
-        The claimed sign of the difference. "no_worse" is for quantities where higher is better.
+        The claimed sign; "no_worse" is for quantities where higher is better.
     margin : float
         "no_worse" only: the loss that still counts as none, in units of the quantity.
     published : float or None
         The paper's own difference, where it gives one.
     unit : {"seeds", "models", "words", "sentences"}
-        What there is one difference of. The interval speaks of more of these, and of nothing else:
-        over words or sentences it is about one model.
+        What there is one difference of: the interval speaks of more of these, and of nothing else.
     floor : float or None
-        The noise floor, where one was measured: by how much the quantity differs between models
-        that differ in their seed alone. An effect below it is one that a seed can make.
+        Noise floor: how much the quantity differs between models that differ in their seed alone.
     """
 
     id: str
@@ -73,57 +69,6 @@ class Claim:
         _check_direction(self.direction, self.margin)
         if self.unit not in get_args(Unit):
             raise ValueError(f"unit must be one of {get_args(Unit)}, got {self.unit!r}")
-
-
-class Interval(NamedTuple):
-    """A mean over `n` units and the bounds of its confidence interval."""
-
-    estimate: float
-    low: float
-    high: float
-    n: int
-
-
-def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Student t interval for the mean of paired differences, one a unit.
-
-    Parameters
-    ----------
-    differences : array_like, shape (n,)
-        One condition minus the other, of the same unit: seed, word or sentence.
-    confidence : float
-        Between 0 and 1.
-
-    Returns
-    -------
-    Interval
-        With one unit the bounds are infinite: a single difference says nothing about its spread.
-        Equal differences give an interval without width, which overstates what is known where the
-        quantity moves in coarse steps.
-
-    Raises
-    ------
-    ValueError
-        No differences, more than one axis, NaN or infinity, or an impossible `confidence`.
-
-    Notes
-    -----
-    mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
-    of freedom. It assumes independent units and a roughly normal mean, and it speaks of the units
-    only: the same rows and the same pretrained model stand behind every one of them.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    values = np.asarray(differences, dtype=float)
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"differences needs one number a unit, got shape {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError(f"differences has NaN or infinity: {values.tolist()}")
-    n, mean = len(values), float(values.mean())
-    if n == 1:
-        return Interval(mean, -math.inf, math.inf, 1)
-    half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1) * values.std(ddof=1) / math.sqrt(n))
-    return Interval(mean, mean - half, mean + half, n)
 
 
 def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Verdict:
@@ -213,7 +158,7 @@ def evaluate(
                 "verdict": verdict(interval, claim.direction, claim.margin),
             }
         )
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=_COLUMNS.split())
 
 
 def _check_direction(direction: str, margin: float) -> None:

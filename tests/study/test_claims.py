@@ -1,17 +1,16 @@
-"""Intervals and verdicts: the textbook case, every side of zero, and what must be refused."""
+"""Verdicts: every side of zero, and what must be refused."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from shrink_utils.study.claims import Claim, Interval, evaluate, paired_interval, verdict
+from shrink_utils.study.claims import Claim, evaluate, verdict
+from shrink_utils.study.intervals import Interval, paired_interval
 
 CLAIM = Claim(
     id="first-score",
@@ -24,57 +23,6 @@ CLAIM = Claim(
     published=-0.25,
 )
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
-
-
-def test_interval_of_three_seeds_worked_by_hand():
-    """Mean 2, s = 1, s/√3 = .577, t(.975, 2) = 4.303."""
-    estimate, low, high, n = paired_interval([1.0, 2.0, 3.0])
-    assert (estimate, n) == (2, 3)
-    assert low == pytest.approx(2 - 4.302653 / math.sqrt(3), abs=1e-6)
-    assert high == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-6)
-
-
-@given(st.lists(numbers, min_size=2, max_size=9), st.floats(0.01, 0.99))
-def test_bounds_are_the_means_that_a_t_test_does_not_reject(values, confidence):
-    interval = paired_interval(values, confidence=confidence)
-    # A t test of (almost) equal numbers is rounding.
-    assume(np.std(values) > 1e-6 * np.abs(values).max())
-    for bound in (interval.low, interval.high):
-        p = stats.ttest_1samp(values, bound).pvalue
-        assert p == pytest.approx(1 - confidence, abs=1e-5)
-
-
-def test_intervals_hold_the_truth_as_often_as_they_say():
-    rng = np.random.default_rng(0)
-    intervals = [paired_interval(rng.normal(0.3, 1, size=4)) for _ in range(2000)]
-    coverage = np.mean([i.low < 0.3 < i.high for i in intervals])
-    assert coverage == pytest.approx(0.95, abs=0.015)
-
-
-def test_one_seed_has_an_estimate_and_infinite_bounds():
-    assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
-
-
-def test_equal_differences_have_an_interval_without_width():
-    assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_non_finite_differences_are_refused(bad):
-    with pytest.raises(ValueError, match="differences has NaN or infinity"):
-        paired_interval([0.1, bad])
-
-
-@pytest.mark.parametrize("bad", [[], [[0.1, 0.2]], 0.1])
-def test_differences_of_another_shape_are_refused(bad):
-    with pytest.raises(ValueError, match=r"differences needs one number a unit, got shape \("):
-        paired_interval(bad)
-
-
-@pytest.mark.parametrize("confidence", [0, 1, 95, math.nan])
-def test_an_impossible_confidence_is_refused(confidence):
-    with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
-        paired_interval([0.1, 0.2], confidence=confidence)
 
 
 @pytest.mark.parametrize(
