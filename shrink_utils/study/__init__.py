@@ -6,6 +6,7 @@ from shrink_utils.study.after_finetuning import measure_after_finetuning
 from shrink_utils.study.contexts import WordContexts, word_contexts
 from shrink_utils.study.contextuality import measure_contextuality
 from shrink_utils.study.corpus import measure_corpus, stream_corpus
+from shrink_utils.study.family import family_models, measure_family
 from shrink_utils.study.live import LiveCurves, run_curves
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.provenance import provenance
@@ -13,7 +14,15 @@ from shrink_utils.study.rajaee import accuracy_drops, rajaee_claims
 from shrink_utils.study.report import claims_as_text
 from shrink_utils.study.run_folder import Run, load_run
 from shrink_utils.study.runs import default_run, run_encoder, run_id, run_or_load
+from shrink_utils.study.scratch_runs import (
+    ScratchRun,
+    scratch_config,
+    scratch_encoder,
+    train_or_load,
+)
 from shrink_utils.study.session import begin
+from shrink_utils.study.stitched import measure_stitched, penalty_floors, stitching_runs
+from shrink_utils.study.stitching_claims import stitching_claims
 from shrink_utils.study.stl import stl_claims
 from shrink_utils.study.stsb_after_finetuning import has_stsb, measure_stsb_after_finetuning
 from shrink_utils.study.tables import (
@@ -32,6 +41,7 @@ __all__ = [
     "LiveCurves",
     "Profile",
     "Run",
+    "ScratchRun",
     "WordContexts",
     "accuracy_drops",
     "all_claims",
@@ -39,6 +49,7 @@ __all__ = [
     "begin",
     "claims_as_text",
     "default_run",
+    "family_models",
     "figures",
     "has_stsb",
     "histories",
@@ -47,8 +58,11 @@ __all__ = [
     "measure_after_finetuning",
     "measure_contextuality",
     "measure_corpus",
+    "measure_family",
+    "measure_stitched",
     "measure_stsb_after_finetuning",
     "measure_words_after_finetuning",
+    "penalty_floors",
     "profile_names",
     "provenance",
     "rajaee_claims",
@@ -59,10 +73,15 @@ __all__ = [
     "run_id",
     "run_or_load",
     "score_table",
+    "scratch_config",
+    "scratch_encoder",
+    "stitching_claims",
+    "stitching_runs",
     "stl_claims",
     "stream_corpus",
     "summarize",
     "task_table",
+    "train_or_load",
     "vazquez_claims",
     "word_contexts",
     "write_table",

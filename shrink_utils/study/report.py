@@ -13,8 +13,8 @@ __all__ = ["PAPERS", "claims_as_text", "of_paper", "print_claims", "print_compar
 # By the first part of a claim's name, in the order of the table.
 PAPERS = {
     "stl": "Shrink the longest (Kudriashov et al. 2025)",
-    "v": "Contextuality (Vázquez et al. 2021, after Ethayarajh 2019)",
-    "b": "Representational similarity (Brown et al. 2023, and whom the rows name)",
+    "v": "Contextuality and training (Vázquez et al. 2021, after Ethayarajh 2019; 2022)",
+    "b": "Similarity, stitching, generalization (Brown et al. 2023, and whom the rows name)",
     "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
 }
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -16,14 +13,8 @@ from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.dependencies import code_version
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.provenance import provenance
-from shrink_utils.study.run_folder import (
-    MODEL,
-    DamagedRunError,
-    Run,
-    load_run,
-    move_aside,
-    save_run,
-)
+from shrink_utils.study.run_folder import MODEL, Run, load_run, save_run
+from shrink_utils.study.whole_folder import load_whole, name_of
 from shrink_utils.training import RunConfig, arm_options, finetune
 
 __all__ = ["default_run", "run_encoder", "run_id", "run_or_load"]
@@ -41,9 +32,7 @@ def run_id(config: RunConfig) -> str:
 
     The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
-    parts = [config.as_dict(), arm_options(config.arm), _computed_by()]
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return name_of(config.as_dict(), arm_options(config.arm), _computed_by())
 
 
 def run_or_load(
@@ -62,12 +51,8 @@ def run_or_load(
         Called after every training step (not when the run is loaded).
     """
     target = folder / run_id(config)
-    if target.exists():
-        try:
-            return load_run(target)
-        except DamagedRunError as damage:
-            aside = move_aside(target)
-            warnings.warn(f"{damage} Moved to {aside.name}, running again.", stacklevel=2)
+    if (run := load_whole(target, load_run)) is not None:
+        return run
     started = time.perf_counter()
     result = finetune(config, on_row=on_row)
     stamp = {**provenance(), "threads": config.threads}

@@ -9,11 +9,21 @@ from shrink_utils.study.after_finetuning import measure_after_finetuning
 from shrink_utils.study.brown import brown_claims
 from shrink_utils.study.contextuality import measure_contextuality
 from shrink_utils.study.corpus import measure_corpus
+from shrink_utils.study.dynamics import measure_dynamics
+from shrink_utils.study.dynamics_claims import dynamics_claims
+from shrink_utils.study.dynamics_stability import measure_stability
+from shrink_utils.study.family import measure_family
+from shrink_utils.study.generalization import measure_generalization
+from shrink_utils.study.generalization_claims import generalization_claims
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.rajaee import rajaee_claims
 from shrink_utils.study.similarity import measure_similarity
+from shrink_utils.study.stitched import measure_stitched
+from shrink_utils.study.stitching_claims import stitching_claims
 from shrink_utils.study.stl import stl_claims
 from shrink_utils.study.tables import summarize
+from shrink_utils.study.two_encoders import measure_two_encoders
+from shrink_utils.study.two_encoders_claims import two_encoders_claims
 from shrink_utils.study.vazquez import vazquez_claims
 from shrink_utils.study.words_after_finetuning import measure_words_after_finetuning
 
@@ -36,7 +46,11 @@ def all_claims(profile: Profile) -> pd.DataFrame:
         [
             stl_claims(summarize(run_grid(profile))),
             vazquez_claims(measure_contextuality(profile), measure_corpus(profile)),
+            two_encoders_claims(measure_two_encoders(profile)),
+            dynamics_claims(measure_dynamics(profile), measure_stability(profile)),
             brown_claims(measure_similarity(profile)),
+            stitching_claims(measure_stitched(profile), measure_family(profile)),
+            generalization_claims(measure_generalization(profile)),
             rajaee_claims(
                 measure_after_finetuning(profile), measure_words_after_finetuning(profile)
             ),

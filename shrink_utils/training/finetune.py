@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -25,6 +24,7 @@ from shrink_utils.text import load_task, task_spec
 from shrink_utils.training.config import SCHEDULES, RunConfig
 from shrink_utils.training.metrics import task_metrics
 from shrink_utils.training.recorder import N_SCORES, StepRecorder
+from shrink_utils.training.threads import torch_threads
 from shrink_utils.training.trainer import RegularizedTrainer, make_regularizer
 
 __all__ = ["FinetuneResult", "finetune"]
@@ -79,14 +79,14 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with _threads(config.threads), tempfile.TemporaryDirectory(prefix="shrink-run-") as scratch:
+    with torch_threads(config.threads), tempfile.TemporaryDirectory(prefix="shrink-run-") as folder:
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
         recorder = StepRecorder(on_row)
         trainer = RegularizedTrainer(
             model=model,
-            args=_arguments(config, scratch),
+            args=_arguments(config, folder),
             train_dataset=_tokenize(rows["train"], tokenizer, config.max_length),
             eval_dataset=_tokenize(rows["validation"], tokenizer, config.max_length),
             data_collator=DataCollatorWithPadding(tokenizer),
@@ -114,9 +114,9 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     )
 
 
-def _arguments(config: RunConfig, scratch: str) -> TrainingArguments:
+def _arguments(config: RunConfig, folder: str) -> TrainingArguments:
     return TrainingArguments(
-        output_dir=scratch,
+        output_dir=folder,
         num_train_epochs=config.epochs,
         per_device_train_batch_size=config.batch_size,
         per_device_eval_batch_size=config.batch_size,
@@ -181,13 +181,3 @@ def _evaluations(log: list[dict]) -> list[dict]:
         for entry in log
         if "eval_loss" in entry
     ]
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    found = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(found)

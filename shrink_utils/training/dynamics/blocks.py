@@ -1,0 +1,172 @@
+"""What a parameter is: layer, component and attention head, read off its name in a BERT-like model.
+
+A *block* is a parameter tensor or the part of one that belongs to an attention head: rows of the
+query, key and value projections (with their biases), columns of the output projection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from shrink_utils.training.dynamics.gradients import trainable
+
+__all__ = ["COMPONENTS", "TRUNK", "Blocks"]
+
+# Components of a layer, in the order of the computation; the encoder's states come in by "cross".
+ATTENTION = ("query", "key", "value", "out")
+TRUNK = (*ATTENTION, *(f"cross {name}" for name in ATTENTION), "W1", "W2", "LayerNorm")
+COMPONENTS = ("embedding", *TRUNK, "head", "other")
+
+LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.+)")
+INSIDE = {  # what follows the number of the layer
+    r"(cross)?attention\.self\.(query|key|value)\.": None,  # named by the match itself
+    r"(cross)?attention\.output\.dense\.": "out",
+    r"intermediate\.dense\.": "W1",
+    r"output\.dense\.": "W2",
+    r".*norm\.": "LayerNorm",
+}
+
+
+class Blocks:
+    """The blocks of a model, and the sums of products of tensors over them.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Any; what it has outside the names of a BERT-like model is of component "other".
+    token_ids : Tensor, optional
+        Word-pieces that the allocated loss has to do with. The rows of the others become a block
+        of their own, which sign statistics leave out.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row a block: ``parameter``, ``stack`` ("encoder" or "decoder" in a model that has both,
+        else ""), ``layer`` (0 for the embeddings, −1 outside trunk and embeddings), ``component``,
+        ``head`` (−1 where there is none), ``counted`` (whether sign statistics count it) and
+        ``size`` in scalars.
+    """
+
+    def __init__(self, model: nn.Module, *, token_ids: Tensor | None = None) -> None:
+        self._splits: dict[str, _Split] = {}
+        rows = []
+        two = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+        for name, parameter in trainable(model).items():
+            stack = name.split(".")[0] if two else ""
+            layer, component = _place(name.removeprefix(f"{stack}.") if two else name)
+            split = _split(model, name, parameter, component, token_ids)
+            self._splits[name] = split
+            keys = {"parameter": name, "stack": stack, "layer": layer, "component": component}
+            rows += [{**keys, **block} for block in split.describe(name, parameter)]
+        self.table = pd.DataFrame(rows)
+
+    def dots(
+        self, before: Mapping[str, Tensor], after: Mapping[str, Tensor], by: Mapping[str, Tensor]
+    ) -> Tensor:
+        """Σ (after − before) · by, over each block.
+
+        Parameters
+        ----------
+        before, after, by : mapping of str to Tensor
+            By parameter, of its shape.
+
+        Returns
+        -------
+        Tensor, shape (blocks,)
+            float64, on the CPU: differences, products and sums are taken in float64.
+        """
+        sums = [
+            split.dots(before[name], after[name], by[name]) for name, split in self._splits.items()
+        ]
+        return torch.cat(sums).cpu()
+
+
+class _Split:
+    """A parameter as one block."""
+
+    def dots(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:  # (blocks,)
+        return self._sums((after.double() - before.double()) * by.double())
+
+    def _sums(self, x: Tensor) -> Tensor:
+        return x.sum().reshape(1)
+
+    def describe(self, name: str, parameter: Tensor) -> list[dict]:
+        # Softmax does not see what is added to all keys: the true gradient of their bias is zero,
+        # and the sign of what is computed is rounding.
+        counted = not name.endswith("attention.self.key.bias")
+        return [{"head": -1, "counted": counted, "size": parameter.numel()}]
+
+
+class _Heads(_Split):
+    """Equal shares of the rows, or of the columns, of a parameter: one a head."""
+
+    def __init__(self, heads: int, *, columns: bool) -> None:
+        self.heads, self.columns = heads, columns
+
+    def _sums(self, x: Tensor) -> Tensor:
+        if self.columns:
+            x = x.sum(dim=0)
+        return x.reshape(self.heads, -1).sum(dim=1)
+
+    def describe(self, name: str, parameter: Tensor) -> list[dict]:
+        (whole,) = super().describe(name, parameter)
+        size = parameter.numel() // self.heads
+        return [{**whole, "head": head, "size": size} for head in range(self.heads)]
+
+
+class _Vocabulary(_Split):
+    """Rows of the word-pieces that the loss has to do with, and the other rows."""
+
+    def __init__(self, used: Tensor) -> None:
+        self.used = used  # (vocabulary,)
+
+    def dots(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:
+        touched = by.reshape(len(by), -1).any(dim=1)  # of a large vocabulary mostly none
+        x = (after[touched].double() - before[touched].double()) * by[touched].double()
+        by_row, used = x.reshape(len(x), -1).sum(dim=1), self.used.to(by.device)[touched]
+        return torch.stack([by_row[used].sum(), by_row[~used].sum()])
+
+    def describe(self, name: str, parameter: Tensor) -> list[dict]:
+        rows, width = int(self.used.sum()), parameter[0].numel()
+        unused = len(self.used) - rows
+        return [
+            {"head": -1, "counted": True, "size": rows * width},
+            {"head": -1, "counted": False, "size": unused * width},
+        ]
+
+
+def _split(
+    model: nn.Module, name: str, parameter: Tensor, component: str, token_ids: Tensor | None
+) -> _Split:
+    attention = component.removeprefix("cross ")
+    if attention in ATTENTION and not (attention == "out" and parameter.ndim == 1):
+        owner = re.match(r".*attention\.", name)[0] + "self"
+        heads = model.get_submodule(owner).num_attention_heads
+        return _Heads(heads, columns=attention == "out")
+    if token_ids is not None and re.search(r"word_embeddings|predictions\.(decoder|bias)", name):
+        used = torch.zeros(len(parameter), dtype=torch.bool)
+        used[token_ids.cpu()] = True
+        return _Vocabulary(used)
+    return _Split()
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Layer and component of a parameter."""
+    if match := LAYER.search(name):
+        return int(match[1]) + 1, _component(match[2])
+    if re.search(r"(^|\.)embeddings\.", name):
+        return 0, "LayerNorm" if "LayerNorm" in name else "embedding"
+    return -1, "head" if re.search(r"(^|\.)(cls|classifier|pooler)\.", name) else "other"
+
+
+def _component(name: str) -> str:
+    for pattern, component in INSIDE.items():
+        if match := re.match(pattern, name, flags=re.IGNORECASE):
+            cross = "cross " if name.startswith("cross") and component != "LayerNorm" else ""
+            return cross + (component or match[2])
+    return "other"

@@ -1,0 +1,119 @@
+"""Allocations summed over layers, components, heads and time, and the steps that hurt.
+
+All functions take the tidy table of `LossChanges.table`, whole or in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+__all__ = ["allocated", "block_steps", "hurting", "shares"]
+
+
+def allocated(table: pd.DataFrame, *by: str) -> pd.Series:
+    """Sum of the contributions, in units of the loss.
+
+    Parameters
+    ----------
+    table : DataFrame
+    *by : str
+        Columns to group by: ``step``, ``stack``, ``layer``, ``component``, ``head``, ``parameter``.
+
+    Returns
+    -------
+    Series
+        Its sum over all groups is the sum of all contributions, whatever `by`.
+
+    Raises
+    ------
+    ValueError
+        No column to group by, or one that the table has not.
+    """
+    _check(table, by)
+    return table.groupby(list(by), sort=True, dropna=False).value.sum()
+
+
+def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
+    """Share of the loss change: positive where a group lowered a loss that fell.
+
+    Parameters
+    ----------
+    table : DataFrame
+    *by : str
+        Columns to group by.
+    trunk : bool
+        Leave out the embeddings, the head and what is in no layer, and divide by the sum of the
+        rest: the embeddings' share is so large that it hides the others.
+
+    Returns
+    -------
+    Series
+        Sums to 1.
+
+    Raises
+    ------
+    ValueError
+        As `allocated`, or contributions that sum to zero.
+    """
+    sums = allocated(table[table.layer > 0] if trunk else table, *by)
+    total = sums.sum()
+    if total == 0:
+        raise ValueError("table: its contributions sum to 0, shares are not defined")
+    return sums / total
+
+
+def block_steps(table: pd.DataFrame, *by: str) -> pd.DataFrame:
+    """Contributions of each group at each step, without blocks whose sign means nothing.
+
+    Left out are the biases of keys, whose true gradient is zero, and word-pieces that the loss has
+    nothing to do with.
+
+    Parameters
+    ----------
+    table : DataFrame
+    *by : str
+        What a block is, such as ``"stack", "layer", "component"``.
+
+    Returns
+    -------
+    DataFrame, (steps, groups)
+    """
+    _check(table, by)
+    counted = table[table.counted]
+    return counted.pivot_table(index="step", columns=list(by), values="value", aggfunc="sum")
+
+
+def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
+    """Parameters that hurt: block-steps that raised the loss, A > 0 (V).
+
+    Parameters
+    ----------
+    table : DataFrame
+    *by : str
+        What a block is, such as ``"stack", "layer", "component"``.
+    gradient : str
+        Of what the gradients are, such as ``"fixed set"`` or ``"mini-batch"``: the counts depend
+        on it, so it stands in every row.
+
+    Returns
+    -------
+    DataFrame
+        One row a block: `by`, ``positive`` (how many steps), ``of`` (how many there are), ``last``
+        (the last such step, 0 for none), ``maximum`` (the largest contribution, negative when all
+        helped) and ``gradient``.
+    """
+    values = block_steps(table, *by)
+    positive = values > 0
+    last = positive.mul(values.index, axis=0).max()
+    found = pd.DataFrame(
+        {"positive": positive.sum(), "of": len(values), "last": last, "maximum": values.max()}
+    )
+    return found.reset_index().assign(gradient=gradient)
+
+
+def _check(table: pd.DataFrame, by: Sequence[str]) -> None:
+    missing = [name for name in by if name not in table.columns]
+    if missing or not by:
+        raise ValueError(f"by: {list(by)}, expected columns out of {', '.join(table.columns)}")

@@ -1,0 +1,204 @@
+"""Train small classifiers of sentence pairs: one common start, and models that part from it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from datasets import Dataset
+from torch import Tensor
+from transformers import (
+    DataCollatorWithPadding,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
+
+from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
+from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
+from shrink_utils.training.threads import torch_threads
+
+__all__ = ["EntailmentTraining", "common_start", "entailment_model", "pair_batches"]
+
+VOCABULARY = 400  # more than the templates' words
+MAX_LENGTH = 32  # tokens; the longest pair of the templates has 22
+HALF = 0.5  # of the pairs of the common start that share words, as many are not entailed
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntailmentTraining:
+    """How long and how fast a model is trained.
+
+    Parameters
+    ----------
+    rows, steps : int
+        Pairs to learn from, and optimizer steps of 64 of them.
+    learning_rate : float
+        The highest, after a tenth of the steps; it then falls to 0 linearly.
+    threads : int
+        Torch threads.
+    """
+
+    rows: int
+    steps: int
+    learning_rate: float
+    threads: int = 1
+
+
+def common_start(
+    trunk: Trunk,
+    training: EntailmentTraining,
+    *,
+    seed: int = 0,
+    on_step: Callable[[], None] | None = None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """What all models begin with, in the place of a pretrained BERT: it compares two texts' words.
+
+    It learns whether two sentences belong together, BERT's second objective: pairs that share words
+    against pairs that share none. No label of entailment is used, and entailed and not entailed
+    pairs are among the former in equal numbers.
+
+    Parameters
+    ----------
+    trunk : Trunk
+    training : EntailmentTraining
+    seed : int
+        Of weights and texts.
+    on_step : callable, optional
+        Called after every step.
+
+    Returns
+    -------
+    model, tokenizer
+        Output 0 of the model: the texts belong together.
+    """
+    rows = training_pairs(training.rows, counter_examples=HALF, seed=seed)
+    apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
+    rows = rows.remove_columns("label").add_column("label", apart)
+    tokenizer = _tokenizer()
+    model = new_pair_classifier(
+        trunk,
+        vocab_size=len(tokenizer),
+        max_length=MAX_LENGTH,
+        pad_id=tokenizer.pad_token_id,
+        seed=seed,
+    )
+    return _train(model, tokenizer, rows, training, seed, on_step), tokenizer
+
+
+def entailment_model(
+    start: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    training: EntailmentTraining,
+    *,
+    counter_examples: float,
+    seed: int,
+    data_seed: int = 0,
+    on_step: Callable[[], None] | None = None,
+) -> PreTrainedModel:
+    """Train the start, under a new head, to tell entailment.
+
+    Parameters
+    ----------
+    start, tokenizer
+        Of `common_start`; left as they are.
+    training : EntailmentTraining
+    counter_examples : float
+        As of `training_pairs`: 0 plants the heuristic.
+    seed : int
+        Of the head and the order of the pairs: what models of one group differ in.
+    data_seed : int
+        Of the pairs.
+    on_step : callable, optional
+        Called after every step.
+
+    Returns
+    -------
+    PreTrainedModel
+        In evaluation mode.
+    """
+    rows = training_pairs(training.rows, counter_examples=counter_examples, seed=data_seed)
+    return _train(with_new_head(start, seed=seed), tokenizer, rows, training, seed, on_step)
+
+
+def pair_batches(
+    rows: Dataset, tokenizer: PreTrainedTokenizerBase, *, batch_size: int = 256
+) -> list[dict[str, Tensor]]:
+    """Pairs as padded batches with labels, in order: what `read_layers` takes."""
+    pad = DataCollatorWithPadding(tokenizer)
+    examples = _tokens(rows, tokenizer).to_list()
+    return [
+        dict(pad(examples[start : start + batch_size]))
+        for start in range(0, len(examples), batch_size)
+    ]
+
+
+def _tokenizer() -> PreTrainedTokenizerBase:
+    texts = [
+        text
+        for lexicon in ("known", "new")
+        for rows in [heuristic_pairs(1000, lexicon=lexicon, split="train")]
+        for text in (*rows["text"], *rows["text_pair"])
+    ]
+    return train_tokenizer(texts, vocab_size=VOCABULARY)
+
+
+def _tokens(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
+    tokens = tokenizer(list(rows["text"]), list(rows["text_pair"]), truncation=True)
+    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
+
+
+def _train(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Dataset,
+    training: EntailmentTraining,
+    seed: int,
+    on_step: Callable[[], None] | None,
+) -> PreTrainedModel:
+    with (
+        torch_threads(training.threads),
+        torch.random.fork_rng(),  # the Trainer seeds the global generators
+        tempfile.TemporaryDirectory(prefix="shrink-pairs-") as scratch,
+    ):
+        trainer = Trainer(
+            model=model,
+            args=_arguments(training, seed, scratch),
+            train_dataset=_tokens(rows, tokenizer),
+            data_collator=DataCollatorWithPadding(tokenizer),
+            callbacks=[_EveryStep(on_step)] if on_step else [],
+        )
+        trainer.remove_callback(PrinterCallback)  # it prints every log line
+        trainer.train()
+    return model.eval()
+
+
+def _arguments(training: EntailmentTraining, seed: int, scratch: str) -> TrainingArguments:
+    return TrainingArguments(
+        output_dir=scratch,
+        max_steps=training.steps,
+        per_device_train_batch_size=64,
+        learning_rate=training.learning_rate,
+        warmup_steps=0.1,  # a value below 1 is a fraction of the steps
+        seed=seed,
+        data_seed=seed,
+        logging_strategy="no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,  # the study's own bar shows the progress
+        log_level="error",
+        dataloader_pin_memory=torch.cuda.is_available(),
+    )
+
+
+class _EveryStep(TrainerCallback):
+    def __init__(self, on_step: Callable[[], None]) -> None:
+        self._on_step = on_step
+
+    def on_step_end(self, args, state, control, **kwargs) -> None:
+        self._on_step()

@@ -1,0 +1,139 @@
+"""One trunk, three objectives, two activations."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from transformers import BertForMaskedLM, BertLMHeadModel, BertModel, EncoderDecoderModel
+
+from shrink_utils.models import OBJECTIVES, SoLU, Trunk, scratch_model, trunk_of
+
+TRUNK = Trunk(width=16, depth=2, heads=2)
+
+
+def _model(objective, trunk=TRUNK, seed=0):
+    return scratch_model(trunk, objective, vocab_size=50, max_length=12, seed=seed)
+
+
+def _ids(rows=3, length=7):
+    return torch.randint(5, 50, (rows, length), generator=torch.Generator().manual_seed(1))
+
+
+def _logits(model, ids):
+    with torch.inference_mode():
+        if isinstance(model, EncoderDecoderModel):
+            return model(input_ids=ids, decoder_input_ids=ids).logits
+        return model(input_ids=ids).logits
+
+
+def test_each_objective_has_its_own_head_on_the_same_trunk():
+    kinds = {"mlm": BertForMaskedLM, "clm": BertLMHeadModel, "mt": EncoderDecoderModel}
+    trunks = {}
+    for objective in OBJECTIVES:
+        model = _model(objective)
+        assert isinstance(model, kinds[objective]) and not model.training
+        assert isinstance(trunk_of(model), BertModel)
+        trunks[objective] = trunk_of(model).state_dict()
+    for objective in ("clm", "mt"):
+        assert trunks[objective].keys() == trunks["mlm"].keys()
+        assert all(torch.equal(x, trunks["mlm"][name]) for name, x in trunks[objective].items())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("activation", ["gelu", "solu"])
+def test_the_seed_decides_the_weights_and_leaves_the_global_state_alone(objective, activation):
+    trunk = Trunk(width=16, depth=2, heads=2, activation=activation)
+    state = torch.get_rng_state()
+    first = _model(objective, trunk, seed=3).state_dict()
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.rand(7)
+    again, other = (_model(objective, trunk, seed=s).state_dict() for s in (3, 4))
+    assert all(torch.equal(x, again[name]) for name, x in first.items())
+    drawn = [name for name, x in first.items() if x.ndim == 2]
+    assert drawn and not any(torch.equal(first[name], other[name]) for name in drawn)
+
+
+def test_only_the_causal_model_is_blind_to_what_follows():
+    ids = _ids()
+    changed = ids.clone()
+    changed[:, -1] = (ids[:, -1] - 4) % 45 + 5
+    for objective, blind in (("clm", True), ("mlm", False)):
+        before, after = (_logits(_model(objective), x)[:, :-1] for x in (ids, changed))
+        assert torch.allclose(before, after, atol=1e-6) == blind
+
+
+def test_the_translator_reads_the_sentence_and_no_later_word_of_the_translation():
+    model, source, target = _model("mt"), _ids(), _ids(length=6)
+    later = target.clone()
+    later[:, -1] = (target[:, -1] - 4) % 45 + 5
+
+    def logits(sentence, translation):
+        with torch.inference_mode():
+            return model(input_ids=sentence, decoder_input_ids=translation).logits
+
+    torch.testing.assert_close(logits(source, target)[:, :-1], logits(source, later)[:, :-1])
+    other = logits(source.flip(1), target)
+    assert (other - logits(source, target)).abs().max() > 2e-5  # a fresh model attends evenly
+
+
+def test_the_translators_loss_is_the_mean_over_its_labels():
+    model, source, labels = _model("mt"), _ids(), _ids(length=5)
+    labels[0, 3:] = -100
+    shifted = torch.cat([torch.full((3, 1), 2), labels[:, :-1]], dim=1)  # [CLS] has id 2
+    shifted[shifted == -100] = 0
+    with torch.inference_mode():
+        loss = model(input_ids=source, labels=labels).loss
+        logp = model(input_ids=source, decoder_input_ids=shifted).logits.log_softmax(-1)
+    chosen = [logp[b, t, y] for b, row in enumerate(labels) for t, y in enumerate(row) if y != -100]
+    assert len(chosen) == 13
+    assert loss.item() == pytest.approx(-torch.stack(chosen).mean().item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_fresh_model_knows_nothing(objective):
+    ids = _ids(rows=40)
+    logp = _logits(_model(objective), ids).log_softmax(-1)
+    other = torch.randint(5, 50, ids.shape, generator=torch.Generator().manual_seed(2))
+    loss = -logp.gather(-1, other.unsqueeze(-1)).mean().item()
+    assert loss == pytest.approx(math.log(50), abs=0.5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_solu_stands_in_every_layer_and_changes_the_function_not_the_weights(objective):
+    solu = _model(objective, Trunk(width=16, depth=2, heads=2, activation="solu"))
+    gelu = _model(objective)
+    layers = 4 if objective == "mt" else 2
+    assert sum(isinstance(module, SoLU) for module in solu.modules()) == layers
+    assert not any(isinstance(module, SoLU) for module in gelu.modules())
+    weights = solu.state_dict()
+    assert all(torch.equal(x, weights[name]) for name, x in gelu.state_dict().items())
+    assert {name.rsplit(".", 2)[-2] for name in weights.keys() - gelu.state_dict().keys()} == {
+        "norm"
+    }
+    assert not torch.allclose(_logits(solu, _ids()), _logits(gelu, _ids()), atol=1e-3)
+
+
+def test_the_feed_forward_part_is_four_times_as_wide():
+    layer = trunk_of(_model("mlm")).encoder.layer[0]
+    assert layer.intermediate.dense.weight.shape == (64, 16)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 3}, "width: 16 does not divide into 3 heads"),
+        ({"depth": 0}, "depth: must be at least 1, found 0"),
+        ({"activation": "relu"}, "activation: no activation 'relu'"),
+        ({"dropout": 1.0}, "dropout: must be at least 0 and below 1"),
+    ],
+)
+def test_an_impossible_trunk_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        Trunk(**{"width": 16, "depth": 2, "heads": 2, **change})
+
+
+def test_an_unknown_objective_is_refused():
+    with pytest.raises(ValueError, match="objective: no objective 'mlmm', did you mean 'mlm'"):
+        _model("mlmm")

@@ -1,0 +1,65 @@
+"""Tiny models for the tests of loss change allocation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from transformers import BertConfig, BertForMaskedLM
+
+
+class Power(nn.Module):
+    """Σ cᵢ θᵢᵖ: a sum over parameters, so that the exact allocation is cᵢ (yᵢᵖ − xᵢᵖ)."""
+
+    def __init__(self, power: int) -> None:
+        super().__init__()
+        self.theta = nn.Parameter(torch.tensor([0.3, -1.0, 2.0, 0.7], dtype=torch.float64))
+        self.ignored = nn.Parameter(torch.ones(2, dtype=torch.float64))
+        self.c = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+        self.power = power
+
+    def loss(self, model: nn.Module) -> list[torch.Tensor]:
+        return [(self.c * model.theta**self.power).sum()]
+
+    def weights(self, *values: float) -> dict[str, torch.Tensor]:
+        return {
+            "theta": torch.tensor(values, dtype=torch.float64),
+            "ignored": torch.zeros(2, dtype=torch.float64),
+        }
+
+
+@pytest.fixture
+def power():
+    return Power
+
+
+@pytest.fixture
+def sizes():
+    """Of the smallest BERT with two layers and two heads."""
+    return {
+        "vocab_size": 20,
+        "hidden_size": 8,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 6,
+    }
+
+
+@pytest.fixture
+def masked_lm(sizes):
+    """A BERT with dropout, in training mode."""
+    return BertForMaskedLM(BertConfig(**sizes)).train()
+
+
+@pytest.fixture
+def batches():
+    """Two fixed batches, of 3 and 2 examples, of the word-pieces 5 to 14."""
+    generator = torch.Generator().manual_seed(1)
+    made = []
+    for rows in (3, 2):
+        ids = torch.randint(5, 15, (rows, 6), generator=generator)
+        labels = torch.where(torch.rand(rows, 6, generator=generator) < 0.4, ids, -100)
+        labels[0, 0] = ids[0, 0]
+        made.append({"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels})
+    return made

@@ -1,0 +1,148 @@
+"""Which layer, component and head a parameter belongs to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertLMHeadModel,
+    BertModel,
+    EncoderDecoderModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+)
+
+from shrink_utils.models import Trunk, scratch_model
+from shrink_utils.training.dynamics import COMPONENTS, Blocks
+
+
+def _translator(sizes):
+    decoder = BertConfig(**sizes, is_decoder=True, add_cross_attention=True)
+    return EncoderDecoderModel(
+        encoder=BertModel(BertConfig(**sizes)), decoder=BertLMHeadModel(decoder)
+    )
+
+
+MAKE = {
+    "mlm": lambda sizes: BertForMaskedLM(BertConfig(**sizes)),
+    "clm": lambda sizes: BertLMHeadModel(BertConfig(**sizes, is_decoder=True)),
+    "mt": _translator,
+    "classifier": lambda sizes: BertForSequenceClassification(BertConfig(**sizes)),
+}
+
+
+def _place(blocks, parameter):
+    rows = blocks.table[blocks.table.parameter == parameter]
+    (place,) = set(zip(rows["stack"], rows.layer, rows.component, strict=True))
+    return place
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_every_parameter_of_bert_like_models_has_its_place(sizes, kind):
+    model = MAKE[kind](sizes)
+    table = Blocks(model).table
+    assert table["size"].sum() == sum(p.numel() for p in model.parameters())
+    assert set(table.parameter) == {name for name, _ in model.named_parameters()}
+    assert set(table.component) <= set(COMPONENTS) - {"other"}
+    trunk = table[table.layer > 0]
+    assert set(trunk.layer) == {1, 2}
+    assert {"query", "key", "value", "out", "W1", "W2", "LayerNorm"} <= set(trunk.component)
+
+
+def test_names_are_read_as_people_read_them(sizes):
+    blocks = Blocks(MAKE["mlm"](sizes))
+    layer = "bert.encoder.layer.1"
+    expected = {
+        "bert.embeddings.word_embeddings.weight": (0, "embedding"),
+        "bert.embeddings.LayerNorm.bias": (0, "LayerNorm"),
+        f"{layer}.attention.self.query.weight": (2, "query"),
+        f"{layer}.attention.self.value.bias": (2, "value"),
+        f"{layer}.attention.output.dense.weight": (2, "out"),
+        f"{layer}.attention.output.LayerNorm.weight": (2, "LayerNorm"),
+        f"{layer}.intermediate.dense.bias": (2, "W1"),
+        f"{layer}.output.dense.weight": (2, "W2"),
+        f"{layer}.output.LayerNorm.weight": (2, "LayerNorm"),
+        "cls.predictions.bias": (-1, "head"),
+        "cls.predictions.transform.LayerNorm.weight": (-1, "head"),
+    }
+    for parameter, place in expected.items():
+        assert _place(blocks, parameter) == ("", *place)
+
+
+def test_a_translator_has_two_stacks_and_cross_attention(sizes):
+    blocks = Blocks(MAKE["mt"](sizes))
+    layer = "decoder.bert.encoder.layer.0"
+    assert _place(blocks, "encoder.encoder.layer.0.output.dense.weight") == ("encoder", 1, "W2")
+    assert _place(blocks, f"{layer}.crossattention.self.key.weight") == ("decoder", 1, "cross key")
+    found = _place(blocks, f"{layer}.crossattention.output.LayerNorm.bias")
+    assert found == ("decoder", 1, "LayerNorm")
+    found = _place(blocks, f"{layer}.crossattention.output.dense.bias")
+    assert found == ("decoder", 1, "cross out")
+    assert _place(blocks, "decoder.bert.embeddings.word_embeddings.weight")[1:] == (0, "embedding")
+
+
+def test_the_layer_norm_of_solu_is_one():
+    trunk = Trunk(width=8, depth=1, heads=2, activation="solu")
+    blocks = Blocks(scratch_model(trunk, "mlm", vocab_size=20, max_length=6, seed=0))
+    inside = blocks.table[blocks.table.parameter.str.contains("intermediate_act_fn")]
+    assert len(inside) and set(inside.component) == {"LayerNorm"} and set(inside.layer) == {1}
+
+
+def test_unknown_names_are_other_and_split_nothing():
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=6))
+    table = Blocks(model).table
+    assert set(table.component) == {"other"} and set(table["head"]) == {-1}
+    assert len(table) == len(list(model.named_parameters()))
+
+
+def test_frozen_parameters_are_no_blocks(masked_lm):
+    masked_lm.bert.embeddings.requires_grad_(False)
+    assert 0 not in set(Blocks(masked_lm).table.layer)
+
+
+def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm):
+    used = torch.tensor([3, 4, 19])
+    blocks = Blocks(masked_lm, token_ids=used)
+    names = dict(masked_lm.named_parameters())
+    before = {n: torch.zeros_like(p) for n, p in names.items()}
+    after = {n: torch.rand_like(p) for n, p in names.items()}
+    by = {n: torch.randn_like(p) for n, p in names.items()}
+    table = blocks.table.assign(found=blocks.dots(before, after, by).numpy())
+    product = {n: after[n].double() * by[n].double() for n in names}
+
+    def found(parameter):
+        return torch.tensor(table[table.parameter == parameter].found.tolist()).double()
+
+    layer = "bert.encoder.layer.0.attention"
+    rows = product[f"{layer}.self.value.weight"]  # (8, 8), 4 rows a head
+    expected = torch.stack([rows[:4].sum(), rows[4:].sum()])
+    torch.testing.assert_close(found(f"{layer}.self.value.weight"), expected)
+    bias = product[f"{layer}.self.query.bias"]
+    torch.testing.assert_close(
+        found(f"{layer}.self.query.bias"), torch.stack([bias[:4].sum(), bias[4:].sum()])
+    )
+    columns = product[f"{layer}.output.dense.weight"]
+    expected = torch.stack([columns[:, :4].sum(), columns[:, 4:].sum()])
+    torch.testing.assert_close(found(f"{layer}.output.dense.weight"), expected)
+    words = product["bert.embeddings.word_embeddings.weight"]  # (20, 8)
+    unused = [i for i in range(20) if i not in used.tolist()]
+    expected = torch.stack([words[used].sum(), words[unused].sum()])
+    torch.testing.assert_close(found("bert.embeddings.word_embeddings.weight"), expected)
+    total = sum(float(x.sum()) for x in product.values())
+    assert table.found.sum() == pytest.approx(total, rel=1e-12)
+
+
+def test_biases_of_keys_and_unused_word_pieces_are_not_counted(masked_lm):
+    table = Blocks(masked_lm, token_ids=torch.tensor([3, 4, 19])).table
+    left_out = table[~table.counted]
+    assert set(left_out.parameter) == {
+        "bert.encoder.layer.0.attention.self.key.bias",
+        "bert.encoder.layer.1.attention.self.key.bias",
+        "bert.embeddings.word_embeddings.weight",
+        "cls.predictions.bias",
+    }
+    words = table[table.parameter == "bert.embeddings.word_embeddings.weight"]
+    assert words["size"].tolist() == [3 * 8, 17 * 8] and words.counted.tolist() == [True, False]

@@ -1,0 +1,105 @@
+"""Measuring leaves no trace."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from shrink_utils.training.dynamics import FixedSetLoss
+from shrink_utils.training.dynamics.gradients import loss_and_gradients
+
+
+def test_the_gradient_is_that_of_the_whole_set_without_dropout(masked_lm, batches):
+    point = loss_and_gradients(masked_lm, FixedSetLoss(batches))
+    masked_lm.eval()
+    logits = [masked_lm(batch["input_ids"]).logits for batch in batches]
+    labels = torch.cat([batch["labels"].flatten() for batch in batches])
+    flat = torch.cat([x.flatten(0, 1) for x in logits])
+    whole = torch.nn.functional.cross_entropy(flat, labels)  # the mean over all predicted tokens
+    whole.backward()
+    assert point.loss == pytest.approx(whole.item(), rel=1e-6)
+    for name, parameter in masked_lm.named_parameters():
+        torch.testing.assert_close(point.gradients[name], parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_a_causal_model_predicts_every_label_but_the_first(sizes, batches):
+    from transformers import BertConfig, BertLMHeadModel
+
+    model = BertLMHeadModel(BertConfig(**sizes, is_decoder=True)).eval()
+    causal = [{**batch, "labels": batch["input_ids"]} for batch in batches]
+    point = loss_and_gradients(model, FixedSetLoss(causal))
+    logits = torch.cat([model(b["input_ids"]).logits[:, :-1].flatten(0, 1) for b in batches])
+    labels = torch.cat([b["input_ids"][:, 1:].flatten() for b in batches])
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    assert point.loss == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_weights_gradients_modes_and_random_numbers_stay(masked_lm, batches):
+    masked_lm.bert.embeddings.eval()  # a frozen part, in a mode of its own
+    masked_lm(**batches[0]).loss.backward()
+    storage = {n: p.data_ptr() for n, p in masked_lm.named_parameters()}
+    weights = {n: p.detach().clone() for n, p in masked_lm.named_parameters()}
+    gradients = {n: p.grad.clone() for n, p in masked_lm.named_parameters()}
+    modes = {n: m.training for n, m in masked_lm.named_modules()}
+    state = torch.get_rng_state()
+
+    def noisy(model):
+        torch.rand(3)
+        return FixedSetLoss(batches)(model)
+
+    loss_and_gradients(masked_lm, noisy)
+    elsewhere = {n: torch.zeros_like(x) for n, x in weights.items()}
+    loss_and_gradients(masked_lm, noisy, at=elsewhere)
+    for name, parameter in masked_lm.named_parameters():
+        assert parameter.data_ptr() == storage[name]
+        assert torch.equal(parameter, weights[name])
+        assert torch.equal(parameter.grad, gradients[name])
+    assert {n: m.training for n, m in masked_lm.named_modules()} == modes
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_all_is_put_back_when_the_loss_raises(power):
+    model = power(2)
+    before = model.theta.detach().clone()
+
+    def broken(model):
+        raise KeyError("no such batch")
+
+    with pytest.raises(KeyError):
+        loss_and_gradients(model, broken, at=model.weights(1, 2, 3, 4))
+    assert torch.equal(model.theta, before) and model.training
+
+
+def test_gradients_are_measured_under_no_grad_too(power):
+    with torch.no_grad():
+        point = loss_and_gradients(power(2), power(2).loss)
+    expected = 2 * power(2).c * power(2).theta.detach()
+    torch.testing.assert_close(point.gradients["theta"], expected)
+
+
+def test_what_cannot_be_measured_is_refused(power):
+    model = power(2)
+    with pytest.raises(ValueError, match="finite number"):
+        loss_and_gradients(model, lambda m: [m.theta.sum() * float("inf")])
+    with pytest.raises(ValueError, match="in 0 parts"):
+        loss_and_gradients(model, lambda m: [])
+    with pytest.raises(ValueError, match="names or shapes"):
+        loss_and_gradients(model, model.loss, at={"theta": torch.zeros(4)})
+    with pytest.raises(ValueError, match="trainable"):
+        loss_and_gradients(model.requires_grad_(False), model.loss)
+
+
+def test_a_fixed_set_needs_labels(batches):
+    with pytest.raises(ValueError, match="expected one or more"):
+        FixedSetLoss([])
+    with pytest.raises(ValueError, match="labels"):
+        FixedSetLoss([{"input_ids": batches[0]["input_ids"]}])
+
+
+def test_token_ids_are_those_of_inputs_and_of_predicted_tokens(batches):
+    loss = FixedSetLoss(batches)
+    seen = {int(i) for b in batches for i in b["input_ids"].flatten()}
+    assert len(loss) == 5 and set(loss.token_ids.tolist()) == seen
+    labels = torch.tensor([0, 1, 0])  # classes, no word-pieces
+    classified = FixedSetLoss([{"input_ids": torch.tensor([[7], [8], [7]]), "labels": labels}])
+    assert classified.token_ids.tolist() == [7, 8]

@@ -1,0 +1,88 @@
+"""A common start and the models that part from it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from shrink_utils.models import Trunk
+from shrink_utils.text import heuristic_pairs, training_pairs
+from shrink_utils.text.heuristic_templates import LEXICONS
+from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches
+
+TRUNK = Trunk(width=16, depth=1, heads=2, dropout=0.0)
+SHORT = EntailmentTraining(rows=128, steps=3, learning_rate=2e-3)
+
+
+@pytest.fixture(scope="module")
+def start():
+    return common_start(TRUNK, SHORT, seed=1)
+
+
+def _encoder(model):
+    return torch.cat([p.detach().flatten() for p in model.bert.encoder.parameters()])
+
+
+def test_every_word_of_both_lexicons_is_one_piece(start):
+    tokenizer = start[1]
+    for words in LEXICONS.values():
+        for word in (w for places in words.values() for w in places):
+            assert len(tokenizer.tokenize(word)) == 1
+    assert tokenizer.unk_token_id not in tokenizer("Perhaps the boss, or the king.")["input_ids"]
+
+
+def test_the_start_and_the_models_are_decided_by_their_seeds(start):
+    again = common_start(TRUNK, SHORT, seed=1)[0]
+    assert torch.equal(_encoder(start[0]), _encoder(again))
+    options = {"counter_examples": 0.5, "data_seed": 7}
+    models = [entailment_model(*start, SHORT, seed=seed, **options) for seed in (2, 2, 3)]
+    assert torch.equal(_encoder(models[0]), _encoder(models[1]))
+    assert not torch.equal(_encoder(models[0]), _encoder(models[2]))
+
+
+def test_training_leaves_the_start_and_the_global_state_as_they_were(start):
+    before, random_state = _encoder(start[0]).clone(), torch.random.get_rng_state()
+    threads = torch.get_num_threads()
+    model = entailment_model(*start, SHORT, counter_examples=0, seed=0)
+    assert torch.equal(_encoder(start[0]), before)
+    assert not torch.equal(_encoder(model), before) and not model.training
+    assert torch.equal(torch.random.get_rng_state(), random_state)
+    assert torch.get_num_threads() == threads
+
+
+def test_every_step_is_told(start):
+    steps = []
+    options = {"counter_examples": 0, "seed": 0, "on_step": lambda: steps.append(1)}
+    entailment_model(*start, SHORT, **options)
+    assert len(steps) == SHORT.steps
+
+
+def test_a_start_learns_which_texts_belong_together():
+    """Some hundred steps teach it all; sixty of a smaller model, a part of it."""
+    trunk = Trunk(width=32, depth=1, heads=1, dropout=0.0)
+    losses = []
+    for steps in (1, 60):
+        training = EntailmentTraining(rows=512, steps=steps, learning_rate=5e-3)
+        model, tokenizer = common_start(trunk, training, seed=0)
+        rows = training_pairs(512, counter_examples=0.5, seed=0)
+        apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
+        rows = rows.remove_columns("label").add_column("label", apart)
+        (batch,) = pair_batches(rows, tokenizer, batch_size=512)
+        with torch.no_grad():
+            losses.append(float(model(**batch).loss))
+    assert losses[1] < losses[0] - 0.05
+
+
+def test_batches_keep_order_labels_and_padding(start):
+    rows = heuristic_pairs(7)
+    batches = pair_batches(rows, start[1], batch_size=3)
+    assert [len(batch["labels"]) for batch in batches] == [3, 3, 1]
+    assert torch.cat([batch["labels"] for batch in batches]).tolist() == rows["label"][:]
+    for batch in batches:
+        assert (
+            (batch["input_ids"] == start[1].pad_token_id) == (batch["attention_mask"] == 0)
+        ).all()
+    ids = batches[2]["input_ids"][0]
+    text = start[1].decode(ids, skip_special_tokens=True)
+    assert text.split()[:2] == rows[6]["text"].casefold().split()[:2]
+    assert int((ids == start[1].sep_token_id).sum()) == 2
