@@ -10,7 +10,7 @@ BLOCK = 96  # points a side: two blocks of 768 float32 coordinates fit a core's 
 
 
 @compiled
-def squared_distances(a: np.ndarray, b: np.ndarray, upper: bool, out: np.ndarray) -> None:
+def squared_distances(a: np.ndarray, b: np.ndarray, same: bool, out: np.ndarray) -> None:
     """Write ‖a_i − b_j‖² to ``out[i, j]``, in the precision of the points.
 
     Differences are taken first, so that nothing cancels. Three rows against three at a time:
@@ -20,8 +20,8 @@ def squared_distances(a: np.ndarray, b: np.ndarray, upper: bool, out: np.ndarray
     ----------
     a, b : ndarray, shape (p, d) and (q, d)
         Both float32 or both float64.
-    upper : bool
-        Only what lies on and above the diagonal is needed (the rest is left or overwritten).
+    same : bool
+        Whether `a` and `b` are the same points: half is then worked out, and mirrored.
     out : ndarray, shape (≥ p, ≥ q)
         In the dtype of the points.
     """
@@ -29,7 +29,7 @@ def squared_distances(a: np.ndarray, b: np.ndarray, upper: bool, out: np.ndarray
     last_a, last_b, d = len(a) - 1, len(b) - 1, a.shape[1]
     for i in range(0, len(a), 3):
         i1, i2 = min(i + 1, last_a), min(i + 2, last_a)
-        for j in range(i if upper else 0, len(b), 3):
+        for j in range(i if same else 0, len(b), 3):
             j1, j2 = min(j + 1, last_b), min(j + 2, last_b)
             s00 = s01 = s02 = s10 = s11 = s12 = s20 = s21 = s22 = zero
             for k in range(d):
@@ -46,16 +46,20 @@ def squared_distances(a: np.ndarray, b: np.ndarray, upper: bool, out: np.ndarray
             out[i2, j], out[i2, j1], out[i2, j2] = s20, s21, s22
             out[i1, j], out[i1, j1], out[i1, j2] = s10, s11, s12
             out[i, j], out[i, j1], out[i, j2] = s00, s01, s02
+            if same:
+                out[j2, i], out[j2, i1], out[j2, i2] = s02, s12, s22
+                out[j1, i], out[j1, i1], out[j1, i2] = s01, s11, s21
+                out[j, i], out[j, i1], out[j, i2] = s00, s10, s20
 
 
 @compiled
-def mirror(block: np.ndarray, i0: int, j0: int, p: int, q: int, out: np.ndarray) -> None:
-    """Write a block (p, q) into the symmetric matrix `out` at row i0, column j0 ≥ i0."""
+def enter(block: np.ndarray, i0: int, j0: int, p: int, q: int, out: np.ndarray) -> None:
+    """Write a block (p, q) into a symmetric matrix, at row i0 and column j0 and mirrored."""
     for i in range(p):
-        for j in range(i if i0 == j0 else 0, q):
+        for j in range(q):
             out[i0 + i, j0 + j] = block[i, j]
     for j in range(q):  # along the rows of `out` again: the other way costs a cache line a number
-        for i in range(min(j, p) if i0 == j0 else p):
+        for i in range(p):
             out[j0 + j, i0 + i] = block[i, j]
 
 

@@ -3,54 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from shrink_utils.topology._checks import check_matrix, coordinates
-from shrink_utils.topology._host import to_device
 from shrink_utils.topology.barcodes import higher_bars
-from shrink_utils.topology.edges import KnownGradient, pull_back
+from shrink_utils.topology.edges import pull_back
 from shrink_utils.topology.entropy import entropy_and_slopes
+from shrink_utils.topology.output import ClassTerm, RegularizerOutput, regularizer_output
 from shrink_utils.topology.selection import check_rule, prominent_positions
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 SELECTIONS = ("prominent", "all")
-
-
-class RegularizerOutput(NamedTuple):
-    """What one batch gives. Only `loss` carries a gradient; the rest is for logging.
-
-    Attributes
-    ----------
-    loss : Tensor, shape ()
-        To be added to the task loss.
-    classes : Tensor, shape (k,)
-        The class that each of the following entries is about, ascending.
-    entropy : Tensor, shape (k,)
-        Persistent entropy (nats) of the selected bars.
-    n_features : Tensor of int64, shape (k,)
-        Number of selected bars.
-    n_bars : Tensor of int64, shape (k,)
-        Number of bars.
-    """
-
-    loss: Tensor
-    classes: Tensor
-    entropy: Tensor
-    n_features: Tensor
-    n_bars: Tensor
-
-
-class _Term(NamedTuple):
-    """One class's part of the loss, and what is logged of it."""
-
-    loss: float
-    entropy: float
-    n_features: int
-    n_bars: int
 
 
 class BarcodeRegularizer(nn.Module):
@@ -152,11 +118,11 @@ class BarcodeRegularizer(nn.Module):
         differentiable = torch.is_grad_enabled() and embeddings.requires_grad
         gradient = np.zeros_like(points) if differentiable else None
         terms = [self._term(points, rows, unit, gradient) for rows in of_class]
-        return _output(embeddings, classes, terms, gradient)
+        return regularizer_output(embeddings, classes, terms, gradient)
 
     def _term(
         self, points: np.ndarray, rows: np.ndarray, unit: float, gradient: np.ndarray | None
-    ) -> _Term:
+    ) -> ClassTerm:
         """The term of one class; its derivative is added to `gradient`."""
         cloud = points if len(rows) == len(points) else points[rows]
         lengths, signed_edges = self._bars(cloud)
@@ -182,7 +148,7 @@ class BarcodeRegularizer(nn.Module):
             return np.arange(len(lengths))
         return prominent_positions(lengths, self.rule)
 
-    def _term_of_bars(self, lengths: np.ndarray) -> tuple[_Term, np.ndarray]:
+    def _term_of_bars(self, lengths: np.ndarray) -> tuple[ClassTerm, np.ndarray]:
         """The term of one class, and its derivative (m,) with respect to the bar lengths."""
         chosen = self._select(lengths)
         entropy, entropy_slopes = entropy_and_slopes(lengths[chosen])
@@ -192,7 +158,7 @@ class BarcodeRegularizer(nn.Module):
             slopes[:] = self.unselected_l2 / n_others
             loss += self.unselected_l2 * np.delete(lengths, chosen).mean()
         slopes[chosen] = -self.weight * entropy_slopes
-        return _Term(loss, entropy, len(chosen), len(lengths)), slopes
+        return ClassTerm(loss, entropy, len(chosen), len(lengths)), slopes
 
     def extra_repr(self) -> str:
         """What ``print(regularizer)`` shows."""
@@ -223,22 +189,3 @@ def _classes(labels: np.ndarray | None, n: int) -> tuple[np.ndarray, list[np.nda
         return np.zeros(1, np.int64), [np.arange(n)]
     classes = np.unique(labels)
     return classes, [np.flatnonzero(labels == label) for label in classes]
-
-
-def _output(
-    embeddings: Tensor, classes: np.ndarray, terms: list[_Term], gradient: np.ndarray | None
-) -> RegularizerOutput:
-    """The sum over classes as a differentiable scalar, and the entries per class."""
-    dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
-    loss = np.array(sum(term.loss for term in terms), dtype)
-    return RegularizerOutput(
-        loss=(
-            to_device(loss, embeddings)
-            if gradient is None
-            else KnownGradient.apply(embeddings, loss, gradient)
-        ),
-        classes=to_device(classes, embeddings),
-        entropy=to_device(np.array([term.entropy for term in terms], dtype), embeddings),
-        n_features=to_device(np.array([t.n_features for t in terms], np.int64), embeddings),
-        n_bars=to_device(np.array([t.n_bars for t in terms], np.int64), embeddings),
-    )

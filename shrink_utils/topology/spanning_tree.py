@@ -4,22 +4,22 @@ Any algorithm that finds a minimum spanning tree only compares edges, and most c
 from close: they can be made on *rounded* squared distances s, summed in the precision of the points
 (float32 for a network's embeddings), as long as it is known how wrong these can be.
 
-**The bound.** With u the unit roundoff (2⁻²⁴ in float32), a difference of two coordinates is off by
-a factor 1 + δ, :math:`|\delta| \le u`, its square by three such factors, and the sum of d squares by
-d − 1 more, in whatever order it is taken (Higham 2002, *Accuracy and Stability of Numerical
-Algorithms*, §3.1 and §4.2). So the true squared distance lies in
+**The bound.** With u the unit roundoff (2⁻²⁴ in float32), a difference of two coordinates is off
+by a factor 1 + δ, :math:`|\delta| \le u`, its square by three such factors, and the sum of d
+squares by d − 1 more, in whatever order it is taken (Higham 2002, *Accuracy and Stability of
+Numerical Algorithms*, §3.1 and §4.2). So the true squared distance lies in
 
 .. math:: [(1 - \varepsilon)\, s - \tau,\ (1 + \varepsilon)\, s + \tau],
     \qquad \varepsilon = 2 (d + 4)\, u,
 
-for d u ≤ 1/4, and so does what float64 makes of it. τ = d · (the smallest normal number) stands for
-squares that vanish. The bound is relative to the distance itself because differences are taken
+for d u ≤ 1/8, and so does what float64 makes of it. τ = d · (the smallest normal number) stands
+for squares that vanish. The bound is relative to the distance itself because differences are taken
 first. Through matrix products, ‖x‖² + ‖y‖² − 2 x·y, it would be relative to the norms: tight
-clusters far apart cancel to distance zero there, and every comparison within them is undecided.
+clusters far apart cancel to distance zero there, and no comparison within them is decided.
 
-**The certificate.** Two edges whose intervals do not overlap are compared by them; otherwise both are
-measured again, in float64. Every comparison thus comes out as it would in float64, and an edge is
-measured before it enters the tree. The lengths are therefore those of Prim's algorithm in
+**The certificate.** Two edges whose intervals do not overlap are compared by them; otherwise both
+are measured again, in float64. Every comparison thus comes out as it would in float64, and an edge
+is measured before it enters the tree. The lengths are therefore those of Prim's algorithm in
 float64, whichever of these finds them:
 
 - up to `MOST_IN_MATRIX` points, **Prim's algorithm** on the matrix of rounded distances;
@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shrink_utils.topology._blocks import BLOCK, keep_nearest, mirror, squared_distances
+from shrink_utils.topology._blocks import BLOCK, enter, keep_nearest, squared_distances
 from shrink_utils.topology._certified import join, nearest_in_block, nearest_in_lists, prim
 from shrink_utils.topology._compiled import COMPILED, compiled
 from shrink_utils.topology.edges import edge_lengths
@@ -112,10 +112,9 @@ def _prim_in_matrix(points: np.ndarray, block: int) -> tuple[np.ndarray, np.ndar
     squared = np.empty((n, n), points.dtype)
     if n <= block:
         squared_distances(points, points, True, squared)
-        mirror(squared, 0, 0, n, n, squared)
     else:
         for i, j, part in _upper_blocks(points, np.arange(n), block):
-            mirror(part, i[0], j[0], len(i), len(j), squared)
+            enter(part, i[0], j[0], len(i), len(j), squared)
     return prim(points, squared, *_interval(points.dtype, points.shape[1]))
 
 

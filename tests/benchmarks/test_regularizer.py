@@ -1,4 +1,4 @@
-"""The benchmark runs, its transcription of the published algorithm is right, the figure is there."""
+"""The benchmark runs and draws, and its transcription of the published algorithm is right."""
 
 from __future__ import annotations
 
