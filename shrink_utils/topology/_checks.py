@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from shrink_utils.topology._host import to_host
 
-def check_points(points: Tensor, *, name: str = "points") -> Tensor:
+SAFE = 2.0**-64, 2.0**64  # for a sum of squares in float32
+
+
+def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
     """Return `points` as a tensor, or raise a ``ValueError`` that names the argument.
 
-    A point cloud is a real, finite matrix: one row a point, ``(n, d)``.
+    A point cloud is a real matrix: one row a point, ``(n, d)``. See `coordinates` for its values.
     """
     points = torch.as_tensor(points)
     if points.ndim != 2 or points.is_complex():
@@ -17,14 +24,47 @@ def check_points(points: Tensor, *, name: str = "points") -> Tensor:
             f"{name} must be a real (n, d) matrix, one row a point; "
             f"got shape {tuple(points.shape)}, {points.dtype}"
         )
-    bad_rows = (~torch.isfinite(points)).any(dim=1)  # (n,)
-    if bad_rows.any():
-        raise ValueError(
-            f"{name} of shape {tuple(points.shape)} holds NaN or infinite values in "
-            f"{int(bad_rows.sum())} rows, the first of them row {int(bad_rows.int().argmax())}; "
-            "drop or repair these rows first"
-        )
     return points
+
+
+def coordinates(
+    points: Tensor, *beside: Tensor, name: str = "points"
+) -> tuple[np.ndarray, float, list[np.ndarray]]:
+    """Values of a point cloud, or a ``ValueError`` if they are not finite.
+
+    Returns
+    -------
+    array : ndarray, shape (n, d)
+        Contiguous; float32 for float32 and half precision, else float64: nothing is rounded.
+    unit : float
+        `array` is `points` over this power of two, which is exact. 1 where squares are far from
+        overflowing and from vanishing.
+    beside : list of ndarray
+        Values of other tensors that are wanted along with them.
+    """
+    half = (torch.float16, torch.bfloat16)
+    wide = points.float() if points.dtype in half else points
+    if wide.dtype != torch.float32:
+        wide = wide.double()
+    array, *others = to_host(wide, *beside)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sum_of_squares = np.vdot(array, array)
+    if SAFE[0] < sum_of_squares < SAFE[1]:  # all finite, and so is all that is squared later
+        return array, 1.0, others
+    largest = float(np.abs(array).max(initial=0.0))
+    if not math.isfinite(largest):
+        raise ValueError(_not_finite(array, name))
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+    return array / unit, unit, others
+
+
+def _not_finite(array: np.ndarray, name: str) -> str:
+    bad_rows = ~np.isfinite(array).all(axis=1)  # (n,)
+    return (
+        f"{name} of shape {array.shape} holds NaN or infinite values in "
+        f"{bad_rows.sum()} rows, the first of them row {bad_rows.argmax()}; "
+        "drop or repair these rows first"
+    )
 
 
 def check_lengths(lengths: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import gudhi
@@ -10,7 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology._checks import check_points, result_dtype
+from shrink_utils.topology._checks import check_matrix, coordinates, result_dtype
+from shrink_utils.topology._host import to_device
+from shrink_utils.topology.edges import EdgeLengths, edge_lengths
+from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +78,11 @@ def h0_barcode(points: Tensor) -> H0Barcode:
     ----------
     Kudriashov et al. 2025, *Shrink the longest*, arXiv 2501.05502.
     """
-    points = check_points(points)
-    coordinates, unit = _scaled(points)
-    tree = _minimum_spanning_tree(coordinates.detach().cpu().numpy())
-    edges = torch.from_numpy(tree).to(points.device)
-    lengths = _edge_lengths(coordinates, edges) * unit
-    order = lengths.detach().argsort(descending=True, stable=True)
-    return H0Barcode(lengths=lengths[order].to(result_dtype(points)), edges=edges[order])
+    points = check_matrix(points)
+    array, unit, _ = coordinates(points)
+    edges, lengths = minimum_spanning_tree(array)
+    measured = EdgeLengths.apply(points, array, edges, lengths, unit)
+    return H0Barcode(measured.to(result_dtype(points)), to_device(edges, points))
 
 
 def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
@@ -114,66 +114,36 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
     (Leygonie et al. 2021, arXiv 1910.00960). From dimension 1 up, the complex has on the order
     of n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
     """
-    points = check_points(points)
+    points = check_matrix(points)
     if not isinstance(max_dim, int) or max_dim < 0:
         raise ValueError(f"max_dim must be a whole number ≥ 0; got {max_dim!r}")
     components = h0_barcode(points).lengths
     bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
-    if max_dim == 0:
-        return bars
-    coordinates, unit = _scaled(points)
-    for pairs in _flag_generators(coordinates.detach().cpu().numpy(), max_dim):
-        edges = torch.from_numpy(pairs).to(points.device)  # (m, 4): birth edge, death edge
-        births = _edge_lengths(coordinates, edges[:, :2]) * unit
-        deaths = _edge_lengths(coordinates, edges[:, 2:]) * unit
-        lengths = deaths - births
-        order = lengths.detach().argsort(descending=True, stable=True)
-        order = order[lengths.detach()[order] > 0]
-        parts = (part[order].to(result_dtype(points)) for part in (lengths, births, deaths))
+    array, unit, _ = coordinates(points)
+    for dimension in range(1, max_dim + 1):
+        births, deaths = (
+            EdgeLengths.apply(points, array, edges, lengths, unit)
+            for edges, lengths in higher_bars(array, dimension)
+        )
+        parts = (part.to(result_dtype(points)) for part in (deaths - births, births, deaths))
         bars.append(Barcode(*parts))
     return bars
 
 
-def _scaled(points: Tensor) -> tuple[Tensor, float]:
-    """Points in float64 over a power of two, and that power: squares can then not overflow.
+Measured = tuple[np.ndarray, np.ndarray]  # edges (m, 2) and their lengths (m,)
 
-    A power of two because dividing by it is exact.
+
+def higher_bars(points: np.ndarray, dimension: int) -> tuple[Measured, Measured]:
+    """Bars of one dimension ≥ 1: the edges that they are born with and that they die with.
+
+    Aligned, longest bar first; bars of length zero are left out.
     """
-    coordinates = points.double()
-    largest = float(coordinates.detach().abs().amax()) if coordinates.numel() else 0.0
-    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
-    return coordinates / unit, unit
-
-
-def _edge_lengths(points: Tensor, edges: Tensor) -> Tensor:
-    """Euclidean length of each edge (m, 2), with the subgradient 0 at length 0."""
-    return torch.linalg.vector_norm(points[edges[:, 0]] - points[edges[:, 1]], dim=1)  # (m,)
-
-
-def _minimum_spanning_tree(points: np.ndarray) -> np.ndarray:
-    """Edges (n − 1, 2) of the Euclidean minimum spanning tree of float64 points (n, d), by Prim.
-
-    The tree grows by its nearest point. One row of distances is held at a time, and each is the
-    norm of a difference: through matrix products, ‖x‖² + ‖y‖² − 2 x·y, tight clusters far apart
-    cancel to distance zero. The raw differences also need no centring: each is rounded once.
-    """
-    n = len(points)
-    edges = np.empty((max(n - 1, 0), 2), dtype=np.int64)
-    distance = np.full(n, np.inf)  # squared, from each point outside to the tree
-    nearest = np.zeros(n, dtype=np.int64)  # the point of the tree at that distance
-    outside = np.ones(n, dtype=bool)
-    newest = 0
-    for step in range(n - 1):
-        outside[newest] = False
-        difference = points - points[newest]  # (n, d)
-        squared = np.einsum("ij,ij->i", difference, difference)  # (n,)
-        closer = outside & (squared < distance)
-        distance[closer] = squared[closer]
-        nearest[closer] = newest
-        distance[newest] = np.inf
-        newest = int(np.argmin(distance))
-        edges[step] = nearest[newest], newest
-    return edges
+    vertices = _flag_generators(points, dimension)[dimension - 1]  # (m, 4)
+    birth_edges, death_edges = vertices[:, :2], vertices[:, 2:]
+    births, deaths = edge_lengths(points, birth_edges), edge_lengths(points, death_edges)
+    order = np.argsort(births - deaths, kind="stable")
+    order = order[deaths[order] > births[order]]
+    return (birth_edges[order], births[order]), (death_edges[order], deaths[order])
 
 
 def _flag_generators(points: np.ndarray, max_dim: int) -> list[np.ndarray]:

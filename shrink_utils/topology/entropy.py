@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import torch
+import numpy as np
 from torch import Tensor
 
 from shrink_utils.topology._checks import check_lengths, result_dtype
+from shrink_utils.topology._compiled import compiled
+from shrink_utils.topology._host import to_host
+from shrink_utils.topology.edges import KnownGradient
 
 # A bar this much shorter than the longest has p ln p = 0 in float64, and ln p on the edge of −∞.
-NEGLIGIBLE = torch.finfo(torch.float64).tiny
+NEGLIGIBLE = float(np.finfo(np.float64).tiny)
 
 
 def persistent_entropy(lengths: Tensor) -> Tensor:
@@ -45,9 +48,22 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
     Vietoris–Rips barcode), after Atienza, Gonzalez-Diaz & Rucco 2019, arXiv 1701.07857.
     """
     lengths = check_lengths(lengths)
-    bars = lengths.double()
-    longest = bars.detach().amax() if len(bars) else 0.0
-    bars = bars[bars > NEGLIGIBLE * longest]  # (k,) with k ≤ m
-    p = bars / longest  # first to at most 1, so that the sum below cannot overflow
-    p = p / p.sum()
-    return (-p * p.log()).sum().to(result_dtype(lengths))
+    entropy, slopes = entropy_and_slopes(*to_host(lengths.double()))
+    return KnownGradient.apply(lengths, np.array(entropy), slopes).to(result_dtype(lengths))
+
+
+@compiled
+def entropy_and_slopes(lengths: np.ndarray) -> tuple[float, np.ndarray]:
+    """Persistent entropy E of bars (m,), float64, and ∂E/∂ℓ (m,); see `persistent_entropy`."""
+    slopes = np.zeros(len(lengths))
+    longest = lengths.max() if len(lengths) else 0.0
+    counted = np.flatnonzero(lengths > NEGLIGIBLE * longest)
+    if len(counted) == 0:
+        return 0.0, slopes
+    p = lengths[counted] / longest  # first to at most 1, so that the sum below cannot overflow
+    total = p.sum()
+    p = p / total
+    logs = np.log(p)
+    entropy = -(p * logs).sum()
+    slopes[counted] = -(logs + entropy) / total / longest
+    return entropy, slopes

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.topology._checks import check_points, result_dtype
-from shrink_utils.topology.barcodes import barcode, h0_barcode
-from shrink_utils.topology.entropy import persistent_entropy
-from shrink_utils.topology.selection import check_rule, prominent_features
+from shrink_utils.topology._checks import check_matrix, coordinates
+from shrink_utils.topology.barcodes import higher_bars
+from shrink_utils.topology.edges import pull_back
+from shrink_utils.topology.entropy import entropy_and_slopes
+from shrink_utils.topology.output import ClassTerm, RegularizerOutput, regularizer_output
+from shrink_utils.topology.selection import check_rule, prominent_positions
+from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 SELECTIONS = ("prominent", "all")
-
-
-class RegularizerOutput(NamedTuple):
-    """What one batch gives. Only `loss` carries a gradient; the rest is for logging.
-
-    Attributes
-    ----------
-    loss : Tensor, shape ()
-        To be added to the task loss.
-    classes : Tensor, shape (k,)
-        The class that each of the following entries is about, ascending.
-    entropy : Tensor, shape (k,)
-        Persistent entropy (nats) of the selected bars.
-    n_features : Tensor of int64, shape (k,)
-        Number of selected bars.
-    n_bars : Tensor of int64, shape (k,)
-        Number of bars.
-    """
-
-    loss: Tensor
-    classes: Tensor
-    entropy: Tensor
-    n_features: Tensor
-    n_bars: Tensor
 
 
 class BarcodeRegularizer(nn.Module):
@@ -132,47 +111,54 @@ class BarcodeRegularizer(nn.Module):
             If `embeddings` is not a real, finite matrix, `labels` has another length, or holds
             fractions.
         """
-        embeddings = check_points(embeddings, name="embeddings")
-        if labels is None:
-            labels = torch.zeros(len(embeddings), dtype=torch.int64, device=embeddings.device)
-            classes = labels.new_zeros(1)
-        else:
-            labels = _check_labels(labels, embeddings)
-            classes = labels.unique()
-        loss = embeddings[:0].sum(dtype=torch.float64)  # 0, attached even if there is no class
-        entropy, n_features, n_bars = [], [], []
-        for label in classes:
-            lengths = self._lengths(embeddings[labels == label])
-            chosen = self._select(lengths)
-            entropy.append(persistent_entropy(lengths[chosen]))
-            n_features.append(int(chosen.sum()))
-            n_bars.append(len(lengths))
-            loss = loss - self.weight * entropy[-1]
-            if self.unselected_l2:
-                loss = loss + self.unselected_l2 * _mean(lengths[~chosen])
-        dtype, device = result_dtype(embeddings), embeddings.device
-        return RegularizerOutput(
-            loss=loss.to(dtype),
-            classes=classes,
-            entropy=torch.tensor([e.item() for e in entropy], dtype=dtype, device=device),
-            n_features=torch.tensor(n_features, dtype=torch.int64, device=device),
-            n_bars=torch.tensor(n_bars, dtype=torch.int64, device=device),
-        )
+        embeddings = check_matrix(embeddings, name="embeddings")
+        beside = [] if labels is None else [_check_labels(labels, embeddings)]
+        points, unit, given = coordinates(embeddings, *beside, name="embeddings")
+        classes, of_class = _classes(given[0] if given else None, len(points))
+        differentiable = torch.is_grad_enabled() and embeddings.requires_grad
+        gradient = np.zeros_like(points) if differentiable else None
+        terms = [self._term(points, rows, unit, gradient) for rows in of_class]
+        return regularizer_output(embeddings, classes, terms, gradient)
 
-    def _lengths(self, points: Tensor) -> Tensor:
-        """Bar lengths (m,) of one class, in float64."""
-        points = points.double()
+    def _term(
+        self, points: np.ndarray, rows: np.ndarray, unit: float, gradient: np.ndarray | None
+    ) -> ClassTerm:
+        """The term of one class; its derivative is added to `gradient`."""
+        cloud = points if len(rows) == len(points) else points[rows]
+        lengths, signed_edges = self._bars(cloud)
+        term, slopes = self._term_of_bars(lengths * unit)
+        if gradient is not None:
+            for sign, edges, measured in signed_edges:
+                pull_back(points, rows[edges], measured, sign * slopes, gradient)
+        return term
+
+    def _bars(
+        self, points: np.ndarray
+    ) -> tuple[np.ndarray, list[tuple[float, np.ndarray, np.ndarray]]]:
+        """Bar lengths (m,), and the (sign, edges, lengths of edges) that they are sums of."""
         if self.homology_dim == 0:
-            return h0_barcode(points).lengths
-        return barcode(points, max_dim=self.homology_dim)[self.homology_dim].lengths
+            edges, lengths = minimum_spanning_tree(points)
+            return lengths, [(1.0, edges, lengths)]
+        (birth_edges, births), (death_edges, deaths) = higher_bars(points, self.homology_dim)
+        return deaths - births, [(1.0, death_edges, deaths), (-1.0, birth_edges, births)]
 
-    def _select(self, lengths: Tensor) -> Tensor:
-        """Mask (m,) of the bars whose entropy is taken."""
+    def _select(self, lengths: np.ndarray) -> np.ndarray:
+        """Positions of the bars whose entropy is taken."""
         if self.selection == "all":
-            return torch.ones_like(lengths, dtype=torch.bool)
-        chosen = torch.zeros_like(lengths, dtype=torch.bool)
-        chosen[prominent_features(lengths, rule=self.rule)] = True
-        return chosen
+            return np.arange(len(lengths))
+        return prominent_positions(lengths, self.rule)
+
+    def _term_of_bars(self, lengths: np.ndarray) -> tuple[ClassTerm, np.ndarray]:
+        """The term of one class, and its derivative (m,) with respect to the bar lengths."""
+        chosen = self._select(lengths)
+        entropy, entropy_slopes = entropy_and_slopes(lengths[chosen])
+        loss, slopes = -self.weight * entropy, np.zeros(len(lengths))
+        n_others = len(lengths) - len(chosen)
+        if self.unselected_l2 and n_others:
+            slopes[:] = self.unselected_l2 / n_others
+            loss += self.unselected_l2 * np.delete(lengths, chosen).mean()
+        slopes[chosen] = -self.weight * entropy_slopes
+        return ClassTerm(loss, entropy, len(chosen), len(lengths)), slopes
 
     def extra_repr(self) -> str:
         """What ``print(regularizer)`` shows."""
@@ -183,7 +169,7 @@ class BarcodeRegularizer(nn.Module):
 
 
 def _check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
-    labels = torch.as_tensor(labels, device=embeddings.device)
+    labels = torch.as_tensor(labels)
     if labels.shape != embeddings.shape[:1]:
         raise ValueError(
             f"labels must hold one class a row of embeddings; got shape {tuple(labels.shape)} "
@@ -197,6 +183,9 @@ def _check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
     return labels
 
 
-def _mean(lengths: Tensor) -> Tensor:
-    """Mean length, 0 for no bar."""
-    return lengths.sum() / max(len(lengths), 1)
+def _classes(labels: np.ndarray | None, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Classes, ascending, and the rows of each; one class, 0, without labels."""
+    if labels is None:
+        return np.zeros(1, np.int64), [np.arange(n)]
+    classes = np.unique(labels)
+    return classes, [np.flatnonzero(labels == label) for label in classes]

@@ -28,6 +28,8 @@ import torch
 from torch import Tensor
 
 from shrink_utils.topology._checks import check_lengths
+from shrink_utils.topology._compiled import compiled
+from shrink_utils.topology._host import to_host
 from shrink_utils.topology.entropy import NEGLIGIBLE
 
 
@@ -71,12 +73,15 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     """
     lengths = check_lengths(lengths)
     check_rule(rule)
-    values = lengths.detach().double().cpu().numpy()
+    (values,) = to_host(lengths.double())
     order = np.argsort(-values, kind="stable")
-    bars = values[order] / max(values.max(initial=0.0), np.finfo(np.float64).smallest_subnormal)
-    bars = bars[bars > NEGLIGIBLE]  # descending, the longest is 1
-    kept = np.arange(len(bars)) if len(bars) < 2 or bars[-1] == 1.0 else RULES[rule](bars)
-    return torch.from_numpy(order[kept]).to(lengths.device)
+    return torch.from_numpy(order[prominent_positions(values[order], rule)]).to(lengths.device)
+
+
+def prominent_positions(descending: np.ndarray, rule: str) -> np.ndarray:
+    """Positions of the bars that stand out among lengths (m,), float64, longest first."""
+    bars = _positive(descending)
+    return np.arange(len(bars)) if len(bars) < 2 or bars[-1] == 1.0 else RULES[rule](bars)
 
 
 def check_rule(rule: str) -> None:
@@ -85,10 +90,20 @@ def check_rule(rule: str) -> None:
         raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {rule!r}")
 
 
+@compiled
+def _positive(descending: np.ndarray) -> np.ndarray:
+    """Those of the bars that have a length, over the longest."""
+    if len(descending) == 0 or descending[0] == 0.0:
+        return np.empty(0)
+    bars = descending / descending[0]
+    return bars[bars > NEGLIGIBLE]
+
+
 # The rules take bars in descending order, scaled to a longest bar of 1 and not all equal, and
 # return positions in that order. Position 0 is the longest bar, so position i ≥ 1 is ℓ_i above.
 
 
+@compiled
 def _ratio(bars: np.ndarray) -> np.ndarray:
     alpha = bars[-1]
     while True:
@@ -98,6 +113,7 @@ def _ratio(bars: np.ndarray) -> np.ndarray:
         bars = np.append(bars[:i], alpha)
 
 
+@compiled
 def _published(bars: np.ndarray) -> np.ndarray:
     alpha = bars[-1]
     if len(bars) < 4:
@@ -110,6 +126,7 @@ def _published(bars: np.ndarray) -> np.ndarray:
         bars = np.append(bars[: i + 1], alpha)
 
 
+@compiled
 def _relative_entropy(bars: np.ndarray) -> np.ndarray:
     m = len(bars)
     replaced = np.arange(m)  # i = 0 … m − 1; the bars after position i are bars[i:]
@@ -121,14 +138,20 @@ def _relative_entropy(bars: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.diff(entropy) > room * replaced[1:] / m)
 
 
+@compiled
 def _first_below_one(bars: np.ndarray) -> int:
-    """The first i with C(i) < 1; there is one, since the shortest bar always qualifies."""
-    logs = np.log(bars)
-    total = bars[0] + np.append(_tail_sums(bars)[2:], 0.0)  # P_i for i = 1 … m − 1
-    weighted = bars[0] * logs[0] + np.append(_tail_sums(bars * logs)[2:], 0.0)  # W_i
-    return 1 + int(np.argmax(logs[1:] < weighted / total))
+    """The first i with C(i) < 1, from the shortest bar up; that one always qualifies."""
+    total, weighted = 0.0, 0.0  # P_i and W_i without the longest bar, whose ln ℓ is 0
+    for i in range(len(bars) - 1, 0, -1):
+        log = math.log(bars[i])
+        if log >= weighted / (total + bars[0]):
+            return i + 1
+        total += bars[i]
+        weighted += bars[i] * log
+    return 1
 
 
+@compiled
 def _bound(alpha: float, m: int) -> int:
     """Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉, the most features that m bars of this α should have."""
     x = 1.0 - alpha
@@ -139,6 +162,7 @@ def _bound(alpha: float, m: int) -> int:
     return math.ceil(alpha * m * quotient)
 
 
+@compiled
 def _tail_sums(values: np.ndarray) -> np.ndarray:
     """Sums from each position to the end, shortest bars first, so that none is lost."""
     return np.cumsum(values[::-1])[::-1]

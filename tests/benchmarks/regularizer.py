@@ -1,0 +1,240 @@
+"""What the barcode regularizer costs beside other ways to the same bars: time and memory.
+
+    python tests/benchmarks/regularizer.py [--sizes 64 512 …] [--repeats N] [--out FIGURE.png]
+
+Every way takes the same Gaussian cloud in turn, again and again, on one thread: whatever else the
+machine does weighs on all. What takes milliseconds runs twice in its turn and the second time
+counts, so that none pays for the one before having filled the processor's caches. Ways whose
+package is missing (`pip install shrink-utils[bench]`), or that are out of their depth at a size,
+are passed over with a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # before NumPy and torch read them
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np  # noqa: E402
+import published  # noqa: E402
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
+
+from shrink_utils.topology import BarcodeRegularizer  # noqa: E402
+from shrink_utils.topology._compiled import COMPILED  # noqa: E402
+
+WIDTH, SIZES = 768, (64, 512, 2048, 8192, 50_000)
+SHORT, LONG = 0.05, 30.0  # seconds: what takes less is run twice a turn, what takes more just once
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to the bars: what runs, the package it needs, and the most points it can be given."""
+
+    run: Callable[[Tensor], object]
+    package: str = "torch"
+    most: int = 10**9
+    note: str = ""
+
+
+def _step(loss: Callable[[Tensor], Tensor]) -> Callable[[Tensor], None]:
+    """Forward and backward."""
+
+    def run(points: Tensor) -> None:
+        loss(points.detach().requires_grad_()).backward()
+
+    return run
+
+
+def _gudhi(points: Tensor) -> object:
+    return published.bars_by_gudhi(points)
+
+
+def _ripser(points: Tensor) -> object:
+    from ripser import ripser
+
+    with warnings.catch_warnings():  # it takes more coordinates than points for a mistake
+        warnings.simplefilter("ignore", UserWarning)
+        return ripser(points.numpy(), maxdim=0)
+
+
+def _giotto(points: Tensor) -> object:
+    from gph import ripser_parallel
+
+    return ripser_parallel(points.numpy(), maxdim=0, n_threads=1)
+
+
+def _torch_topological(points: Tensor) -> object:
+    from torch_topological.nn import VietorisRipsComplex
+
+    return VietorisRipsComplex(dim=0)(points)
+
+
+def _scipy(points: Tensor) -> object:
+    from scipy.sparse.csgraph import minimum_spanning_tree
+    from scipy.spatial.distance import pdist, squareform
+
+    return minimum_spanning_tree(squareform(pdist(points.numpy())))
+
+
+OURS, ALL, SELECTION, EVERY_BAR = "ours", "ours, all bars", "published", "published, all bars"
+CDIST = "torch.cdist"
+PROMINENT, EVERY = BarcodeRegularizer(), BarcodeRegularizer("all")
+WAYS: dict[str, Way] = {
+    OURS: Way(_step(lambda x: PROMINENT(x).loss)),
+    ALL: Way(_step(lambda x: EVERY(x).loss)),
+    SELECTION: Way(
+        _step(published.entropy_of_selected), "gudhi", 2048, "recursion, one level a bar"
+    ),
+    EVERY_BAR: Way(_step(published.entropy_of_all), "gudhi", 2048, "a simplex an edge"),
+    "gudhi": Way(_gudhi, "gudhi", 2048, "a simplex an edge"),
+    "ripser": Way(_ripser, "ripser", 8192, "n² distances"),
+    "giotto-ph": Way(_giotto, "gph", 8192, "n² distances"),
+    "torch-topological": Way(_torch_topological, "torch_topological", 2048, "n² distances"),
+    "scipy's tree": Way(_scipy, "scipy", 8192, "n² distances"),
+    CDIST: Way(lambda x: torch.cdist(x, x), "torch", 8192, "n² distances"),
+}
+FORWARD_ONLY = set(WAYS) - {OURS, ALL, SELECTION, EVERY_BAR}
+FLOORS = {  # issue 'Speed': how many times faster than the first two, and the part of the third
+    64: (150, 5, 1.5),
+    512: (200, 3, 1.5),
+    2048: (500, 5, 0.8),
+    8192: (None, None, 0.7),
+}
+
+
+def measure(n: int, repeats: int) -> dict[str, tuple[float, float, float | None]]:
+    """Median seconds, least seconds and peak extra MiB of each way at n points."""
+    points = torch.randn(n, WIDTH, generator=torch.Generator().manual_seed(0))
+    seconds: dict[str, list[float]] = {}
+    peaks = {}
+    for name, way in WAYS.items():
+        if importlib.util.find_spec(way.package) is None:
+            print(f"  {name}: {way.package} is not installed")
+        elif n > way.most:
+            print(f"  {name}: not at {n:,} points ({way.note})")
+        else:
+            peaks[name], first = _peak(lambda run=way.run: run(points))
+            seconds[name] = [first] if first > LONG else []
+    for _ in range(repeats):
+        for name in seconds:
+            if not (seconds[name] and seconds[name][0] > LONG):
+                seconds[name].append(_turn(lambda run=WAYS[name].run: run(points)))
+    return {k: (statistics.median(v), min(v), peaks[k]) for k, v in seconds.items()}
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
+def _turn(run: Callable[[], object]) -> float:
+    first = _seconds(run)
+    return _seconds(run) if first < SHORT else first
+
+
+def _peak(run: Callable[[], object]) -> tuple[float | None, float]:
+    """Peak MiB above what was held before (None where the system does not tell), and seconds."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)  # glibc: what was freed goes back to the system
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts afresh
+        before = _status("VmRSS")
+    except (OSError, AttributeError):
+        return None, _seconds(run)
+    seconds = _seconds(run)
+    return (_status("VmHWM") - before) / 1024, seconds
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+def show(n: int, results: dict[str, tuple[float, float, float | None]]) -> None:
+    """Print one size's table, and how it stands to the floors."""
+    ours = results[OURS][0]
+    print(f"\n{n:,} points, d = {WIDTH}")
+    print(f"  {'':22}{'median':>11}{'least':>11}{'× ours':>10}{'peak MiB':>10}")
+    for name, (median, least, peak) in results.items():
+        label = f"{name}{' *' if name in FORWARD_ONLY else ''}"
+        memory = "" if peak is None else f"{peak:10.0f}"
+        print(f"  {label:22}{_time(median):>11}{_time(least):>11}{median / ours:10.2f}{memory}")
+    for name, floor, against in zip(
+        (SELECTION, EVERY_BAR, CDIST), FLOORS.get(n, ()), (OURS, ALL, OURS), strict=False
+    ):
+        if floor is not None and name in results:
+            slower, faster = results[name][0], results[against][0]
+            value, sign = (faster / slower, "≤") if name == CDIST else (slower / faster, "≥")
+            what = "the time of" if name == CDIST else "× faster than"
+            print(f"  {value:8.2f} {what} {name} (aim {sign} {floor})")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+# Okabe & Ito's colours, told apart by all, and a marker each.
+COLOURS = "#000000 #E69F00 #D55E00 #CC79A7 #56B4E9 #009E73 #F0E442 #0072B2 #999999 #882255".split()
+MARKERS = "osD^vP*Xh<"
+
+
+def draw(results: dict[int, dict[str, tuple]], out: Path) -> None:
+    """The log-log figure: seconds against points."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.add_subplot(xscale="log", yscale="log", xlabel="points", ylabel="seconds")
+    for name, colour, marker in zip(WAYS, COLOURS, MARKERS, strict=True):
+        sizes = [n for n in results if name in results[n]]
+        label = f"{name} (forward)" if name in FORWARD_ONLY else name
+        if sizes:
+            line = [results[n][name][0] for n in sizes]
+            width = 2.5 if name == OURS else 1.2
+            axes.plot(sizes, line, color=colour, marker=marker, label=label, linewidth=width)
+    axes.grid(which="major", alpha=0.3)
+    figure.legend(loc="outside right upper", frameon=False)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=150)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the benchmark, print its tables and draw the figure."""
+    parser = argparse.ArgumentParser(description="time and memory of the barcode regularizer")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--repeats", type=int, default=None, help="by default fewer for larger")
+    parser.add_argument("--out", type=Path, default=None, help="where to put the figure")
+    arguments = parser.parse_args(argv)
+
+    torch.set_num_threads(1)
+    print(
+        f"torch {torch.__version__}, NumPy {np.__version__}, numba: {'yes' if COMPILED else 'no'}"
+    )
+    print("one thread; ours and the published algorithm forward and backward, * forward only")
+    print("published: a plain transcription of its description, with its scalar loops")
+    for n in (64, 2100):  # compile or load
+        WAYS[OURS].run(torch.randn(n, 8))
+    results = {}
+    for n in arguments.sizes:
+        repeats = arguments.repeats or max(3, min(101, 20_000 // n))
+        results[n] = measure(n, repeats)
+        show(n, results[n])
+    if arguments.out is not None:
+        draw(results, arguments.out)
+        print(f"\nfigure: {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""The benchmark runs and draws, and its transcription of the published algorithm is right."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, prominent_features
+
+
+@pytest.fixture(scope="module")
+def script():
+    return runpy.run_path(str(Path(__file__).with_name("regularizer.py")))
+
+
+def test_the_benchmark_prints_its_tables_and_draws(script, capsys, tmp_path):
+    figure = tmp_path / "figures" / "speed.png"
+    script["main"](["--sizes", "16", "40", "--repeats", "2", "--out", str(figure)])
+    printed = capsys.readouterr().out
+    for n in (16, 40):
+        table = printed.split(f"\n{n} points")[1]
+        for name in ("ours", "ours, all bars", "published", r"gudhi \*", r"torch.cdist \*"):
+            row = re.search(rf"^  {name} +([\d.]+) ms +([\d.]+) ms +([\d.]+)", table, re.MULTILINE)
+            median, least, ratio = map(float, row.groups())
+            assert 0 < least <= median
+            assert ratio > 0
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_is_missing_or_too_large_is_passed_over(script, capsys, monkeypatch):
+    ways = script["WAYS"]
+    way = type(ways["gudhi"])
+    monkeypatch.setitem(ways, "gudhi", way(ways["gudhi"].run, "no_such_package"))
+    monkeypatch.setitem(ways, "ripser", way(ways["ripser"].run, "torch", 10, "n² distances"))
+    results = script["measure"](16, 1)
+    printed = capsys.readouterr().out
+    assert "gudhi: no_such_package is not installed" in printed
+    assert "ripser: not at 16 points (n² distances)" in printed
+    assert not {"gudhi", "ripser"} & results.keys()
+
+
+def test_the_transcription_is_the_published_method(script):
+    published = script["published"]
+    points = torch.randn(40, 32, dtype=torch.float64)
+    for transcribed, options in (
+        (published.entropy_of_all, ("all",)),
+        (published.entropy_of_selected, ("prominent",)),
+    ):
+        x, y = (points.clone().requires_grad_() for _ in range(2))
+        transcribed(x).backward()
+        loss = BarcodeRegularizer(*options, rule="published")(y).loss
+        (-loss).backward()
+        assert transcribed(x).item() == pytest.approx(-loss.item(), rel=1e-6)
+        torch.testing.assert_close(x.grad, y.grad, rtol=1e-5, atol=1e-8)
+    lengths = h0_barcode(points).lengths
+    bars = torch.cat([lengths[1:], lengths[:1]])
+    kept = lengths[prominent_features(lengths, rule="published")]
+    assert published.select(bars).sort().values.tolist() == sorted(kept.tolist())

@@ -1,0 +1,172 @@
+"""Gradients that are worked out by hand: through edges, and through the whole regularizer."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from shrink_utils import topology
+from shrink_utils.topology import BarcodeRegularizer, edges, h0_barcode, persistent_entropy
+
+RULES = ["ratio", "published", "relative_entropy"]
+
+
+def cloud(n=24, d=6, dtype=torch.float64):
+    return torch.randn(n, d, dtype=torch.float64).to(dtype).requires_grad_()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pull_back_is_slope_times_unit_vector(compiled, dtype, monkeypatch):
+    monkeypatch.setattr(edges, "COMPILED", compiled)  # True without numba: plain Python
+    monkeypatch.setattr(edges, "CHUNK", 3)
+    points = np.random.default_rng(0).standard_normal((6, 3)).astype(dtype)
+    points[5] = points[4]
+    pairs = np.array([[0, 1], [1, 2], [0, 3], [4, 5], [3, 4]])
+    slopes = np.array([1.0, -2.0, 0.5, 7.0, 3.0])
+    lengths = edges.edge_lengths(points, pairs)
+    gradient, expected = np.ones_like(points), np.ones((6, 3))
+    edges.pull_back(points, pairs, lengths, slopes, gradient)
+    for (a, b), slope, length in zip(pairs, slopes, lengths, strict=True):
+        difference = points[a].astype(float) - points[b]
+        assert length == pytest.approx(np.linalg.norm(difference), rel=1e-14)
+        if length > 0:
+            expected[a] += slope * difference / length
+            expected[b] -= slope * difference / length
+    np.testing.assert_allclose(gradient, expected, rtol=1e-14 if dtype == np.float64 else 1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_kept_graph_gives_the_same_gradient_again(dtype):
+    embeddings, labels = cloud(dtype=dtype), torch.arange(24) % 3
+    loss = BarcodeRegularizer()(embeddings, labels).loss
+    first, second, doubled = (
+        torch.autograd.grad(scale * loss, embeddings, retain_graph=True)[0] for scale in (1, 1, 2)
+    )
+    assert first.abs().sum() > 0
+    assert torch.equal(first, second)
+    torch.testing.assert_close(2 * first, doubled)
+    assert first.dtype == dtype
+
+
+def test_a_graph_that_is_not_kept_is_gone():
+    loss = BarcodeRegularizer()(cloud()).loss
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+
+
+def test_the_loss_can_be_used_twice_in_one_graph():
+    embeddings = cloud()
+    loss = BarcodeRegularizer()(embeddings).loss
+    (once,) = torch.autograd.grad(loss, embeddings, retain_graph=True)
+    (twice,) = torch.autograd.grad(loss**2 + 3 * loss, embeddings)
+    torch.testing.assert_close(twice, (2 * loss.item() + 3) * once)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda x: BarcodeRegularizer()(x).loss,
+        lambda x: h0_barcode(x).lengths.sum(),
+        lambda x: persistent_entropy(x[0].abs()),
+    ],
+)
+def test_second_derivatives_are_an_error(value):
+    embeddings = cloud()
+    with pytest.raises(RuntimeError, match="first derivatives only"):
+        torch.autograd.grad(value(embeddings), embeddings, create_graph=True)
+
+
+def test_points_changed_before_the_backward_pass_are_noticed():
+    points = cloud().detach().clone().requires_grad_()
+    inner = points * 1.0
+    lengths = h0_barcode(inner).lengths
+    inner.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        lengths.sum().backward()
+
+
+def test_nothing_is_differentiated_where_it_is_not_asked_for():
+    embeddings = cloud()
+    with torch.no_grad():
+        assert not BarcodeRegularizer()(embeddings).loss.requires_grad
+    assert not BarcodeRegularizer()(embeddings.detach()).loss.requires_grad
+
+
+def test_a_slice_of_hidden_states_is_taken_as_it_lies():
+    """[CLS] vectors are a strided view; so are the columns of a transposed matrix."""
+    hidden = torch.randn(16, 5, 8, dtype=torch.float64, requires_grad=True)
+    BarcodeRegularizer()(hidden[:, 0]).loss.backward()
+    alone = hidden.detach()[:, 0].clone().requires_grad_()
+    BarcodeRegularizer()(alone).loss.backward()
+    assert torch.equal(hidden.grad[:, 0], alone.grad)
+    assert hidden.grad[:, 1:].abs().sum() == 0
+    columns = alone.detach().T.contiguous().T.requires_grad_()
+    BarcodeRegularizer()(columns).loss.backward()
+    assert torch.equal(columns.grad, alone.grad)
+
+
+def test_mixed_precision_around_it_changes_nothing():
+    embeddings = cloud(dtype=torch.float32)
+    plain = BarcodeRegularizer()(embeddings).loss
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed = BarcodeRegularizer()(embeddings).loss
+    assert plain.item() == mixed.item()
+
+
+@pytest.mark.parametrize("labels", [[0] * 12, [0, 1] * 6, [5, 5, 5, 5, 5, 5, 5, 2, 2, 2, 9, 9]])
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1.0, 1e12, 1e200])
+def test_the_gradient_scales_inversely_with_the_points(labels, scale):
+    """The entropy knows no unit: E(s x) = E(x), so its gradient falls as 1/s."""
+    embeddings, labels = cloud(12), torch.tensor(labels)
+    scaled = (embeddings.detach() * scale).requires_grad_()
+    for x in (embeddings, scaled):
+        BarcodeRegularizer("all")(x, labels).loss.backward()
+    torch.testing.assert_close(scaled.grad * scale, embeddings.grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """The room, loaded afresh as if numba were not installed."""
+
+    def take_out():
+        names = [name for name in sys.modules if name.startswith("shrink_utils.topology")]
+        return {name: sys.modules.pop(name) for name in names}
+
+    with pytest.MonkeyPatch.context() as patch:
+        kept = take_out()
+        patch.setitem(sys.modules, "numba", None)  # importing it is now an ImportError
+        room = importlib.import_module("shrink_utils.topology")
+        assert not room.spanning_tree.COMPILED
+        take_out()
+        sys.modules.update(kept)
+        patch.setattr(importlib.import_module("shrink_utils"), "topology", topology)
+    return room
+
+
+@pytest.mark.parametrize("selection", ["prominent", "all"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_without_numba_everything_is_the_same(clouds, plain, selection, rule, dtype):
+    for name, points in clouds.items():
+        labels = torch.arange(len(points)) % 2
+        results = []
+        for room in (topology, plain):
+            x = points.to(dtype).requires_grad_()
+            regularizer = room.BarcodeRegularizer(selection, rule=rule, unselected_l2=0.1)
+            out = regularizer(x, labels)
+            out.loss.backward()
+            results.append((out, x.grad, room.h0_barcode(x).lengths))
+        (ours, gradient, lengths), (theirs, plain_gradient, plain_lengths) = results
+        torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-6, atol=1e-12)
+        torch.testing.assert_close(lengths, plain_lengths, rtol=1e-7, atol=0.0)
+        assert ours.n_features.tolist() == theirs.n_features.tolist()
+        if name in ("duplicated", "grid", "circle"):
+            continue  # which of the equally long edges are taken is up to rounding
+        size = 1 / lengths.sum().item()  # of the terms that cancel where bars are nearly equal
+        torch.testing.assert_close(gradient, plain_gradient, rtol=1e-5, atol=1e-6 * size)
