@@ -7,7 +7,7 @@ export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
 # Kernels run in notebooks/: a relative folder has to mean the same there.
 absolute = $(if $($(1)),$(eval export $(1) := $(shell realpath -m "$($(1))")))
-$(foreach folder,SHRINK_GLUE_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
+$(foreach folder,SHRINK_GLUE_DIR SHRINK_HANS_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
 # One copy of torch at a time, threads as the profile says; nothing asks a hub for what is on disk.
 export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0
@@ -102,7 +102,9 @@ test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in 
 unit: $(VENV) ## the unit tests alone (about 2 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not end_to_end' tests
 
-bench: $(VENV) ## the streaming metrics: time beside the forward passes, memory (4 min)
+bench: $(VENV) ## the regularizer beside other ways to its bars, the streaming metrics beside the forward passes
+	@mkdir -p results
+	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
 	@$(PY) tests/benchmarks/streaming.py
 
 lint: $(VENV) ## ruff: style and formatting
