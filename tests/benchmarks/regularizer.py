@@ -194,6 +194,7 @@ MARKERS = "osD^vP*Xh<"
 def draw(results: dict[int, dict[str, tuple]], out: Path) -> None:
     """The log-log figure: seconds against points."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log", xlabel="points", ylabel="seconds")
@@ -204,6 +205,8 @@ def draw(results: dict[int, dict[str, tuple]], out: Path) -> None:
             line = [results[n][name][0] for n in sizes]
             width = 2.5 if name == OURS else 1.2
             axes.plot(sizes, line, color=colour, marker=marker, label=label, linewidth=width)
+    axes.set_xticks(list(results), [f"{n:,}" for n in results])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(which="major", alpha=0.3)
     figure.legend(loc="outside right upper", frameon=False)
     out.parent.mkdir(parents=True, exist_ok=True)
