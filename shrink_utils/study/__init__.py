@@ -6,6 +6,9 @@ from shrink_utils.study.after_finetuning import measure_after_finetuning
 from shrink_utils.study.contexts import WordContexts, word_contexts
 from shrink_utils.study.contextuality import measure_contextuality
 from shrink_utils.study.corpus import measure_corpus, stream_corpus
+from shrink_utils.study.dynamics import measure_dynamics
+from shrink_utils.study.dynamics_claims import dynamics_claims
+from shrink_utils.study.dynamics_stability import measure_stability
 from shrink_utils.study.family import family_models, measure_family
 from shrink_utils.study.live import LiveCurves, run_curves
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
@@ -49,6 +52,7 @@ __all__ = [
     "begin",
     "claims_as_text",
     "default_run",
+    "dynamics_claims",
     "family_models",
     "figures",
     "has_stsb",
@@ -58,7 +62,9 @@ __all__ = [
     "measure_after_finetuning",
     "measure_contextuality",
     "measure_corpus",
+    "measure_dynamics",
     "measure_family",
+    "measure_stability",
     "measure_stitched",
     "measure_stsb_after_finetuning",
     "measure_words_after_finetuning",

@@ -8,9 +8,14 @@ from shrink_utils.study.blocks import two_blocks
 
 __all__ = ["affinity", "block_numbers", "deviance", "seed_deviance"]
 
+FEWEST_LAYERS = 3  # two blocks, one of them with a pair of layers in it
+
 
 def block_numbers(family: pd.DataFrame) -> pd.DataFrame:
-    """Block structure of every model, its embeddings included.
+    """Block structure of every model with at least three layers.
+
+    The embeddings are left out: they are unlike all that is above them, which would make them a
+    block of their own in any model.
 
     Parameters
     ----------
@@ -20,13 +25,16 @@ def block_numbers(family: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``member``, ``seed``, ``weights`` and the fields of `Blocks`.
+        ``member``, ``seed``, ``weights``, and as `Blocks`: ``first_above`` (here the number of the
+        layer), ``contrast``, ``beyond_distance``.
     """
-    within = family[family.relation == "within"]
+    within = family[(family.relation == "within") & (family.layer > 0) & (family.other_layer > 0)]
     rows = []
     for keys, model in within.groupby(["member", "seed", "weights"], sort=False):
         grid = model.pivot(index="layer", columns="other_layer", values="cka")
-        rows.append((*keys, *two_blocks(grid)))
+        if len(grid) >= FEWEST_LAYERS:
+            cut, *numbers = two_blocks(grid)
+            rows.append((*keys, grid.index[cut], *numbers))
     columns = ["member", "seed", "weights", "first_above", "contrast", "beyond_distance"]
     return pd.DataFrame(rows, columns=columns)
 

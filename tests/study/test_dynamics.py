@@ -23,7 +23,13 @@ def small(tiny_profile, results, monkeypatch):
         tiny_profile,
         name="tiny_dynamics",
         pretraining=replace(tiny_profile.pretraining, seeds=(0, 1)),
-        dynamics=replace(tiny_profile.dynamics, steps=2, data_sizes=(16, 24), arms=("none", "all")),
+        dynamics=replace(
+            tiny_profile.dynamics,
+            steps=2,
+            data_sizes=(16, 24),
+            sources=("editorials",),
+            arms=("none", "all"),
+        ),
     )
 
 

@@ -82,10 +82,14 @@ def test_two_seeds_have_no_floor():
     assert seed_deviance(family_table(between=lambda *_: 0.5, seeds=(0, 1))).empty
 
 
-def test_every_model_has_its_block_numbers():
-    blocky = lambda i, j, w: 0.9 if (i < 2) == (j < 2) else 0.1  # noqa: E731
+def test_models_of_three_layers_or_more_have_block_numbers_without_their_embeddings():
+    def blocky(i, j, weights):
+        if 0 in (i, j):
+            return -9.0  # embeddings must not be read
+        return 0.9 if (i < 3) == (j < 3) else 0.1
+
     found = block_numbers(family_table(between=lambda *_: 0.5, within=blocky))
-    assert len(found) == 3 * 3 * 2
-    assert (found.first_above == 2).all()
+    assert set(found.member) == {"middle", "large"} and len(found) == 2 * 3 * 2
+    assert (found.first_above == 3).all()
     np.testing.assert_allclose(found.contrast, 0.8)
     assert found.beyond_distance.gt(0).all()

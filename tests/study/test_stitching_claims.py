@@ -129,7 +129,7 @@ def test_a_family_that_follows_size_has_no_deviant():
 
 def test_a_deviant_is_found_and_blocks_are_those_that_training_makes():
     def within(i, j, weights):
-        blocks = (0.9 if (i < 2) == (j < 2) else 0.1) if weights == "trained" else 0.5
+        blocks = (0.9 if (i < 3) == (j < 3) else 0.1) if weights == "trained" else 0.5
         return blocks
 
     def between(a, b, seed):
