@@ -80,7 +80,7 @@ def _asymmetries(stitched: pd.DataFrame, kind: str) -> Iterator[Tested]:
     """
     for value, name, statement in (
         ("penalty", "stitch-asymmetry", "SoLU below GeLU costs more than GeLU below SoLU"),
-        ("loss", "stitch-asymmetry-loss", "… and the stitched model itself loses more"),
+        ("loss", "stitch-asymmetry-loss", "SoLU below GeLU loses more than GeLU below SoLU"),
     ):
         claim = _claim(
             f"{name}:{kind}",
@@ -157,7 +157,7 @@ def _family(family: pd.DataFrame) -> Iterator[Tested]:
     blocks = block_numbers(family)
     for number, spoken in (
         ("contrast", "layers fall into two blocks more than those of untrained models"),
-        ("beyond_distance", "… and by more than similarity fades with distance"),
+        ("beyond_distance", "beyond fading with distance, layers fall into blocks more so"),
     ):
         wide = blocks.pivot_table(index=["member", "seed"], columns="weights", values=number)
         spread = wide.trained.groupby("member").std().mean()
