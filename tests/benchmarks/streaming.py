@@ -106,8 +106,8 @@ def main(argv: list[str] | None = None) -> None:
     turns.flush()
 
     print(f"{len(texts)} sentences, {len(encoder.layers)} layers, {arguments.threads} thread(s)")
-    print(f"forward passes alone  {turns.forward_seconds:8.2f} s")
-    print(f"with all accumulators {turns.pass_seconds:8.2f} s")
+    print(f"forward passes alone  {turns.forward_seconds:8.4f} s")
+    print(f"with all accumulators {turns.pass_seconds:8.4f} s")
     ratio = turns.pass_seconds / turns.forward_seconds
     print(f"ratio                 {ratio:8.3f}    at most {MOST_TIME}")
     print(f"accumulators          {n_bytes['the rest'] / 1e6:8.1f} MB at most {MOST_MEGABYTES}")

@@ -19,6 +19,6 @@ def test_the_benchmark_prints_time_and_memory(capsys):
     }
     forward, whole = numbers["forward passes alone"], numbers["with all accumulators"]
     assert forward > 0 and whole > 0
-    assert numbers["ratio"] == pytest.approx(whole / forward, rel=0.3)  # printed to 10 ms
+    assert numbers["ratio"] == pytest.approx(whole / forward, rel=0.05)
     assert 0 < numbers["accumulators"] < 1
     assert "70 sentences, 3 layers, 1 thread(s)" in printed

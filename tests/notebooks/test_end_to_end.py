@@ -20,6 +20,7 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
+from shrink_utils.study.runs import run_id
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
@@ -62,13 +63,10 @@ def _make(clone, *arguments) -> subprocess.CompletedProcess:
 
 
 def _runs(clone) -> dict[str, int]:
-    """Finished runs, with the time that each was written."""
+    """Finished runs of the grid, with the time that each was written."""
     folder = clone / "results" / "smoke" / "runs"
-    return {
-        path.name: path.stat().st_mtime_ns
-        for path in folder.glob("*")
-        if path.is_dir() and "." not in path.name
-    }
+    paths = [folder / run_id(config) for config in load_profile("smoke").runs()]
+    return {path.name: path.stat().st_mtime_ns for path in paths if path.is_dir()}
 
 
 @pytest.fixture(scope="module")
