@@ -92,6 +92,5 @@ def _claim(name: str, source: str, statement: str, task: str, arm: str) -> Claim
         statement=statement,
         task=task,
         arm=arm,
-        quantity=name,
         direction="greater",
     )

@@ -26,7 +26,7 @@ Unit = Literal["seeds", "models", "words", "sentences"]
 _COLUMNS = "claim source statement task arm published estimate low high n unit floor verdict"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """A published claim about the mean difference of a quantity between two arms.
 
@@ -38,11 +38,10 @@ class Claim:
         Where it is made, such as "STL §4, Table 3".
     statement : str
         The claim in a sentence.
-    task, arm, quantity : str
-        Whose difference is measured; the caller of `evaluate` reads them. Task and arm are empty
-        where no fine-tuning is involved.
     direction : {"less", "greater", "no_worse"}
         The claimed sign; "no_worse" is for quantities where higher is better.
+    task, arm : str
+        Of the fine-tuning that it is about; empty where there is none.
     margin : float
         "no_worse" only: the loss that still counts as none, in units of the quantity.
     published : float or None
@@ -56,10 +55,9 @@ class Claim:
     id: str
     source: str
     statement: str
-    task: str
-    arm: str
-    quantity: str
     direction: Direction
+    task: str = ""
+    arm: str = ""
     margin: float = 0.0
     published: float | None = None
     unit: Unit = "seeds"

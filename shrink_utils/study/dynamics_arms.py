@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import torch
-from datasets import Dataset
-from transformers import (
-    DataCollatorWithPadding,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    TrainingArguments,
-)
+from transformers import DataCollatorWithPadding, PrinterCallback
 
 from shrink_utils.models import load_classifier
 from shrink_utils.study.followed import record_table
@@ -22,8 +16,9 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.progress import progress_bar
 from shrink_utils.text import load_task, task_spec
 from shrink_utils.training import RegularizedTrainer, RunConfig, StepRecorder, make_regularizer
-from shrink_utils.training.config import SCHEDULES
+from shrink_utils.training.arguments import fine_tuning_arguments
 from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss
+from shrink_utils.training.rows import fixed_batches, tokenized
 from shrink_utils.training.threads import torch_threads
 
 __all__ = ["measure_arms"]
@@ -75,13 +70,18 @@ def _followed(config: RunConfig, profile: Profile, on_step) -> pd.DataFrame:
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
-        loss = FixedSetLoss(_batches(_tokens(rows["validation"], tokenizer, config), tokenizer))
+        pad = DataCollatorWithPadding(tokenizer)
+        train, fixed = (
+            tokenized(rows[side], tokenizer, max_length=config.max_length)
+            for side in ("train", "validation")
+        )
+        loss = FixedSetLoss(fixed_batches(fixed, pad, batch_size=config.batch_size))
         watch, told = AllocationRecorder(loss, on_step=on_step), StepRecorder()
         trainer = RegularizedTrainer(
             model=model,
-            args=_arguments(config, scratch, steps),
-            train_dataset=_tokens(rows["train"], tokenizer, config),
-            data_collator=DataCollatorWithPadding(tokenizer),
+            args=fine_tuning_arguments(config, scratch, max_steps=steps),
+            train_dataset=train,
+            data_collator=pad,
             regularizer=make_regularizer(config.arm, weight=config.weight),
             recorder=told,
             pooling=config.pooling,
@@ -94,36 +94,3 @@ def _followed(config: RunConfig, profile: Profile, on_step) -> pd.DataFrame:
     losses = record[(record.quantity == "loss") & (record.step > 0)]
     entropy = losses.assign(quantity="entropy", value=told.history().entropy_all.to_numpy())
     return pd.concat([record, entropy], ignore_index=True)
-
-
-def _tokens(rows: Dataset, tokenizer: PreTrainedTokenizerBase, config: RunConfig) -> Dataset:
-    pairs = None if rows["text_pair"][0] is None else list(rows["text_pair"])
-    tokens = tokenizer(list(rows["text"]), pairs, truncation=True, max_length=config.max_length)
-    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
-
-
-def _batches(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> list[dict]:
-    pad, examples = DataCollatorWithPadding(tokenizer), rows.to_list()
-    return [dict(pad(examples[i : i + 64])) for i in range(0, len(examples), 64)]
-
-
-def _arguments(config: RunConfig, scratch: str, steps: int) -> TrainingArguments:
-    """Those of `training.finetune`, but for the number of steps and without evaluations."""
-    return TrainingArguments(
-        output_dir=scratch,
-        max_steps=steps,
-        per_device_train_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
-        lr_scheduler_type=SCHEDULES[config.schedule],
-        seed=config.seed,
-        data_seed=config.seed,
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        log_level="error",
-        dataloader_pin_memory=torch.cuda.is_available(),
-    )

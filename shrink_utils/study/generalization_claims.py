@@ -74,7 +74,7 @@ def _accuracies(table: pd.DataFrame) -> Iterator[Tested]:
         name = f"accuracy-{heuristic.replace('_', '-')}"
         published = _published_gap() if heuristic == "lexical_overlap" else None
         yield _compared(refuted[refuted.heuristic == heuristic], name, "B §4", statement, published)
-    statement = "… of constructions that no counter-example had"
+    statement = "they see through more pairs of constructions that no counter-example had"
     yield from _if_any(refuted[refuted.template.isin(HELD_OUT)], "accuracy-unseen", statement)
     statement = "generalizing models are right more often about words in no training pair"
     both_labels = rows[rows.data == "new words"].groupby(["group", "number", "label"])
@@ -197,9 +197,6 @@ def _claim(
         id=f"b:generalization-{name}",
         source=source,
         statement=statement,
-        task="",
-        arm="",
-        quantity=name,
         direction=direction,
         margin=margin,
         published=published,

@@ -129,6 +129,5 @@ def _claim(name: str, keys: tuple, statement: str, direction: Direction, source:
         statement=statement,
         task=task,
         arm=arm,
-        quantity=name,
         direction=direction,
     )

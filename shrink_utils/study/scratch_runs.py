@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -15,7 +14,6 @@ from transformers import (
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    TrainerCallback,
 )
 
 from shrink_utils.models import Encoder, trunk_of
@@ -33,6 +31,7 @@ from shrink_utils.study.whole_folder import (
     written_whole,
 )
 from shrink_utils.training import ScratchConfig, ScratchResult, new_model, pretrain
+from shrink_utils.training.every_step import EveryStep
 
 __all__ = [
     "ScratchRun",
@@ -113,9 +112,7 @@ def scratch_id(config: ScratchConfig) -> str:
     return name_of(config.as_dict(), _computed_by())
 
 
-def train_or_load(
-    config: ScratchConfig, folder: Path, *, on_step: Callable[[int], None] | None = None
-) -> ScratchRun:
+def train_or_load(config: ScratchConfig, folder: Path) -> ScratchRun:
     """The model of `config`: loaded from `folder` when it is there and whole, else trained.
 
     A damaged one is moved aside (``<id>.damaged-<n>``), with a warning, and trained again. While
@@ -126,18 +123,13 @@ def train_or_load(
     config : ScratchConfig
     folder : Path
         Where runs are kept, ``results/<profile>/runs``.
-    on_step : callable, optional
-        Called after every step with its number (not when the model is loaded); there is no bar
-        then.
     """
     target = folder / scratch_id(config)
     if (run := load_whole(target, load_scratch)) is not None:
         return run
     started = time.perf_counter()
-    total = 0 if on_step else config.steps
-    with progress_bar(total=total, unit="step", description=config.label) as bar:
-        told = _EveryStep(on_step or (lambda step: bar.update()))
-        result = pretrain(config, callbacks=[told])
+    with progress_bar(total=config.steps, unit="step", description=config.label) as bar:
+        result = pretrain(config, callbacks=[EveryStep(bar.update)])
     stamp = {**provenance(), "threads": config.threads}
     stamp["seconds"] = round(time.perf_counter() - started, 1)
     _save(config, result, stamp, target)
@@ -181,13 +173,3 @@ def _save(config: ScratchConfig, result: ScratchResult, stamp: dict, target: Pat
         result.history.to_parquet(part / "history.parquet", index=False)
         save_model(result.model, str(part / WEIGHTS))
         result.tokenizer.save_pretrained(part / TOKENIZER)
-
-
-class _EveryStep(TrainerCallback):
-    """Passes the number of every finished step on."""
-
-    def __init__(self, on_step: Callable[[int], None]) -> None:
-        self._on_step = on_step
-
-    def on_step_end(self, args, state, control, **kwargs) -> None:
-        self._on_step(state.global_step)

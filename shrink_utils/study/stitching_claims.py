@@ -201,9 +201,6 @@ def _claim(
         id=f"b:{name}",
         source=source,
         statement=statement,
-        task="",
-        arm="",
-        quantity=name,
         direction=direction,
         floor=floor,
     )

@@ -100,7 +100,6 @@ class _Cell:
             statement=statement,
             task=self.task,
             arm=arm,
-            quantity=name,
             direction=direction,
             **options,
         )

@@ -15,12 +15,14 @@ from transformers import (
     PreTrainedTokenizerBase,
     PrinterCallback,
     Trainer,
-    TrainerCallback,
     TrainingArguments,
 )
 
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
+from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.every_step import EveryStep
+from shrink_utils.training.rows import fixed_batches, tokenized
 from shrink_utils.training.threads import torch_threads
 
 __all__ = ["EntailmentTraining", "common_start", "entailment_model", "pair_batches"]
@@ -131,11 +133,7 @@ def pair_batches(
 ) -> list[dict[str, Tensor]]:
     """Pairs as padded batches with labels, in order: what `read_layers` takes."""
     pad = DataCollatorWithPadding(tokenizer)
-    examples = _tokens(rows, tokenizer).to_list()
-    return [
-        dict(pad(examples[start : start + batch_size]))
-        for start in range(0, len(examples), batch_size)
-    ]
+    return fixed_batches(tokenized(rows, tokenizer), pad, batch_size=batch_size)
 
 
 def _tokenizer() -> PreTrainedTokenizerBase:
@@ -146,11 +144,6 @@ def _tokenizer() -> PreTrainedTokenizerBase:
         for text in (*rows["text"], *rows["text_pair"])
     ]
     return train_tokenizer(texts, vocab_size=VOCABULARY)
-
-
-def _tokens(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> Dataset:
-    tokens = tokenizer(list(rows["text"]), list(rows["text_pair"]), truncation=True)
-    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
 
 
 def _train(
@@ -169,9 +162,9 @@ def _train(
         trainer = Trainer(
             model=model,
             args=_arguments(training, seed, scratch),
-            train_dataset=_tokens(rows, tokenizer),
+            train_dataset=tokenized(rows, tokenizer),
             data_collator=DataCollatorWithPadding(tokenizer),
-            callbacks=[_EveryStep(on_step)] if on_step else [],
+            callbacks=[EveryStep(on_step)] if on_step else [],
         )
         trainer.remove_callback(PrinterCallback)  # it prints every log line
         trainer.train()
@@ -179,26 +172,12 @@ def _train(
 
 
 def _arguments(training: EntailmentTraining, seed: int, scratch: str) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=scratch,
+    return quiet_arguments(
+        scratch,
         max_steps=training.steps,
         per_device_train_batch_size=64,
         learning_rate=training.learning_rate,
         warmup_steps=0.1,  # a value below 1 is a fraction of the steps
         seed=seed,
         data_seed=seed,
-        logging_strategy="no",
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,  # the study's own bar shows the progress
-        log_level="error",
-        dataloader_pin_memory=torch.cuda.is_available(),
     )
-
-
-class _EveryStep(TrainerCallback):
-    def __init__(self, on_step: Callable[[], None]) -> None:
-        self._on_step = on_step
-
-    def on_step_end(self, args, state, control, **kwargs) -> None:
-        self._on_step()

@@ -15,15 +15,16 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
-    TrainingArguments,
 )
 
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.text import load_task, task_spec
-from shrink_utils.training.config import SCHEDULES, RunConfig
+from shrink_utils.training.arguments import fine_tuning_arguments
+from shrink_utils.training.config import RunConfig
 from shrink_utils.training.metrics import task_metrics
 from shrink_utils.training.recorder import N_SCORES, StepRecorder
+from shrink_utils.training.rows import second_texts, tokenized
 from shrink_utils.training.threads import torch_threads
 from shrink_utils.training.trainer import RegularizedTrainer, make_regularizer
 
@@ -86,9 +87,15 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
         recorder = StepRecorder(on_row)
         trainer = RegularizedTrainer(
             model=model,
-            args=_arguments(config, folder),
-            train_dataset=_tokenize(rows["train"], tokenizer, config.max_length),
-            eval_dataset=_tokenize(rows["validation"], tokenizer, config.max_length),
+            args=fine_tuning_arguments(
+                config,
+                folder,
+                num_train_epochs=config.epochs,
+                eval_strategy="epoch",
+                eval_on_start=True,
+            ),
+            train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
+            eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
             data_collator=DataCollatorWithPadding(tokenizer),
             compute_metrics=task_metrics(spec),
             regularizer=make_regularizer(config.arm, weight=config.weight),
@@ -114,46 +121,12 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     )
 
 
-def _arguments(config: RunConfig, folder: str) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=folder,
-        num_train_epochs=config.epochs,
-        per_device_train_batch_size=config.batch_size,
-        per_device_eval_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        weight_decay=config.weight_decay,
-        warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
-        lr_scheduler_type=SCHEDULES[config.schedule],
-        seed=config.seed,
-        data_seed=config.seed,
-        logging_steps=1,
-        logging_nan_inf_filter=False,  # a NaN is to be seen, not smoothed over
-        eval_strategy="epoch",
-        eval_on_start=True,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,  # `on_row` shows the progress of a whole grid instead
-        log_level="error",
-        dataloader_pin_memory=torch.cuda.is_available(),
-    )
-
-
-def _tokenize(rows: Dataset, tokenizer, max_length: int) -> Dataset:
-    tokens = tokenizer(list(rows["text"]), _pairs(rows), truncation=True, max_length=max_length)
-    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
-
-
-def _pairs(rows: Dataset) -> list[str] | None:
-    """Second texts; None for a task of single texts."""
-    return None if rows["text_pair"][0] is None else list(rows["text_pair"])
-
-
 def _embed(model, tokenizer, rows: Dataset, config: RunConfig) -> Tensor:
     """Vectors of the rows as the regularizer would see them, without dropout, (n, d)."""
     return hidden_states(
         Encoder(name=config.model, model=model.base_model, tokenizer=tokenizer),
         list(rows["text"]),
-        text_pairs=_pairs(rows),
+        text_pairs=second_texts(rows),
         layers=[-1],
         pooling=config.pooling,
         batch_size=config.batch_size,

@@ -20,6 +20,8 @@ from transformers import (
 
 from shrink_utils.models import scratch_model
 from shrink_utils.text import load_pairs
+from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.scratch_config import ScratchConfig
 from shrink_utils.training.scratch_data import (
     collator,
@@ -142,21 +144,14 @@ def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) 
     """
     was_training = model.training
     model.eval()
-    total, count = 0.0, 0
-    # A causal LM predicts every token but the first.
-    first = 1 if getattr(model.config, "is_decoder", False) else 0
-    for batch in batches:
-        batch = {name: x.to(model.device) for name, x in batch.items()}
-        predicted = int((batch["labels"][:, first:] != -100).sum())
-        total += model(**batch).loss.item() * predicted
-        count += predicted
+    loss = sum(part.item() for part in FixedSetLoss(batches)(model))
     model.train(was_training)
-    return total / count
+    return loss
 
 
 def _arguments(config: ScratchConfig, scratch: str) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=scratch,
+    return quiet_arguments(
+        scratch,
         max_steps=config.steps,
         per_device_train_batch_size=config.batch_size,
         learning_rate=config.learning_rate,
@@ -167,11 +162,4 @@ def _arguments(config: ScratchConfig, scratch: str) -> TrainingArguments:
         lr_scheduler_type="inverse_sqrt",
         seed=config.seed,
         data_seed=config.data_seed,
-        logging_steps=1,
-        logging_nan_inf_filter=False,  # a NaN is to be seen, not smoothed over
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,  # the study's own bar shows the progress
-        log_level="error",
-        dataloader_pin_memory=torch.cuda.is_available(),
     )

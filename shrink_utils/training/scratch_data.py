@@ -15,6 +15,7 @@ from transformers import (
 )
 
 from shrink_utils.text import load_pairs, train_tokenizer
+from shrink_utils.training.rows import fixed_batches
 from shrink_utils.training.scratch_config import ScratchConfig
 
 __all__ = [
@@ -104,10 +105,8 @@ def held_out_batches(
     ValueError
         Fewer than `n` sentences are held out.
     """
-    rows = _held_out(_reading(config), tokenizer, n).to_list()
-    pad = DataCollatorForSeq2Seq(tokenizer)
-    size = config.batch_size
-    return [dict(pad(rows[start : start + size])) for start in range(0, len(rows), size)]
+    rows = _held_out(_reading(config), tokenizer, n)
+    return fixed_batches(rows, DataCollatorForSeq2Seq(tokenizer), batch_size=config.batch_size)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ CLAIM = Claim(
     statement="Regularization lowers the first anisotropy score",
     task="mrpc",
     arm="prominent",
-    quantity="anisotropy_centred_1",
     direction="less",
     published=-0.25,
 )
@@ -65,7 +64,7 @@ def test_a_misspelt_direction_is_refused():
     with pytest.raises(ValueError, match=r"direction must be one of .* got 'lower'"):
         verdict(Interval(0, -1, 1, 3), "lower")
     with pytest.raises(ValueError, match=r"direction must be one of .* got 'lower'"):
-        Claim("a", "b", "c", "d", "e", "f", direction="lower")
+        replace(CLAIM, direction="lower")
 
 
 @pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf])
@@ -76,11 +75,13 @@ def test_an_impossible_margin_is_refused(margin):
 
 def test_a_margin_belongs_to_no_worse_only():
     with pytest.raises(ValueError, match=r'margin 0\.1 has no meaning for direction "less"'):
-        Claim("a", "b", "c", "d", "e", "f", direction="less", margin=0.1)
+        replace(CLAIM, margin=0.1)
 
 
 def test_evaluate_gives_a_row_a_claim_in_order():
-    second = Claim("metric", "STL", "Slight growth", "cola", "all", "metric", "no_worse", 0.02)
+    second = Claim(
+        id="metric", source="STL", statement="Slight growth", direction="no_worse", margin=0.02
+    )
     data = {"first-score": [-0.3, -0.2, -0.25], "metric": [0.01]}
     table = evaluate([CLAIM, second], lambda claim: data[claim.id])
     assert list(table.columns) == [

@@ -12,7 +12,14 @@ from shrink_utils.study.forest import VERDICT_STYLE, forest
 @pytest.fixture
 def claims():
     def claim(name, arm="", published=None):
-        return Claim(name, "X", f"says {name}", "", arm, "q", "less", published=published)
+        return Claim(
+            id=name,
+            source="X",
+            statement=f"says {name}",
+            direction="less",
+            arm=arm,
+            published=published,
+        )
 
     differences = {"a": [-3.0, -3.1, -2.9], "b": [-1.0, 1.0], "c": [2.0, 2.1, 2.2]}
     claimed = [claim("a", published=-2.5), claim("b", arm="all"), claim("c")]

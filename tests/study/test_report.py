@@ -10,12 +10,16 @@ from shrink_utils.study.claims import Claim, evaluate
 from shrink_utils.study.report import PAPERS, claims_as_text, of_paper, print_claims
 
 
+def _claim(name, statement, *, direction="less", **options):
+    return Claim(id=name, source="S", statement=statement, direction=direction, **options)
+
+
 @pytest.fixture
 def claims():
     made = [
-        Claim("stl:a", "S", "first", "movies", "all", "q", "less", published=-0.1234),
-        Claim("v:b", "V", "second", "", "", "q", "greater", unit="words"),
-        Claim("rp:c", "R", "third", "movies", "none", "q", "less"),
+        _claim("stl:a", "first", task="movies", arm="all", published=-0.1234),
+        _claim("v:b", "second", direction="greater", unit="words"),
+        _claim("rp:c", "third", task="movies", arm="none"),
     ]
     return evaluate(made, lambda claim: [-1.0, -1.5])
 

@@ -17,6 +17,7 @@ from shrink_utils.study import (
     train_or_load,
 )
 from shrink_utils.study.profiles import profile_names
+from shrink_utils.study.progress import progress_bar
 from shrink_utils.study.scratch_runs import scratch_id
 from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
@@ -116,12 +117,21 @@ def test_the_id_follows_configuration_and_code(smoke, monkeypatch):
     assert scratch_id(config) != before
 
 
-def test_every_step_is_told(smoke, tmp_path):
-    steps = []
-    train_or_load(_config(smoke), tmp_path, on_step=steps.append)
-    assert steps == [1, 2, 3]
-    train_or_load(_config(smoke), tmp_path, on_step=steps.append)
-    assert steps == [1, 2, 3]
+def test_the_bar_counts_every_step_and_there_is_none_for_a_loaded_model(
+    smoke, tmp_path, monkeypatch
+):
+    bars = []
+
+    def watched(**options):
+        bars.append(progress_bar(**options))
+        return bars[-1]
+
+    monkeypatch.setattr(scratch_runs, "progress_bar", watched)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    train_or_load(_config(smoke), tmp_path)
+    assert [(bar.n, bar.total) for bar in bars] == [(3, 3)]
+    train_or_load(_config(smoke), tmp_path)
+    assert len(bars) == 1
 
 
 def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):

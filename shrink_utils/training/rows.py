@@ -1,0 +1,48 @@
+"""From rows of a task to tokens, and from tokens to batches that never change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from datasets import Dataset
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+__all__ = ["fixed_batches", "second_texts", "tokenized"]
+
+
+def tokenized(
+    rows: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int | None = None
+) -> Dataset:
+    """Tokens of ``text`` (and ``text_pair``), with the label in ``labels``.
+
+    Parameters
+    ----------
+    rows : Dataset
+    tokenizer : PreTrainedTokenizerBase
+    max_length : int, optional
+        Longer rows are cut; by default at what the tokenizer says.
+    """
+    options = {"truncation": True, "max_length": max_length}
+    tokens = tokenizer(list(rows["text"]), second_texts(rows), **options)
+    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
+
+
+def second_texts(rows: Dataset) -> list[str] | None:
+    """Second texts; None for a task of single texts."""
+    return None if rows["text_pair"][0] is None else list(rows["text_pair"])
+
+
+def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict[str, Tensor]]:
+    """Tokenized rows as padded batches, in their order.
+
+    Parameters
+    ----------
+    rows : Dataset
+    pad : callable
+        A collator of transformers.
+    batch_size : int
+    """
+    examples = rows.to_list()
+    starts = range(0, len(examples), batch_size)
+    return [dict(pad(examples[start : start + batch_size])) for start in starts]
