@@ -13,7 +13,7 @@ from shrink_utils.study import load_run, run_encoder, run_id, run_or_load, runs
 from shrink_utils.study.run_folder import DamagedRunError
 from shrink_utils.study.runs import default_run
 from shrink_utils.text import load_task
-from shrink_utils.training import ARMS
+from shrink_utils.training import ARMS, checkpoints
 
 
 @pytest.fixture
@@ -106,6 +106,31 @@ def test_a_run_that_fails_leaves_nothing(finished, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError):
         run_or_load(finished.runs()[0], tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
+    config = replace(finished.runs()[0], epochs=2)
+
+    def end(row):
+        if row["step"] == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_or_load(config, tmp_path, on_row=end)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{run_id(config)}.checkpoints"]
+    told = []
+    run = run_or_load(config, tmp_path, on_row=lambda row: told.append(row["step"]))
+    assert told == [4, 5, 6]
+    assert run.history.step.tolist() == [1, 2, 3, 4, 5, 6]
+    assert [path.name for path in tmp_path.iterdir()] == [run_id(config)]
+
+
+def test_the_stamp_says_what_was_used(copied):
+    config, folder = copied
+    stamp = load_run(folder / run_id(config)).provenance
+    assert stamp["threads"] == config.threads
+    assert stamp["precision"] == "float32"
 
 
 def test_the_default_run_is_the_first_of_its_arm(finished, no_training):
