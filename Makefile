@@ -8,7 +8,7 @@ export SHRINK_SEED    := $(SEED)
 # Kernels run in notebooks/: a relative folder has to mean the same there.
 absolute = $(if $($(1)),$(eval export $(1) := $(shell realpath -m "$($(1))")))
 $(foreach folder,SHRINK_GLUE_DIR SHRINK_HANS_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
-# One copy of torch at a time, threads as the profile says; nothing asks a hub for what is on disk.
+# Processes and threads are as the profile says; nothing asks a hub for what is on disk.
 export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0
 # Threads that wait sleep instead of spinning: as fast on idle cores, half again as fast on busy ones.
@@ -24,7 +24,11 @@ CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 DONE     := $(CHAPTERS:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
 
-.NOTPARALLEL:
+# Notebooks run at once: as many as the profile has workers. The grid comes first, it uses them all.
+PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
+JOBS         ?= $(or $(shell sed -n 's/^workers *= *//p' $(PROFILE_FILE) 2>/dev/null),1)
+AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
+
 .DELETE_ON_ERROR:
 .PHONY: help reproduce notebooks ablation test unit bench lint lab store reference clean $(CHAPTERS)
 
@@ -36,7 +40,7 @@ help: ## list the targets
 reproduce: $(VENV) ## run the study: notebooks that are out of date, then the claims
 	@if $(MAKE) -q --no-print-directory $(REPORT); then \
 	    echo "Nothing to run: $(OUT) is up to date."; \
-	else $(MAKE) --no-print-directory $(REPORT); fi
+	else $(AT_ONCE) $(REPORT); fi
 	@cat $(REPORT)
 
 # The claims, and the comparison with the committed tables; a number out of tolerance is an error.
@@ -44,7 +48,8 @@ $(REPORT): $(DONE) $(wildcard data/reference/tolerances.toml data/reference/$(PR
 	@$(PY) -m shrink_utils report > $@.part || { cat $@.part; rm $@.part; exit 1; }
 	@mv $@.part $@
 
-notebooks: $(DONE) ## the notebooks alone
+notebooks: $(VENV) ## the notebooks alone
+	+@$(AT_ONCE) $(DONE)
 
 $(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
 
@@ -76,7 +81,6 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
 
-PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml)
 $(DONE): $(wildcard data/published/*.csv)
 
@@ -94,12 +98,12 @@ lab: $(VENV) ## open JupyterLab on the notebooks
 NBVAL := $(BIN)/pytest -q -n 2 --dist loadscope --nbval-lax --nbval-current-env \
     --nbval-cell-timeout=300 --timeout=600 -W default
 
-test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 8 min)
+test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 13 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope tests
 	@SHRINK_PROFILE=smoke $(NBVAL) notebooks
 
-unit: $(VENV) ## the unit tests alone (about 2 min)
+unit: $(VENV) ## the unit tests alone (about 5 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not end_to_end' tests
 
 bench: $(VENV) ## the regularizer beside other ways to its bars, the streaming metrics beside the forward passes

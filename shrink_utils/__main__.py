@@ -1,4 +1,7 @@
-"""The command line that make calls: ``python -m shrink_utils COMMAND``."""
+"""The command line: ``python -m shrink_utils COMMAND``.
+
+`diagnose`, `runs` and `claims` are for people, the others are what make calls.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def ablate(profile: Profile, options: argparse.Namespace) -> int:
-    """Fine-tune every run of the grid that is not there yet."""
-    from shrink_utils.study.ablation import run_grid
+    """Fine-tune every run of the grid and of the weight sweep that is not there yet."""
+    from shrink_utils.study.ablation import run_all
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
-    runs = run_grid(profile)
+    runs = run_all(profile)
     print(f"{len(runs)} runs in {profile.folder / 'runs'}")
     return 0
 
@@ -36,9 +39,9 @@ def execute(profile: Profile, options: argparse.Namespace) -> int:
     """Run one notebook headless."""
     from shrink_utils.study.notebooks import execute
 
-    print(f"{options.source.stem} … ", end="", flush=True)
-    seconds = execute(options.source, options.target)
-    print(f"{seconds:.0f} s")
+    name = options.source.stem
+    print(f"{name} …", flush=True)  # whole lines: another notebook may run beside this one
+    print(f"{name}: {execute(options.source, options.target):.0f} s", flush=True)
     return 0
 
 
@@ -69,18 +72,67 @@ def reference(profile: Profile, options: argparse.Namespace) -> int:
     return 0
 
 
+def diagnose(profile: Profile, options: argparse.Namespace) -> int:
+    """Isotropy and contextuality of any encoder on any text, layer by layer."""
+    import matplotlib
+
+    matplotlib.use("agg")  # a file, no window
+    from shrink_utils.study.diagnose import diagnose, diagnosis_figure, read_texts
+    from shrink_utils.study.figures import use_house_style
+    from shrink_utils.text import load_sentences
+
+    if options.text:
+        texts, source = read_texts(options.text), options.text.name
+    else:
+        n = profile.diagnostic_sentences
+        texts, source = list(load_sentences("all", n=n, seed=profile.base_seed)["text"]), "snippets"
+    table = diagnose(options.model, texts)
+    print(f"{options.model} on {len(texts)} texts ({source})\n")
+    print(table.to_string(float_format="{:.3f}".format))
+    use_house_style()
+    figure = diagnosis_figure(table, title=f"{options.model} on {len(texts)} texts ({source})")
+    options.out.mkdir(parents=True, exist_ok=True)
+    stem = options.out / f"diagnose-{Path(options.model).name}"
+    table.to_csv(f"{stem}.csv", float_format="%.6f")
+    figure.savefig(f"{stem}.png")
+    print(f"\nWritten: {stem}.csv, {stem}.png")
+    return 0
+
+
+def runs(profile: Profile, options: argparse.Namespace) -> int:
+    """List what has been computed of the profile's grid and sweep, and what is missing."""
+    from shrink_utils.study.listing import list_runs
+
+    print(list_runs(profile).to_string(index=False))
+    return 0
+
+
+def claims(profile: Profile, options: argparse.Namespace) -> int:
+    """Print the table of claims of a finished study."""
+    from shrink_utils.study.report import print_claims
+
+    print_claims(profile)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m shrink_utils", description=__doc__)
+    kind = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "python -m shrink_utils", description=__doc__, formatter_class=kind
+    )
     environment = os.environ
     parser.add_argument("--profile", default=environment.get("SHRINK_PROFILE", "quick"))
     parser.add_argument("--seed", type=int, default=int(environment.get("SHRINK_SEED") or 0))
-    commands = parser.add_subparsers(required=True)
-    for function in (ablate, execute, report, store, reference):
-        command = commands.add_parser(function.__name__, help=function.__doc__)
-        command.set_defaults(command=function)
-        if function is execute:
-            command.add_argument("source", type=Path)
-            command.add_argument("target", type=Path)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    made = {}
+    for function in (diagnose, runs, claims, ablate, execute, report, store, reference):
+        made[function] = commands.add_parser(function.__name__, help=function.__doc__)
+        made[function].set_defaults(command=function)
+    made[execute].add_argument("source", type=Path)
+    made[execute].add_argument("target", type=Path)
+    made[diagnose].add_argument("model", help="minilm, a hub id, or a local folder")
+    made[diagnose].add_argument("--text", type=Path, help="UTF-8, one sentence a line")
+    made[diagnose].add_argument("--out", type=Path, default=Path(), help="folder of CSV and PNG")
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shrink_utils.models._loading import quiet
 from shrink_utils.models.batches import StateBatch, state_batches
 from shrink_utils.models.classifiers import load_classifier, save_classifier
 from shrink_utils.models.encoders import Encoder, load_encoder, random_encoder
@@ -46,6 +47,7 @@ __all__ = [
     "load_encoder",
     "new_pair_classifier",
     "pool",
+    "quiet",
     "random_encoder",
     "read_layers",
     "save_classifier",

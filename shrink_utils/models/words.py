@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from shrink_utils.models._word_places import (
+    WORD_OR_MARK,
+    WordsOfBatch,
+    owner_by_count,
+    owner_by_place,
+    split_words,
+)
 from shrink_utils.models.batches import StateBatch, chosen_layers, state_batches
 from shrink_utils.models.encoders import Encoder
 
 __all__ = ["WordBatch", "split_words", "word_batches", "word_states"]
-
-WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word; punctuation is none
-WORD_OR_MARK = re.compile(rf"{WORD.pattern}|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,6 @@ class WordBatch:
     position: Tensor
     word: list[str]
     n_texts: int
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a text in lower case: runs of letters and digits, with inner apostrophes."""
-    return [match.group().lower() for match in WORD.finditer(text)]
 
 
 def word_batches(
@@ -88,13 +87,13 @@ def word_batches(
     for batch in state_batches(
         encoder, inputs, batch_size=batch_size, max_length=max_length, pre_split=not places
     ):
-        owners = [
-            _owners_by_place(batch, b, texts[row])
+        words = WordsOfBatch([texts[row] for row in batch.rows])
+        owner = (
+            owner_by_place(batch, words)
             if places
-            else _owners_by_count(batch, b, inputs[row], encoder)
-            for b, row in enumerate(batch.rows)
-        ]
-        yield _pooled(batch, owners, [split_words(texts[row]) for row in batch.rows], chosen)
+            else owner_by_count(batch, words, [inputs[row] for row in batch.rows], encoder)
+        )
+        yield _pooled(batch, owner, words, chosen)
 
 
 def word_states(
@@ -136,56 +135,47 @@ def word_states(
     )
 
 
-def _owners_by_place(batch: StateBatch, b: int, text: str) -> list[int]:
-    """For each token of row b the position of its word; −1 for none, and for a word cut through."""
-    spans = [match.span() for match in WORD.finditer(text)]
-    word_at = [-1] * len(text)
-    for position, (start, end) in enumerate(spans):
-        word_at[start:end] = [position] * (end - start)
-    encoding = batch.encodings[b]
-    tokens = list(zip(encoding.offsets, encoding.special_tokens_mask, strict=True))
-    read = max((end for (_, end), special in tokens if not special), default=0)
-    complete = sum(end <= read for _, end in spans)
-    owners = [
-        -1 if special else max(word_at[start:end], default=-1) for (start, end), special in tokens
-    ]
-    padding = [-1] * (batch.special.shape[1] - len(owners))
-    return [owner if owner < complete else -1 for owner in owners] + padding
-
-
-def _owners_by_count(batch: StateBatch, b: int, units: list[str], encoder: Encoder) -> list[int]:
-    """The same from how many pieces the tokenizer makes of each word and punctuation mark."""
-    owners, position = [], 0
-    room = int((~batch.special[b]).sum())
-    for unit in units:
-        n_pieces = len(encoder.tokenizer.tokenize(unit))
-        is_word = WORD.fullmatch(unit) is not None
-        complete = len(owners) + n_pieces <= room
-        owners += [position if is_word and complete else -1] * n_pieces
-        position += is_word
-    of_pieces = iter(owners)
-    return [-1 if s else next(of_pieces) for s in batch.special[b].tolist()]
-
-
 def _pooled(
-    batch: StateBatch, owners: list[list[int]], words: list[list[str]], layers: list[int]
+    batch: StateBatch, owner: np.ndarray, words: WordsOfBatch, layers: list[int]
 ) -> WordBatch:
     """Mean over the pieces of each word that has some."""
-    owner = torch.tensor(owners, device=batch.mask.device)  # (b, t)
-    row, place = (owner >= 0).nonzero(as_tuple=True)  # (n_pieces,) each
-    longest = max(1, max(len(of_text) for of_text in words))
-    # The pieces of a word follow one another: bags of consecutive rows of the (b t, d) states.
-    key, counts = torch.unique_consecutive(row * longest + owner[row, place], return_counts=True)
-    pieces, starts = row * owner.shape[1] + place, counts.cumsum(0) - counts
-    vectors = [
-        embedding_bag(pieces, batch.states[layer].flatten(0, 1).float(), starts, mode="mean")
-        for layer in layers
-    ]
-    of_row, position = (key // longest).tolist(), (key % longest).cpu()
+    pieces = np.flatnonzero(owner >= 0)  # (n_pieces,), rows of the (b t, d) states
+    numbers = owner.ravel()[pieces]
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
+    found = numbers[starts]  # (n_words,)
+    mean = _MeanOfPieces(pieces, starts, batch.mask.device)
+    vectors = batch.states[0].new_empty(
+        len(layers), len(found), batch.states[0].shape[-1], dtype=torch.float32
+    )
+    for out, layer in zip(vectors, layers, strict=True):
+        mean(batch.states[layer].flatten(0, 1).float(), out)
     return WordBatch(
-        vectors=torch.stack(vectors).cpu(),
-        sentence=torch.tensor([batch.rows[b] for b in of_row], dtype=torch.long),
-        position=position,
-        word=[words[b][p] for b, p in zip(of_row, position.tolist(), strict=True)],
+        vectors=vectors.cpu(),
+        sentence=torch.from_numpy(np.array(batch.rows)[words.text[found]]),
+        position=torch.from_numpy(found - words.first[words.text[found]]),
+        word=[words.word[number] for number in found],
         n_texts=len(batch.rows),
     )
+
+
+class _MeanOfPieces:
+    """Means over runs of rows, prepared once for all layers; most words are one piece."""
+
+    def __init__(self, pieces: np.ndarray, starts: np.ndarray, device: torch.device) -> None:
+        counts = np.diff(starts, append=len(pieces))
+        several = counts > 1
+        self.first, self.several, self.pieces, self.starts = (
+            torch.from_numpy(indices).to(device)
+            for indices in (
+                pieces[starts],
+                np.flatnonzero(several),
+                pieces[np.repeat(several, counts)],
+                np.cumsum(counts[several]) - counts[several],
+            )
+        )
+
+    def __call__(self, states: Tensor, out: Tensor) -> None:
+        """Write the means of rows of `states` to `out`, (n_words, d)."""
+        torch.index_select(states, 0, self.first, out=out)
+        if len(self.several):
+            out[self.several] = embedding_bag(self.pieces, states, self.starts, mode="mean")

@@ -1,7 +1,7 @@
 """What is run, run-or-load, verdicts, and what people look at."""
 
 from shrink_utils.study import figures
-from shrink_utils.study.ablation import histories, run_grid
+from shrink_utils.study.ablation import histories, run_grid, run_sweep
 from shrink_utils.study.after_finetuning import measure_after_finetuning
 from shrink_utils.study.contexts import WordContexts, word_contexts
 from shrink_utils.study.contextuality import measure_contextuality
@@ -10,6 +10,7 @@ from shrink_utils.study.dynamics import measure_dynamics
 from shrink_utils.study.dynamics_claims import dynamics_claims
 from shrink_utils.study.dynamics_stability import measure_stability
 from shrink_utils.study.family import family_models, measure_family
+from shrink_utils.study.frontier import frontier_figure, frontier_table
 from shrink_utils.study.live import LiveCurves, run_curves
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.provenance import provenance
@@ -55,6 +56,8 @@ __all__ = [
     "dynamics_claims",
     "family_models",
     "figures",
+    "frontier_figure",
+    "frontier_table",
     "has_stsb",
     "histories",
     "load_profile",
@@ -78,6 +81,7 @@ __all__ = [
     "run_grid",
     "run_id",
     "run_or_load",
+    "run_sweep",
     "score_table",
     "scratch_config",
     "scratch_encoder",

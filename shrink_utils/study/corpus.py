@@ -79,7 +79,7 @@ class CorpusMetrics:
     def flush(self) -> None:
         """Hand the waiting sentence means to the metrics that work on them."""
         if self.waiting:
-            means = torch.cat(self.waiting, dim=1)  # (layers, sentences, width)
+            means = torch.cat(self.waiting, dim=1).double()  # (layers, sentences, width)
             self.waiting.clear()
             for layer, x in enumerate(means):
                 self.spectra[layer].update(x)

@@ -22,9 +22,25 @@ PALETTE = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#5
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINESTYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1))]
 
+# An arm keeps its look in every figure. The last three colours are from Tol's muted scheme: those
+# left above are too near to others in lightness.
+_DASHED = (0, (8, 2))
+_LONG = (0, (14, 1.5))
+_DOTTED = (0, (2, 1, 1, 1))
+_ARM_LOOKS = {
+    "none": (PALETTE[0], LINESTYLES[0], MARKERS[0]),
+    "prominent": (PALETTE[1], LINESTYLES[1], MARKERS[1]),
+    "published": (PALETTE[2], LINESTYLES[2], MARKERS[2]),
+    "all": (PALETTE[3], LINESTYLES[3], MARKERS[3]),
+    "random": (PALETTE[5], LINESTYLES[4], MARKERS[4]),
+    "cosine": (PALETTE[4], LINESTYLES[5], MARKERS[5]),
+    "isoscore": ("#332288", _LONG, MARKERS[6]),
+    "spectral": ("#882255", _DASHED, "*"),
+    "loops": ("#88CCEE", _DOTTED, "<"),
+}
 ARM_STYLE = {
-    arm: {"color": PALETTE[i], "linestyle": LINESTYLES[i], "marker": MARKERS[i]}
-    for i, arm in enumerate(("none", "prominent", "published", "all"))
+    arm: dict(zip(("color", "linestyle", "marker"), look, strict=True))
+    for arm, look in _ARM_LOOKS.items()
 }
 
 

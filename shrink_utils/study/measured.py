@@ -15,6 +15,7 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from shrink_utils.study.dependencies import code_version
+from shrink_utils.study.once import alone
 from shrink_utils.study.profiles import Profile
 
 __all__ = ["measured"]
@@ -47,12 +48,14 @@ def measured(name: str) -> Callable[[Measure], Measure]:
         def load_or_measure(profile: Profile) -> pd.DataFrame:
             folder = profile.folder / "measured"
             path = folder / f"{name}-{_key(profile, measure.__module__)}.parquet"
-            if path.exists():
-                try:
-                    return _read(path)
-                except (ArrowException, OSError) as damage:
-                    warnings.warn(f"{path} is damaged ({damage}): measuring again", stacklevel=2)
-            _write(measure(profile), path)
+            with alone(path):
+                if path.exists():
+                    try:
+                        return _read(path)
+                    except (ArrowException, OSError) as damage:
+                        message = f"{path} is damaged ({damage}): measuring again"
+                        warnings.warn(message, stacklevel=2)
+                _write(measure(profile), path)
             for old in folder.glob(f"{name}-{'?' * 16}.parquet"):
                 if old != path:
                     old.unlink(missing_ok=True)

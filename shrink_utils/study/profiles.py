@@ -5,34 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
+from shrink_utils.study.grid_entries import GridEntry, SweepEntry
 from shrink_utils.study.sizes import SIZES, Dynamics, Family, Heuristics, Pretraining, Stitching
+from shrink_utils.study.typed_values import build
 from shrink_utils.training import RunConfig
 
-__all__ = ["GridEntry", "Profile", "load_profile", "profile_names"]
+__all__ = ["Profile", "load_profile", "profile_names"]
 
 FOLDER = Path(__file__).with_suffix("")
 SEED_STEP = 1000  # studies of different base seeds share no seed
-
-
-@dataclass(frozen=True, kw_only=True)
-class GridEntry:
-    """One task of the ablation: its arms, its size and its hyper-parameters.
-
-    `train_rows` and `eval_rows` of None take every row. The other fields are `RunConfig`'s.
-    """
-
-    task: str
-    arms: tuple[str, ...]
-    max_length: int
-    learning_rate: float
-    weight_decay: float
-    train_rows: int | None = None
-    eval_rows: int | None = None
+WITHOUT_EFFECT = ("description", "workers")  # on any number of the study
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +35,12 @@ class Profile:
         Runs of each (model, task, arm); intervals are over them.
     grid : tuple of GridEntry
         Tasks, each with its arms.
-    epochs, batch_size, warmup, schedule, pooling, weight, threads
+    sweep : tuple of SweepEntry
+        Arms that are run at several weights, for the trade-off between task and anisotropy.
+    epochs, batch_size, accumulation, precision, warmup, schedule, pooling, weight, threads
         As in `RunConfig`.
+    workers : int
+        Processes that share the runs, each with `threads` threads; also notebooks run at once.
     diagnostic_sentences : int
         Sentences that the geometry notebooks measure.
     corpus_sentences : int or None
@@ -80,6 +71,10 @@ class Profile:
     heuristics: Heuristics
     family: Family
     dynamics: Dynamics
+    sweep: tuple[SweepEntry, ...] = ()
+    accumulation: int = 1
+    precision: str = "float32"
+    workers: int = 1
     corpus_sentences: int | None = None
     partner: str = ""
     base_seed: int = 0
@@ -96,7 +91,9 @@ class Profile:
             count = getattr(self, name)
             if count is not None and count < 2:
                 raise ValueError(f"{name}: must be at least 2, found {count}")
-        self.runs()  # a RunConfig refuses what cannot be run
+        if self.workers < 1:
+            raise ValueError(f"workers: must be at least 1, found {self.workers}")
+        self.runs(), self.sweep_runs()  # a RunConfig refuses what cannot be run
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -111,22 +108,35 @@ class Profile:
 
     @property
     def hash(self) -> str:
-        """Sixteen hex digits that change when, and only when, a value but the description does."""
-        values = {key: value for key, value in asdict(self).items() if key != "description"}
+        """Sixteen hex digits that change when a value does that has an effect on numbers."""
+        values = {key: v for key, v in asdict(self).items() if key not in WITHOUT_EFFECT}
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def runs(self) -> list[RunConfig]:
         """The ablation grid: seeds outermost, so that early results already compare the arms."""
         return [
-            self._run(model, entry, arm, seed)
+            self._run(model, entry, arm, seed, self.weight)
             for seed in self.seeds
             for model in self.models
             for entry in self.grid
             for arm in entry.arms
         ]
 
-    def _run(self, model: str, entry: GridEntry, arm: str, seed: int) -> RunConfig:
+    def sweep_runs(self) -> list[RunConfig]:
+        """The weight sweep; a run that the grid holds too is the same run."""
+        entries = {entry.task: entry for entry in self.grid}
+        if missing := [swept.task for swept in self.sweep if swept.task not in entries]:
+            raise ValueError(f"sweep: its task {missing[0]!r} is none of the grid's")
+        return [
+            self._run(model, entries[swept.task], swept.arm, seed, weight)
+            for seed in self.seeds
+            for model in self.models
+            for swept in self.sweep
+            for weight in swept.weights
+        ]
+
+    def _run(self, model: str, entry: GridEntry, arm: str, seed: int, weight: float) -> RunConfig:
         return RunConfig(
             model=model,
             task=entry.task,
@@ -142,7 +152,9 @@ class Profile:
             warmup=self.warmup,
             schedule=self.schedule,
             pooling=self.pooling,
-            weight=self.weight,
+            weight=float(weight),
+            accumulation=self.accumulation,
+            precision=self.precision,
             threads=self.threads,
         )
 
@@ -174,35 +186,12 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
         raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-        grid = tuple(_build(GridEntry, entry) for entry in values.pop("grid", []))
+        grid = tuple(build(GridEntry, entry) for entry in values.pop("grid", []))
+        sweep = tuple(build(SweepEntry, entry) for entry in values.pop("sweep", []))
         for key, kind in SIZES.items():
             if isinstance(values.get(key), dict):
-                values[key] = _build(kind, values[key])
-        return _build(Profile, {**values, "grid": grid, "name": path.stem, "base_seed": seed})
+                values[key] = build(kind, values[key])
+        named = {"name": path.stem, "base_seed": seed, "grid": grid, "sweep": sweep}
+        return build(Profile, {**values, **named})
     except (TypeError, ValueError) as error:
         raise ValueError(f"profile {path.name}: {error}") from error
-
-
-def _build(kind: type, values: dict):
-    """`kind` from TOML values, refusing unknown keys, missing keys and wrong types."""
-    known = {field.name: str(field.type) for field in fields(kind)}
-    if unknown := sorted(set(values) - set(known)):
-        raise unknown_name("key", f"{kind.__name__} key", unknown[0], known)
-    for key, value in values.items():
-        if not _has_type(value, known[key]):
-            raise ValueError(f"{key}: must be {known[key]}, found {value!r}")
-    frozen = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-    return kind(**frozen)
-
-
-def _has_type(value: object, annotation: str) -> bool:
-    kinds = {"str": str, "int": int, "float": (int, float), "int | None": int}
-    kinds |= {kind.__name__: kind for kind in SIZES.values()}
-    if isinstance(value, bool):
-        return False
-    if annotation in kinds:
-        return isinstance(value, kinds[annotation])
-    item = annotation.removeprefix("tuple[").removesuffix(", ...]")
-    return isinstance(value, list | tuple) and all(
-        isinstance(v, kinds.get(item, object)) for v in value
-    )

@@ -16,6 +16,7 @@ PAPERS = {
     "v": "Contextuality and training (Vázquez et al. 2021, after Ethayarajh 2019; 2022)",
     "b": "Similarity, stitching, generalization (Brown et al. 2023, and whom the rows name)",
     "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
+    "topology": "Is topology what helps? (claims of this study)",
 }
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+import torch.distributed as dist
+
 from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.dependencies import code_version
+from shrink_utils.study.once import alone
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.provenance import provenance
 from shrink_utils.study.run_folder import MODEL, Run, load_run, save_run
 from shrink_utils.study.whole_folder import load_whole, name_of
-from shrink_utils.training import RunConfig, arm_options, finetune
+from shrink_utils.training import RunConfig, arm_options, finetune, used_precision
 
 __all__ = ["default_run", "run_encoder", "run_id", "run_or_load"]
 
@@ -40,7 +46,8 @@ def run_or_load(
 ) -> Run:
     """The run of `config`: loaded from `folder` when it is there and whole, else computed.
 
-    A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed again.
+    A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed again. A long
+    run that was ended goes on from its last checkpoint (in ``<id>.checkpoints``).
 
     Parameters
     ----------
@@ -53,12 +60,32 @@ def run_or_load(
     target = folder / run_id(config)
     if (run := load_whole(target, load_run)) is not None:
         return run
-    started = time.perf_counter()
-    result = finetune(config, on_row=on_row)
-    stamp = {**provenance(), "threads": config.threads}
-    stamp["seconds"] = round(time.perf_counter() - started, 1)
-    save_run(config, result, stamp, target)
+    with alone(target) if _rank() == 0 else nullcontext():  # the others of a run are with the first
+        if not target.exists():  # else another process has computed it in the meantime
+            _compute(config, target, on_row)
     return load_run(target)
+
+
+def _rank() -> int:
+    """This process among those that share every run (``accelerate launch``, ``torchrun``); else 0.
+
+    The first one, 0, writes.
+    """
+    return int(os.environ.get("RANK") or 0)
+
+
+def _compute(config: RunConfig, target: Path, on_row: Callable[[dict], None] | None) -> None:
+    checkpoints = target.with_name(f"{target.name}.checkpoints")
+    started = time.perf_counter()
+    result = finetune(config, on_row=on_row, checkpoints=checkpoints)
+    stamp = {**provenance(), "threads": config.threads, "precision": used_precision(config)}
+    stamp["processes"] = int(os.environ.get("WORLD_SIZE") or 1)
+    stamp["seconds"] = round(time.perf_counter() - started, 1)  # since the last checkpoint, if any
+    if _rank() == 0:
+        save_run(config, result, stamp, target)
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()  # all are to find it
 
 
 def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:

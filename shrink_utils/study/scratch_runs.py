@@ -18,6 +18,7 @@ from transformers import (
 
 from shrink_utils.models import Encoder, trunk_of
 from shrink_utils.study.dependencies import code_version
+from shrink_utils.study.once import alone
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.progress import progress_bar
 from shrink_utils.study.provenance import provenance
@@ -127,13 +128,19 @@ def train_or_load(config: ScratchConfig, folder: Path) -> ScratchRun:
     target = folder / scratch_id(config)
     if (run := load_whole(target, load_scratch)) is not None:
         return run
+    with alone(target):
+        if not target.exists():  # else another process has trained it in the meantime
+            _train(config, target)
+    return load_scratch(target)
+
+
+def _train(config: ScratchConfig, target: Path) -> None:
     started = time.perf_counter()
     with progress_bar(total=config.steps, unit="step", description=config.label) as bar:
         result = pretrain(config, callbacks=[EveryStep(bar.update)])
     stamp = {**provenance(), "threads": config.threads}
     stamp["seconds"] = round(time.perf_counter() - started, 1)
     _save(config, result, stamp, target)
-    return load_scratch(target)
 
 
 def load_scratch(folder: Path) -> ScratchRun:

@@ -26,11 +26,12 @@ def summarize(runs: Iterable[Run]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns model, task, arm, seed; ``raw_k`` and ``centred_k``, the anisotropy scores averaged
-        over the last 30 % of the steps whose batch was full; ``raw_before``, ``raw_after``,
-        ``centred_before``, ``centred_after``, the first scores of the validation rows; every metric
-        of the task under its name, after the last epoch (not the best one, which would favour
-        whatever varies most); ``metric`` and ``value``, the first of them, which claims are about.
+        Columns model, task, arm, weight, seed; ``raw_k`` and ``centred_k``, the anisotropy scores
+        averaged over the last 30 % of the steps whose batch was full; ``raw_before``,
+        ``raw_after``, ``centred_before``, ``centred_after``, the first scores of the validation
+        rows; every metric of the task under its name, after the last epoch (not the best one, which
+        would favour whatever varies most); ``metric`` and ``value``, the first of them, which
+        claims are about.
     """
     return pd.DataFrame([_summary(run) for run in runs])
 
@@ -44,6 +45,7 @@ def _summary(run: Run) -> dict:
         "model": config.model,
         "task": config.task,
         "arm": config.arm,
+        "weight": config.weight,
         "seed": config.seed,
         **last[SCORES].mean().to_dict(),
         **{

@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +29,8 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"  # sha256 of every other file of the folder
+HOST = socket.gethostname().replace(".", "-")
+DAY = 24 * 3600.0
 Loaded = TypeVar("Loaded")
 
 
@@ -54,7 +58,7 @@ def written_whole(target: Path) -> Iterator[Path]:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     _sweep(target.parent)
-    prefix = f"{target.name}.{os.getpid()}."
+    prefix = f"{target.name}.{os.getpid()}.{HOST}."
     part = Path(tempfile.mkdtemp(prefix=prefix, suffix=".part", dir=target.parent))
     try:
         yield part
@@ -85,7 +89,10 @@ def load_whole(target: Path, load: Callable[[Path], Loaded]) -> Loaded | None:
     try:
         return load(target)
     except DamagedRunError as damage:
-        aside = move_aside(target)
+        try:
+            aside = move_aside(target)
+        except FileNotFoundError:  # another process has done so
+            return None
         warnings.warn(f"{damage} Moved to {aside.name}, running again.", stacklevel=3)
         return None
 
@@ -128,8 +135,19 @@ def write_json(path: Path, value: object) -> None:
 def _sweep(folder: Path) -> None:
     """Remove what a process that was killed while saving left behind."""
     for part in folder.glob("*.part"):
-        if not psutil.pid_exists(int(part.name.split(".")[1])):
+        if _is_abandoned(part):
             shutil.rmtree(part, ignore_errors=True)
+
+
+def _is_abandoned(part: Path) -> bool:
+    """Its process is gone; of another host's process, nothing is known: it gets a day."""
+    _, pid, host, *_ = part.name.split(".")
+    if host == HOST:
+        return not psutil.pid_exists(int(pid))
+    try:
+        return time.time() - part.stat().st_mtime > DAY
+    except FileNotFoundError:  # finished meanwhile
+        return False
 
 
 def _sha256(path: Path) -> str:

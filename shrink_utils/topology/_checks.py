@@ -53,12 +53,13 @@ def coordinates(
         return array, 1.0, others
     largest = float(np.abs(array).max(initial=0.0))
     if not math.isfinite(largest):
-        raise ValueError(_not_finite(array, name))
+        raise ValueError(not_finite(array, name))
     unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
     return array / unit, unit, others
 
 
-def _not_finite(array: np.ndarray, name: str) -> str:
+def not_finite(array: np.ndarray, name: str) -> str:
+    """What to tell somebody whose matrix holds NaN or infinite values."""
     bad_rows = ~np.isfinite(array).all(axis=1)  # (n,)
     return (
         f"{name} of shape {array.shape} holds NaN or infinite values in "

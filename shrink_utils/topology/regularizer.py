@@ -10,13 +10,14 @@ from torch import Tensor, nn
 
 from shrink_utils.topology._checks import check_matrix, coordinates
 from shrink_utils.topology.barcodes import higher_bars
+from shrink_utils.topology.classes import check_labels, rows_of_classes
 from shrink_utils.topology.edges import pull_back
 from shrink_utils.topology.entropy import entropy_and_slopes
 from shrink_utils.topology.output import ClassTerm, RegularizerOutput, regularizer_output
-from shrink_utils.topology.selection import check_rule, prominent_positions
+from shrink_utils.topology.selection import check_rule, prominent_positions, random_positions
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
-SELECTIONS = ("prominent", "all")
+SELECTIONS = ("prominent", "all", "random")
 
 
 class BarcodeRegularizer(nn.Module):
@@ -26,12 +27,14 @@ class BarcodeRegularizer(nn.Module):
 
     Parameters
     ----------
-    selection : {"prominent", "all"}
-        Take the entropy over the prominent bars, or over every bar.
+    selection : {"prominent", "all", "random"}
+        Take the entropy over the prominent bars, over every bar, or over as many bars as are
+        prominent, drawn anew each time from all of them.
     weight : float
         Weight λ of the entropy against the task loss.
     rule : {"ratio", "published", "relative_entropy"}
-        How prominent bars are told from noise; see `prominent_features`.
+        How prominent bars are told from noise; see `prominent_features`. With ``"random"`` it
+        says how many bars are drawn.
     homology_dim : int
         Dimension of the barcode: 0 components (the paper's), 1 loops, …
     unselected_l2 : float
@@ -49,6 +52,10 @@ class BarcodeRegularizer(nn.Module):
     -----
     Each class has a term of its own so that classes are not pushed together. A class of fewer
     than two points has no bar, entropy 0 and zero gradient. Sums run in float64.
+
+    ``"random"`` is a control that the paper lacks: what it does for embeddings, any bars do. It
+    draws without replacement, each bar equally likely, from torch's global generator, so that a
+    seed fixes the draws and a checkpoint that keeps the generator's state goes on with them.
 
     References
     ----------
@@ -75,7 +82,9 @@ class BarcodeRegularizer(nn.Module):
     ) -> None:
         super().__init__()
         if selection not in SELECTIONS:
-            raise ValueError(f"selection must be 'prominent' or 'all'; got {selection!r}")
+            raise ValueError(
+                f"selection must be one of {', '.join(map(repr, SELECTIONS))}; got {selection!r}"
+            )
         check_rule(rule)
         if not (math.isfinite(weight) and math.isfinite(unselected_l2)):
             raise ValueError(
@@ -112,9 +121,9 @@ class BarcodeRegularizer(nn.Module):
             fractions.
         """
         embeddings = check_matrix(embeddings, name="embeddings")
-        beside = [] if labels is None else [_check_labels(labels, embeddings)]
+        beside = [] if labels is None else [check_labels(labels, embeddings)]
         points, unit, given = coordinates(embeddings, *beside, name="embeddings")
-        classes, of_class = _classes(given[0] if given else None, len(points))
+        classes, of_class = rows_of_classes(given[0] if given else None, len(points))
         differentiable = torch.is_grad_enabled() and embeddings.requires_grad
         gradient = np.zeros_like(points) if differentiable else None
         terms = [self._term(points, rows, unit, gradient) for rows in of_class]
@@ -146,7 +155,10 @@ class BarcodeRegularizer(nn.Module):
         """Positions of the bars whose entropy is taken."""
         if self.selection == "all":
             return np.arange(len(lengths))
-        return prominent_positions(lengths, self.rule)
+        prominent = prominent_positions(lengths, self.rule)
+        if self.selection == "random":
+            return random_positions(len(lengths), len(prominent))
+        return prominent
 
     def _term_of_bars(self, lengths: np.ndarray) -> tuple[ClassTerm, np.ndarray]:
         """The term of one class, and its derivative (m,) with respect to the bar lengths."""
@@ -166,26 +178,3 @@ class BarcodeRegularizer(nn.Module):
             f"selection={self.selection!r}, weight={self.weight}, rule={self.rule!r}, "
             f"homology_dim={self.homology_dim}, unselected_l2={self.unselected_l2}"
         )
-
-
-def _check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
-    labels = torch.as_tensor(labels)
-    if labels.shape != embeddings.shape[:1]:
-        raise ValueError(
-            f"labels must hold one class a row of embeddings; got shape {tuple(labels.shape)} "
-            f"beside embeddings of shape {tuple(embeddings.shape)}"
-        )
-    if labels.is_floating_point() or labels.is_complex():
-        raise ValueError(
-            f"labels must be whole numbers, one a class; got {labels.dtype}. "
-            "For regression pass labels=None: all rows are then one class"
-        )
-    return labels
-
-
-def _classes(labels: np.ndarray | None, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Classes, ascending, and the rows of each; one class, 0, without labels."""
-    if labels is None:
-        return np.zeros(1, np.int64), [np.arange(n)]
-    classes = np.unique(labels)
-    return classes, [np.flatnonzero(labels == label) for label in classes]

@@ -84,6 +84,14 @@ def prominent_positions(descending: np.ndarray, rule: str) -> np.ndarray:
     return np.arange(len(bars)) if len(bars) < 2 or bars[-1] == 1.0 else RULES[rule](bars)
 
 
+def random_positions(n_bars: int, n_drawn: int) -> np.ndarray:
+    """Positions of `n_drawn` out of `n_bars` bars, ascending, each set of them equally likely.
+
+    Drawn without replacement by torch's global generator: `torch.manual_seed` repeats a draw.
+    """
+    return np.sort(torch.randperm(n_bars)[:n_drawn].numpy())
+
+
 def check_rule(rule: str) -> None:
     """Raise a ``ValueError`` unless `rule` names a selection rule."""
     if rule not in RULES:

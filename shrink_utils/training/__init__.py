@@ -1,5 +1,6 @@
 """Fine-tuning with the regularizer as a part of the loss."""
 
+from shrink_utils.training.arguments import used_precision
 from shrink_utils.training.arms import ARMS, arm_options
 from shrink_utils.training.config import RunConfig
 from shrink_utils.training.entailment import (
@@ -38,4 +39,5 @@ __all__ = [
     "pretrain",
     "scratch_tokenizer",
     "task_metrics",
+    "used_precision",
 ]

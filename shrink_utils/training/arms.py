@@ -1,23 +1,33 @@
 """The arms of the ablation: what, if anything, is added to the task loss.
 
-To add an arm, add a line to `ARMS`: its name and the options of its `BarcodeRegularizer`.
+To add an arm, add a line to `ARMS`: its name and the options of its regularizer. That is a
+`BarcodeRegularizer`, or the penalty that ``"penalty"`` names, one of `trainer.PENALTIES`. An arm of
+options that exist leaves finished runs valid; a new penalty is new code, and they are run again.
 """
 
 from __future__ import annotations
 
 from shrink_utils.names import unknown_name
 
-__all__ = ["ARMS", "arm_options"]
+__all__ = ["ARMS", "Options", "arm_options"]
 
-ARMS: dict[str, dict[str, str] | None] = {
+Options = dict[str, str | int | float]
+
+ARMS: dict[str, Options | None] = {
     "none": None,
     "prominent": {"selection": "prominent", "rule": "ratio"},  # the paper's prose
     "published": {"selection": "prominent", "rule": "published"},  # the paper's code
     "all": {"selection": "all"},
+    # Beyond the paper: is topology what helps?
+    "random": {"selection": "random", "rule": "ratio"},  # as many bars as prominent keeps
+    "cosine": {"penalty": "cosine"},
+    "isoscore": {"penalty": "isoscore", "shrinkage": 0.2, "unit_trace": True},
+    "spectral": {"penalty": "spectral"},
+    "loops": {"selection": "prominent", "rule": "ratio", "homology_dim": 1},
 }
 
 
-def arm_options(arm: str) -> dict[str, str] | None:
+def arm_options(arm: str) -> Options | None:
     """Options of an arm's regularizer; None for the arm without one.
 
     Raises

@@ -8,7 +8,9 @@ from shrink_utils.models import POOLINGS
 from shrink_utils.text import task_spec
 from shrink_utils.training.arms import arm_options
 
-__all__ = ["SCHEDULES", "RunConfig"]
+__all__ = ["PRECISIONS", "SCHEDULES", "RunConfig"]
+
+PRECISIONS = ("float32", "bfloat16")
 
 # What follows the warm-up, and transformers' name for it. STL's text names the warm-up alone; its
 # published notebook uses a cosine.
@@ -29,6 +31,11 @@ class RunConfig:
         At most so many rows; None takes all.
     epochs, batch_size : int
         Passes over the rows; rows a step (the regularizer's point clouds come from one batch).
+    accumulation : int
+        Parts that a step's rows are taken in, one after the other: less memory. The regularizer
+        then sees the clouds of a part, as in STL's published notebook (8 parts of 8 rows).
+    precision : str
+        ``"float32"``, or ``"bfloat16"`` where the device has it (on any other it is float32).
     learning_rate, weight_decay, warmup : float
         AdamW; linear warm-up over the fraction `warmup` of the steps.
     schedule : str
@@ -54,6 +61,8 @@ class RunConfig:
     weight_decay: float
     max_length: int
     batch_size: int = 64
+    accumulation: int = 1
+    precision: str = "float32"
     warmup: float = 0.1
     schedule: str = "constant"
     pooling: str = "cls"
@@ -67,8 +76,15 @@ class RunConfig:
             raise ValueError(f"pooling: {self.pooling!r} is none of {', '.join(POOLINGS)}")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule: {self.schedule!r} is none of {', '.join(SCHEDULES)}")
-        for name in ("epochs", "batch_size", "max_length", "threads"):
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision: {self.precision!r} is none of {', '.join(PRECISIONS)}")
+        for name in ("epochs", "batch_size", "accumulation", "max_length", "threads"):
             _require(name, getattr(self, name), lambda v: v >= 1, "at least 1")
+        if self.batch_size % self.accumulation:
+            raise ValueError(
+                f"accumulation: must divide the batch size {self.batch_size}, "
+                f"found {self.accumulation}"
+            )
         for name in ("train_rows", "eval_rows"):
             _require(name, getattr(self, name), lambda v: v is None or v >= 2, "at least 2")
         for name in ("weight_decay", "weight", "seed"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 import torch
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 from torch import Tensor
 from transformers import (
     DataCollatorWithPadding,
@@ -18,9 +20,10 @@ from transformers import (
 )
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.models import Encoder, hidden_states, load_classifier
+from shrink_utils.models import Encoder, hidden_states, load_classifier, quiet
 from shrink_utils.text import load_task, task_spec
 from shrink_utils.training.arguments import fine_tuning_arguments
+from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import RunConfig
 from shrink_utils.training.metrics import task_metrics
 from shrink_utils.training.recorder import N_SCORES, StepRecorder
@@ -58,7 +61,12 @@ class FinetuneResult:
     tokenizer: PreTrainedTokenizerBase
 
 
-def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None) -> FinetuneResult:
+def finetune(
+    config: RunConfig,
+    *,
+    on_row: Callable[[dict], None] | None = None,
+    checkpoints: Path | None = None,
+) -> FinetuneResult:
     """Fine-tune as `config` says.
 
     Parameters
@@ -66,7 +74,11 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     config : RunConfig
         The whole description of the run.
     on_row : callable, optional
-        Called after every step with what was recorded of it.
+        Called after every step that is made with what was recorded of it.
+    checkpoints : Path, optional
+        Folder of this run's checkpoints, kept while the run is long (see `Checkpoints`): a run that
+        was ended goes on from there, and its numbers are those of a run that was not. It is left
+        for the caller to remove, when the result is safe.
 
     Returns
     -------
@@ -80,37 +92,22 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with torch_threads(config.threads), tempfile.TemporaryDirectory(prefix="shrink-run-") as folder:
+    with torch_threads(config.threads), _folder(checkpoints) as folder:
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
         recorder = StepRecorder(on_row)
-        trainer = RegularizedTrainer(
-            model=model,
-            args=fine_tuning_arguments(
-                config,
-                folder,
-                num_train_epochs=config.epochs,
-                eval_strategy="epoch",
-                eval_on_start=True,
-            ),
-            train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
-            eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
-            data_collator=DataCollatorWithPadding(tokenizer),
-            compute_metrics=task_metrics(spec),
-            regularizer=make_regularizer(config.arm, weight=config.weight),
-            recorder=recorder,
-            pooling=config.pooling,
-            per_class=not spec.is_regression,
-        )
-        trainer.remove_callback(PrinterCallback)  # it prints every log line
+        keep = checkpoints is not None
+        trainer, reached = _trainer(config, model, tokenizer, rows, recorder, folder, keep=keep)
         before = _embed(model, tokenizer, rows["validation"], config)
-        trainer.train()
+        with quiet():  # a checkpoint is written with a bar of its own
+            trainer.train(resume_from_checkpoint=reached)
         after = _embed(model, tokenizer, rows["validation"], config)
+        geometry = {"before": _scores(before), "after": _scores(after)}
     return FinetuneResult(
         history=recorder.history(),
         evaluations=_evaluations(trainer.state.log_history),
-        geometry={"before": _scores(before), "after": _scores(after)},
+        geometry=geometry,
         embeddings={
             "before": before,
             "after": after,
@@ -119,6 +116,63 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
         model=model.eval(),
         tokenizer=tokenizer,
     )
+
+
+@contextmanager
+def _folder(checkpoints: Path | None) -> Iterator[Path]:
+    """The Trainer's folder: a temporary one, or that of the checkpoints, gone if it is empty."""
+    if checkpoints is None:
+        with tempfile.TemporaryDirectory(prefix="shrink-run-") as scratch:
+            yield Path(scratch)
+        return
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    try:
+        yield checkpoints
+    finally:
+        with suppress(OSError):
+            checkpoints.rmdir()
+
+
+def _trainer(
+    config: RunConfig,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: DatasetDict,
+    recorder: StepRecorder,
+    folder: Path,
+    *,
+    keep: bool,
+) -> tuple[RegularizedTrainer, str | None]:
+    """The Trainer of a run, and the checkpoint that it is to go on from, if any.
+
+    `folder` is the Trainer's; `keep` tells whether checkpoints are kept there.
+    """
+    spec = task_spec(config.task)
+    regularizer = make_regularizer(config.arm, weight=config.weight)
+    keeper = Checkpoints(folder, recorder, regularizer)
+    reached = keeper.restore()
+    trainer = RegularizedTrainer(
+        model=model,
+        args=fine_tuning_arguments(
+            config,
+            str(folder),
+            num_train_epochs=config.epochs,
+            eval_strategy="epoch",
+            eval_on_start=reached is None,
+        ),
+        train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
+        eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
+        data_collator=DataCollatorWithPadding(tokenizer),
+        compute_metrics=task_metrics(spec),
+        regularizer=regularizer,
+        recorder=recorder,
+        pooling=config.pooling,
+        per_class=not spec.is_regression,
+    )
+    trainer.remove_callback(PrinterCallback)  # it prints every log line
+    if keep:
+        trainer.add_callback(keeper)
+    return trainer, reached
 
 
 def _embed(model, tokenizer, rows: Dataset, config: RunConfig) -> Tensor:

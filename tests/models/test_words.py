@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import sentencepiece
 import torch
-from transformers import BartConfig, BartModel, MarianConfig, MarianModel, MarianTokenizer
+from tokenizers import Tokenizer, pre_tokenizers, processors
+from tokenizers.models import WordLevel
+from transformers import (
+    BartConfig,
+    BartModel,
+    MarianConfig,
+    MarianModel,
+    MarianTokenizer,
+    PreTrainedTokenizerFast,
+)
 
 from shrink_utils.models import load_encoder, split_words, word_batches, word_states
 
@@ -96,6 +106,25 @@ def test_texts_without_a_word_give_no_rows(encoder):
 def test_words_of_characters_that_the_tokenizer_drops_are_left_out(encoder):
     """A lone combining accent is a word to the regular expression and nothing to BERT."""
     assert word_states(encoder, ["bar \u0903\u0301 bar"]).word[0] == "bar"
+
+
+def test_a_piece_with_the_space_before_it_belongs_to_the_word_behind_the_space(encoder):
+    """As byte-level tokenizers (GPT-2, RoBERTa) cut: the places of " two" begin at the space."""
+    known = ["<s>", "</s>", "<pad>", "one", "Ġtwo", ",", "Ġ", "Ġthree", "Ġ-"]
+    tokens = Tokenizer(WordLevel({token: i for i, token in enumerate(known)}, unk_token="<pad>"))
+    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokens.post_processor = processors.RobertaProcessing(
+        ("</s>", 1), ("<s>", 0), trim_offsets=False, add_prefix_space=False
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=tokens, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    )
+    found = word_states(replace(encoder, tokenizer=tokenizer), ["one two, - three", "one"])
+    assert found.word == ["one", "two", "three", "one"]
+    ids = torch.tensor([[0, 3, 4, 5, 8, 7, 1]])  # <s> one Ġtwo , Ġ- Ġthree </s>
+    with torch.no_grad():
+        states = torch.cat(encoder.model(ids, output_hidden_states=True).hidden_states)
+    torch.testing.assert_close(found.vectors[:, :3], states[:, [1, 2, 5]], rtol=1e-5, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

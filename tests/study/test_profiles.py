@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from shrink_utils.study import load_profile, profile_names
 from shrink_utils.study.profiles import FOLDER
 
-QUICK = (FOLDER / "quick.toml").read_text(encoding="utf-8")
+QUICK, SMOKE = (
+    (FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("quick", "smoke")
+)
+WITHOUT_SWEEP = re.sub(r"\[\[sweep\]\]\n(?:\w.*\n)+", "", SMOKE)
 
 
 def _load(tmp_path, text, **options):
@@ -56,6 +60,28 @@ def test_the_grid_is_every_combination_once():
     assert {(r.model, r.task, r.arm, r.seed) for r in runs} == expected
 
 
+def test_the_sweep_varies_the_weight_and_nothing_else(tmp_path):
+    entry = '[[sweep]]\ntask = "sentiment_movies"\narm = "prominent"\nweights = [0.5, 1.0]\n'
+    profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", entry + "[[grid]]", 1))
+    of_grid = [r for r in profile.runs() if (r.task, r.arm) == ("sentiment_movies", "prominent")]
+    expected = [replace(run, weight=weight) for run in of_grid for weight in (0.5, 1.0)]
+    assert profile.sweep_runs() == expected
+    assert set(of_grid) <= set(profile.sweep_runs())  # weight 1 is the grid's own run
+
+
+def test_a_sweep_stands_on_a_task_of_the_grid(tmp_path):
+    entry = '[[sweep]]\ntask = "sentiment_tweets"\narm = "prominent"\nweights = [1.0]\n'
+    with pytest.raises(ValueError, match="sweep: its task 'sentiment_tweets' is none of the grid"):
+        _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", entry + "[[grid]]", 1))
+
+
+def test_workers_change_no_number_and_so_not_the_hash():
+    quick = load_profile("quick")
+    assert replace(quick, workers=quick.workers + 1).hash == quick.hash
+    with pytest.raises(ValueError, match="workers: must be at least 1, found 0"):
+        replace(quick, workers=0)
+
+
 def test_a_profile_is_frozen():
     with pytest.raises(FrozenInstanceError):
         load_profile("smoke").epochs = 3
@@ -65,7 +91,7 @@ def test_the_hash_is_stable_and_follows_every_value(tmp_path):
     quick = load_profile("quick")
     assert quick.hash == load_profile("quick").hash
     assert quick.hash != replace(quick, epochs=4).hash
-    assert quick.hash != replace(quick, grid=quick.grid[:1]).hash
+    assert quick.hash != replace(quick, grid=quick.grid[1:]).hash
     assert quick.hash != load_profile("quick", seed=1).hash
     spaced = _load(tmp_path, "# a comment\n" + QUICK.replace(" = ", "   =  "))
     assert replace(spaced, name="quick").hash == quick.hash

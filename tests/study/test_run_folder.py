@@ -11,6 +11,7 @@ import pytest
 
 from shrink_utils.study import run_folder, run_id
 from shrink_utils.study.run_folder import save_run
+from shrink_utils.study.whole_folder import HOST
 from shrink_utils.training import finetune
 
 
@@ -43,12 +44,17 @@ def test_what_a_killed_process_left_is_swept_and_a_living_ones_kept(copied, resu
         text=True,
         check=True,
     )
-    dead = folder / f"abc.{process.stdout.strip()}.x.part"
-    alive = folder / f"abc.{os.getpid()}.x.part"
-    dead.mkdir()
-    alive.mkdir()
+    pid = process.stdout.strip()
+    dead = folder / f"abc.{pid}.{HOST}.x.part"
+    alive = folder / f"abc.{os.getpid()}.{HOST}.x.part"
+    elsewhere = folder / f"abc.{pid}.another-host.x.part"
+    forgotten = folder / f"abc.{pid}.another-host.y.part"
+    for part in (dead, alive, elsewhere, forgotten):
+        part.mkdir()
+    os.utime(forgotten, (0, 0))
     save_run(config, result, {}, folder / "new")
-    assert alive.is_dir() and not dead.exists()
+    assert alive.is_dir() and elsewhere.is_dir()
+    assert not dead.exists() and not forgotten.exists()
 
 
 def test_a_save_that_fails_leaves_nothing(finished, result, tmp_path, monkeypatch):

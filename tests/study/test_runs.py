@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pandas as pd
@@ -13,7 +14,7 @@ from shrink_utils.study import load_run, run_encoder, run_id, run_or_load, runs
 from shrink_utils.study.run_folder import DamagedRunError
 from shrink_utils.study.runs import default_run
 from shrink_utils.text import load_task
-from shrink_utils.training import ARMS
+from shrink_utils.training import ARMS, checkpoints
 
 
 @pytest.fixture
@@ -106,6 +107,47 @@ def test_a_run_that_fails_leaves_nothing(finished, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError):
         run_or_load(finished.runs()[0], tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
+    config = replace(finished.runs()[0], epochs=2)
+
+    def end(row):
+        if row["step"] == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_or_load(config, tmp_path, on_row=end)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{run_id(config)}.checkpoints"]
+    told = []
+    run = run_or_load(config, tmp_path, on_row=lambda row: told.append(row["step"]))
+    assert told == [4, 5, 6]
+    assert run.history.step.tolist() == [1, 2, 3, 4, 5, 6]
+    assert [path.name for path in tmp_path.iterdir()] == [run_id(config)]
+
+
+def test_the_stamp_says_what_was_used(copied):
+    config, folder = copied
+    stamp = load_run(folder / run_id(config)).provenance
+    assert stamp["threads"] == config.threads
+    assert (stamp["precision"], stamp["processes"]) == ("float32", 1)
+
+
+def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, monkeypatch):
+    """The second one trains too, and reads what the first has written."""
+    config, trained = finished.runs()[0], []
+    first = finished.folder / "runs" / run_id(config)
+
+    def train(config, **options):
+        trained.append(config)
+        shutil.copytree(first, tmp_path / run_id(config))  # by the first, meanwhile
+
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr(runs, "finetune", train)
+    monkeypatch.setattr(runs, "save_run", None)  # it would not be callable
+    assert run_or_load(config, tmp_path).config == config
+    assert trained == [config]
 
 
 def test_the_default_run_is_the_first_of_its_arm(finished, no_training):

@@ -16,6 +16,7 @@ from shrink_utils.topology import (
 )
 
 RULES = ["ratio", "published", "relative_entropy"]
+SELECTIONS = ["prominent", "all", "random"]
 
 
 def batch(n=24, d=6, dtype=torch.float64):
@@ -121,7 +122,58 @@ def test_unselected_l2_without_unselected_bars_adds_nothing():
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("selection", ["prominent", "all"])
+@pytest.mark.parametrize("n", [3, 12, 24])
+def test_random_takes_as_many_bars_as_are_prominent(rule, n):
+    embeddings, _ = batch(n)
+    prominent, random = (
+        BarcodeRegularizer(s, rule=rule)(embeddings) for s in ("prominent", "random")
+    )
+    assert random.n_features.tolist() == prominent.n_features.tolist()
+    assert random.n_bars.tolist() == prominent.n_bars.tolist()
+
+
+def test_random_is_minus_the_entropy_of_bars_drawn_by_torch():
+    embeddings, _ = batch()
+    lengths = h0_barcode(embeddings).lengths
+    n_drawn = len(prominent_features(lengths))
+    torch.manual_seed(5)
+    drawn = lengths[torch.randperm(23)[:n_drawn]]
+    torch.manual_seed(5)
+    loss = BarcodeRegularizer("random", weight=2.0)(embeddings).loss
+    assert loss.item() == pytest.approx(-2.0 * persistent_entropy(drawn).item(), rel=1e-12)
+
+
+def test_random_draws_anew_and_is_repeated_by_a_seed():
+    embeddings, labels = batch()
+    regularizer = BarcodeRegularizer("random")
+    torch.manual_seed(1)
+    first = [regularizer(embeddings, labels).loss.item() for _ in range(5)]
+    torch.manual_seed(1)
+    again = [regularizer(embeddings, labels).loss.item() for _ in range(5)]
+    assert first == again
+    assert len(set(first)) == 5
+
+
+def test_the_other_selections_draw_nothing():
+    embeddings, labels = batch()
+    state = torch.get_rng_state()
+    for selection in ("prominent", "all"):
+        BarcodeRegularizer(selection)(embeddings, labels)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_gradcheck_of_random_bars():
+    embeddings, labels = batch()
+
+    def loss(x):
+        torch.manual_seed(2)
+        return BarcodeRegularizer("random", weight=0.7)(x, labels).loss
+
+    assert torch.autograd.gradcheck(loss, embeddings)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5])
 @pytest.mark.parametrize("duplicated", [False, True])
 @pytest.mark.parametrize("homology_dim", [0, 1])
@@ -246,7 +298,7 @@ def test_embeddings_of_every_token_are_an_error():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (["some"], {}, "selection must be 'prominent' or 'all'; got 'some'"),
+        (["some"], {}, "selection must be one of 'prominent', 'all', 'random'; got 'some'"),
         ([], {"rule": "longest"}, "rule must be one of"),
         ([], {"weight": math.nan}, "weight and unselected_l2 must be finite"),
         ([], {"unselected_l2": math.inf}, "weight and unselected_l2 must be finite"),

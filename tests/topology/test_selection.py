@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal, localcontext
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shrink_utils.topology import h0_barcode, prominent_features
+from shrink_utils.topology.selection import random_positions
 
 RULES = ["ratio", "published", "relative_entropy"]
 rules = st.sampled_from(RULES)
@@ -249,3 +251,15 @@ def test_a_length_that_is_none_is_an_error(bad):
 def test_an_unknown_rule_is_an_error():
     with pytest.raises(ValueError, match=r"'ratio', 'published', 'relative_entropy'; got 'ratios'"):
         prominent_features(torch.ones(3), rule="ratios")
+
+
+def test_random_positions_take_every_set_of_bars_equally_often():
+    torch.manual_seed(0)
+    counts = Counter(tuple(random_positions(4, 2).tolist()) for _ in range(1200))
+    assert sorted(counts) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert min(counts.values()) > 150 and max(counts.values()) < 250  # 200 ± 13 expected
+
+
+def test_random_positions_take_all_bars_or_none():
+    assert random_positions(3, 3).tolist() == [0, 1, 2]
+    assert random_positions(3, 0).tolist() == random_positions(0, 0).tolist() == []

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.training import ARMS, RunConfig, finetune
+from shrink_utils.training import RunConfig, finetune
 
 CONFIG = RunConfig(
     model="tiny-random",
@@ -24,6 +24,8 @@ CONFIG = RunConfig(
     max_length=12,
     batch_size=16,
 )
+# Of each kind one at least; the others are tested one by one (loops: 8 points hardly have any).
+ARMS = ("none", "prominent", "published", "all", "random", "isoscore")
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,20 @@ def test_the_regularizer_term_is_minus_the_entropy_of_the_selected_bars(results)
             history.regularizer, -history.entropy, check_names=False, rtol=1e-5
         )
     assert (results["none"].history.regularizer == 0).all()
+
+
+def test_a_penalty_is_recorded_beside_the_bars_that_nobody_looks_at(results):
+    penalized, plain = results["isoscore"].history, results["none"].history
+    assert (penalized.regularizer > 0).all()
+    columns = ["entropy", "entropy_all", "n_features_0", "n_bars_0"]
+    assert penalized.loc[0, columns].equals(plain.loc[0, columns])  # of the same first batch
+
+
+def test_random_bars_are_as_many_as_the_prominent_ones(results):
+    columns = ["n_features_0", "n_features_1", "n_bars_0", "n_bars_1"]
+    random, prominent = (results[arm].history.loc[0, columns] for arm in ("random", "prominent"))
+    assert random.equals(prominent)
+    assert results["random"].history.entropy[0] != results["prominent"].history.entropy[0]
 
 
 def test_the_weight_scales_the_term():

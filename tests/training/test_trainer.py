@@ -8,15 +8,16 @@ from transformers import DataCollatorWithPadding, TrainingArguments
 from shrink_utils.models import load_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import RegularizedTrainer, StepRecorder
+from shrink_utils.training.penalties import AverageCosine
 
 
-def _trainer(tmp_path, *, per_class: bool) -> RegularizedTrainer:
+def _trainer(tmp_path, *, per_class: bool, regularizer=None) -> RegularizedTrainer:
     model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
     return RegularizedTrainer(
         model=model,
         args=TrainingArguments(output_dir=tmp_path, report_to="none", use_cpu=True),
         data_collator=DataCollatorWithPadding(tokenizer),
-        regularizer=BarcodeRegularizer("all", weight=0.7),
+        regularizer=regularizer or BarcodeRegularizer("all", weight=0.7),
         recorder=StepRecorder(),
         pooling="cls",
         per_class=per_class,
@@ -52,7 +53,7 @@ def test_the_regularizer_reaches_the_encoder(tmp_path):
     trainer = _trainer(tmp_path, per_class=True)
     trainer.model.train()
     loss = trainer.compute_loss(trainer.model, _batch(trainer))
-    task = trainer.recorder._observed["task_loss"]
+    task = trainer.recorder._parts[-1]["task_loss"]
     assert loss.item() < task
     loss.backward()
     gradients = [p.grad for p in trainer.model.base_model.encoder.parameters()]
@@ -63,5 +64,34 @@ def test_regression_takes_the_batch_as_one_cloud(tmp_path):
     trainer = _trainer(tmp_path, per_class=False)
     trainer.model.train()
     trainer.compute_loss(trainer.model, _batch(trainer))
-    assert trainer.recorder._observed["n_bars_0"] == 5
-    assert "n_bars_1" not in trainer.recorder._observed
+    assert trainer.recorder._parts[-1]["n_bars_0"] == 5
+    assert "n_bars_1" not in trainer.recorder._parts[-1]
+
+
+def test_a_penalty_is_added_and_the_prominent_bars_are_watched(tmp_path):
+    penalty = AverageCosine(weight=0.7)
+    trainer = _trainer(tmp_path, per_class=True, regularizer=penalty)
+    model, batch = trainer.model.eval(), _batch(trainer)
+    outputs = model(**batch, output_hidden_states=True)
+    cls = outputs.hidden_states[-1][:, 0].detach()  # (b, d)
+    model.training = True
+    loss = trainer.compute_loss(model, batch)
+    expected, bars = penalty(cls, batch["labels"]).loss, BarcodeRegularizer()(cls, batch["labels"])
+    assert torch.allclose(loss, outputs.loss + expected)
+    observed = trainer.recorder._parts[-1]
+    assert observed["regularizer"] == expected.item()
+    assert observed["entropy"] == float(bars.entropy.sum())
+    assert observed["n_features_0"] == bars.n_features[0]
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in trainer.model.base_model.encoder.parameters())
+
+
+def test_bars_are_counted_among_components_whatever_is_selected(tmp_path):
+    """`entropy_all` is about these, also where loops are regularized."""
+    loops = BarcodeRegularizer(homology_dim=1)
+    trainer = _trainer(tmp_path, per_class=True, regularizer=loops)
+    trainer.model.train()
+    trainer.compute_loss(trainer.model, _batch(trainer))
+    observed = trainer.recorder._parts[-1]
+    assert [observed["n_bars_0"], observed["n_bars_1"]] == [2, 2]  # three rows a class
+    assert observed["n_features_0"] < 2

@@ -43,12 +43,12 @@ class CosineMetric(StreamingMetric):
         if groups is not None:
             groups = groups if isinstance(groups, Groups) else Groups(groups)
             sums, sizes = groups.sums(x), groups.sizes.to(x)
-        self.n_rows += len(x)
-        self.n_groups += len(sums)
-        self.group_squares += sums.square().sum()
-        self.group_pairs += sizes.square().sum()
-        self.total += sums.sum(dim=0)
-        self.squares += x.square().sum(dim=0)
+        self.n_rows.add_(len(x))
+        self.n_groups.add_(len(sums))
+        self.group_squares.add_(sums.square().sum())
+        self.group_pairs.add_(sizes.square().sum())
+        self.total.add_(sums.sum(dim=0))
+        self.squares.add_(x.square().sum(dim=0))
 
 
 class AvgSim(CosineMetric):

@@ -49,13 +49,14 @@ class Occurrences:
                     f"sentences needs one label a row: {n} rows, got shape ({len(contexts)},)"
                 )
         self.by_word = Groups(words, name="words")
-        self.words = torch.tensor(self.by_word.labels)
+        self.words, self.of_rows = torch.tensor(self.by_word.labels), words.long()
         # Fewer than n contexts, so a word and a context make one number.
         pairs = Groups(words.long() * n + contexts)
-        word = Groups(torch.tensor(pairs.labels) // n)  # of each pair
+        of_pair = torch.tensor(pairs.labels) // n
+        word = Groups(of_pair)
         m = pairs.sizes.double()
         self._counts = word.sums(torch.stack([torch.ones_like(m), m, m == 1, m**2], dim=1))
-        several = pairs.sizes > 1
+        several = (pairs.sizes > 1) & (of_pair >= 0)  # nobody asks for those outside
         self._rows = several[pairs.index].nonzero().flatten()
         self._together = Groups(pairs.index[self._rows])
         self._word = word.index[several]
@@ -147,9 +148,9 @@ class SelfSim(StreamingMetric):
             raise ValueError(
                 f"words needs one label a row: {len(x)} rows, got shape ({found.by_word.n},)"
             )
-        place = torch.where(found.words < 0, self.n_words, found.words).to(x.device)
-        self.sums.index_put_((place[found.by_word.index.to(x.device)],), x, accumulate=True)
-        self.counts.index_add_(0, place, found.counts(x))
+        # The number −1 is the last row's.
+        self.sums.index_put_((found.of_rows.to(x.device),), x, accumulate=True)
+        self.counts[found.words.to(x.device)] += found.counts(x)
 
     def compute(self) -> Tensor:
         """SelfSim of each word, (n_words,) float64 (a scalar for a single word); NaN for the rare.

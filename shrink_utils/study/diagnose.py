@@ -1,0 +1,114 @@
+"""Isotropy and contextuality of any encoder on any text: a table and a figure by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from shrink_utils.geometry import (
+    anisotropy,
+    avg_sim,
+    effective_rank,
+    intra_sim,
+    iso_score,
+    self_sim,
+)
+from shrink_utils.models import WordBatch, load_encoder, word_states
+from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE
+from shrink_utils.study.layers import Layers
+
+__all__ = ["diagnose", "diagnosis_figure", "read_texts"]
+
+FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
+ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
+SHARES = ["first score, raw", "first score, centred", "IsoScore"]
+
+
+def read_texts(path: Path) -> list[str]:
+    """The lines of a text file that hold something, one text a line.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not UTF-8, or holds too few texts to say anything.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"text: no file {path}")
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"text: {path} is not UTF-8 ({error}); save it as UTF-8") from error
+    texts = [line.strip() for line in lines if line.strip()]
+    if len(texts) < FEWEST_TEXTS:
+        raise ValueError(
+            f"text: {path} holds {len(texts)} lines with text; the measures need at least "
+            f"{FEWEST_TEXTS}, one sentence a line"
+        )
+    return texts
+
+
+def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
+    """How an encoder fills its space, layer by layer.
+
+    Parameters
+    ----------
+    model : str
+        A name of `load_encoder`, a hub id, or a local folder.
+    texts : sequence of str
+        Some hundred sentences.
+
+    Returns
+    -------
+    DataFrame
+        One row a layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
+        ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
+        ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
+    """
+    words = word_states(load_encoder(model, device="auto"), texts)
+    columns = [_of_layer(x, words) for x in words.vectors]
+    return pd.DataFrame(columns).rename_axis("layer")
+
+
+def _of_layer(x: Tensor, words: WordBatch) -> dict[str, float]:
+    """The measures of one layer's words, (n, d)."""
+    thinned = Layers(x[None], words.sentence).thinned().words[0]
+    return {
+        "AvgSim": avg_sim(x, groups=words.sentence).value,
+        "SelfSim − AvgSim": self_sim(x, words.word, sentences=words.sentence).corrected,
+        "IntraSim − null": intra_sim(x, words.sentence).excess,
+        "first score, raw": float(anisotropy(x, k=1)[0]),
+        "first score, centred": float(anisotropy(x, k=1, center=True)[0]),
+        "IsoScore": iso_score(thinned, bias_corrected=True),
+        "effective rank": effective_rank(thinned),
+    }
+
+
+def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
+    """Two panels over the layers: mean cosines, and shares of variance.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `diagnose`.
+    title : str
+    """
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True)
+    for ax, columns, label in zip(
+        axes, (ANGLES, SHARES), ("mean cosine", "share of variance, or score"), strict=True
+    ):
+        styles = zip(columns, PALETTE, LINESTYLES, MARKERS, strict=False)
+        for column, color, linestyle, marker in styles:
+            line = {"color": color, "linestyle": linestyle, "marker": marker}
+            ax.plot(table.index, table[column], label=column, **line)
+        ax.set(xlabel="layer (0: embeddings)", ylabel=label)
+        ax.axhline(0, color="0.6", lw=1)
+        ax.legend(fontsize="small")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig

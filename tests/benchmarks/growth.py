@@ -1,0 +1,187 @@
+"""How costs grow: the streaming metrics with rows, their words with text, a step with the model.
+
+    python tests/benchmarks/growth.py [--rows N] [--widths 384 768] [--repeats N]
+
+Seconds are CPU time of one thread, the least of the repeats: whatever else the machine does weighs
+little on them. docs/plan.md extrapolates from what this prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # before NumPy and torch read them
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+from torchmetrics import Metric  # noqa: E402
+from transformers import BertConfig, BertForSequenceClassification  # noqa: E402
+
+from shrink_utils.geometry.streaming import (  # noqa: E402
+    AvgSim,
+    LayerCKA,
+    SelfSim,
+    Spectrum,
+)
+from shrink_utils.models import split_words  # noqa: E402
+from shrink_utils.text import load_sentences  # noqa: E402
+from shrink_utils.topology import BarcodeRegularizer  # noqa: E402
+from shrink_utils.training import StepRecorder  # noqa: E402
+
+BATCH, LAYERS, WORDS, MIN_COUNT = 1024, 7, 20_000, 5
+SHAPES = {  # depth, width, heads
+    "MiniLM-L6": (6, 384, 12),
+    "BERT-base": (12, 768, 12),
+}
+ROWS, TOKENS = 8, 64  # of a training step; its cost is linear in the rows
+
+
+@dataclass(frozen=True)
+class Way:
+    """A metric and what it is given of a batch (BATCH, d)."""
+
+    make: Callable[[int], Metric]
+    batch: Callable[[Tensor, Tensor], tuple]
+    note: str
+
+
+WAYS = {
+    "AvgSim, RogueDimensions": Way(AvgSim, lambda x, _: (x,), "one layer"),
+    "SelfSim": Way(lambda d: SelfSim(WORDS, d), lambda x, w: (x, w), f"one layer, {WORDS:,} words"),
+    "Spectrum, IsoScore, EffectiveRank": Way(Spectrum, lambda x, _: (x,), "one layer"),
+    "LayerCKA": Way(
+        lambda d: LayerCKA([d] * LAYERS, debiased=True),
+        lambda x, _: ([x] * LAYERS,),
+        f"{LAYERS} layers",
+    ),
+}
+
+
+def metric_seconds(way: Way, d: int, rows: list[int]) -> tuple[list[float], int]:
+    """CPU seconds until each number of rows has been taken in, and the bytes of the state."""
+    generator = np.random.default_rng(0)
+    x = torch.from_numpy(generator.standard_normal((BATCH, d), dtype=np.float32))
+    # Zipf's law: the word of rank r is 1/r as frequent as the first.
+    shares = 1 / np.arange(1, WORDS + 1)
+    words = torch.from_numpy(generator.choice(WORDS, BATCH, p=shares / shares.sum()))
+    metric, seconds, spent = way.make(d), [], 0.0
+    for n in range(BATCH, rows[-1] + 1, BATCH):
+        started = time.process_time()
+        metric.update(*way.batch(x, words))
+        spent += time.process_time() - started
+        if n in rows:
+            seconds.append(spent)
+    return seconds, sum(state.nbytes for state in metric.metric_state.values())
+
+
+def slope(n: list[float], cost: list[float]) -> float:
+    """Exponent of the power law nearest to the points: 1 is linear."""
+    return float(np.polyfit(np.log(n), np.log(cost), 1)[0])
+
+
+def print_metrics(widths: list[int], most: int, repeats: int) -> None:
+    """A line a metric and width."""
+    rows = [BATCH * 2**i for i in range(20) if BATCH * 2**i <= most]
+    print(f"Streaming metrics, float32 rows in batches of {BATCH}")
+    for name, way in WAYS.items():
+        for d in widths:
+            metric_seconds(way, d, rows[:1])  # whatever is slow the first time
+            runs = [metric_seconds(way, d, rows) for _ in range(repeats)]
+            seconds = np.min([run[0] for run in runs], axis=0).tolist()
+            points = "  ".join(f"{n}: {s:.3f} s" for n, s in zip(rows, seconds, strict=True))
+            print(f"{name} ({way.note}), d = {d}")
+            print(f"    {points}")
+            print(f"    slope {slope(rows, seconds):.2f}, ", end="")
+            print(f"{seconds[-1] / rows[-1] * 1e6:.1f} µs a row, {runs[0][1] / 1e6:.2f} MB")
+
+
+def print_vocabulary(texts: list[str]) -> None:
+    """Different words of more and more text, by Heaps' law a power of its length."""
+    counts, sizes = Counter(), []  # in how many texts a word stands
+    n_words, marks = 0, [len(texts) // 2**i for i in range(5)]
+    order = np.random.default_rng(0).permutation(len(texts))  # the sources mixed
+    for i, at in enumerate(order, 1):
+        words = split_words(texts[at])
+        n_words += len(words)
+        counts.update(set(words))
+        if i in marks:
+            frequent = sum(count >= MIN_COUNT for count in counts.values())
+            sizes.append((n_words, len(counts), frequent))
+    print("\nThe offline sentences: words, different ones, those in 5 sentences or more")
+    for size in sizes:
+        print("    {:8,} {:7,} {:7,}".format(*size))
+    length, different, frequent = zip(*sizes, strict=True)
+    print(f"    exponents {slope(length, different):.2f} and {slope(length, frequent):.2f}")
+
+
+def print_steps(repeats: int) -> None:
+    """Operations and seconds of a training step's parts."""
+    print(f"\nTraining step, {ROWS} rows of {TOKENS} tokens, float32")
+    for name, (depth, width, heads) in SHAPES.items():
+        torch.manual_seed(0)
+        shape = {"num_hidden_layers": depth, "hidden_size": width, "num_attention_heads": heads}
+        model = BertForSequenceClassification(BertConfig(intermediate_size=4 * width, **shape))
+        ids = torch.randint(1000, 20_000, (ROWS, TOKENS))
+        optimizer = torch.optim.AdamW(model.parameters())
+
+        def passes(model=model, ids=ids) -> None:
+            model(input_ids=ids, labels=torch.zeros(ROWS, dtype=torch.long)).loss.backward()
+
+        with FlopCounterMode(display=False) as counter:
+            passes()
+        operations, seconds = counter.get_total_flops(), _least(passes, repeats)
+        update = _least(optimizer.step, repeats)
+        print(
+            f"{name}: {operations / 1e9:.1f} GFLOP forward and backward, {seconds:.3f} s ", end=""
+        )
+        print(f"({operations / seconds / 1e9:.0f} GFLOP/s); AdamW {update:.3f} s")
+    print("What stays on the processor, a step of 64 rows in 2 classes, d = 768")
+    x, labels = torch.randn(64, 768), torch.arange(64) % 2
+    regularizer, recorder = BarcodeRegularizer(), StepRecorder()
+    bars, loss = regularizer(x, labels), torch.zeros(())
+
+    def regularize() -> None:
+        regularizer(x.clone().requires_grad_(), labels).loss.backward()
+
+    def record() -> None:
+        recorder.observe(loss, x, labels, bars, regularizer=loss)
+
+    for name, part in {"regularizer": regularize, "recorder": record}.items():
+        print(f"    {name} {_least(part, 10 * repeats) * 1e3:.1f} ms")
+
+
+def _least(run: Callable[[], object], repeats: int) -> float:
+    """CPU seconds, the least of the repeats after a first one."""
+    run()
+    seconds = []
+    for _ in range(repeats):
+        started = time.process_time()
+        run()
+        seconds.append(time.process_time() - started)
+    return min(seconds)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description="how costs grow")
+    parser.add_argument("--rows", type=int, default=16 * BATCH, help=f"at least {2 * BATCH}")
+    parser.add_argument("--widths", type=int, nargs="+", default=[384, 768])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sentences", type=int, default=None, help="all of them by default")
+    arguments = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    print_metrics(arguments.widths, arguments.rows, arguments.repeats)
+    print_vocabulary(list(load_sentences("all", n=arguments.sentences)["text"]))
+    print_steps(arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The command line as a person in a shell uses it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from shrink_utils.__main__ import main
+from shrink_utils.study import load_profile
+from shrink_utils.study.runs import run_or_load
+from shrink_utils.text import load_sentences
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    return tmp_path
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "mine.txt"
+    path.write_text("\n".join(load_sentences("editorials", n=60)["text"]), encoding="utf-8")
+    return path
+
+
+def test_diagnose_prints_and_writes_a_row_a_layer(results, text, capsys):
+    out = results / "out"
+    assert main(["diagnose", "tiny-random", "--text", str(text), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "tiny-random on 60 texts (mine.txt)" in printed
+    table = pd.read_csv(out / "diagnose-tiny-random.csv", index_col="layer")
+    assert table.notna().all(axis=None) and len(table) >= 3
+    assert f"{table['AvgSim'].iloc[-1]:.3f}" in printed
+    assert (out / "diagnose-tiny-random.png").stat().st_size > 10_000
+
+
+def test_diagnose_reads_what_another_program_saved(results, text, capsys):
+    plain = text.read_text(encoding="utf-8")
+    other = results / "windows.txt"
+    other.write_bytes(b"\xef\xbb\xbf" + plain.replace("\n", "\r\n\r\n").encode())
+    tables = []
+    for path in (text, other):
+        main(["diagnose", "tiny-random", "--text", str(path), "--out", str(results / path.stem)])
+        tables.append((results / path.stem / "diagnose-tiny-random.csv").read_text())
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "text: no file"),
+        (b"one line\n", "holds 1 lines with text; the measures need at least 30"),
+        ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
+    ],
+)
+def test_a_text_that_cannot_be_used_is_an_error_of_one_line(results, capsys, content, message):
+    path = results / "text.txt"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["diagnose", "tiny-random", "--text", str(path), "--out", str(results)]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not list(results.glob("diagnose-*"))
+
+
+def test_a_model_that_is_not_there_is_an_error_of_one_line(results, text, capsys):
+    assert main(["diagnose", "no-such-model", "--text", str(text)]) == 1
+    assert "no-such-model" in capsys.readouterr().err
+
+
+def test_runs_lists_each_once_and_says_which_are_there(results, capsys):
+    profile = load_profile("smoke")
+    run = run_or_load(profile.runs()[0], profile.folder / "runs")
+    assert main(["runs"]) == 0
+    head, first, *others = capsys.readouterr().out.splitlines()
+    assert head.split() == ["run", "model", "task", "arm", "weight", "seed", "seconds"]
+    assert first.split()[0] == run.folder.name
+    assert float(first.split()[-1]) == run.provenance["seconds"]
+    assert len(others) + 1 == len({*profile.runs(), *profile.sweep_runs()})
+    assert not any("." in line.split()[-1] for line in others)
+
+
+def test_claims_of_a_study_that_has_not_come_so_far_say_what_to_do(results, capsys):
+    assert main(["claims"]) == 1
+    assert "`make reproduce PROFILE=smoke` writes it" in capsys.readouterr().err

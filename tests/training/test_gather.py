@@ -1,0 +1,133 @@
+"""Two real processes share a step: losses and gradients are those of one process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+from shrink_utils.models import load_classifier, save_classifier
+from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training import RunConfig, finetune
+from shrink_utils.training.gather import whole_batch
+
+ROOT = Path(__file__).parents[2]
+# Rows of each process, whether their labels count, and the weight of the regularizer.
+CASES = {
+    "equal": ((7, 7), True, 0.7),
+    "unequal": ((3, 11), True, 0.7),
+    "one cloud": ((9, 5), False, 0.7),
+    "task alone": ((3, 11), True, 0.0),
+}
+
+
+class Small(nn.Module):
+    """Logits and the vectors below them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.below, self.head = nn.Linear(5, 4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        embeddings = torch.tanh(self.below(x))
+        return self.head(embeddings), embeddings
+
+
+def _loss_and_gradients(name, rank=None):
+    """Of the rows of a process in DDP, or of all rows without it."""
+    counts, per_class, weight = CASES[name]
+    torch.manual_seed(0)
+    model, x = Small().double(), torch.randn(sum(counts), 5, dtype=torch.float64)
+    labels = torch.randint(0, 2, (sum(counts),))
+    part = slice(None)
+    if rank is not None:
+        part = slice(sum(counts[:rank]), sum(counts[: rank + 1]))
+    replica = model if rank is None else DistributedDataParallel(model)
+    logits, embeddings = replica(x[part])
+    task, embeddings, labels = whole_batch(
+        cross_entropy(logits, labels[part]), embeddings, labels[part] if per_class else None
+    )
+    loss = task + BarcodeRegularizer("all", weight=weight)(embeddings, labels).loss
+    loss.backward()
+    return [loss.detach(), *(parameter.grad for parameter in model.parameters())]
+
+
+def _config(folder):
+    return RunConfig(
+        model=str(folder / "model"),
+        task="sentiment_movies",
+        arm="prominent",
+        seed=3,
+        train_rows=40,
+        eval_rows=16,
+        epochs=1,
+        learning_rate=1e-3,
+        weight_decay=1e-4,
+        max_length=12,
+        batch_size=16,
+    )
+
+
+def _in_a_process(folder: Path) -> None:
+    """What torchrun starts twice."""
+    history = finetune(_config(folder)).history
+    rank = dist.get_rank()
+    history.to_parquet(folder / f"{rank}.parquet")
+    torch.save({name: _loss_and_gradients(name, rank) for name in CASES}, folder / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What each process found, beside a model without dropout, whose masks would differ."""
+    folder = tmp_path_factory.mktemp("processes")
+    model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = 0.0
+    save_classifier(model, tokenizer, folder / "model")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *launch, __file__, str(folder)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("rank", range(2))
+def test_loss_and_gradients_are_those_of_one_process(folder, rank, name):
+    found = torch.load(folder / f"{rank}.pt")[name]
+    torch.testing.assert_close(found, _loss_and_gradients(name), rtol=1e-10, atol=1e-12)
+
+
+def test_a_run_of_two_processes_begins_as_a_run_of_one(folder):
+    alone = finetune(_config(folder)).history
+    first, second = (pd.read_parquet(folder / f"{rank}.parquet") for rank in range(2))
+    pd.testing.assert_frame_equal(first, second)
+    assert len(first) == len(alone) == 3
+    assert first.rows.tolist() == [16, 16, 16]  # the last step's 8 rows are filled up
+    for column in ("task_loss", "regularizer", "grad_norm", "centred_1"):
+        assert first[column][0] == pytest.approx(alone[column][0], rel=1e-5), column
+        assert first[column][1] == pytest.approx(alone[column][1], rel=1e-3), column
+
+
+def test_one_process_keeps_what_it_has():
+    parts = torch.tensor(0.3), torch.randn(4, 3), torch.arange(4)
+    assert all(a is b for a, b in zip(whole_batch(*parts), parts, strict=True))
+    assert whole_batch(*parts[:2], None)[2] is None
+
+
+if __name__ == "__main__":
+    _in_a_process(Path(sys.argv[1]))

@@ -1,0 +1,56 @@
+"""Rows of a task become tokens and labels, in their order, and batches that are padded alike."""
+
+from __future__ import annotations
+
+import pytest
+from datasets import Dataset
+from transformers import DataCollatorWithPadding
+
+from shrink_utils.models import load_encoder
+from shrink_utils.training.rows import fixed_batches, second_texts, tokenized
+
+TEXTS = ["a film", "a much longer film about a dog and a cat", "dull", "no", "a good one"]
+
+
+def _rows(pairs=None):
+    pairs = pairs or [None] * len(TEXTS)
+    return Dataset.from_dict({"text": TEXTS, "text_pair": pairs, "label": [0, 1, 1, 0, 1]})
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return load_encoder("tiny-random").tokenizer
+
+
+def test_tokens_are_those_of_the_tokenizer_and_labels_stay_with_them(tokenizer):
+    tokens = tokenized(_rows(), tokenizer)
+    assert tokens["labels"] == [0, 1, 1, 0, 1]
+    assert [list(ids) for ids in tokens["input_ids"]] == tokenizer(TEXTS).input_ids
+
+
+def test_rows_are_cut_at_max_length(tokenizer):
+    tokens = tokenized(_rows(), tokenizer, max_length=5)
+    assert [len(ids) for ids in tokens["input_ids"]] == [
+        min(5, len(ids)) for ids in tokenizer(TEXTS).input_ids
+    ]
+
+
+def test_second_texts_stand_behind_the_first(tokenizer):
+    pairs = ["one", "two", "three", "four", "five"]
+    rows = _rows(pairs)
+    assert second_texts(rows) == pairs and second_texts(_rows()) is None
+    together = [tokenizer(a, b).input_ids for a, b in zip(TEXTS, pairs, strict=True)]
+    assert [list(ids) for ids in tokenized(rows, tokenizer)["input_ids"]] == together
+
+
+def test_batches_hold_every_row_once_in_order(tokenizer):
+    batches = fixed_batches(
+        tokenized(_rows(), tokenizer), DataCollatorWithPadding(tokenizer), batch_size=2
+    )
+    assert [len(batch["labels"]) for batch in batches] == [2, 2, 1]
+    assert [int(y) for batch in batches for y in batch["labels"]] == [0, 1, 1, 0, 1]
+    lengths = [int(n) for batch in batches for n in batch["attention_mask"].sum(dim=1)]
+    assert lengths == [len(ids) for ids in tokenizer(TEXTS).input_ids]
+    assert all(
+        batch["input_ids"].shape[1] == batch["attention_mask"].sum(dim=1).max() for batch in batches
+    )
