@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from shrink_utils.study.runs import run_id, run_or_load
 from shrink_utils.training import RunConfig
@@ -110,33 +110,40 @@ def compute_runs(
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    news: SimpleQueue[tuple[str, int] | Future] = SimpleQueue()
+    news: SimpleQueue[dict | Future] = SimpleQueue()
     client.subscribe_topic(STEPS, lambda event: news.put(event[1]))
-    with NamedTemporaryFile(prefix=".seen-", dir=folder) as mark:
-        shared = {"folder": folder, "mark": Path(mark.name).name, "environment": _settings()}
-        running = {}
-        for run, config in configs.items():
-            key = f"run-{folder / run}"  # who else asks for this run shares it
-            future = client.submit(_compute_run, run, config.as_dict(), **shared, key=key)
-            future.add_done_callback(news.put)
-            running[future.key] = run
-        while running:
-            item = news.get()
-            if isinstance(item, dict):
-                if item["run"] in configs:
-                    on_step(item["run"], item["step"])
-            else:
-                run = running.pop(item.key)
-                _accept(item, configs[run], folder / run)
+    shared = {"folder": folder, "mark": _mark(folder), "environment": _settings()}
+    running = {}
+    for run, config in configs.items():
+        key = f"run-{folder / run}"  # who else asks for this run shares it
+        future = client.submit(_compute_run, run, config.as_dict(), **shared, key=key)
+        future.add_done_callback(news.put)
+        running[future.key] = run
+    while running:
+        item = news.get()
+        if isinstance(item, dict):
+            if item["run"] in configs:
+                on_step(item["run"], item["step"])
+        else:
+            run = running.pop(item.key)
+            _accept(item, configs[run], folder / run)
+
+
+def _mark(folder: Path) -> str:
+    """A file that only this folder has: who sees it sees this folder, not one of the same path."""
+    if not any(folder.glob(".shared-*")):
+        (folder / f".shared-{uuid4().hex}").touch()
+    return min(folder.glob(".shared-*")).name
 
 
 def _accept(future: Future, config: RunConfig, target: Path) -> None:
     """Warn of what a worker was warned of, raise what it raised, wait until its run is seen."""
     try:
-        for category, text in future.result():
-            warnings.warn(f"{config.label}: {text}", category, stacklevel=3)
+        caught = future.result()
     except Exception as error:
         raise RuntimeError(f"run {config.label}: {error}") from error
+    for category, text in caught:
+        warnings.warn(f"{config.label}: {text}", category, stacklevel=3)
     deadline = time.monotonic() + PATIENCE
     while target.name not in os.listdir(target.parent):  # listing asks the file server again
         if time.monotonic() > deadline:

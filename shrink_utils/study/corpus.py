@@ -34,6 +34,9 @@ __all__ = ["CorpusMetrics", "frequent_words", "measure_corpus", "stream_corpus"]
 # Sentence means that are handed over together: an update of the spectra costs d³ even for one row.
 BLOCK = 1024
 
+# Texts that are tokenized and sorted together: their tokens take some 7 kB each.
+PORTION = 65_536
+
 
 class CorpusMetrics:
     """What one pass keeps of every layer, independent of the number of sentences.
@@ -168,9 +171,10 @@ def stream_corpus(
     metrics = CorpusMetrics(len(encoder.layers), width, vocabulary, min_count=min_count)
     with progress_bar(total=len(texts), unit="sentence", description=encoder.name) as bar:
         options = {"max_length": max_length, "batch_size": batch_size}
-        for batch in word_batches(encoder, texts, **options):
-            metrics.update(batch)
-            bar.update(batch.n_texts)
+        for start in range(0, len(texts), PORTION):
+            for batch in word_batches(encoder, texts[start : start + PORTION], **options):
+                metrics.update(batch)
+                bar.update(batch.n_texts)
     return metrics
 
 

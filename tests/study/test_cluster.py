@@ -66,6 +66,10 @@ def _assert_equal(runs, others) -> None:
         assert all(torch.equal(run.embeddings[k], x) for k, x in other.embeddings.items())
 
 
+def _folders(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_dir()}
+
+
 class Killer:
     """Kills one of two workers at the second step of a run, once another run is on disk."""
 
@@ -107,7 +111,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     assert len(killer.killed) == 1 and killer.finished
     assert killer.started == {name: 1 + (name in killer.killed) for name in names}
     assert {file: file.stat().st_mtime_ns for file in killer.finished} == killer.finished
-    assert sorted(path.name for path in killer.folder.iterdir()) == sorted(names)
+    assert _folders(killer.folder) == set(names)
     _assert_equal(runs, serial)
     assert dict(os.environ) == before
     assert capfd.readouterr() == ("", "")
@@ -130,7 +134,7 @@ def test_every_step_is_told_in_this_thread(finished, thread, pretended, tmp_path
     told = []
     compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
     assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
-    assert {path.name for path in tmp_path.iterdir()} == set(configs)
+    assert _folders(tmp_path) == set(configs)
 
 
 def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
@@ -147,7 +151,7 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
     configs = {run_id(config): config for config in (first, second)}
     with pytest.raises(RuntimeError, match=f"run {second.label}: out of memory"):
         compute_runs(thread, configs, tmp_path, on_step=lambda run, step: None)
-    assert [path.name for path in tmp_path.iterdir()] == [run_id(first)]
+    assert _folders(tmp_path) == {run_id(first)}
 
 
 def test_a_workers_warning_comes_here(finished, thread, pretended, tmp_path, monkeypatch):
@@ -198,6 +202,15 @@ def test_a_worker_that_does_not_share_the_folder_is_refused(
     config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"does not see .*SHRINK_RESULTS_DIR"):
         compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
+
+
+def test_a_folder_keeps_its_mark_and_another_has_another(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    first = cluster._mark(tmp_path / "one")
+    assert cluster._mark(tmp_path / "one") == first
+    assert [path.name for path in (tmp_path / "one").iterdir()] == [first]
+    assert cluster._mark(tmp_path / "other") != first
 
 
 def test_a_worker_of_two_threads_is_refused(finished, pretended, tmp_path):

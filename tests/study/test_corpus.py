@@ -104,6 +104,21 @@ def test_frequent_words_stand_in_enough_different_texts():
     assert frequent_words(texts, min_count=1) == ["a", "cat", "cat's", "dog", "don't", "the"]
 
 
+def test_a_long_corpus_is_tokenized_portion_by_portion(encoder, texts, table, monkeypatch):
+    asked = []
+
+    def noted(encoder, portion, **options):
+        asked.append(list(portion))
+        return word_batches(encoder, portion, **options)
+
+    monkeypatch.setattr(corpus, "PORTION", 40)
+    monkeypatch.setattr(corpus, "word_batches", noted)
+    found = stream_corpus(encoder, texts, min_count=MIN_COUNT, batch_size=8).table()
+    assert [text for portion in asked for text in portion] == texts
+    assert max(map(len, asked)) == 40
+    pd.testing.assert_frame_equal(found, table, rtol=1e-4, atol=1e-6)
+
+
 def test_a_batch_without_words_changes_nothing(encoder):
     metrics = CorpusMetrics(3, 32, ["film"], min_count=2)
     for batch in word_batches(encoder, ["...", "!"]):
