@@ -77,6 +77,8 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
+    from matplotlib import pyplot as plt
+
     from shrink_utils.study.diagnose import diagnose, diagnosis_figure, read_texts
     from shrink_utils.study.figures import use_house_style
     from shrink_utils.text import load_sentences
@@ -95,6 +97,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
     stem = options.out / f"diagnose-{Path(options.model).name}"
     table.to_csv(f"{stem}.csv", float_format="%.6f")
     figure.savefig(f"{stem}.png")
+    plt.close(figure)
     print(f"\nWritten: {stem}.csv, {stem}.png")
     return 0
 

@@ -146,9 +146,9 @@ def test_a_changed_module_makes_only_its_notebooks_stale(clone, finished):
         planned = _make(clone, "-n", "notebooks").stdout
     finally:
         os.utime(module, (kept, kept))
-    assert "notebooks/05_regularizer.ipynb" in planned
-    assert "notebooks/01_isotropy.ipynb" not in planned
-    assert "notebooks/00_setup_and_data.ipynb" not in planned
+    assert "execute notebooks/05_regularizer.ipynb" in planned
+    assert "execute notebooks/01_isotropy.ipynb" not in planned
+    assert "execute notebooks/00_setup_and_data.ipynb" not in planned
 
 
 def test_another_seed_is_another_study(clone, finished):
