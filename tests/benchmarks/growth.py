@@ -2,8 +2,8 @@
 
     python tests/benchmarks/growth.py [--rows N] [--widths 384 768] [--repeats N]
 
-Seconds are CPU time of one thread, the least of the repeats: whatever else the machine does weighs
-little on them. docs/plan.md extrapolates from what this prints.
+Seconds are CPU time of one thread, batch by batch the least of the repeats: whatever else the
+machine does weighs little on them. docs/plan.md extrapolates from what this prints.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from numpy.typing import ArrayLike  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 from torchmetrics import Metric  # noqa: E402
@@ -65,42 +66,40 @@ WAYS = {
 }
 
 
-def metric_seconds(way: Way, d: int, rows: list[int]) -> tuple[list[float], int]:
-    """CPU seconds until each number of rows has been taken in, and the bytes of the state."""
+def metric_seconds(way: Way, d: int, n_batches: int) -> tuple[list[float], int]:
+    """CPU seconds of each batch of a pass, and the bytes of the state."""
     generator = np.random.default_rng(0)
     x = torch.from_numpy(generator.standard_normal((BATCH, d), dtype=np.float32))
     # Zipf's law: the word of rank r is 1/r as frequent as the first.
     shares = 1 / np.arange(1, WORDS + 1)
-    words = torch.from_numpy(generator.choice(WORDS, BATCH, p=shares / shares.sum()))
-    metric, seconds, spent = way.make(d), [], 0.0
-    for n in range(BATCH, rows[-1] + 1, BATCH):
+    metric, seconds = way.make(d), []
+    for _ in range(n_batches):
+        words = torch.from_numpy(generator.choice(WORDS, BATCH, p=shares / shares.sum()))
         started = time.process_time()
         metric.update(*way.batch(x, words))
-        spent += time.process_time() - started
-        if n in rows:
-            seconds.append(spent)
+        seconds.append(time.process_time() - started)
     return seconds, sum(state.nbytes for state in metric.metric_state.values())
 
 
-def slope(n: list[float], cost: list[float]) -> float:
+def slope(n: ArrayLike, cost: ArrayLike) -> float:
     """Exponent of the power law nearest to the points: 1 is linear."""
     return float(np.polyfit(np.log(n), np.log(cost), 1)[0])
 
 
 def print_metrics(widths: list[int], most: int, repeats: int) -> None:
-    """A line a metric and width."""
-    rows = [BATCH * 2**i for i in range(20) if BATCH * 2**i <= most]
+    """A few lines a metric and width."""
+    rows = np.arange(BATCH, most + 1, BATCH)
+    marks = [i for i in range(len(rows)) if (i + 1).bit_count() == 1]  # 1, 2, 4, … batches
     print(f"Streaming metrics, float32 rows in batches of {BATCH}")
     for name, way in WAYS.items():
         for d in widths:
-            metric_seconds(way, d, rows[:1])  # whatever is slow the first time
-            runs = [metric_seconds(way, d, rows) for _ in range(repeats)]
-            seconds = np.min([run[0] for run in runs], axis=0).tolist()
-            points = "  ".join(f"{n}: {s:.3f} s" for n, s in zip(rows, seconds, strict=True))
+            metric_seconds(way, d, 1)  # whatever is slow the first time
+            runs = [metric_seconds(way, d, len(rows)) for _ in range(repeats)]
+            spent = np.min([seconds for seconds, _ in runs], axis=0).cumsum()
             print(f"{name} ({way.note}), d = {d}")
-            print(f"    {points}")
-            print(f"    slope {slope(rows, seconds):.2f}, ", end="")
-            print(f"{seconds[-1] / rows[-1] * 1e6:.1f} µs a row, {runs[0][1] / 1e6:.2f} MB")
+            print("    " + "  ".join(f"{rows[i]}: {spent[i]:.4f} s" for i in marks))
+            print(f"    slope {slope(rows[marks], spent[marks]):.2f}, ", end="")
+            print(f"{spent[-1] / rows[-1] * 1e6:.1f} µs a row, {runs[0][1] / 1e6:.2f} MB")
 
 
 def print_vocabulary(texts: list[str]) -> None:
@@ -174,10 +173,13 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="how costs grow")
     parser.add_argument("--rows", type=int, default=16 * BATCH, help=f"at least {2 * BATCH}")
     parser.add_argument("--widths", type=int, nargs="+", default=[384, 768])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=None, help="all of them by default")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
+    # glibc keeps freed memory once a block of this size has been freed, as a model does; before
+    # that, pages that come and go would take most of the time at d = 768.
+    torch.empty(30 << 20, dtype=torch.uint8)
     print_metrics(arguments.widths, arguments.rows, arguments.repeats)
     print_vocabulary(list(load_sentences("all", n=arguments.sentences)["text"]))
     print_steps(arguments.repeats)
