@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from math import isnan
 
 import pandas as pd
@@ -29,7 +30,7 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.progress import progress_bar
 from shrink_utils.text import load_sentences
 
-__all__ = ["CorpusMetrics", "frequent_words", "measure_corpus", "stream_corpus"]
+__all__ = ["CorpusMetrics", "accumulate", "frequent_words", "measure_corpus", "stream_corpus"]
 
 # Sentence means that are handed over together: an update of the spectra costs d³ even for one row.
 BLOCK = 1024
@@ -68,7 +69,8 @@ class CorpusMetrics:
         if not batch.word:
             return
         numbers = torch.tensor([self.index.get(word, -1) for word in batch.word])
-        words, sentences = Occurrences(numbers, batch.sentence), Groups(batch.sentence)
+        sentences = Groups(batch.sentence)
+        words = Occurrences(numbers, sentences)
         means = []
         for layer, x in enumerate(batch.vectors):  # (words, width)
             unit = UnitRows(x)
@@ -84,8 +86,8 @@ class CorpusMetrics:
         if self.waiting:
             means = torch.cat(self.waiting, dim=1).double()  # (layers, sentences, width)
             self.waiting.clear()
-            for layer, x in enumerate(means):
-                self.spectra[layer].update(x)
+            for spectra, x in zip(self.spectra, means, strict=True):
+                spectra.update(x)
             self.cka.update(means)
 
     def n_bytes(self) -> dict[str, int]:
@@ -140,6 +142,23 @@ def frequent_words(texts: Sequence[str], *, min_count: int = 5) -> list[str]:
     return sorted(word for word, count in counts.items() if count >= min_count)
 
 
+def accumulate(metrics: CorpusMetrics, batches: Iterable[WordBatch]) -> Iterator[int]:
+    """Take in the batches in order, each while the encoder reads the next, in a second thread.
+
+    Yields
+    ------
+    int
+        The number of texts of each batch.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        before = beside.submit(int)
+        for batch in batches:
+            before.result()  # raises what it raised
+            before = beside.submit(metrics.update, batch)
+            yield batch.n_texts
+        before.result()
+
+
 def stream_corpus(
     encoder: Encoder,
     texts: Sequence[str],
@@ -172,9 +191,9 @@ def stream_corpus(
     with progress_bar(total=len(texts), unit="sentence", description=encoder.name) as bar:
         options = {"max_length": max_length, "batch_size": batch_size}
         for start in range(0, len(texts), PORTION):
-            for batch in word_batches(encoder, texts[start : start + PORTION], **options):
-                metrics.update(batch)
-                bar.update(batch.n_texts)
+            batches = word_batches(encoder, texts[start : start + PORTION], **options)
+            for n_texts in accumulate(metrics, batches):
+                bar.update(n_texts)
     return metrics
 
 

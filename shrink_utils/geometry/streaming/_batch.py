@@ -31,7 +31,7 @@ class UnitRows:
             lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
             # Lengths whose squares stay in float64 rule out NaN, infinity and zero rows.
             if ((lengths > 1e-140) & (lengths < 1e140)).all():
-                self.rows = rows.div_(lengths)
+                self.rows = rows.mul_(lengths.reciprocal_())
                 return
         self.rows = unit_rows(as_rows(x))
 

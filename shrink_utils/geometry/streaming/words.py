@@ -22,7 +22,7 @@ class Occurrences:
     ----------
     words : array_like of int, shape (n,)
         Numbers of the words; −1 for one outside of the vocabulary.
-    sentences : array_like, shape (n,), optional
+    sentences : array_like, shape (n,), or Groups, optional
         Where they stand; by default every row is a context of its own.
 
     Raises
@@ -32,7 +32,7 @@ class Occurrences:
     """
 
     def __init__(
-        self, words: ArrayLike | Tensor, sentences: ArrayLike | Tensor | None = None
+        self, words: ArrayLike | Tensor, sentences: ArrayLike | Tensor | Groups | None = None
     ) -> None:
         words = torch.as_tensor(words, device="cpu")
         if words.ndim != 1 or words.is_floating_point() or words.is_complex():
@@ -43,13 +43,15 @@ class Occurrences:
         n = len(words)
         contexts = torch.arange(n)
         if sentences is not None:
-            contexts = Groups(sentences, name="sentences").index
+            if not isinstance(sentences, Groups):
+                sentences = Groups(sentences, name="sentences")
+            contexts = sentences.index
             if len(contexts) != n:
                 raise ValueError(
                     f"sentences needs one label a row: {n} rows, got shape ({len(contexts)},)"
                 )
         self.by_word = Groups(words, name="words")
-        self.words, self.of_rows = torch.tensor(self.by_word.labels), words.long()
+        self.words = torch.tensor(self.by_word.labels)
         # Fewer than n contexts, so a word and a context make one number.
         pairs = Groups(words.long() * n + contexts)
         of_pair = torch.tensor(pairs.labels) // n
@@ -148,9 +150,9 @@ class SelfSim(StreamingMetric):
             raise ValueError(
                 f"words needs one label a row: {len(x)} rows, got shape ({found.by_word.n},)"
             )
-        # The number −1 is the last row's.
-        self.sums.index_put_((found.of_rows.to(x.device),), x, accumulate=True)
-        self.counts[found.words.to(x.device)] += found.counts(x)
+        place = torch.where(found.words < 0, self.n_words, found.words).to(x.device)
+        self.sums.index_add_(0, place[found.by_word.index.to(x.device)], x)
+        self.counts.index_add_(0, place, found.counts(x))
 
     def compute(self) -> Tensor:
         """SelfSim of each word, (n_words,) float64 (a scalar for a single word); NaN for the rare.
