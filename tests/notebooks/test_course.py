@@ -1,0 +1,91 @@
+"""The exercises of the chapters: complete, solved by their solutions, and not by nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from shrink_utils.study.course import course_notebook, read_section, without_solution
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+LEVELS = {"predict", "compute", "construct", "implement", "derive"}
+EXERCISES = [
+    (chapter, number)
+    for chapter in CHAPTERS
+    for number in range(len(read_section(chapter).exercises))
+]
+SET_UP: dict[Path, dict] = {}  # what a chapter's set-up cell defines; made once
+
+
+def _names(chapter: Path) -> dict:
+    """A copy of what the set-up cell defines: what an exercise adds stays in the copy."""
+    if chapter not in SET_UP:
+        SET_UP[chapter] = {}
+        exec(read_section(chapter).setup.source, SET_UP[chapter])
+    return dict(SET_UP[chapter])
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def chapter(request):
+    return request.param
+
+
+def test_a_chapter_ends_in_two_to_four_exercises(chapter):
+    section = read_section(chapter)
+    assert 2 <= len(section.exercises) <= 4
+    last = section.exercises[-1]
+    ends = (last.check if last.worked is None else last.worked).id
+    assert nbformat.read(chapter, as_version=4).cells[-1].id == ends
+
+
+def test_a_task_says_its_number_and_what_kind_it_is(chapter):
+    for number, exercise in enumerate(read_section(chapter).exercises, 1):
+        heading = re.match(r"### Exercise (\d) · (\w+): ", exercise.task.source)
+        assert heading, exercise.task.source.splitlines()[0]
+        assert int(heading[1]) == number and heading[2] in LEVELS
+
+
+def test_what_is_to_be_derived_is_worked_out(chapter):
+    for exercise in read_section(chapter).exercises:
+        assert " · derive:" not in exercise.task.source or exercise.worked is not None
+
+
+def test_solutions_are_folded_in_the_chapter(chapter):
+    for exercise in read_section(chapter).exercises:
+        assert exercise.solution.metadata.jupyter.source_hidden
+        assert "hide-input" in exercise.solution.metadata.tags
+
+
+def test_a_students_copy_has_no_line_of_a_solution(chapter):
+    section = read_section(chapter)
+    text = "\n".join(cell.source for cell in course_notebook(section, solved=False).cells)
+    kept = {line.strip() for line in text.splitlines()}
+    for exercise in section.exercises:
+        skeleton = without_solution(exercise.solution.source).splitlines()
+        solution = set(exercise.solution.source.splitlines()) - set(skeleton)
+        told = {line.strip() for line in solution if len(line.strip()) > 12} & kept
+        assert not told, f"{exercise.task.id}: {told}"
+        if exercise.worked is not None:
+            assert exercise.worked.source not in text
+
+
+@pytest.mark.parametrize(
+    ("chapter", "number"), EXERCISES, ids=[f"{path.stem}-{k + 1}" for path, k in EXERCISES]
+)
+def test_a_check_accepts_the_solution_and_rejects_the_empty_answer(chapter, number, capsys):
+    names = _names(chapter)
+    exercises = read_section(chapter).exercises
+    for other, exercise in enumerate(exercises):  # all others are solved
+        if other != number:
+            exec(exercise.solution.source, names)
+    task, solution, check = (getattr(exercises[number], k) for k in ("task", "solution", "check"))
+    exec(without_solution(solution.source), names)
+    with pytest.raises(AssertionError, match=r"Still empty"):
+        exec(check.source, names)
+    exec(solution.source, names)
+    exec(check.source, names)
+    assert f"Exercise {number + 1}: right" in capsys.readouterr().out, task.source

@@ -1,0 +1,55 @@
+"""The syllabus names what there is, chapters, figures and exercises; a session fits its time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shrink_utils.study.course import read_section
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+SYLLABUS = (ROOT / "docs" / "syllabus.md").read_text(encoding="utf-8")
+SESSIONS = re.findall(r"^## Session \d.*?(?=^## )", SYLLABUS, flags=re.MULTILINE | re.DOTALL)
+ROWS = [re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", text, flags=re.M) for text in SESSIONS]
+CHAPTERS = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))}
+
+
+def test_there_are_four_sessions_of_ninety_minutes():
+    assert [sum(int(minutes) for minutes, _, _ in rows) for rows in ROWS] == [90] * 4
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/syllabus.md", "docs/cluster.md", "docs/plan.md"]
+)
+def test_every_link_of_a_page_resolves(page):
+    path = ROOT / page
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8"))
+    assert not [target for target in targets if not (path.parent / target).exists()]
+
+
+def test_every_chapter_is_in_a_session():
+    for path in CHAPTERS.values():
+        assert any(f"../notebooks/{path.name}" in session for session in SESSIONS), path.name
+
+
+def test_every_figure_that_is_to_be_projected_is_made_by_the_chapter_it_is_named_with():
+    named = 0
+    for _, _, where in (row for rows in ROWS for row in rows):
+        chapter = re.match(r"(\d\d)\b", where)
+        for name in re.findall(r"\*(\w+)\*", where):
+            source = CHAPTERS[chapter[1]].read_text(encoding="utf-8")
+            assert re.search(rf'\\"{name}\\"', source), f"{chapter[1]} makes no figure {name}"
+            named += 1
+    assert named > 20
+
+
+def test_every_exercise_that_is_named_exists():
+    wheres = "\n".join(where for rows in ROWS for *_, where in rows)
+    places = re.findall(r"\b(\d{1,2})\.(\d)\b", wheres)
+    assert len(places) > 15
+    for chapter, number in places:
+        section = read_section(CHAPTERS[chapter.zfill(2)])
+        assert int(number) <= len(section.exercises), f"{chapter}.{number}"
