@@ -11,6 +11,9 @@ import papermill
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
+from shrink_utils.study.fallback import WIDGET_VIEW
+from shrink_utils.study.once import alone
+
 __all__ = ["NotebookFailedError", "execute", "store"]
 
 
@@ -22,7 +25,8 @@ def execute(source: Path, target: Path) -> float:
     """Run `source` with papermill and leave the executed copy at `target`.
 
     It is written beside the target and renamed when whole. On an error it is kept as
-    ``<name>.failed.ipynb`` and `target` is left as it was.
+    ``<name>.failed.ipynb`` and `target` is left as it was. Of two processes that execute the same
+    notebook, the second one waits.
 
     Parameters
     ----------
@@ -44,6 +48,11 @@ def execute(source: Path, target: Path) -> float:
     if not source.is_file():
         raise FileNotFoundError(f"source: no notebook {source}")
     target.parent.mkdir(parents=True, exist_ok=True)
+    with alone(target):
+        return _execute(source, target)
+
+
+def _execute(source: Path, target: Path) -> float:
     part = target.with_suffix(".part.ipynb")
     failed = target.with_suffix(".failed.ipynb")
     # The kernel inherits these: stored outputs hold no progress bars and need no screen.
@@ -77,10 +86,11 @@ def store(executed: Path, source: Path) -> None:
     """Put the outputs of an executed copy into the notebook that readers open.
 
     Sources, cell ids and tags stay; papermill's marks and timings go, so that storing the same
-    outputs twice changes nothing.
+    outputs twice changes nothing; so do widgets, which need a kernel: their pictures stay.
     """
     notebook = nbformat.read(executed, as_version=4)
-    notebook.metadata.pop("papermill", None)
+    for name in ("papermill", "widgets"):
+        notebook.metadata.pop(name, None)
     for cell in notebook.cells:
         _strip(cell)
     part = source.with_suffix(".part")
@@ -93,3 +103,5 @@ def _strip(cell: NotebookNode) -> None:
         cell.metadata.pop(name, None)
     if cell.metadata.get("tags") == []:
         del cell.metadata["tags"]
+    for output in cell.get("outputs", []):
+        output.get("data", {}).pop(WIDGET_VIEW, None)

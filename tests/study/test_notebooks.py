@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import nbformat
 import pytest
 
+from shrink_utils.study.fallback import WIDGET_VIEW
 from shrink_utils.study.notebooks import NotebookFailedError, execute, store
+from shrink_utils.study.once import alone
 
 
 def _notebook(path, *sources):
@@ -43,6 +48,24 @@ def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
 
 
+def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
+    source, target = _notebook(tmp_path / "n.ipynb", "1 + 1"), tmp_path / "out" / "n.ipynb"
+    held, done = threading.Event(), []
+
+    def first():
+        with alone(target):
+            held.set()
+            time.sleep(1)
+            done.append(target.exists())
+
+    other = threading.Thread(target=first)
+    other.start()
+    held.wait()
+    execute(source, target)
+    assert done == [False] and target.is_file()
+    other.join()
+
+
 def test_a_missing_notebook_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="source: no notebook"):
         execute(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
@@ -62,3 +85,25 @@ def test_stored_outputs_carry_no_marks_of_the_execution(tmp_path):
     execute(source, target)
     store(target, source)
     assert source.read_bytes() == once
+
+
+WIDGET = """
+import ipywidgets
+from IPython.display import display
+from shrink_utils.study.fallback import with_fallback
+data, metadata = with_fallback(ipywidgets.IntSlider(), b"png", alt="A slider.")
+display(data, metadata=metadata, raw=True)
+"""
+
+
+def test_a_widget_is_stored_as_its_picture(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", WIDGET)
+    target = tmp_path / "out" / "n.ipynb"
+    execute(source, target)
+    assert WIDGET_VIEW in nbformat.read(target, as_version=4).cells[0].outputs[0].data
+    store(target, source)
+    stored = nbformat.read(source, as_version=4)
+    (output,) = stored.cells[0].outputs
+    assert set(output.data) == {"image/png", "text/plain"}
+    assert output.metadata["image/png"]["alt"] == "A slider."
+    assert "widgets" not in stored.metadata
