@@ -21,7 +21,10 @@ VENV := .venv/.complete
 OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
-DONE     := $(CHAPTERS:%=$(OUT)/notebooks/%.ipynb)
+# The longest first, so that none of them is left to run alone at the end.
+LONGEST  := $(foreach n,10 02 09 03 08,$(filter $(n)_%,$(CHAPTERS)))
+ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
+DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
 
 # Notebooks run at once: as many as the profile has workers. The grid comes first, it uses them all.
@@ -30,14 +33,20 @@ JOBS         ?= $(or $(shell sed -n 's/^workers *= *//p' $(PROFILE_FILE) 2>/dev/
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce notebooks ablation test unit bench lint lab store reference clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify bench lint lab book browser store reference clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '  make %-10s %s\n' 01_isotropy 'run one notebook (any of notebooks/), and what it needs'
 	@printf '\n  PROFILE=smoke|quick|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
 
+# Of two at once, the second waits for the first, and then finds nothing to do.
 reproduce: $(VENV) ## run the study: notebooks that are out of date, then the claims
+	@mkdir -p $(OUT)
+	@flock --nonblock $(OUT) true || echo "Another make is at work in $(OUT): waiting for it to end."
+	@flock --close $(OUT) $(MAKE) -s --no-print-directory study
+
+study:
 	@if $(MAKE) -q --no-print-directory $(REPORT); then \
 	    echo "Nothing to run: $(OUT) is up to date."; \
 	else $(AT_ONCE) $(REPORT); fi
@@ -68,8 +77,8 @@ $(VENV): requirements.lock pyproject.toml
 DEPS := $(OUT)/deps.mk
 $(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.py) Makefile
 	@mkdir -p $(@D)
-	@$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@
-ifeq ($(filter help clean lab lint,$(MAKECMDGOALS)),)
+	@flock --close $(dir $(OUT)) sh -c '$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@'
+ifeq ($(filter help clean lab lint nightly verify,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
 include $(DEPS)
 endif
@@ -94,17 +103,45 @@ ablation: $(OUT)/ablation.complete ## fine-tune every run of the grid that is no
 lab: $(VENV) ## open JupyterLab on the notebooks
 	$(BIN)/jupyter lab --notebook-dir=notebooks
 
+# Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
+ON_DEMAND := .venv/.book .venv/.book,browser
+$(ON_DEMAND): .venv/.%: pyproject.toml $(VENV)
+	@echo "Installing the extra $* into .venv"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.lock -e '.[$*]'
+	@touch $@
+
+$(OUT)/book/index.html: $(DONE) $(wildcard docs/*.md docs/book/* docs/book/*/* docs/book/*/*/*) .venv/.book
+	@$(PY) -m shrink_utils book
+
+book: $(VENV) ## the study as a web book: results/PROFILE/book/index.html, to be read without a network
+	+@$(AT_ONCE) $(OUT)/book/index.html
+	@echo "Open $(OUT)/book/index.html"
+
+browser: .venv/.book,browser ## the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
+	@$(BIN)/pytest -q tests/browser
+
 # nbval runs every stored notebook again and compares the cells marked NBVAL_CHECK_OUTPUT.
 NBVAL := $(BIN)/pytest -q -n 2 --dist loadscope --nbval-lax --nbval-current-env \
     --nbval-cell-timeout=300 --timeout=600 -W default
 
 test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 13 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope tests
-	@SHRINK_PROFILE=smoke $(NBVAL) notebooks
+	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope -m 'not browser' tests
+	@SHRINK_PROFILE=smoke $(NBVAL) $(CHAPTERS:%=notebooks/%.ipynb)
 
 unit: $(VENV) ## the unit tests alone (about 5 min)
-	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not end_to_end' tests
+	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser)' tests
+
+course: $(VENV) ## the exercises as notebooks in notebooks/exercises, for students and for instructors
+	@$(PY) -m shrink_utils course
+
+nightly: $(VENV) ## the long tests: twenty kills of a smoke study, 10,000 clouds for every function (hours)
+	@HYPOTHESIS_PROFILE=nightly SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist worksteal --timeout=0 \
+	    tests/test_fuzz.py tests/faults
+
+verify: $(VENV) ## check a folder of results that somebody sent: make verify RESULTS=folder
+	@test -n "$(RESULTS)" || { echo "make verify RESULTS=folder, such as RESULTS=results/quick"; exit 2; }
+	@$(PY) -m shrink_utils verify "$(RESULTS)"
 
 bench: $(VENV) ## the regularizer beside other ways to its bars, the streaming metrics beside the forward passes
 	@mkdir -p results

@@ -1,6 +1,6 @@
 """The command line: ``python -m shrink_utils COMMAND``.
 
-`diagnose`, `runs` and `claims` are for people, the others are what make calls.
+`diagnose`, `runs`, `claims`, `course` and `verify` are for people, the others are what make calls.
 """
 
 from __future__ import annotations
@@ -13,16 +13,35 @@ from pathlib import Path
 from shrink_utils.paths import home
 from shrink_utils.study.profiles import Profile, load_profile
 
+EXPECTED = (OSError, ValueError, RuntimeError)
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
     options = _parser().parse_args(arguments)
     try:
         profile = load_profile(options.profile, seed=options.seed)
-        return options.command(profile, options)
-    except (FileNotFoundError, ValueError, ConnectionError, RuntimeError) as error:
-        print(f"shrink: {error}", file=sys.stderr)
+        return _with_hint(profile, options)
+    except Exception as error:
+        # A full disk is an OSError here, and an error of their own in safetensors and tokenizers.
+        if not isinstance(error, EXPECTED) and "No space left on device" not in str(error):
+            raise
+        print("\n".join([f"shrink: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
         return 1
+
+
+def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
+    """Run the command; where it fails for want of the hub, say which profiles need none."""
+    try:
+        return options.command(profile, options)
+    except EXPECTED as error:
+        if "hub" in str(error):
+            from shrink_utils.study.inputs import needs_hub, offline_profiles
+
+            if needs_hub(profile):
+                others = " and ".join(offline_profiles())
+                error.add_note(f"Profile {profile.name} reads a model hub; {others} need none.")
+        raise
 
 
 def ablate(profile: Profile, options: argparse.Namespace) -> int:
@@ -46,10 +65,12 @@ def execute(profile: Profile, options: argparse.Namespace) -> int:
 
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
-    """Print the claims, and compare the tables with the committed reference."""
+    """Print the claims, write the provenance page, and compare with the committed reference."""
+    from shrink_utils.study.provenance_page import write_provenance
     from shrink_utils.study.report import print_claims, print_comparison
 
     print_claims(profile)
+    write_provenance(profile)
     return 0 if print_comparison(profile) else 1
 
 
@@ -118,6 +139,39 @@ def claims(profile: Profile, options: argparse.Namespace) -> int:
     return 0
 
 
+def course(profile: Profile, options: argparse.Namespace) -> int:
+    """Write the exercises of the chapters as notebooks for students and for instructors."""
+    from shrink_utils.study.course_folder import write_course
+
+    written = write_course(home() / "notebooks")
+    print(f"For students ({written.chapters} notebooks): {written.folder}")
+    print(f"With solutions, for teachers: {written.folder / 'instructor'}")
+    if written.kept:
+        print(f"The folder of before, with any answers in it, is kept: {written.kept}")
+    return 0
+
+
+def verify(profile: Profile, options: argparse.Namespace) -> int:
+    """Check a folder of results that somebody sends: hashes, columns, claims made again."""
+    from shrink_utils.study.verify import verify_folder
+
+    checks = verify_folder(options.folder)
+    print(*checks, sep="\n")
+    return 1 if any(check.faults for check in checks) else 0
+
+
+def book(profile: Profile, options: argparse.Namespace) -> int:
+    """Build the web book of the executed notebooks."""
+    from shrink_utils.study.book import build_book
+    from shrink_utils.study.tables import read_table
+
+    claims = read_table("claims", profile=profile)
+    target = profile.folder / "book"
+    build_book(profile.folder / "notebooks", claims, target, title=f"profile {profile.name}")
+    print(f"{target / 'index.html'}")
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     kind = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
@@ -128,11 +182,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=int(environment.get("SHRINK_SEED") or 0))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     made = {}
-    for function in (diagnose, runs, claims, ablate, execute, report, store, reference):
+    people = (diagnose, runs, claims, course, verify)
+    for function in (*people, book, ablate, execute, report, store, reference):
         made[function] = commands.add_parser(function.__name__, help=function.__doc__)
         made[function].set_defaults(command=function)
     made[execute].add_argument("source", type=Path)
     made[execute].add_argument("target", type=Path)
+    made[verify].add_argument("folder", type=Path, help="results/<profile>, as it was sent")
     made[diagnose].add_argument("model", help="minilm, a hub id, or a local folder")
     made[diagnose].add_argument("--text", type=Path, help="UTF-8, one sentence a line")
     made[diagnose].add_argument("--out", type=Path, default=Path(), help="folder of CSV and PNG")

@@ -1,4 +1,4 @@
-"""What every test shares: one torch thread, no hub, no progress bars, modest hypothesis runs."""
+"""What every test shares: one torch thread, no hub, no progress bars, clones of this repository."""
 
 from __future__ import annotations
 
@@ -16,21 +16,61 @@ os.environ.update(
     MPLBACKEND="agg",
 )
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "default",
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+ROOT = Path(__file__).resolve().parents[1]
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+_COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("default", max_examples=50, derandomize=True, **_COMMON)
+# Other clouds every night; what fails is printed with the line that repeats it.
+settings.register_profile("nightly", max_examples=10_000, print_blob=True, **_COMMON)
+settings.load_profile(PROFILE)
 torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items):
+    if PROFILE != "nightly":
+        for item in items:
+            if item.get_closest_marker("nightly"):
+                item.add_marker(pytest.mark.skip(reason="takes an hour: make nightly"))
 
 
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def study_environment():
+    """The variables of a shell in which `make` runs a clone's own package, and nothing is set."""
+
+    def variables(clone: Path) -> dict[str, str]:
+        ours = ("SHRINK_", "PYTEST", "MAKE", "HYPOTHESIS")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+        return {**kept, "PYTHONPATH": str(clone)}
+
+    return variables
+
+
+@pytest.fixture(scope="session")
+def clone_into():
+    """Copy the working tree into a new folder, with this environment and the fetched data."""
+
+    def copy(root: Path) -> Path:
+        command = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        for name in filter(None, listed.stdout.split("\0")):
+            if (ROOT / name).is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, root / name)
+        (root / ".venv").symlink_to(ROOT / ".venv")
+        (root / "data" / "raw").symlink_to(ROOT / "data" / "raw")
+        return root
+
+    return copy

@@ -50,7 +50,9 @@ def test_every_link_inside_the_repository_resolves():
     assert not missing
 
 
-@pytest.mark.parametrize("target", ["reproduce", "test", "lab", "ablation", "store"])
+@pytest.mark.parametrize(
+    "target", ["reproduce", "test", "lab", "course", "book", "browser", "ablation", "store"]
+)
 def test_make_help_lists_the_target_with_a_line(target):
     help_text = subprocess.run(
         ["make", "--no-print-directory", "help"],

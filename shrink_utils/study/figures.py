@@ -9,9 +9,13 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
 from IPython.display import Image, Markdown, display
+from ipywidgets import DOMWidget
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shrink_utils.study.dark import darken
+from shrink_utils.study.fallback import with_fallback
+from shrink_utils.study.figure_data import figure_data
 from shrink_utils.study.profiles import Profile
 
 __all__ = ["ARM_STYLE", "LINESTYLES", "MARKERS", "PALETTE", "curves", "show", "use_house_style"]
@@ -64,8 +68,19 @@ def use_house_style() -> None:
     )
 
 
-def show(fig: Figure, name: str, *, profile: Profile, alt: str, caption: str) -> None:
-    """Save a figure as PNG, display it with alt text and caption, and close it.
+def show(
+    fig: Figure,
+    name: str,
+    *,
+    profile: Profile,
+    alt: str,
+    caption: str,
+    widget: DOMWidget | None = None,
+) -> None:
+    """Save a figure, display it with alt text and caption, and close it.
+
+    Three files are left in the profile's ``figures`` folder: ``<name>.png``, ``<name>.dark.png``
+    (the same on a dark page) and ``<name>.csv``, every mark as `figure_data` lists it.
 
     Parameters
     ----------
@@ -78,15 +93,30 @@ def show(fig: Figure, name: str, *, profile: Profile, alt: str, caption: str) ->
         One sentence for somebody who cannot see the figure.
     caption : str
         Markdown that says what to see.
+    widget : DOMWidget, optional
+        What is shown in the figure's place by a notebook that has a kernel.
     """
-    buffer = io.BytesIO()
-    fig.savefig(buffer, format="png")
+    light, table = _png(fig), figure_data(fig)
+    darken(fig)
+    dark = _png(fig)
     plt.close(fig)
     folder = profile.folder / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.png").write_bytes(buffer.getvalue())
-    display(Image(buffer.getvalue(), format="png", alt=alt))
+    (folder / f"{name}.png").write_bytes(light)
+    (folder / f"{name}.dark.png").write_bytes(dark)
+    table.to_csv(folder / f"{name}.csv", index=False, float_format="%.9g")
+    if widget is None:
+        display(Image(light, format="png", alt=alt))
+    else:
+        data, metadata = with_fallback(widget, light, alt=alt)
+        display(data, metadata=metadata, raw=True)
     display(Markdown(caption))
+
+
+def _png(fig: Figure) -> bytes:
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png")
+    return buffer.getvalue()
 
 
 def curves(

@@ -48,7 +48,7 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
     fig, ax = plt.subplots(figsize=(10, 0.2 * lines + 1.4))
     for y, row in enumerate(claims[::-1].itertuples()):
         marker, color = VERDICT_STYLE[row.verdict]
-        ax.plot([row.low, row.high], [y, y], color=color, lw=1.5)
+        ax.plot([row.low, row.high], [y, y], color=color, lw=1.5, gid="95 % interval")
         ax.plot(row.estimate, y, marker, color=color)
         if not pd.isna(row.published):
             ax.plot(row.published, y, **PAPER_STYLE)

@@ -162,7 +162,7 @@ def frontier_figure(frontier: pd.DataFrame, *, column: str = "centred_1") -> Fig
 
 def _draw_arm(ax: Axes, sweep: pd.DataFrame, arm: str, column: str) -> None:
     style = ARM_STYLE[arm]
-    look = {"marker": style["marker"], "color": style["color"], "linestyle": "none"}
+    look = {"marker": style["marker"], "color": style["color"], "linestyle": "none", "gid": arm}
     runs = sweep[sweep.arm == arm]
     ax.plot(runs[column], runs.value, markersize=3, alpha=0.45, **look)
     by_weight = sweep.groupby("weight")[[column, "value"]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from shrink_utils.study.ablation import run_grid, run_sweep
@@ -18,6 +20,7 @@ from shrink_utils.study.generalization import measure_generalization
 from shrink_utils.study.generalization_claims import generalization_claims
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.rajaee import rajaee_claims
+from shrink_utils.study.run_folder import Run
 from shrink_utils.study.similarity import measure_similarity
 from shrink_utils.study.stitched import measure_stitched
 from shrink_utils.study.stitching_claims import stitching_claims
@@ -29,7 +32,22 @@ from shrink_utils.study.two_encoders_claims import two_encoders_claims
 from shrink_utils.study.vazquez import vazquez_claims
 from shrink_utils.study.words_after_finetuning import measure_words_after_finetuning
 
-__all__ = ["all_claims"]
+__all__ = ["MEASURES", "all_claims", "claims_from"]
+
+# By the name of the table that each is kept in.
+MEASURES = {
+    "contextuality": measure_contextuality,
+    "corpus": measure_corpus,
+    "two_encoders": measure_two_encoders,
+    "dynamics": measure_dynamics,
+    "dynamics_stability": measure_stability,
+    "similarity": measure_similarity,
+    "stitched": measure_stitched,
+    "family": measure_family,
+    "generalization": measure_generalization,
+    "after_finetuning": measure_after_finetuning,
+    "words_after_finetuning": measure_words_after_finetuning,
+}
 
 
 def all_claims(profile: Profile) -> pd.DataFrame:
@@ -44,20 +62,41 @@ def all_claims(profile: Profile) -> pd.DataFrame:
     DataFrame
         Of `claims.evaluate`; `report.of_paper` picks those of one paper.
     """
-    grid, swept = run_grid(profile), run_sweep(profile)
+    tables = {name: measure(profile) for name, measure in MEASURES.items()}
+    return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
+
+
+def claims_from(
+    grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
+) -> pd.DataFrame:
+    """The claims that runs and measured tables support, wherever these come from.
+
+    Parameters
+    ----------
+    grid, swept : list of Run
+        The profile's grid and weight sweep.
+    tables : mapping of str to DataFrame
+        What the functions of `MEASURES` return, by name.
+    weight : float
+        Of the grid's runs.
+
+    Returns
+    -------
+    DataFrame
+        As `all_claims`.
+    """
+    after, words = tables["after_finetuning"], tables["words_after_finetuning"]
     return pd.concat(
         [
             stl_claims(summarize(grid)),
-            vazquez_claims(measure_contextuality(profile), measure_corpus(profile)),
-            two_encoders_claims(measure_two_encoders(profile)),
-            dynamics_claims(measure_dynamics(profile), measure_stability(profile)),
-            brown_claims(measure_similarity(profile)),
-            stitching_claims(measure_stitched(profile), measure_family(profile)),
-            generalization_claims(measure_generalization(profile)),
-            rajaee_claims(
-                measure_after_finetuning(profile), measure_words_after_finetuning(profile)
-            ),
-            topology_claims(frontier_table(summarize([*grid, *swept])), weight=profile.weight),
+            vazquez_claims(tables["contextuality"], tables["corpus"]),
+            two_encoders_claims(tables["two_encoders"]),
+            dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
+            brown_claims(tables["similarity"]),
+            stitching_claims(tables["stitched"], tables["family"]),
+            generalization_claims(tables["generalization"]),
+            rajaee_claims(after, words),
+            topology_claims(frontier_table(summarize([*grid, *swept])), weight=weight),
         ],
         ignore_index=True,
     )

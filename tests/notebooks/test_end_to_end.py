@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,8 +10,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from shrink_utils.__main__ import main
 from shrink_utils.study import (
     all_claims,
     load_profile,
@@ -20,46 +23,30 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
+from shrink_utils.study.figure_data import COLUMNS
 from shrink_utils.study.runs import run_id
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory):
-    """The working tree in a folder of its own, with this environment and the fetched data."""
-    root = tmp_path_factory.mktemp("clone") / "shrink"
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, root / name)
-    (root / ".venv").symlink_to(ROOT / ".venv")
-    (root / "data" / "raw").symlink_to(ROOT / "data" / "raw")
-    return root
+def clone(tmp_path_factory, clone_into):
+    return clone_into(tmp_path_factory.mktemp("clone") / "shrink")
 
 
-def _environment(clone) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SHRINK_", "PYTEST", "MAKE"))}
-    return {**kept, "PYTHONPATH": str(clone)}  # the clone's package, not the installed one
+@pytest.fixture(scope="module")
+def make(clone, study_environment):
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            ["make", "--no-print-directory", "PROFILE=smoke", *arguments],
+            cwd=clone,
+            env=study_environment(clone),
+            capture_output=True,
+            text=True,
+        )
 
-
-def _make(clone, *arguments) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        ["make", "--no-print-directory", "PROFILE=smoke", *arguments],
-        cwd=clone,
-        env=_environment(clone),
-        capture_output=True,
-        text=True,
-    )
+    return run
 
 
 def _runs(clone) -> dict[str, int]:
@@ -69,13 +56,56 @@ def _runs(clone) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in paths if path.is_dir()}
 
 
+def _rewrite(path: Path, change) -> None:
+    table = pd.read_csv(path)
+    change(table)
+    table.to_csv(path, index=False, float_format="%.6f")
+
+
+def _edit_a_claim(folder: Path) -> None:
+    def change(claims):
+        claims.loc[3, "estimate"] += 0.01
+
+    _rewrite(folder / "tables" / "claims.csv", change)
+
+
+def _add_a_column(folder: Path) -> None:
+    _rewrite(folder / "tables" / "anisotropy.csv", lambda table: table.insert(0, "colour", "red"))
+
+
+def _edit_a_measured_table(folder: Path) -> None:
+    (path,) = (folder / "measured").glob("corpus-*.parquet")
+    pd.read_parquet(path).iloc[1:].to_parquet(path, index=False, write_page_checksum=True)
+
+
+def _a_run(folder: Path) -> Path:
+    return folder / "runs" / run_id(load_profile("smoke").runs()[0])
+
+
+def _remove_a_run(folder: Path) -> None:
+    shutil.rmtree(_a_run(folder))
+
+
+def _flip_a_byte_of_a_run(folder: Path) -> None:
+    path = _a_run(folder) / "model" / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _link_outside(folder: Path) -> None:
+    path = _a_run(folder) / "metrics.json"
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
 @pytest.fixture(scope="module")
-def killed(clone):
+def killed(clone, study_environment):
     """`make reproduce`, killed with everything it started when a few runs are finished."""
     process = subprocess.Popen(
         ["make", "PROFILE=smoke", "reproduce"],
         cwd=clone,
-        env=_environment(clone),
+        env=study_environment(clone),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -89,8 +119,8 @@ def killed(clone):
 
 
 @pytest.fixture(scope="module")
-def finished(clone, killed):
-    return _make(clone, "reproduce")
+def finished(make, killed):
+    return make("reproduce")
 
 
 def test_it_was_killed_in_the_middle_of_the_grid(killed):
@@ -126,10 +156,10 @@ def test_nothing_half_written_is_left(clone, finished):
     assert not list((clone / "results").rglob("*.failed.ipynb"))
 
 
-def test_run_again_it_does_nothing_says_so_and_is_quick(clone, finished):
+def test_run_again_it_does_nothing_says_so_and_is_quick(clone, make, finished):
     before = {path: path.stat().st_mtime_ns for path in (clone / "results").rglob("*.ipynb")}
     started = time.monotonic()
-    again = _make(clone, "reproduce")
+    again = make("reproduce")
     seconds = time.monotonic() - started
     assert again.returncode == 0
     assert "Nothing to run: results/smoke is up to date." in again.stdout
@@ -138,12 +168,12 @@ def test_run_again_it_does_nothing_says_so_and_is_quick(clone, finished):
     assert seconds <= 5
 
 
-def test_a_changed_module_makes_only_its_notebooks_stale(clone, finished):
+def test_a_changed_module_makes_only_its_notebooks_stale(clone, make, finished):
     module = clone / "shrink_utils" / "topology" / "selection.py"
     kept = module.stat().st_mtime
     try:
         os.utime(module)
-        planned = _make(clone, "-n", "notebooks").stdout
+        planned = make("-n", "notebooks").stdout
     finally:
         os.utime(module, (kept, kept))
     assert "execute notebooks/05_regularizer.ipynb" in planned
@@ -151,18 +181,18 @@ def test_a_changed_module_makes_only_its_notebooks_stale(clone, finished):
     assert "execute notebooks/00_setup_and_data.ipynb" not in planned
 
 
-def test_another_seed_is_another_study(clone, finished):
-    planned = _make(clone, "-n", "SEED=7", "notebooks").stdout
+def test_another_seed_is_another_study(clone, make, finished):
+    planned = make("-n", "SEED=7", "notebooks").stdout
     assert "results/smoke-seed7/notebooks/07_ablation.ipynb" in planned
     assert "results/smoke/notebooks" not in planned
 
 
-def test_a_failing_notebook_stops_make_and_is_kept(clone, finished):
+def test_a_failing_notebook_stops_make_and_is_kept(clone, make, finished):
     notebook = clone / "notebooks" / "00_setup_and_data.ipynb"
     text = notebook.read_text(encoding="utf-8")
     try:
         notebook.write_text(text.replace("profile = begin(", "1 / 0; begin("), encoding="utf-8")
-        failed = _make(clone, "00_setup_and_data")
+        failed = make("00_setup_and_data")
     finally:
         notebook.write_text(text, encoding="utf-8")
     assert failed.returncode != 0
@@ -171,13 +201,60 @@ def test_a_failing_notebook_stops_make_and_is_kept(clone, finished):
     assert (executed / "00_setup_and_data.failed.ipynb").is_file()
 
 
-def test_an_unknown_profile_is_named_before_anything_runs(clone, finished):
+def test_an_unknown_profile_is_named_before_anything_runs(clone, study_environment, finished):
     wrong = subprocess.run(
         ["make", "PROFILE=smok", "reproduce"],
         cwd=clone,
-        env=_environment(clone),
+        env=study_environment(clone),
         capture_output=True,
         text=True,
     )
     assert wrong.returncode != 0
     assert "did you mean 'smoke'?" in wrong.stderr
+
+
+def test_every_picture_has_its_numbers_and_a_dark_one(clone, finished):
+    folder = clone / "results" / "smoke" / "figures"
+    pictures = {path.stem for path in folder.glob("*.png") if not path.stem.endswith(".dark")}
+    assert len(pictures) > 60
+    for name in pictures:
+        assert (folder / f"{name}.dark.png").is_file()
+        table = pd.read_csv(folder / f"{name}.csv")
+        assert list(table.columns) == COLUMNS and len(table)
+
+
+def test_the_provenance_page_lists_everything(clone, finished):
+    folder = clone / "results" / "smoke"
+    page = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    assert page["profile"] == {"name": "smoke", "seed": 0, "hash": load_profile("smoke").hash}
+    assert len(page["notebooks"]) == 12 and min(page["notebooks"].values()) > 0
+    assert page["inputs"]["minilm"]["files"]["model.safetensors"].startswith("53aa51172d14")
+    assert _runs(clone).keys() <= page["runs"].keys()
+    assert "| 11_claims |" in (folder / "provenance.md").read_text(encoding="utf-8")
+
+
+def test_the_folder_is_verified_with_every_claim_made_again(clone, make, finished):
+    verified = make("verify", "RESULTS=results/smoke")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert "ok    claims, made again" in verified.stdout
+    assert "FAIL" not in verified.stdout
+
+
+@pytest.mark.parametrize(
+    ("hurt", "says"),
+    [
+        (_edit_a_claim, "estimate is"),
+        (_flip_a_byte_of_a_run, "model.safetensors changed"),
+        (_remove_a_run, "is missing"),
+        (_add_a_column, "foreign column colour"),
+        (_link_outside, "is a link"),
+        (_edit_a_measured_table, "is not the one that provenance.json was written for"),
+    ],
+)
+def test_what_was_changed_in_a_folder_is_named(clone, finished, hurt, says, tmp_path, capsys):
+    sent = tmp_path / "sent"
+    shutil.copytree(clone / "results" / "smoke", sent)
+    hurt(sent)
+    assert main(["verify", str(sent)]) == 1
+    printed = capsys.readouterr().out
+    assert "FAIL" in printed and says in printed

@@ -84,11 +84,23 @@ def test_there_is_a_parameters_cell_that_honours_the_environment(notebook):
     assert 'os.environ.get("SHRINK_SEED", "0")' in cell.source
 
 
-def test_it_opens_with_goal_prerequisites_and_runtime(notebook):
+def test_it_opens_with_goal_prerequisites_reading_time_and_runtime(notebook):
     opening = notebook.cells[0]
     assert opening.cell_type == "markdown" and opening.source.startswith("# ")
-    for heading in ("**Goal.**", "**Prerequisites.**", "**Runtime.**"):
-        assert heading in opening.source
+    for heading in ("Goal", "Prerequisites", "Reading time", "Runtime"):
+        assert f"**{heading}.** " in opening.source
+
+
+def test_the_reading_time_fits_the_words_and_figures(notebook):
+    """200 words a minute, a minute a figure; the exercises apart."""
+    chapter = [cell for cell in notebook.cells if not cell.id.startswith("exercise")]
+    texts = [cell.source for cell in chapter if cell.cell_type == "markdown"]
+    data = [out.get("data", {}) for cell in chapter for out in cell.get("outputs", [])]
+    texts += [shown["text/markdown"] for shown in data if "text/markdown" in shown]
+    figures = sum("image/png" in shown for shown in data)
+    minutes = sum(len(text.split()) for text in texts) / 200 + figures
+    (said,) = re.findall(r"\*\*Reading time\.\*\* About (\d+) minutes", notebook.cells[0].source)
+    assert abs(int(said) - minutes) <= 5, minutes
 
 
 def test_cells_are_short(notebook):
@@ -107,4 +119,5 @@ def test_links_between_notebooks_resolve(notebook):
 def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"tags"}
+        folded = "solution" in cell.metadata.get("tags", [])  # the answers of exercises
+        assert set(cell.metadata) <= ({"tags", "jupyter"} if folded else {"tags"})

@@ -34,6 +34,27 @@ def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch):
     assert not plt.get_fignums()
 
 
+def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, monkeypatch):
+    monkeypatch.setattr(figures, "display", lambda shown: None)
+    fig, ax = plt.subplots()
+    ax.plot([0, 1], [0.25, 1 / 3], label="mean")
+    figures.show(fig, "both", profile=finished, alt="A line.", caption="")
+    folder = finished.folder / "figures"
+    table = pd.read_csv(folder / "both.csv")
+    assert table.y.tolist() == [0.25, 0.333333333] and table.series.eq("mean").all()
+    light, dark = (plt.imread(folder / f"both{kind}.png")[..., :3] for kind in ("", ".dark"))
+    assert light.shape == dark.shape
+    assert light[0, 0].min() == 1 and dark[0, 0].max() < 0.1
+
+
+def test_a_figure_that_cannot_be_read_leaves_no_file(finished, monkeypatch):
+    fig, ax = plt.subplots()
+    ax.imshow([[0.0]])
+    with pytest.raises(ValueError, match="no reader"):
+        figures.show(fig, "image", profile=finished, alt="", caption="")
+    assert not list((finished.folder / "figures").glob("image*"))
+
+
 def test_the_same_figure_gives_the_same_bytes(finished, monkeypatch):
     monkeypatch.setattr(figures, "display", lambda shown: None)
     files = []

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from shrink_utils.study.dark import on_dark
 from shrink_utils.study.figures import ARM_STYLE, PALETTE
+
+ARMS = [style["color"] for style in ARM_STYLE.values()]
+ARMS_ON_DARK = [on_dark(color, least=3.0)[:3] for color in ARMS]
 
 # Machado, Oliveira & Fernandes 2009, table 1, severity 1: what linear RGB becomes.
 SEEN_AS = {
@@ -59,8 +63,8 @@ def test_the_formula_knows_white_grey_and_the_distance_of_red_and_green():
 @pytest.mark.parametrize("vision", SEEN_AS)
 @pytest.mark.parametrize(
     "colors",
-    [PALETTE, [style["color"] for style in ARM_STYLE.values()]],
-    ids=["palette", "arms"],
+    [PALETTE, ARMS, [on_dark(color, least=3.0)[:3] for color in PALETTE], ARMS_ON_DARK],
+    ids=["palette", "arms", "palette on dark", "arms on dark"],
 )
 def test_colours_are_told_apart(colors, vision):
     pairs = combinations(colors, 2)

@@ -1,0 +1,62 @@
+"""Two processes on the same results: each run is computed once, and both come to the same end."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from shrink_utils.study.run_folder import load_run
+
+
+def test_two_ablations_at_once_share_the_runs(shrink, tmp_path):
+    both = [shrink(tmp_path, "ablate") for _ in range(2)]
+    ended = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert all("4 runs in" in printed for printed, _ in ended)
+    runs = list((tmp_path / "small" / "runs").iterdir())
+    assert len(runs) == 4  # and no .part, no .damaged
+    assert all(len(load_run(run).history) for run in runs)
+
+
+def test_a_second_make_waits_for_the_first(tmp_path, clone_into, study_environment):
+    """The first is played by a shell that holds the folder as `make reproduce` does."""
+    clone = clone_into(tmp_path / "shrink")
+    folder = clone / "results" / "smoke"
+    folder.mkdir(parents=True)
+    command = ["flock", str(folder), "sh", "-c", "echo held; sleep 5"]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert first.stdout.readline() == "held\n"
+    second = subprocess.run(
+        ["make", "--no-print-directory", "PROFILE=smoke", "-n", "reproduce"],  # waits all the same
+        cwd=clone,
+        env=study_environment(clone),
+        capture_output=True,
+        text=True,
+    )
+    assert first.poll() == 0
+    assert "execute notebooks/11_claims.ipynb" in second.stdout
+    first.communicate()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_two_makes_at_once_both_end_with_the_claims(tmp_path, clone_into, study_environment):
+    clone = clone_into(tmp_path / "shrink")
+    both = [
+        subprocess.Popen(
+            ["make", "PROFILE=smoke", "reproduce"],
+            cwd=clone,
+            env=study_environment(clone),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ended = [process.communicate() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert all("Claims, profile smoke" in printed for printed, _ in ended)
+    assert sum("waiting for it to end" in printed for printed, _ in ended) == 1
+    assert sum("Nothing to run" in printed for printed, _ in ended) == 1
+    assert not list((clone / "results").rglob("*.part*"))

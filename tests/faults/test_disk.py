@@ -1,0 +1,54 @@
+"""A full disk and a folder that cannot be written: one clear line, and nothing half-written."""
+
+from __future__ import annotations
+
+import pytest
+
+from shrink_utils.study.run_folder import load_run
+
+pytestmark = pytest.mark.usefixtures("can_mount")
+
+
+def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts, tmp_path):
+    """6 MB hold the first run with its model (4 MB) and not the second one."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "disk").mkdir()
+    done = with_mounts(
+        tmp_path / "disk",
+        f"""
+        mount -t tmpfs -o size=6m tmpfs $RESULTS
+        $SHRINK ablate && exit 9
+        find $RESULTS -name '*.part*' -o -name '*.damaged*' > {kept}/left
+        ls $RESULTS/small/runs > {kept}/after
+        mount -o remount,size=100m $RESULTS
+        $SHRINK ablate
+        cp -r $RESULTS/small/runs {kept}/runs
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("shrink: ") == 1 and "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (kept / "left").read_text() == ""
+    first, runs = (kept / "after").read_text().split(), sorted((kept / "runs").iterdir())
+    assert 1 <= len(first) < len(runs) == 4
+    assert {run.name for run in runs} > set(first)
+    assert all(len(load_run(run).history) for run in runs)  # every byte as its manifest says
+
+
+def test_a_read_only_folder_is_named_and_left_as_it_was(with_mounts, tmp_path):
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "mine.txt").write_text("mine")
+    done = with_mounts(
+        results,
+        """
+        mount --bind $RESULTS $RESULTS
+        mount -o remount,bind,ro $RESULTS
+        $SHRINK ablate
+        """,
+    )
+    assert done.returncode == 1
+    assert "shrink: [Errno 30] Read-only file system" in done.stderr
+    assert str(results / "small") in done.stderr and "Traceback" not in done.stderr
+    assert [path.name for path in results.rglob("*")] == ["mine.txt"]

@@ -1,0 +1,62 @@
+"""Rows of GLUE that no fine-tuning should stumble over; tests/text/test_glue.py has the others."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from shrink_utils.text import load_task
+from shrink_utils.text.glue import read_glue
+from shrink_utils.training import RunConfig, finetune
+
+HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+
+
+@pytest.fixture
+def mrpc(tmp_path, monkeypatch):
+    """Write MRPC: `extra` and ordinary rows of (label, text, other text) to train on."""
+    monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
+    (tmp_path / "MRPC").mkdir()
+
+    def write(extra):
+        ordinary = [(i % 2, f"a {i}", f"b {i}") for i in range(16)]
+        for split, rows in (("train", [*extra, *ordinary[len(extra) :]]), ("dev", ordinary)):
+            text = HEADER + "".join(f"{label}\t1\t2\t{a}\t{b}\n" for label, a, b in rows)
+            (tmp_path / "MRPC" / f"{split}.tsv").write_text(text, encoding="utf-8")
+
+    return write
+
+
+def _finetune():
+    config = RunConfig(
+        model="tiny-random",
+        task="mrpc",
+        arm="all",
+        seed=0,
+        train_rows=None,
+        eval_rows=None,
+        epochs=1,
+        learning_rate=1e-4,
+        weight_decay=0.0,
+        max_length=16,
+        batch_size=8,
+    )
+    return finetune(config)
+
+
+def test_an_empty_sentence_is_a_text_like_any_other(mrpc):
+    mrpc([(1, "", "He sang."), (0, "", "")])
+    rows = load_task("mrpc")["train"]
+    assert rows["text"][:2] == ["", ""] and rows["text_pair"][1] == ""
+    history = _finetune().history
+    assert len(history) == 2 and history.task_loss.notna().all()
+
+
+def test_ten_megabytes_in_one_line_are_read_whole_and_cut_to_the_tokens_of_the_run(mrpc):
+    long = "very " * 2_000_000
+    mrpc([(1, long, "short")])
+    started = time.monotonic()
+    assert read_glue("mrpc")["train"]["text"][0] == long
+    assert time.monotonic() - started < 10
+    assert _finetune().history.task_loss.notna().all()

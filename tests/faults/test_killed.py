@@ -1,0 +1,106 @@
+"""SIGKILL at random moments: what was finished stays, nothing half-written counts as a result."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+
+from shrink_utils.study.run_folder import load_run
+from shrink_utils.study.verify import verify_folder
+
+TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """SIGKILL to a process and to everything that it started, kernels of notebooks included."""
+    family = [psutil.Process(process.pid)]
+    family += family[0].children(recursive=True)
+    for member in family:
+        try:
+            member.send_signal(signal.SIGSTOP)  # nobody is to be born meanwhile
+        except psutil.NoSuchProcess:
+            pass
+    for member in {*family, *family[0].children(recursive=True)}:
+        try:
+            member.kill()
+        except psutil.NoSuchProcess:
+            pass
+    process.communicate()
+
+
+def _finish(process: subprocess.Popen) -> str:
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return printed
+
+
+def test_an_ablation_killed_three_times_has_the_runs_of_an_undisturbed_one(shrink, tmp_path):
+    moments = random.Random(0)
+    hurt, undisturbed = tmp_path / "hurt", tmp_path / "undisturbed"
+    for _ in range(3):
+        process = shrink(hurt, "ablate")
+        process.stdout.readline()  # "Ablation, …": what was loaded is not what is to be hurt
+        time.sleep(moments.uniform(0.2, 4.0))
+        _kill(process)
+    for results in (hurt, undisturbed):
+        assert "4 runs in" in _finish(shrink(results, "ablate"))
+    assert not list(hurt.rglob("*.part*"))
+    runs = {path.name: path for path in (hurt / "small" / "runs").iterdir()}
+    assert len(runs) == 4
+    for name, path in runs.items():
+        one, other = load_run(path), load_run(undisturbed / "small" / "runs" / name)
+        pd.testing.assert_frame_equal(one.history, other.history)
+        assert one.evaluations == other.evaluations and one.geometry == other.geometry
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
+    tmp_path, clone_into, study_environment
+):
+    clone = clone_into(tmp_path / "shrink")
+    results = clone / "results" / "smoke"
+
+    def make() -> subprocess.Popen:
+        return subprocess.Popen(
+            ["make", "PROFILE=smoke", "reproduce"],
+            cwd=clone,
+            env=study_environment(clone),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    _finish(make())
+    undisturbed = {name: (results / "tables" / name).read_bytes() for name in TABLES}
+    shutil.rmtree(clone / "results")
+    moments = random.Random(0)
+    for _ in range(20):
+        process = make()
+        try:
+            process.communicate(timeout=moments.uniform(1, 25))
+            shutil.rmtree(clone / "results")  # it came to its end: from the beginning again
+        except subprocess.TimeoutExpired:
+            _kill(process)
+        _nothing_half_written_has_a_results_name(results)
+    assert "Claims, profile smoke" in _finish(make())
+    for name, table in undisturbed.items():
+        assert (results / "tables" / name).read_bytes() == table
+    assert not list(clone.joinpath("results").rglob("*.part*"))
+    assert not [fault for check in verify_folder(results) for fault in check.faults]
+
+
+def _nothing_half_written_has_a_results_name(results: Path) -> None:
+    for run in (results / "runs").glob("?" * 16):
+        assert (run / "manifest.json").is_file()
+    for table in (results / "measured").glob("*.parquet"):
+        pd.read_parquet(table, page_checksum_verification=True)
