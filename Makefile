@@ -21,7 +21,10 @@ VENV := .venv/.complete
 OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
-DONE     := $(CHAPTERS:%=$(OUT)/notebooks/%.ipynb)
+# The longest first, so that none of them is left to run alone at the end.
+LONGEST  := $(foreach n,10 02 09 03 08,$(filter $(n)_%,$(CHAPTERS)))
+ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
+DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
 
 # Notebooks run at once: as many as the profile has workers. The grid comes first, it uses them all.
