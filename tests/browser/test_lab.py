@@ -67,7 +67,11 @@ def test_the_slider_of_04_moves_the_figure(browser, lab, tmp_path):
     view.get_by_role("menuitem", name="Run", exact=True).click()
     view.get_by_text("Run All Cells", exact=True).click()
     picture = view.locator(".widget-html-content img[alt^='At scale']")
+    asked = view.locator(".jp-Dialog button.jp-mod-accept")  # which kernel, while it is starting
     try:
+        picture.or_(asked).first.wait_for(timeout=PATIENCE)
+        if asked.is_visible():
+            asked.click()
         picture.wait_for(timeout=PATIENCE)
     finally:
         view.screenshot(path=tmp_path / "before.png")
