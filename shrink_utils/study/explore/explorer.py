@@ -95,5 +95,6 @@ def _as_html(figure: Figure, said: str) -> str:
     figure.savefig(buffer, format="png")
     plt.close(figure)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    image = f'<img alt="{escape(said)}" src="data:image/png;base64,{data}">'
+    fits = "max-width: 100%; height: auto"
+    image = f'<img alt="{escape(said)}" style="{fits}" src="data:image/png;base64,{data}">'
     return f'{image}<p role="status">{escape(said)}</p>'
