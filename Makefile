@@ -65,7 +65,7 @@ $(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
 # --- environment -----------------------------------------------------------------------------
 $(VENV): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shrink needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
-	@echo "Installing requirements.lock into .venv (minutes, once)"
+	@echo "Installing requirements.lock into .venv (3 to 5 minutes, once; quiet until it is done)"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
@@ -100,8 +100,8 @@ $(OUT)/ablation.complete: requirements.lock | $(VENV)
 ablation: $(OUT)/ablation.complete ## fine-tune every run of the grid that is not there yet
 
 # --- everyday --------------------------------------------------------------------------------
-lab: $(VENV) ## open JupyterLab on the notebooks
-	$(BIN)/jupyter lab --notebook-dir=notebooks
+lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' are options of its own
+	$(BIN)/jupyter lab --notebook-dir=notebooks $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
 ON_DEMAND := .venv/.book .venv/.book,browser
@@ -124,7 +124,7 @@ browser: .venv/.book,browser ## the book and JupyterLab in a real Chromium (Debi
 NBVAL := $(BIN)/pytest -q -n 2 --dist loadscope --nbval-lax --nbval-current-env \
     --nbval-cell-timeout=300 --timeout=600 -W default
 
-test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 13 min)
+test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 20 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope -m 'not browser' tests
 	@SHRINK_PROFILE=smoke $(NBVAL) $(CHAPTERS:%=notebooks/%.ipynb)

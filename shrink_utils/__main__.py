@@ -11,7 +11,14 @@ import sys
 from pathlib import Path
 
 from shrink_utils.paths import home
-from shrink_utils.study.profiles import Profile, load_profile
+
+try:
+    from shrink_utils.study.profiles import Profile, load_profile
+except ModuleNotFoundError as error:  # the system's Python, or an install without the study
+    sys.exit(
+        f"shrink: {error.name} is not installed for this Python: call .venv/bin/python instead, "
+        "or install the study: pip install '.[study]'"
+    )
 
 EXPECTED = (OSError, ValueError, RuntimeError)
 
@@ -190,8 +197,12 @@ def _parser() -> argparse.ArgumentParser:
     made[execute].add_argument("target", type=Path)
     made[verify].add_argument("folder", type=Path, help="results/<profile>, as it was sent")
     made[diagnose].add_argument("model", help="minilm, a hub id, or a local folder")
-    made[diagnose].add_argument("--text", type=Path, help="UTF-8, one sentence a line")
-    made[diagnose].add_argument("--out", type=Path, default=Path(), help="folder of CSV and PNG")
+    made[diagnose].add_argument(
+        "--text", type=Path, help="UTF-8, one sentence a line, 30 lines or more"
+    )
+    made[diagnose].add_argument(
+        "--out", type=Path, default=Path(), help="folder for CSV and PNG, by default this one"
+    )
     return parser
 
 

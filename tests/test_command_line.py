@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import main
+from shrink_utils.paths import home
 from shrink_utils.study import load_profile
 from shrink_utils.study.runs import run_or_load
 from shrink_utils.text import load_sentences
@@ -85,3 +89,11 @@ def test_runs_lists_each_once_and_says_which_are_there(results, capsys):
 def test_claims_of_a_study_that_has_not_come_so_far_say_what_to_do(results, capsys):
     assert main(["claims"]) == 1
     assert "`make reproduce PROFILE=smoke` writes it" in capsys.readouterr().err
+
+
+def test_a_python_without_the_study_is_told_which_one_has_it():
+    call = "import sys, runpy; sys.modules['matplotlib'] = None; runpy.run_module('shrink_utils')"
+    told = subprocess.run([sys.executable, "-c", call], cwd=home(), capture_output=True, text=True)
+    assert told.returncode == 1
+    assert "matplotlib is not installed for this Python: call .venv/bin/python" in told.stderr
+    assert "Traceback" not in told.stderr
