@@ -16,7 +16,7 @@ try:
     from shrink_utils.study.profiles import Profile, load_profile
 except ModuleNotFoundError as error:  # the system's Python, or an install without the study
     sys.exit(
-        f"shrink: {error.name} is not installed for this Python: call .venv/bin/python instead, "
+        f"shrink: {error.name.split('.')[0]} is not installed for this Python: call .venv/bin/python instead, "
         "or install the study: pip install '.[study]'"
     )
 
