@@ -15,8 +15,9 @@ from shrink_utils.paths import home
 try:
     from shrink_utils.study.profiles import Profile, load_profile
 except ModuleNotFoundError as error:  # the system's Python, or an install without the study
+    missing = error.name.split(".")[0]
     sys.exit(
-        f"shrink: {error.name.split('.')[0]} is not installed for this Python: call .venv/bin/python instead, "
+        f"shrink: {missing} is not installed for this Python: call .venv/bin/python instead, "
         "or install the study: pip install '.[study]'"
     )
 
