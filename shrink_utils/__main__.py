@@ -84,12 +84,11 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 def store(profile: Profile, options: argparse.Namespace) -> int:
     """Put the outputs of the executed notebooks into notebooks/."""
-    from shrink_utils.study.notebooks import store
+    from shrink_utils.study.notebooks import executed_notebooks, store
 
-    for executed in sorted((profile.folder / "notebooks").glob("[0-9]*.ipynb")):
-        if not executed.name.endswith((".part.ipynb", ".failed.ipynb")):
-            store(executed, home() / "notebooks" / executed.name)
-            os.utime(executed)  # newer than what it was stored into: make has nothing to do
+    for executed in executed_notebooks(profile.folder / "notebooks"):
+        store(executed, home() / "notebooks" / executed.name)
+        os.utime(executed)  # newer than what it was stored into: make has nothing to do
     return 0
 
 

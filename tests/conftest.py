@@ -59,6 +59,24 @@ def study_environment():
 
 
 @pytest.fixture(scope="session")
+def start_study(study_environment):
+    """Begin `make reproduce` of profile smoke in a clone, in a session of its own to be killed."""
+
+    def start(clone: Path, *, output: int = subprocess.PIPE) -> subprocess.Popen:
+        return subprocess.Popen(
+            ["make", "PROFILE=smoke", "reproduce"],
+            cwd=clone,
+            env=study_environment(clone),
+            stdout=output,
+            stderr=output,
+            text=True,
+            start_new_session=True,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
 def clone_into():
     """Copy the working tree into a new folder, with this environment and the fetched data."""
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from shrink_utils.paths import home
 from shrink_utils.study.claims import Verdict
-from shrink_utils.study.notebooks import store
+from shrink_utils.study.notebooks import executed_notebooks, store
 from shrink_utils.study.report import PAPERS, claims_as_text, of_paper
 
 __all__ = ["build_book", "gather"]
@@ -78,8 +78,7 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     FileNotFoundError
         If there is no executed notebook.
     """
-    executed = sorted(notebooks.glob("[0-9]*.ipynb"))
-    executed = [path for path in executed if "." not in path.stem]  # no .part, no .failed
+    executed = executed_notebooks(notebooks)
     if not executed:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)

@@ -14,11 +14,16 @@ from papermill.exceptions import PapermillExecutionError
 from shrink_utils.study.fallback import WIDGET_VIEW
 from shrink_utils.study.once import alone
 
-__all__ = ["NotebookFailedError", "execute", "store"]
+__all__ = ["NotebookFailedError", "execute", "executed_notebooks", "store"]
 
 
 class NotebookFailedError(RuntimeError):
     """A cell raised; the notebook as far as it came is kept."""
+
+
+def executed_notebooks(folder: Path) -> list[Path]:
+    """Executed copies in a folder, by chapter: none that is half-way, none that failed."""
+    return sorted(path for path in folder.glob("[0-9]*.ipynb") if "." not in path.stem)
 
 
 def execute(source: Path, target: Path) -> float:

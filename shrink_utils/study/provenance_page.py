@@ -11,6 +11,7 @@ import pandas as pd
 
 from shrink_utils.paths import home
 from shrink_utils.study.inputs import inputs_of
+from shrink_utils.study.notebooks import executed_notebooks
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.provenance import provenance
 from shrink_utils.study.whole_folder import MANIFEST, read_json, write_json
@@ -63,10 +64,9 @@ def write_provenance(profile: Profile) -> None:
 
 
 def _notebook_seconds(folder: Path) -> Iterator[tuple[str, float]]:
-    for path in sorted(folder.glob("[0-9]*.ipynb")):
+    for path in executed_notebooks(folder):
         metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
-        if not path.name.endswith((".part.ipynb", ".failed.ipynb")):
-            yield path.stem, round(metadata["papermill"]["duration"], 1)
+        yield path.stem, round(metadata["papermill"]["duration"], 1)
 
 
 def _run(folder: Path) -> dict[str, object]:

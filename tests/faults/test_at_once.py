@@ -41,19 +41,9 @@ def test_a_second_make_waits_for_the_first(tmp_path, clone_into, study_environme
 
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
-def test_two_makes_at_once_both_end_with_the_claims(tmp_path, clone_into, study_environment):
+def test_two_makes_at_once_both_end_with_the_claims(tmp_path, clone_into, start_study):
     clone = clone_into(tmp_path / "shrink")
-    both = [
-        subprocess.Popen(
-            ["make", "PROFILE=smoke", "reproduce"],
-            cwd=clone,
-            env=study_environment(clone),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    both = [start_study(clone) for _ in range(2)]
     ended = [process.communicate() for process in both]
     assert [process.returncode for process in both] == [0, 0], ended
     assert all("Claims, profile smoke" in printed for printed, _ in ended)

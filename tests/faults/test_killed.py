@@ -64,35 +64,23 @@ def test_an_ablation_killed_three_times_has_the_runs_of_an_undisturbed_one(shrin
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
-    tmp_path, clone_into, study_environment
+    tmp_path, clone_into, start_study
 ):
     clone = clone_into(tmp_path / "shrink")
     results = clone / "results" / "smoke"
-
-    def make() -> subprocess.Popen:
-        return subprocess.Popen(
-            ["make", "PROFILE=smoke", "reproduce"],
-            cwd=clone,
-            env=study_environment(clone),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    _finish(make())
+    _finish(start_study(clone))
     undisturbed = {name: (results / "tables" / name).read_bytes() for name in TABLES}
     shutil.rmtree(clone / "results")
     moments = random.Random(0)
     for _ in range(20):
-        process = make()
+        process = start_study(clone)
         try:
             process.communicate(timeout=moments.uniform(1, 25))
             shutil.rmtree(clone / "results")  # it came to its end: from the beginning again
         except subprocess.TimeoutExpired:
             _kill(process)
         _nothing_half_written_has_a_results_name(results)
-    assert "Claims, profile smoke" in _finish(make())
+    assert "Claims, profile smoke" in _finish(start_study(clone))
     for name, table in undisturbed.items():
         assert (results / "tables" / name).read_bytes() == table
     assert not list(clone.joinpath("results").rglob("*.part*"))

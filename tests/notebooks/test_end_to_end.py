@@ -100,16 +100,9 @@ def _link_outside(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def killed(clone, study_environment):
+def killed(clone, start_study):
     """`make reproduce`, killed with everything it started when a few runs are finished."""
-    process = subprocess.Popen(
-        ["make", "PROFILE=smoke", "reproduce"],
-        cwd=clone,
-        env=study_environment(clone),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    process = start_study(clone, output=subprocess.DEVNULL)
     deadline = time.monotonic() + 300
     while len(_runs(clone)) < 5 and time.monotonic() < deadline and process.poll() is None:
         time.sleep(0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import load_encoder, word_batches, word_states
 from shrink_utils.study import corpus, load_profile, measure_corpus, stream_corpus
-from shrink_utils.study.corpus import CorpusMetrics, frequent_words
+from shrink_utils.study.corpus import CorpusMetrics, accumulate, frequent_words
 from shrink_utils.text import load_sentences
 
 MIN_COUNT = 3
@@ -117,6 +118,22 @@ def test_a_long_corpus_is_tokenized_portion_by_portion(encoder, texts, table, mo
     assert [text for portion in asked for text in portion] == texts
     assert max(map(len, asked)) == 40
     pd.testing.assert_frame_equal(found, table, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_batches_are_taken_in_by_their_order_and_no_error_is_lost(bad):
+    taken = []
+
+    class Metrics:
+        def update(self, batch):
+            if batch.n_texts == bad:
+                raise ValueError(f"batch {bad}")
+            taken.append(batch.n_texts)
+
+    batches = [SimpleNamespace(n_texts=n) for n in (0, 1, 2)]
+    with pytest.raises(ValueError, match=f"batch {bad}"):
+        list(accumulate(Metrics(), batches))
+    assert taken == list(range(bad))
 
 
 def test_a_batch_without_words_changes_nothing(encoder):

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 from shrink_utils.study.fallback import WIDGET_VIEW
-from shrink_utils.study.notebooks import NotebookFailedError, execute, store
+from shrink_utils.study.notebooks import NotebookFailedError, execute, executed_notebooks, store
 from shrink_utils.study.once import alone
 
 
@@ -107,3 +107,10 @@ def test_a_widget_is_stored_as_its_picture(tmp_path):
     assert set(output.data) == {"image/png", "text/plain"}
     assert output.metadata["image/png"]["alt"] == "A slider."
     assert "widgets" not in stored.metadata
+
+
+def test_only_whole_notebooks_are_listed_and_by_chapter(tmp_path):
+    names = ["10_b.ipynb", "02_a.ipynb", "02_a.part.ipynb", "03_c.failed.ipynb", "report.ipynb"]
+    for name in names:
+        (tmp_path / name).touch()
+    assert [path.name for path in executed_notebooks(tmp_path)] == ["02_a.ipynb", "10_b.ipynb"]
