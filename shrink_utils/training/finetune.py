@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import DatasetDict
 from torch import Tensor
 from transformers import (
     DataCollatorWithPadding,
@@ -20,14 +20,14 @@ from transformers import (
 )
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.models import Encoder, hidden_states, load_classifier, quiet
+from shrink_utils.models import load_classifier, quiet
 from shrink_utils.text import load_task, task_spec
 from shrink_utils.training.arguments import fine_tuning_arguments
 from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import RunConfig
 from shrink_utils.training.metrics import task_metrics
 from shrink_utils.training.recorder import N_SCORES, StepRecorder
-from shrink_utils.training.rows import second_texts, tokenized
+from shrink_utils.training.rows import tokenized
 from shrink_utils.training.threads import torch_threads
 from shrink_utils.training.trainer import RegularizedTrainer, make_regularizer
 
@@ -47,7 +47,8 @@ class FinetuneResult:
     geometry : dict
         Anisotropy scores of the validation rows ``before`` and ``after``, ``raw`` and ``centred``.
     embeddings : dict of Tensor
-        ``before`` and ``after``, (n, d) each, and ``labels`` (n,), of the validation rows.
+        ``before`` and ``after``, (n, d) each, and ``labels`` (n,), of the validation rows, from the
+        passes of the first and the last evaluation: as the regularizer would see them, no dropout.
     model : PreTrainedModel
         The fine-tuned encoder with its head, in evaluation mode.
     tokenizer : PreTrainedTokenizerBase
@@ -99,15 +100,15 @@ def finetune(
         recorder = StepRecorder(on_row)
         keep = checkpoints is not None
         trainer, reached = _trainer(config, model, tokenizer, rows, recorder, folder, keep=keep)
-        before = _embed(model, tokenizer, rows["validation"], config)
         with quiet():  # a checkpoint is written with a bar of its own
+            if reached:  # the model is still that of the start: the evaluation then is not repeated
+                trainer.predict(trainer.eval_dataset)
             trainer.train(resume_from_checkpoint=reached)
-        after = _embed(model, tokenizer, rows["validation"], config)
-        geometry = {"before": _scores(before), "after": _scores(after)}
+        before, after = trainer.evaluated[0], trainer.evaluated[-1]
     return FinetuneResult(
         history=recorder.history(),
         evaluations=_evaluations(trainer.state.log_history),
-        geometry=geometry,
+        geometry={"before": _scores(before), "after": _scores(after)},
         embeddings={
             "before": before,
             "after": after,
@@ -173,19 +174,6 @@ def _trainer(
     if keep:
         trainer.add_callback(keeper)
     return trainer, reached
-
-
-def _embed(model, tokenizer, rows: Dataset, config: RunConfig) -> Tensor:
-    """Vectors of the rows as the regularizer would see them, without dropout, (n, d)."""
-    return hidden_states(
-        Encoder(name=config.model, model=model.base_model, tokenizer=tokenizer),
-        list(rows["text"]),
-        text_pairs=second_texts(rows),
-        layers=[-1],
-        pooling=config.pooling,
-        batch_size=config.batch_size,
-        max_length=config.max_length,
-    )[0]
 
 
 def _scores(x: Tensor) -> dict[str, list[float]]:

@@ -32,7 +32,8 @@ def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]
     }
 
     def compute(prediction: EvalPrediction) -> dict[str, float]:
-        outputs = np.asarray(prediction.predictions)  # (n, labels)
+        given = prediction.predictions  # of several outputs the first is judged
+        outputs = np.asarray(given[0] if isinstance(given, tuple) else given)  # (n, labels)
         predicted = outputs.squeeze(-1) if spec.is_regression else outputs.argmax(-1)  # (n,)
         p, y = torch.as_tensor(predicted), torch.as_tensor(prediction.label_ids)
         return {name: functions[name](p, y).item() for name in spec.metrics}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from transformers import Trainer
 
@@ -57,6 +58,12 @@ class RegularizedTrainer(Trainer):
         One term a class; False (regression) takes the batch as one cloud.
     **kwargs
         As of `transformers.Trainer`.
+
+    Attributes
+    ----------
+    evaluated : list of Tensor
+        The embeddings (n, d) of the rows of each evaluation so far, pooled as for the regularizer:
+        an evaluation passes over the rows anyway.
     """
 
     def __init__(
@@ -75,18 +82,20 @@ class RegularizedTrainer(Trainer):
         self.recorder = recorder
         self.pooling = pooling
         self.per_class = per_class
+        self.evaluated: list[Tensor] = []
         self._watch = BarcodeRegularizer("prominent", weight=0.0)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Task loss, plus the regularizer's while training; evaluation sees the task alone.
 
-        Where a step's rows are taken in parts (accumulation), the losses of the parts sum to the
+        An evaluation's outputs are the logits and the embeddings. Where a step's rows are taken in parts (accumulation), the losses of the parts sum to the
         mean task loss of all rows plus the mean of the parts' regularizers.
         """
-        outputs = model(**inputs, output_hidden_states=model.training)
-        if not model.training:
-            return (outputs.loss, outputs) if return_outputs else outputs.loss
+        outputs = model(**inputs, output_hidden_states=True)
         embeddings = pool(outputs.hidden_states, inputs["attention_mask"], pooling=self.pooling)
+        if not model.training:
+            seen = {"loss": outputs.loss, "logits": outputs.logits, "embeddings": embeddings}
+            return (outputs.loss, seen) if return_outputs else outputs.loss
         labels = inputs["labels"] if self.per_class else None
         task_loss, embeddings, labels = whole_batch(outputs.loss, embeddings, labels)
         regularizer = self._regularize(embeddings, labels, task_loss)
@@ -95,6 +104,13 @@ class RegularizedTrainer(Trainer):
             regularizer = regularizer / self.current_gradient_accumulation_steps
         loss = task_loss + regularizer
         return (loss, outputs) if return_outputs else loss
+
+    def evaluation_loop(self, *args, **kwargs):
+        """As the Trainer's; the embeddings are kept in `evaluated`."""
+        output = super().evaluation_loop(*args, **kwargs)
+        if output.predictions is not None:  # without metrics, the Trainer keeps the loss alone
+            self.evaluated.append(torch.from_numpy(output.predictions[1]))
+        return output
 
     def _regularize(
         self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor

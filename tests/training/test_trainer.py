@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+from datasets import Dataset
 from transformers import DataCollatorWithPadding, TrainingArguments
 
-from shrink_utils.models import load_classifier
+from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import RegularizedTrainer, StepRecorder
 from shrink_utils.training.penalties import AverageCosine
+from shrink_utils.training.rows import tokenized
 
 
 def _trainer(tmp_path, *, per_class: bool, regularizer=None) -> RegularizedTrainer:
@@ -46,7 +49,29 @@ def test_evaluation_sees_the_task_alone(tmp_path):
     model, batch = trainer.model.eval(), _batch(trainer)
     loss, outputs = trainer.compute_loss(model, batch, return_outputs=True)
     assert torch.equal(loss, model(**batch).loss)
-    assert outputs.hidden_states is None
+    assert set(outputs) == {"loss", "logits", "embeddings"}
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(tmp_path, pooling):
+    trainer = _trainer(tmp_path, per_class=True)
+    trainer.pooling, trainer.compute_metrics = pooling, lambda prediction: {}
+    texts = ["a", "two words", "three words now", "b", "c d", "and a longer one at last"] * 3
+    rows = Dataset.from_dict({"text": texts, "text_pair": [None] * 18, "label": [0, 1] * 9})
+    trainer.evaluate(tokenized(rows, trainer.data_collator.tokenizer))
+    trainer.predict(tokenized(rows.select([3, 5]), trainer.data_collator.tokenizer))
+    encoder = Encoder("tiny-random", trainer.model.base_model, trainer.data_collator.tokenizer)
+    expected = hidden_states(encoder, texts, pooling=pooling)[-1]  # (18, d)
+    whole, two = trainer.evaluated
+    assert torch.allclose(whole, expected, atol=1e-5)
+    assert torch.allclose(two, expected[[3, 5]], atol=1e-5)
+
+
+def test_an_evaluation_without_metrics_keeps_nothing(tmp_path):
+    trainer = _trainer(tmp_path, per_class=True)
+    rows = Dataset.from_dict({"text": ["a", "b"], "text_pair": [None] * 2, "label": [0, 1]})
+    trainer.evaluate(tokenized(rows, trainer.data_collator.tokenizer))
+    assert trainer.evaluated == []
 
 
 def test_the_regularizer_reaches_the_encoder(tmp_path):
