@@ -10,6 +10,7 @@ from shrink_utils.topology._compiled import COMPILED, compiled
 from shrink_utils.topology._host import to_device, to_host
 
 CHUNK = 1024  # edges at a time where NumPy needs room for their differences
+LARGE = 2.0**60
 
 
 def edge_lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -24,14 +25,10 @@ def edge_lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return lengths
 
 
-def pull_back(
-    points: np.ndarray,
-    edges: np.ndarray,
-    lengths: np.ndarray,
-    slopes: np.ndarray,
-    gradient: np.ndarray,
-) -> None:
-    """Add the gradient of Σ slope · length with respect to the points.
+def gradient_of_lengths(
+    points: np.ndarray, edges: np.ndarray, lengths: np.ndarray, slopes: np.ndarray
+) -> np.ndarray:
+    """Gradient of Σ slope · length with respect to the points.
 
     An edge's length grows along its unit vector at one end and against it at the other; through an
     edge of length zero nothing passes (Leygonie et al. 2021, arXiv 1910.00960).
@@ -41,18 +38,22 @@ def pull_back(
     points : ndarray, shape (n, d)
     edges : ndarray of int64, shape (m, 2)
     lengths, slopes : ndarray of float64, shape (m,)
-    gradient : ndarray, shape (n, d)
-        Added to in place.
+
+    Returns
+    -------
+    ndarray, shape (n, d)
+        In the dtype of the points.
     """
     scale = np.divide(slopes, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     if COMPILED:
-        _add_scaled(points, edges, scale, gradient)
-        return
+        return _gradient(points, edges, scale)
+    gradient = np.zeros_like(points)
     for start in range(0, len(edges), CHUNK):
         part = slice(start, start + CHUNK)
         step = _differences(points, edges[part]) * scale[part, None]
         np.add.at(gradient, edges[part, 0], step.astype(gradient.dtype))
         np.subtract.at(gradient, edges[part, 1], step.astype(gradient.dtype))
+    return gradient
 
 
 def _differences(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -73,20 +74,46 @@ def _lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _add_scaled(
-    points: np.ndarray, edges: np.ndarray, scale: np.ndarray, gradient: np.ndarray
-) -> None:
-    d = points.shape[1]
-    step = np.empty(d, gradient.dtype)  # apart from `gradient`, whose two rows might be one
-    for e in range(len(edges)):
+def _gradient(points: np.ndarray, edges: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Row by row, so that each is written while it is at hand."""
+    n, m = len(points), len(edges)
+    end = np.zeros(n + 1, np.int64)  # of the places where the edges at a point are listed
+    for e in range(m):
+        end[edges[e, 0] + 1] += 1
+        end[edges[e, 1] + 1] += 1
+    end = np.cumsum(end)[:-1]  # as yet, the beginnings
+    neighbour, weight = np.empty(2 * m, np.int64), np.empty(2 * m)
+    for e in range(m):
         a, b = edges[e]
-        if scale[e] != 0.0:
-            for k in range(d):
-                step[k] = scale[e] * (np.float64(points[a, k]) - np.float64(points[b, k]))
-            for k in range(d):
-                gradient[a, k] += step[k]
-            for k in range(d):
-                gradient[b, k] -= step[k]
+        neighbour[end[a]], weight[end[a]] = b, scale[e]
+        end[a] += 1
+        neighbour[end[b]], weight[end[b]] = a, scale[e]
+        end[b] += 1
+    gradient = np.empty_like(points)
+    if np.all(np.abs(scale) < LARGE):  # no product with a weight can overflow in float32
+        _sum_rows(points, end, neighbour, weight.astype(points.dtype), gradient)
+    else:
+        _sum_rows(points, end, neighbour, weight, gradient)
+    return gradient
+
+
+@compiled
+def _sum_rows(
+    points: np.ndarray,
+    end: np.ndarray,
+    neighbour: np.ndarray,
+    weight: np.ndarray,
+    gradient: np.ndarray,
+) -> None:
+    """Write Σ weight · (point − neighbour) over each point's neighbours, in the weights' dtype."""
+    place = 0
+    for i in range(len(points)):
+        gradient[i] = 0
+        while place < end[i]:
+            j, w = neighbour[place], weight[place]
+            for k in range(points.shape[1]):
+                gradient[i, k] += w * (points[i, k] - points[j, k])
+            place += 1
 
 
 class EdgeLengths(torch.autograd.Function):
@@ -112,9 +139,44 @@ class EdgeLengths(torch.autograd.Function):
         _first_derivatives_only()
         (points,) = ctx.saved_tensors
         (slopes,) = to_host(grad_lengths.double())
-        gradient = np.zeros_like(ctx.measured[0])
-        pull_back(*ctx.measured, slopes, gradient)
+        gradient = gradient_of_lengths(*ctx.measured, slopes)
         return to_device(gradient, points).to(points.dtype), None, None, None, None
+
+
+class LengthsValue(torch.autograd.Function):
+    """A scalar worked out from lengths of edges, its slopes known; first derivatives only.
+
+    The gradient is worked out when it is asked for. On a GPU nothing waits for the factor that it
+    comes with.
+    """
+
+    @staticmethod
+    def forward(
+        ctx,
+        points: Tensor,
+        value: np.ndarray,
+        array: np.ndarray,
+        edges: np.ndarray,
+        lengths: np.ndarray,
+        slopes: np.ndarray,
+    ):
+        """Pass `value` on; lengths were measured in `array`, and slopes are those in `points`."""
+        ctx.save_for_backward(points)  # so that a change of the points in between is noticed
+        ctx.measured = array, edges, lengths, slopes
+        return to_device(value, points)
+
+    @staticmethod
+    def backward(ctx, grad_value: Tensor):
+        """Slope times unit vector, at both ends of each edge, times the factor."""
+        _first_derivatives_only()
+        (points,) = ctx.saved_tensors
+        array, edges, lengths, slopes = ctx.measured
+        if grad_value.is_cpu:
+            slopes, grad_value = slopes * grad_value.item(), None
+        gradient = to_device(gradient_of_lengths(array, edges, lengths, slopes), points)
+        if grad_value is not None:
+            gradient = gradient * grad_value
+        return gradient.to(points.dtype), None, None, None, None, None
 
 
 class KnownGradient(torch.autograd.Function):

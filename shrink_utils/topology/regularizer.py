@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from shrink_utils.topology._checks import check_matrix, coordinates
 from shrink_utils.topology.barcodes import higher_bars
 from shrink_utils.topology.classes import check_labels, rows_of_classes
-from shrink_utils.topology.edges import pull_back
 from shrink_utils.topology.entropy import entropy_and_slopes
 from shrink_utils.topology.output import ClassTerm, RegularizerOutput, regularizer_output
 from shrink_utils.topology.selection import check_rule, prominent_positions, random_positions
@@ -63,6 +61,7 @@ class BarcodeRegularizer(nn.Module):
 
     Examples
     --------
+    >>> import torch
     >>> regularizer = BarcodeRegularizer()
     >>> embeddings = torch.randn(8, 4, requires_grad=True)
     >>> out = regularizer(embeddings, labels=torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]))
@@ -124,32 +123,26 @@ class BarcodeRegularizer(nn.Module):
         beside = [] if labels is None else [check_labels(labels, embeddings)]
         points, unit, given = coordinates(embeddings, *beside, name="embeddings")
         classes, of_class = rows_of_classes(given[0] if given else None, len(points))
-        differentiable = torch.is_grad_enabled() and embeddings.requires_grad
-        gradient = np.zeros_like(points) if differentiable else None
-        terms = [self._term(points, rows, unit, gradient) for rows in of_class]
-        return regularizer_output(embeddings, classes, terms, gradient)
+        terms = [self._term(points, rows, unit) for rows in of_class]
+        return regularizer_output(embeddings, points, classes, terms)
 
-    def _term(
-        self, points: np.ndarray, rows: np.ndarray, unit: float, gradient: np.ndarray | None
-    ) -> ClassTerm:
-        """The term of one class; its derivative is added to `gradient`."""
+    def _term(self, points: np.ndarray, rows: np.ndarray, unit: float) -> ClassTerm:
+        """The term of one class."""
         cloud = points if len(rows) == len(points) else points[rows]
-        lengths, signed_edges = self._bars(cloud)
-        term, slopes = self._term_of_bars(lengths * unit)
-        if gradient is not None:
-            for sign, edges, measured in signed_edges:
-                pull_back(points, rows[edges], measured, sign * slopes, gradient)
-        return term
+        bars, edges, lengths = self._bars(cloud)
+        loss, entropy, n_chosen, slopes = self._loss_of_bars(bars * unit)
+        if self.homology_dim:
+            slopes = np.concatenate([slopes, -slopes])  # a bar is its death less its birth
+        return ClassTerm(loss, entropy, n_chosen, len(bars), rows[edges], lengths, slopes)
 
-    def _bars(
-        self, points: np.ndarray
-    ) -> tuple[np.ndarray, list[tuple[float, np.ndarray, np.ndarray]]]:
-        """Bar lengths (m,), and the (sign, edges, lengths of edges) that they are sums of."""
+    def _bars(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bar lengths (m,), and edges with their lengths: the bars' deaths, then any births."""
         if self.homology_dim == 0:
             edges, lengths = minimum_spanning_tree(points)
-            return lengths, [(1.0, edges, lengths)]
+            return lengths, edges, lengths
         (birth_edges, births), (death_edges, deaths) = higher_bars(points, self.homology_dim)
-        return deaths - births, [(1.0, death_edges, deaths), (-1.0, birth_edges, births)]
+        edges = np.concatenate([death_edges, birth_edges])
+        return deaths - births, edges, np.concatenate([deaths, births])
 
     def _select(self, lengths: np.ndarray) -> np.ndarray:
         """Positions of the bars whose entropy is taken."""
@@ -160,8 +153,8 @@ class BarcodeRegularizer(nn.Module):
             return random_positions(len(lengths), len(prominent))
         return prominent
 
-    def _term_of_bars(self, lengths: np.ndarray) -> tuple[ClassTerm, np.ndarray]:
-        """The term of one class, and its derivative (m,) with respect to the bar lengths."""
+    def _loss_of_bars(self, lengths: np.ndarray) -> tuple[float, float, int, np.ndarray]:
+        """Loss of one class, entropy and number of the bars selected, and ∂loss/∂length (m,)."""
         chosen = self._select(lengths)
         entropy, entropy_slopes = entropy_and_slopes(lengths[chosen])
         loss, slopes = -self.weight * entropy, np.zeros(len(lengths))
@@ -170,7 +163,7 @@ class BarcodeRegularizer(nn.Module):
             slopes[:] = self.unselected_l2 / n_others
             loss += self.unselected_l2 * np.delete(lengths, chosen).mean()
         slopes[chosen] = -self.weight * entropy_slopes
-        return ClassTerm(loss, entropy, len(chosen), len(lengths)), slopes
+        return loss, entropy, len(chosen), slopes
 
     def extra_repr(self) -> str:
         """What ``print(regularizer)`` shows."""

@@ -116,7 +116,7 @@ def _ratio(bars: np.ndarray) -> np.ndarray:
     alpha = bars[-1]
     while True:
         m, i = len(bars), _first_below_one(bars)
-        if i <= _bound(alpha, m) or i + 1 == m:
+        if i <= most_features(alpha, m) or i + 1 == m:
             return np.arange(i)
         bars = np.append(bars[:i], alpha)
 
@@ -129,7 +129,7 @@ def _published(bars: np.ndarray) -> np.ndarray:
     while True:
         m = len(bars)
         i = min(_first_below_one(bars), m - 3)
-        if i <= _bound(alpha, m):  # always so at m = 4, where i = 1
+        if i <= most_features(alpha, m):  # always so at m = 4, where i = 1
             return np.arange(i + 1)
         bars = np.append(bars[: i + 1], alpha)
 
@@ -160,7 +160,7 @@ def _first_below_one(bars: np.ndarray) -> int:
 
 
 @compiled
-def _bound(alpha: float, m: int) -> int:
+def most_features(alpha: float, m: int) -> int:
     """Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉, the most features that m bars of this α should have."""
     x = 1.0 - alpha
     if x < 1e-3:  # −x − ln(1 − x) = x²/2 + x³/3 + …: the quotient is all cancellation here

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from shrink_utils.study import figures
 from shrink_utils.study.explore.explorer import Explorer
 from shrink_utils.topology import persistent_entropy
-from shrink_utils.topology.selection import _bound
+from shrink_utils.topology.selection import most_features
 
 __all__ = [
     "Step",
@@ -90,7 +90,7 @@ def selection_steps(lengths: Sequence[float]) -> list[Step]:
     for number in range(1, len(bars) + 1):
         steps += _one_round(number, bars)
         kept = bars[: steps[-1].i]
-        if len(kept) <= _bound(bars[-1] / bars[0], len(bars)) or len(kept) + 1 >= len(bars):
+        if len(kept) <= most_features(bars[-1] / bars[0], len(bars)) or len(kept) + 1 >= len(bars):
             break
         bars = (*kept, bars[-1])
     return steps
