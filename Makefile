@@ -13,6 +13,9 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0
 # Threads that wait sleep instead of spinning: as fast on idle cores, half again as fast on busy ones.
 export OMP_WAIT_POLICY := passive
+# Memory that a training step frees is kept for the next one (glibc): a tenth of fine-tuning was page faults.
+export MALLOC_MMAP_THRESHOLD_ := 4294967296
+export MALLOC_TRIM_THRESHOLD_ := 4294967296
 
 BIN  := .venv/bin
 PY   := $(BIN)/python
@@ -29,7 +32,11 @@ REPORT   := $(OUT)/report.txt
 
 # Notebooks run at once: as many as the profile has workers. The grid comes first, it uses them all.
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
+KNOWN        := $(sort $(basename $(notdir $(wildcard shrink_utils/study/profiles/*.toml))))
+$(if $(filter $(KNOWN),$(PROFILE)),,$(error PROFILE=$(PROFILE) is no profile; there are $(KNOWN)))
 JOBS         ?= $(or $(shell sed -n 's/^workers *= *//p' $(PROFILE_FILE) 2>/dev/null),1)
+# The page that `report` writes is there when a study has come to its end, and only then.
+UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
@@ -75,7 +82,7 @@ $(VENV): requirements.lock pyproject.toml
 # deps.mk names, for every notebook, the modules that it imports (and theirs), so that a change to
 # a module runs again only the notebooks that use it.
 DEPS := $(OUT)/deps.mk
-$(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.py) Makefile
+$(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*.pyi shrink_utils/*/*/*.py) Makefile
 	@mkdir -p $(@D)
 	@flock --close $(dir $(OUT)) sh -c '$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@'
 ifeq ($(filter help clean lab lint nightly verify,$(MAKECMDGOALS)),)
@@ -85,15 +92,17 @@ endif
 endif
 
 $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
+	@$(UNFINISHED)
 	@$(PY) -m shrink_utils execute $< $@
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
 
-$(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml)
+$(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml data/hub.toml)
 $(DONE): $(wildcard data/published/*.csv)
 
 $(OUT)/ablation.complete: requirements.lock | $(VENV)
+	@$(UNFINISHED)
 	@$(PY) -m shrink_utils ablate
 	@mkdir -p $(@D) && touch $@
 

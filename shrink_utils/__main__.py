@@ -12,14 +12,20 @@ from pathlib import Path
 
 from shrink_utils.paths import home
 
-try:
-    from shrink_utils.study.profiles import Profile, load_profile
-except ModuleNotFoundError as error:  # the system's Python, or an install without the study
-    missing = error.name.split(".")[0]
-    sys.exit(
+
+def _not_installed(error: ModuleNotFoundError) -> str:
+    """What to do about the system's Python, or an install without the study."""
+    missing = (error.name or str(error)).split(".")[0]
+    return (
         f"shrink: {missing} is not installed for this Python: call .venv/bin/python instead, "
         "or install the study: pip install '.[study]'"
     )
+
+
+try:
+    from shrink_utils.study.profiles import Profile, load_profile
+except ModuleNotFoundError as error:
+    sys.exit(_not_installed(error))
 
 EXPECTED = (OSError, ValueError, RuntimeError)
 
@@ -30,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         profile = load_profile(options.profile, seed=options.seed)
         return _with_hint(profile, options)
+    except ModuleNotFoundError as error:  # rooms load what they need when they need it
+        print(_not_installed(error), file=sys.stderr)
+        return 1
     except Exception as error:
         # A full disk is an OSError here, and an error of their own in safetensors and tokenizers.
         if not isinstance(error, EXPECTED) and "No space left on device" not in str(error):
@@ -105,10 +114,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
-    from matplotlib import pyplot as plt
-
-    from shrink_utils.study.diagnose import diagnose, diagnosis_figure, read_texts
-    from shrink_utils.study.figures import use_house_style
+    from shrink_utils.study.diagnose import diagnose, read_texts, write_diagnosis
     from shrink_utils.text import load_sentences
 
     if options.text:
@@ -117,16 +123,10 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
         n = profile.diagnostic_sentences
         texts, source = list(load_sentences("all", n=n, seed=profile.base_seed)["text"]), "snippets"
     table = diagnose(options.model, texts)
-    print(f"{options.model} on {len(texts)} texts ({source})\n")
-    print(table.to_string(float_format="{:.3f}".format))
-    use_house_style()
-    figure = diagnosis_figure(table, title=f"{options.model} on {len(texts)} texts ({source})")
-    options.out.mkdir(parents=True, exist_ok=True)
-    stem = options.out / f"diagnose-{Path(options.model).name}"
-    table.to_csv(f"{stem}.csv", float_format="%.6f")
-    figure.savefig(f"{stem}.png")
-    plt.close(figure)
-    print(f"\nWritten: {stem}.csv, {stem}.png")
+    title = f"{options.model} on {len(texts)} texts ({source})"
+    print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
+    written = write_diagnosis(table, options.out, name=Path(options.model).name, title=title)
+    print(f"Written: {', '.join(map(str, written))}")
     return 0
 
 
@@ -184,19 +184,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m shrink_utils", description=__doc__, formatter_class=kind
     )
-    environment = os.environ
-    parser.add_argument("--profile", default=environment.get("SHRINK_PROFILE", "quick"))
-    parser.add_argument("--seed", type=int, default=int(environment.get("SHRINK_SEED") or 0))
+    profile, seed = os.environ.get("SHRINK_PROFILE", "quick"), os.environ.get("SHRINK_SEED")
+    _add_study(parser, profile=profile, seed=int(seed or 0))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     made = {}
     people = (diagnose, runs, claims, course, verify)
     for function in (*people, book, ablate, execute, report, store, reference):
-        made[function] = commands.add_parser(function.__name__, help=function.__doc__)
+        name, text = function.__name__, function.__doc__
+        made[function] = commands.add_parser(name, help=text, description=text)
         made[function].set_defaults(command=function)
+        # A default here would undo what stands before the command.
+        _add_study(made[function], profile=argparse.SUPPRESS, seed=argparse.SUPPRESS)
     made[execute].add_argument("source", type=Path)
     made[execute].add_argument("target", type=Path)
     made[verify].add_argument("folder", type=Path, help="results/<profile>, as it was sent")
-    made[diagnose].add_argument("model", help="minilm, a hub id, or a local folder")
+    made[diagnose].add_argument("model", help="minilm, tiny-random, a hub id, or a local folder")
     made[diagnose].add_argument(
         "--text", type=Path, help="UTF-8, one sentence a line, 30 lines or more"
     )
@@ -204,6 +206,12 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path(), help="folder for CSV and PNG, by default this one"
     )
     return parser
+
+
+def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: int | str) -> None:
+    """Which study: options that may stand before the command or after it."""
+    parser.add_argument("--profile", default=profile, help="by default SHRINK_PROFILE, or quick")
+    parser.add_argument("--seed", type=int, default=seed, help="by default SHRINK_SEED, or 0")
 
 
 if __name__ == "__main__":

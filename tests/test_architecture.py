@@ -11,7 +11,10 @@ PACKAGE = Path(__file__).resolve().parents[1] / "shrink_utils"
 # Each room may import those further right, and itself; names and paths stand below all.
 ORDER = ["study", "training", "models", "text", "geometry", "topology"]
 MODULES = sorted(PACKAGE.rglob("*.py"))
+STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 MATHEMATICS = {"topology", "geometry"}
+# How a room loads a name when it is first asked for; its stub says where each comes from.
+LAZY = "__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)"
 
 
 def _imports(path: Path) -> set[str]:
@@ -66,9 +69,19 @@ def test_an_init_only_passes_names_on(path):
     body = ast.parse(path.read_text(encoding="utf-8")).body
     docstring, *rest = body
     assert isinstance(docstring, ast.Expr)
-    names = [n.targets[0].id for n in rest if isinstance(n, ast.Assign)]
+    assigned = [ast.unparse(n) for n in rest if isinstance(n, ast.Assign)]
     assert all(isinstance(n, ast.ImportFrom | ast.Import | ast.Assign) for n in rest)
-    assert set(names) <= {"__all__", "__version__"}
+    assert all(line == LAZY or line.startswith(("__all__ =", "__version__ =")) for line in assigned)
+
+
+@pytest.mark.parametrize("path", STUBS, ids=lambda p: p.parent.name)
+def test_a_stub_names_what_it_takes_from_its_own_room(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    *imports, public = tree.body
+    assert all(isinstance(node, ast.ImportFrom) and node.level == 1 for node in imports)
+    taken = {alias.asname or alias.name for node in imports for alias in node.names}
+    assert sorted(taken) == sorted(ast.literal_eval(public.value))
+    assert LAZY in ast.unparse(ast.parse(path.with_suffix(".py").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())

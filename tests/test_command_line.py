@@ -8,7 +8,7 @@ import sys
 import pandas as pd
 import pytest
 
-from shrink_utils.__main__ import main
+from shrink_utils.__main__ import _parser, main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
 from shrink_utils.study.runs import run_or_load
@@ -91,9 +91,43 @@ def test_claims_of_a_study_that_has_not_come_so_far_say_what_to_do(results, caps
     assert "`make reproduce PROFILE=smoke` writes it" in capsys.readouterr().err
 
 
-def test_a_python_without_the_study_is_told_which_one_has_it():
-    call = "import sys, runpy; sys.modules['matplotlib'] = None; runpy.run_module('shrink_utils')"
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--profile", "smoke", "--seed", "3", "runs"],
+        ["runs", "--profile", "smoke", "--seed", "3"],
+        ["--profile", "smoke", "runs", "--seed", "3"],
+        ["--seed", "1", "runs", "--profile", "smoke", "--seed", "3"],
+    ],
+)
+def test_which_study_may_be_said_before_the_command_or_after_it(monkeypatch, words):
+    monkeypatch.setenv("SHRINK_PROFILE", "glue")
+    monkeypatch.setenv("SHRINK_SEED", "2")
+    options, defaults = _parser().parse_args(words), _parser().parse_args(["runs"])
+    assert (options.profile, options.seed) == ("smoke", 3)
+    assert (defaults.profile, defaults.seed) == ("glue", 2)
+
+
+@pytest.mark.parametrize(
+    ("package", "command"), [("lazy_loader", "runs"), ("matplotlib", "diagnose tiny-random")]
+)
+def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
+    call = f"import sys, runpy; sys.argv[1:] = {command.split()}; sys.modules[{package!r}] = None; "
+    call += "runpy.run_module('shrink_utils', run_name='__main__')"
     told = subprocess.run([sys.executable, "-c", call], cwd=home(), capture_output=True, text=True)
     assert told.returncode == 1
-    assert "matplotlib is not installed for this Python: call .venv/bin/python" in told.stderr
+    assert f"{package} is not installed for this Python: call .venv/bin/python" in told.stderr
     assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("goal", ["reproduce", "01_isotropy", "test", "help"])
+def test_make_names_a_profile_that_is_none_before_it_does_anything(tmp_path, goal):
+    told = subprocess.run(
+        ["make", "PROFILE=quik", f"SHRINK_RESULTS_DIR={tmp_path}", goal],
+        cwd=home(),
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 2 and told.stdout == ""
+    assert "PROFILE=quik is no profile; there are glue paper quick smoke" in told.stderr
+    assert not list(tmp_path.iterdir())

@@ -33,6 +33,7 @@ myst_heading_anchors = 3
 # One page for every name in the `__all__` of a package.
 autosummary_generate = True
 autosummary_ignore_module_all = False
+autosummary_imported_members = True  # Sphinx finds no __all__ in the dir() of a lazy room
 autodoc_typehints = "none"  # the docstrings say types and shapes
 numpydoc_show_class_members = False
 templates_path = ["_templates"]

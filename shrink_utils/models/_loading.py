@@ -11,7 +11,7 @@ import torch
 from transformers import AutoTokenizer, BertConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as transformers_logging
 
-from shrink_utils.text import fetch
+from shrink_utils.text import fetch, hub_revision
 
 TINY = "tiny-random"
 
@@ -30,7 +30,7 @@ def tiny_config(**head: object) -> BertConfig:
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's."""
-    tokenizer = AutoTokenizer.from_pretrained(location("minilm" if name == TINY else name))
+    tokenizer = AutoTokenizer.from_pretrained(**location("minilm" if name == TINY else name))
     tokenizer.padding_side = "right"
     if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
         tokenizer.pad_token = tokenizer.eos_token
@@ -47,7 +47,7 @@ def pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
     """
     try:
         return auto_class.from_pretrained(
-            location(name), use_safetensors=True, dtype=torch.float32, **head
+            **location(name), use_safetensors=True, dtype=torch.float32, **head
         )
     except OSError as error:
         hint = get_close_matches(name, ["minilm", TINY], n=1)
@@ -60,9 +60,10 @@ def pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
         ) from error
 
 
-def location(name: str) -> str | Path:
-    """What transformers is to read: a folder, or a hub's id."""
-    return fetch("minilm") if name == "minilm" else name
+def location(name: str) -> dict[str, str | Path]:
+    """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
+    path = fetch("minilm") if name == "minilm" else name
+    return {"pretrained_model_name_or_path": path, "revision": hub_revision(name) or "main"}
 
 
 @contextmanager

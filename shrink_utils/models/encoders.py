@@ -100,7 +100,7 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     """
     trained = load_encoder(name)  # its errors, and its configuration
     with quiet(), seeded(seed):
-        config = tiny_config() if name == TINY else AutoConfig.from_pretrained(location(name))
+        config = tiny_config() if name == TINY else AutoConfig.from_pretrained(**location(name))
         model = AutoModel.from_config(config, dtype=torch.float32)
         return Encoder(f"{name}, random weights", _encoder_half(model).eval(), trained.tokenizer)
 

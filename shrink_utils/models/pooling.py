@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+if TYPE_CHECKING:  # a profile asks for the names alone
+    from torch import Tensor
 
 __all__ = ["POOLINGS", "pool"]
 

@@ -23,7 +23,7 @@ from nbformat import NotebookNode
 __all__ = ["Exercise", "Section", "course_notebook", "read_section", "without_solution"]
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-EMPTY = "...  # your answer"
+EMPTY = "pass  # your answer"  # a bare ... would be echoed by the notebook
 HEADING, SETUP = "exercises", "exercise-setup"
 # Tags of an exercise's cells, in their order.
 TASK, SOLUTION, CHECK, WORKED = "exercise", "solution", "check", "solution-text"
@@ -39,8 +39,8 @@ NBGRADER = {
 HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
 
-Run the first code cell. Then, exercise by exercise, write in the place of `...  # your answer`, run
-that cell, and run the check below it: it prints *right*, or stops with what it found."""
+Run the first code cell. Then, exercise by exercise, write in the place of `pass  # your answer`,
+run that cell, and run the check below it: it prints *right*, or stops with what it found."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import argparse
 import ast
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 __all__ = ["code_version", "module_closure", "notebook_closure"]
@@ -20,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def module_closure(*modules: str) -> list[Path]:
     """Files that importing `modules` uses, followed through the package's own imports.
 
-    ``from shrink_utils.room import name`` counts the room's ``__init__`` and the one module that
-    defines `name`, not the whole room: a change elsewhere in the room is not a change here.
+    ``from shrink_utils.room import name`` counts the room's ``__init__`` (its ``.pyi`` where names
+    are loaded lazily) and the one module that defines `name`, not the whole room: a change
+    elsewhere in the room is not a change here.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def module_closure(*modules: str) -> list[Path]:
         if path in found:
             continue
         found.add(path)
-        if path.name != "__init__.py":  # an __init__ only passes names on
+        if not _is_init(path):
             waiting.extend(_imports(path.read_text(encoding="utf-8")))
     return sorted(found)
 
@@ -66,7 +68,7 @@ def code_version(*modules: str, but: str = "") -> str:
     """
     digest = hashlib.sha256()
     for path in module_closure(*modules):
-        if _dotted(path) == but or path.name == "__init__.py":  # those only pass names on
+        if _dotted(path) == but or _is_init(path):
             continue
         digest.update(_dotted(path).encode())
         digest.update(_code_only(path.read_text(encoding="utf-8")).encode())
@@ -91,16 +93,14 @@ def _imports(source: str) -> list[Path]:
 def _definer(module: str, name: str) -> str:
     """The module that `name` comes from when it is imported from `module`."""
     path = _file(module)
-    if path is not None and path.name == "__init__.py":
+    if path is not None and _is_init(path):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and name in [
                 a.asname or a.name for a in node.names
             ]:
-                return (
-                    node.module
-                    if _file(f"{node.module}.{name}") is None
-                    else f"{node.module}.{name}"
-                )
+                parts = (module if node.level else None, node.module)  # stubs: from .module import
+                source = ".".join(filter(None, parts))
+                return source if _file(f"{source}.{name}") is None else f"{source}.{name}"
     return f"{module}.{name}"
 
 
@@ -108,8 +108,13 @@ def _file(module: str) -> Path | None:
     if module.split(".")[0] != PACKAGE:
         return None
     base = ROOT.joinpath(*module.split("."))
-    candidates = (base / "__init__.py", base.with_suffix(".py"))
+    candidates = (base / "__init__.pyi", base / "__init__.py", base.with_suffix(".py"))
     return next((path for path in candidates if path.is_file()), None)
+
+
+def _is_init(path: Path) -> bool:
+    """Whether the file only passes names on."""
+    return path.stem == "__init__"
 
 
 def _dotted(path: Path) -> str:
@@ -117,6 +122,7 @@ def _dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def _code_only(source: str) -> str:
     """The syntax tree as text, without docstrings: equal for code that does the same."""
     tree = ast.parse(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -19,10 +20,13 @@ from shrink_utils.geometry import (
     self_sim,
 )
 from shrink_utils.models import WordBatch, load_encoder, word_states
-from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE
+from shrink_utils.names import unknown_name
+from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE, use_house_style
 from shrink_utils.study.layers import Layers
 
-__all__ = ["diagnose", "diagnosis_figure", "read_texts"]
+__all__ = ["diagnose", "diagnosis_figure", "read_texts", "write_diagnosis"]
+
+LOCAL = ("minilm", "tiny-random")  # encoders that need no hub
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
@@ -70,7 +74,17 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
         One row a layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
         ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
         ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
+
+    Raises
+    ------
+    ValueError
+        The name is nearly that of an encoder that is here: no hub is asked for it.
+    FileNotFoundError
+        See `load_encoder`.
     """
+    is_typo = model not in LOCAL and get_close_matches(model.lower(), LOCAL, n=1, cutoff=0.75)
+    if is_typo and "/" not in model and not Path(model).exists():
+        raise unknown_name("model", "local encoder", model, LOCAL)
     words = word_states(load_encoder(model, device="auto"), texts)
     columns = [_of_layer(x, words) for x in words.vectors]
     return pd.DataFrame(columns).rename_axis("layer")
@@ -99,7 +113,7 @@ def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
         Of `diagnose`.
     title : str
     """
-    fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True)
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True)
     for ax, columns, label in zip(
         axes, (ANGLES, SHARES), ("mean cosine", "share of variance, or score"), strict=True
     ):
@@ -109,6 +123,29 @@ def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
             ax.plot(table.index, table[column], label=column, **line)
         ax.set(xlabel="layer (0: embeddings)", ylabel=label)
         ax.axhline(0, color="0.6", lw=1)
-        ax.legend(fontsize="small")
+        # Above the panel: any place inside is a curve's of some encoder.
+        ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
     return fig
+
+
+def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
+    """Write ``diagnose-<name>.csv`` and ``.png``; returns their paths.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `diagnose`.
+    folder : Path
+        Made where it is missing.
+    name, title : str
+        Of the files; above the figure.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"diagnose-{name}{suffix}" for suffix in (".csv", ".png")]
+    table.to_csv(paths[0], float_format="%.6f")
+    use_house_style()
+    figure = diagnosis_figure(table, title=title)
+    figure.savefig(paths[1])
+    plt.close(figure)
+    return paths

@@ -11,6 +11,7 @@ import seaborn as sns
 from IPython.display import Image, Markdown, display
 from ipywidgets import DOMWidget
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from shrink_utils.study.dark import darken
@@ -97,6 +98,7 @@ def show(
         What is shown in the figure's place by a notebook that has a kernel.
     """
     light, table = _png(fig), figure_data(fig)
+    fig.set_layout_engine("none")  # everything has its place
     darken(fig)
     dark = _png(fig)
     plt.close(fig)
@@ -114,8 +116,9 @@ def show(
 
 
 def _png(fig: Figure) -> bytes:
+    """Drawn once: `Figure.savefig` draws twice where there is a layout, to try it and to print."""
     buffer = io.BytesIO()
-    fig.savefig(buffer, format="png")
+    FigureCanvasAgg(fig).print_png(buffer)
     return buffer.getvalue()
 
 

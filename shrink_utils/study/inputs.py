@@ -9,7 +9,7 @@ from pathlib import Path
 from huggingface_hub import try_to_load_from_cache
 
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
-from shrink_utils.text import task_spec
+from shrink_utils.text import hub_revision, task_spec
 from shrink_utils.text.glue import GLUE, glue_dir
 from shrink_utils.text.sources import sha256_of, source_path, sources
 
@@ -77,7 +77,8 @@ def _hub_model(name: str) -> dict | None:
     name, _, revision = name.partition("@")
     if Path(name).is_dir():
         return _entry("a folder", Path(name).glob("*.safetensors"))
-    config = try_to_load_from_cache(name, "config.json", revision=revision or None)
+    pinned = revision or hub_revision(name)
+    config = try_to_load_from_cache(name, "config.json", revision=pinned)
     if not isinstance(config, str):  # None, or a mark that the hub has no such file
         return None
     snapshot = Path(config).parent  # named by its commit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs import run_id
+from shrink_utils.study.run_ids import run_id
 from shrink_utils.study.whole_folder import read_json
 
 __all__ = ["list_runs"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
+
 import pandas as pd
 
 from shrink_utils.study.profiles import Profile
@@ -51,16 +55,42 @@ def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
 
 
 def print_claims(profile: Profile) -> None:
-    """Print the claims table of a finished study."""
+    """Print the claims table of a finished study; on a terminal (80 columns) no wider than it."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     claims = read_table("claims", profile=profile)
-    print(f"\nClaims, profile {profile.name} ({profile.description})")
-    print("Estimates are mean paired differences over n units, with a 95 % t interval.")
+    print()
+    _say(f"Claims, profile {profile.name} ({profile.description})", width)
+    _say("Estimates are mean paired differences over n units, with a 95 % t interval.", width)
     for paper, title in PAPERS.items():
         rows = of_paper(claims, paper)
         if len(rows):
-            print(f"\n{title}: {_counts(rows)}\n")
-            print(claims_as_text(rows).to_string(index=False, justify="left"))
-    print(f"\nIn all: {_counts(claims)}")
+            print()
+            _say(f"{title}: {_counts(rows)}", width)
+            print(f"\n{_fitted(claims_as_text(rows), width)}")
+    print()
+    _say(f"In all: {_counts(claims)}", width)
+
+
+def _say(line: str, width: int | None) -> None:
+    print(line if width is None else textwrap.fill(line, width))
+
+
+def _fitted(table: pd.DataFrame, width: int | None) -> str:
+    """The table in lines of at most `width` characters: the words of a claim above its numbers."""
+    wide = _lines(table)
+    if width is None or max(map(len, wide)) <= width:
+        return "\n".join(wide)
+    lines = []
+    for (claim, source, over), rows in table.groupby(["claim", "source", "over"], sort=False):
+        numbers = rows.drop(columns=["claim", "source", "over"])
+        lines += ["", *textwrap.wrap(f"{claim} ({source}; over {over})", width)]
+        lines += [f"  {line}" for line in _lines(numbers.loc[:, (numbers != "").any()])]
+    return "\n".join(lines[1:])
+
+
+def _lines(table: pd.DataFrame) -> list[str]:
+    text = table.to_string(index=False, justify="left")
+    return [line.rstrip() for line in text.splitlines()]
 
 
 def _counts(claims: pd.DataFrame) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from shrink_utils.models import save_classifier
 from shrink_utils.study.whole_folder import (
     DamagedRunError,
     read_json,
@@ -17,7 +17,10 @@ from shrink_utils.study.whole_folder import (
     write_json,
     written_whole,
 )
-from shrink_utils.training import FinetuneResult, RunConfig
+from shrink_utils.training import RunConfig
+
+if TYPE_CHECKING:
+    from shrink_utils.training import FinetuneResult
 
 __all__ = ["MODEL", "DamagedRunError", "Run", "load_run", "save_run"]
 
@@ -77,6 +80,8 @@ def load_run(folder: Path) -> Run:
 
 def save_run(config: RunConfig, result: FinetuneResult, stamp: dict, target: Path) -> None:
     """Write beside the target, then rename: a folder of that name is always whole."""
+    from shrink_utils.models import save_classifier
+
     with written_whole(target) as part:
         write_json(part / "config.json", config.as_dict())
         metrics = {"evaluations": result.evaluations, "geometry": result.geometry}

@@ -8,37 +8,20 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 import torch.distributed as dist
 
 from shrink_utils.models import Encoder, load_encoder
-from shrink_utils.study.dependencies import code_version
 from shrink_utils.study.once import alone
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.provenance import provenance
 from shrink_utils.study.run_folder import MODEL, Run, load_run, save_run
-from shrink_utils.study.whole_folder import load_whole, name_of
-from shrink_utils.training import RunConfig, arm_options, finetune, used_precision
+from shrink_utils.study.run_ids import run_id
+from shrink_utils.study.whole_folder import load_whole
+from shrink_utils.training import RunConfig, finetune, used_precision
 
 __all__ = ["default_run", "run_encoder", "run_id", "run_or_load"]
-
-
-@cache
-def _computed_by() -> dict[str, str]:
-    """The code that computes a run, the list of arms left out, and the libraries below it."""
-    code = code_version("shrink_utils.training.finetune", but="shrink_utils.training.arms")
-    return {"code": code, **{name: version(name) for name in ("torch", "transformers", "gudhi")}}
-
-
-def run_id(config: RunConfig) -> str:
-    """Hash of the configuration, its arm's options and what computes it, 16 hex digits.
-
-    The arm's own options count, not the other arms': a new arm leaves finished runs valid.
-    """
-    return name_of(config.as_dict(), arm_options(config.arm), _computed_by())
 
 
 def run_or_load(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from shrink_utils.study.run_folder import Run, load_run
 from shrink_utils.study.schemas import foreign_schemas
 from shrink_utils.study.sent_folder import changed_files, changed_in_run, odd_files
 from shrink_utils.study.tables import score_table, summarize, task_table
+from shrink_utils.study.unfinished import unfinished
 from shrink_utils.study.verdicts import MEASURES, claims_from
 from shrink_utils.study.whole_folder import read_json
 from shrink_utils.training import RunConfig
@@ -37,11 +38,15 @@ class Check:
 
     name: str
     faults: tuple[str, ...]
+    verdict: str = "FAIL"  # of faults
 
     def __str__(self) -> str:
         if not self.faults:
             return f"ok    {self.name}"
-        shown = [f"FAIL  {self.name}", *(f"      {fault}" for fault in self.faults[:SHOWN])]
+        shown = [
+            f"{self.verdict}  {self.name}",
+            *(f"      {fault}" for fault in self.faults[:SHOWN]),
+        ]
         if (more := len(self.faults) - SHOWN) > 0:
             shown.append(f"      and {more} more")
         return "\n".join(shown)
@@ -62,7 +67,8 @@ def verify_folder(folder: Path) -> list[Check]:
     Returns
     -------
     list of Check
-        Ends early after a fault that leaves nothing to check: a link, no page, a foreign profile.
+        Ends early after a fault that leaves nothing to check: a link, a study that has not come to
+        its end, a foreign profile.
 
     Raises
     ------
@@ -74,6 +80,9 @@ def verify_folder(folder: Path) -> list[Check]:
     checks = [_check("plain files and folders only", lambda: odd_files(folder))]
     if checks[0].faults:
         return checks
+    missing = _check("the study has come to its end", lambda: unfinished(folder))
+    if missing.faults:
+        return [*checks, replace(missing, verdict="UNFINISHED")]
     checks.append(_check(f"{PAGE} describes a profile as it is here", lambda: _foreign(folder)))
     if checks[1].faults:
         return checks
@@ -98,8 +107,6 @@ def _check(name: str, look: Callable[[], Iterable[str]]) -> Check:
 
 
 def _foreign(folder: Path) -> Iterable[str]:
-    if not (folder / PAGE).is_file():
-        return [f"{PAGE} is not there: `make reproduce` writes it at its end"]
     sent = read_json(folder / PAGE)["profile"]
     if sent["name"] not in profile_names():
         return [f"no profile {sent['name']!r} here"]

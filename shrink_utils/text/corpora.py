@@ -11,11 +11,13 @@ import hashlib
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from datasets import Dataset
+from typing import TYPE_CHECKING
 
 from shrink_utils.names import unknown_name
 from shrink_utils.text.sources import fetch
+
+if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
+    from datasets import Dataset
 
 __all__ = ["CORPORA", "Snippet", "hash_order", "load_sentences", "read_snippets", "stable_hash"]
 
@@ -104,6 +106,8 @@ def load_sentences(name: str = "editorials", *, n: int | None = None, seed: int 
     ValueError
         Unknown ``name``, or ``n`` below 1.
     """
+    from datasets import Dataset
+
     if n is not None and n < 1:
         raise ValueError(f"n: {n}, expected at least 1, or None for all sentences")
     names = CORPORA if name == "all" else [name]

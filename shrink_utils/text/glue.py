@@ -12,11 +12,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import datasets
-
 from shrink_utils.paths import data_dir
+from shrink_utils.text.hub import hub_revision
 
 __all__ = ["GLUE", "GlueFormat", "glue_dir", "read_glue"]
+
+HUB_ID = "nyu-mll/glue"
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,9 @@ def _columns(rows: list[tuple]) -> dict[str, list]:
 
 def _from_hub(name: str, form: GlueFormat) -> dict[str, dict[str, list]]:
     try:
-        hub = datasets.load_dataset("nyu-mll/glue", name)
+        import datasets
+
+        hub = datasets.load_dataset(HUB_ID, name, revision=hub_revision(HUB_ID))
     except Exception as error:  # the hub's client raises errors of several libraries
         raise ConnectionError(
             f"could not read GLUE task {name!r} from the hub ({type(error).__name__}). Set "

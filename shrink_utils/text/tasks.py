@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
+from typing import TYPE_CHECKING
 
 from shrink_utils.names import unknown_name
 from shrink_utils.text import offline
 from shrink_utils.text.corpora import CORPORA, hash_order
 from shrink_utils.text.glue import read_glue
+
+if TYPE_CHECKING:  # datasets is loaded with the first rows, not with a task's name
+    from datasets import Dataset, DatasetDict
 
 __all__ = ["TASKS", "TaskSpec", "load_task", "task_spec"]
 
@@ -109,6 +111,8 @@ def load_task(
     ConnectionError, FileNotFoundError
         The task's source cannot be had; see `fetch` and `read_glue`.
     """
+    from datasets import DatasetDict
+
     spec = task_spec(name)
     for argument, maximum in (("max_train", max_train), ("max_eval", max_eval)):
         if maximum is not None and maximum < 1:
@@ -135,6 +139,8 @@ def _offline(name: str) -> dict[str, dict[str, list]]:
 
 
 def _dataset(spec: TaskSpec, columns: dict[str, list]) -> Dataset:
+    from datasets import ClassLabel, Dataset, Features, Value
+
     label = Value("float32") if spec.is_regression else ClassLabel(names=list(spec.label_names))
     features = Features({"text": Value("string"), "text_pair": Value("string"), "label": label})
     return Dataset.from_dict(columns, features=features)

@@ -88,8 +88,9 @@ class RegularizedTrainer(Trainer):
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Task loss, plus the regularizer's while training; evaluation sees the task alone.
 
-        An evaluation's outputs are the logits and the embeddings. Where a step's rows are taken in parts (accumulation), the losses of the parts sum to the
-        mean task loss of all rows plus the mean of the parts' regularizers.
+        An evaluation's outputs are the logits and the embeddings. Where a step's rows are taken in
+        parts (accumulation), the losses of the parts sum to the mean task loss of all rows plus the
+        mean of the parts' regularizers.
         """
         outputs = model(**inputs, output_hidden_states=True)
         embeddings = pool(outputs.hidden_states, inputs["attention_mask"], pooling=self.pooling)

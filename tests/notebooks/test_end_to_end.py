@@ -180,20 +180,6 @@ def test_another_seed_is_another_study(clone, make, finished):
     assert "results/smoke/notebooks" not in planned
 
 
-def test_a_failing_notebook_stops_make_and_is_kept(clone, make, finished):
-    notebook = clone / "notebooks" / "00_setup_and_data.ipynb"
-    text = notebook.read_text(encoding="utf-8")
-    try:
-        notebook.write_text(text.replace("profile = begin(", "1 / 0; begin("), encoding="utf-8")
-        failed = make("00_setup_and_data")
-    finally:
-        notebook.write_text(text, encoding="utf-8")
-    assert failed.returncode != 0
-    assert "00_setup_and_data.ipynb" in failed.stderr and "ZeroDivisionError" in failed.stderr
-    executed = clone / "results" / "smoke" / "notebooks"
-    assert (executed / "00_setup_and_data.failed.ipynb").is_file()
-
-
 def test_an_unknown_profile_is_named_before_anything_runs(clone, study_environment, finished):
     wrong = subprocess.run(
         ["make", "PROFILE=smok", "reproduce"],
@@ -203,7 +189,8 @@ def test_an_unknown_profile_is_named_before_anything_runs(clone, study_environme
         text=True,
     )
     assert wrong.returncode != 0
-    assert "did you mean 'smoke'?" in wrong.stderr
+    assert "PROFILE=smok is no profile; there are" in wrong.stderr
+    assert not (clone / "results" / "smok").exists()
 
 
 def test_every_picture_has_its_numbers_and_a_dark_one(clone, finished):
@@ -251,3 +238,20 @@ def test_what_was_changed_in_a_folder_is_named(clone, finished, hurt, says, tmp_
     assert main(["verify", str(sent)]) == 1
     printed = capsys.readouterr().out
     assert "FAIL" in printed and says in printed
+
+
+def test_a_failing_notebook_stops_make_and_is_kept(clone, make, finished):
+    notebook = clone / "notebooks" / "00_setup_and_data.ipynb"
+    text = notebook.read_text(encoding="utf-8")
+    try:
+        notebook.write_text(text.replace("profile = begin(", "1 / 0; begin("), encoding="utf-8")
+        failed = make("00_setup_and_data")
+    finally:
+        notebook.write_text(text, encoding="utf-8")
+    assert failed.returncode != 0
+    assert "00_setup_and_data.ipynb" in failed.stderr and "ZeroDivisionError" in failed.stderr
+    executed = clone / "results" / "smoke" / "notebooks"
+    assert (executed / "00_setup_and_data.failed.ipynb").is_file()
+    verified = make("verify", "RESULTS=results/smoke")
+    assert verified.returncode != 0 and "UNFINISHED" in verified.stdout
+    assert "`make reproduce PROFILE=smoke` goes on" in verified.stdout

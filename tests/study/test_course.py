@@ -61,8 +61,13 @@ def chapter(tmp_path):
 
 def test_a_student_finds_a_line_to_write_at_where_the_solution_stood():
     kept = without_solution(ANSWER)
-    assert kept == 'def double(x):\n    """Twice x."""\n    ...  # your answer'
+    assert kept == 'def double(x):\n    """Twice x."""\n    pass  # your answer'
     assert ast.parse(kept)
+
+
+def test_an_empty_answer_shows_nothing_when_it_is_run():
+    kept = without_solution("### BEGIN SOLUTION\nvalue = 2\n### END SOLUTION")
+    assert not isinstance(ast.parse(kept).body[-1], ast.Expr), "a notebook echoes its value"
 
 
 def test_every_region_of_an_answer_is_taken_out():

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from shrink_utils.study import figures, live
 from shrink_utils.study.live import LiveCurves, run_curves
@@ -45,6 +46,22 @@ def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, monkeypatch
     light, dark = (plt.imread(folder / f"both{kind}.png")[..., :3] for kind in ("", ".dark"))
     assert light.shape == dark.shape
     assert light[0, 0].min() == 1 and dark[0, 0].max() < 0.1
+
+
+def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, monkeypatch):
+    monkeypatch.setattr(figures, "display", lambda shown: None)
+    drawn, draw = [], Figure.draw
+
+    def counted(fig, renderer):
+        draw(fig, renderer)
+        drawn.append([ax.get_position().bounds for ax in fig.axes])
+
+    fig, axes = plt.subplots(1, 2)
+    axes[1].set_ylabel("a label that takes room")
+    monkeypatch.setattr(Figure, "draw", counted)
+    figures.show(fig, "twice", profile=finished, alt="Empty.", caption="")
+    light, dark = drawn
+    assert light == dark
 
 
 def test_a_figure_that_cannot_be_read_leaves_no_file(finished, monkeypatch):

@@ -60,3 +60,20 @@ def test_an_empty_task_stays_empty_when_the_table_is_read_back(claims, tmp_path)
     assert claims_as_text(pd.read_csv(tmp_path / "claims.csv")).task.tolist() == [
         *["movies", "", "movies"]
     ]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_no_line_is_wider_than_it_is(claims, tmp_path, monkeypatch, capsys, width):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", str(width))
+    profile = load_profile("smoke")
+    long = claims.assign(statement="the regularizer lowers the score " * 3)
+    write_table(long, "claims", profile=profile)
+    print_claims(profile)
+    piped = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_claims(profile)
+    shown = capsys.readouterr().out
+    assert max(map(len, piped.splitlines())) > 120
+    assert max(map(len, shown.splitlines())) <= width
+    assert shown.count("-1.250") == piped.count("-1.250") == 3

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from shrink_utils.models import hidden_states
-from shrink_utils.study import load_run, run_encoder, run_id, run_or_load, runs
+from shrink_utils.study import load_run, run_encoder, run_id, run_ids, run_or_load, runs
 from shrink_utils.study.run_folder import DamagedRunError
 from shrink_utils.study.runs import default_run
 from shrink_utils.text import load_task
@@ -57,7 +57,7 @@ def test_the_id_follows_configuration_and_code(finished, monkeypatch):
     assert run_id(config) == run_id(replace(config))
     assert run_id(config) != run_id(replace(config, seed=99))
     before = run_id(config)
-    monkeypatch.setattr(runs, "_computed_by", lambda: {"code": "other"})
+    monkeypatch.setattr(run_ids, "_computed_by", lambda: {"code": "other"})
     assert run_id(config) != before
 
 

@@ -166,6 +166,7 @@ def test_without_a_page_nothing_more_is_looked_at(sent):
     (sent / "provenance.json").unlink()
     checks = verify_folder(sent)
     assert len(checks) == 2 and "make reproduce" in checks[1].faults[0]
+    assert str(checks[1]).startswith("UNFINISHED  the study has come to its end\n")
 
 
 @pytest.mark.parametrize(

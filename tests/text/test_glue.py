@@ -8,7 +8,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from shrink_utils.text import load_task
+from shrink_utils.text import hub_revision, load_task
 from shrink_utils.text.glue import GLUE, glue_dir, read_glue
 
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
@@ -143,8 +143,8 @@ def test_glue_in_the_data_folder_is_found(monkeypatch, tmp_path):
 def test_without_a_folder_the_rows_come_from_the_hub(monkeypatch, tmp_path):
     asked = []
 
-    def load_dataset(*where):
-        asked.append(where)
+    def load_dataset(*where, revision):
+        asked.append((*where, revision))
         rows = {"premise": ["p"], "hypothesis": ["h"], "label": [2], "idx": [0]}
         splits = ("train", "validation_matched", "validation_mismatched")
         return {split: datasets.Dataset.from_dict(rows) for split in splits}
@@ -153,11 +153,11 @@ def test_without_a_folder_the_rows_come_from_the_hub(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     row = {"text": ["p"], "text_pair": ["h"], "label": [2]}
     assert read_glue("mnli") == {"train": row, "validation": row}
-    assert asked == [("nyu-mll/glue", "mnli")]
+    assert asked == [("nyu-mll/glue", "mnli", hub_revision("nyu-mll/glue"))]
 
 
 def test_a_hub_that_cannot_be_reached_is_an_error_that_says_what_to_do(monkeypatch, tmp_path):
-    def unreachable(*_):
+    def unreachable(*_, revision):
         raise OSError("no route to host")
 
     monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))

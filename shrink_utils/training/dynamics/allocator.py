@@ -92,7 +92,7 @@ class Allocator:
             self._rows[rule].append(values)
         if self._batch_gradient:
             given = _given(trainable(self._model))
-            self._rows[BATCH].append(self._blocks.dots(self._weights, after, given))
+            self._rows[BATCH] += self._blocks.dots(self._weights, after, given)
         self._losses.append((self._point.loss, line.end.loss))
         self._pieces.append(max(pieces for _, pieces in found))
         self._weights, self._point = after, line.end

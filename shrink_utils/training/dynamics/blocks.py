@@ -7,7 +7,7 @@ query, key and value projections (with their biases), columns of the output proj
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -66,31 +66,36 @@ class Blocks:
         self.table = pd.DataFrame(rows)
 
     def dots(
-        self, before: Mapping[str, Tensor], after: Mapping[str, Tensor], by: Mapping[str, Tensor]
-    ) -> Tensor:
-        """Σ (after − before) · by, over each block.
+        self, before: Mapping[str, Tensor], after: Mapping[str, Tensor], *by: Mapping[str, Tensor]
+    ) -> list[Tensor]:
+        """Σ (after − before) · by, over each block, for each of `by`.
 
         Parameters
         ----------
-        before, after, by : mapping of str to Tensor
+        before, after, *by : mapping of str to Tensor
             By parameter, of its shape.
 
         Returns
         -------
-        Tensor, shape (blocks,)
-            float64, on the CPU: differences, products and sums are taken in float64.
+        list of Tensor, shape (blocks,)
+            One for each of `by`; float64, on the CPU: differences, products and sums are taken in
+            float64.
         """
+        # All of `by` in one call: in a large model the differences take longer than the products.
         sums = [
-            split.dots(before[name], after[name], by[name]) for name, split in self._splits.items()
+            split.dots(before[name], after[name], [of[name] for of in by])
+            for name, split in self._splits.items()
         ]
-        return torch.cat(sums).cpu()
+        return [torch.cat(parts).cpu() for parts in zip(*sums, strict=True)]
 
 
 class _Split:
     """A parameter as one block."""
 
-    def dots(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:  # (blocks,)
-        return self._sums((after.double() - before.double()) * by.double())
+    def dots(self, before: Tensor, after: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
+        """One (blocks,) for each of `by`."""
+        change = after.to(torch.float64, copy=True).sub_(before.double())
+        return [self._sums(x.to(torch.float64, copy=True).mul_(change)) for x in by]
 
     def _sums(self, x: Tensor) -> Tensor:
         return x.sum().reshape(1)
@@ -125,7 +130,10 @@ class _Vocabulary(_Split):
     def __init__(self, used: Tensor) -> None:
         self.used = used  # (vocabulary,)
 
-    def dots(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:
+    def dots(self, before: Tensor, after: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
+        return [self._of_touched(before, after, x) for x in by]
+
+    def _of_touched(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:
         touched = by.reshape(len(by), -1).any(dim=1)  # of a large vocabulary mostly none
         x = (after[touched].double() - before[touched].double()) * by[touched].double()
         by_row, used = x.reshape(len(x), -1).sum(dim=1), self.used.to(by.device)[touched]

@@ -69,8 +69,8 @@ def loss_and_gradients(
             total, parts = total + float(part.detach()), parts + 1
     if parts == 0 or not torch.isfinite(torch.tensor(total)):
         raise ValueError(f"loss: {total} in {parts} parts, expected a finite number in one or more")
-    for name, parameter in parameters.items():
-        gradients.setdefault(name, torch.zeros_like(parameter))
+    for name in parameters.keys() - gradients.keys():
+        gradients[name] = torch.zeros_like(parameters[name])
     return Point(total, gradients)
 
 

@@ -64,18 +64,21 @@ class Segment:
         self._before, self._after = before, after
         self.end = loss_and_gradients(model, loss, at=after)
         self.gradients = 1  # evaluated here; the one at the start was given
-        self._samples = {s: self._sample(point) for s, point in ((0.0, start), (1.0, self.end))}
+        self._samples = dict(zip((0.0, 1.0), self._sampled(start, self.end), strict=True))
 
     def at(self, s: float) -> Sample:
         """Loss and products at the share `s` of the way."""
         if s not in self._samples:
             weights = {n: torch.lerp(x, self._after[n], s) for n, x in self._before.items()}
-            self._samples[s] = self._sample(loss_and_gradients(self._model, self._loss, at=weights))
+            point = loss_and_gradients(self._model, self._loss, at=weights)
+            (self._samples[s],) = self._sampled(point)
             self.gradients += 1
         return self._samples[s]
 
-    def _sample(self, point: Point) -> Sample:
-        return Sample(point.loss, self._blocks.dots(self._before, self._after, point.gradients))
+    def _sampled(self, *points: Point) -> list[Sample]:
+        gradients = [point.gradients for point in points]
+        dots = self._blocks.dots(self._before, self._after, *gradients)
+        return [Sample(point.loss, of) for point, of in zip(points, dots, strict=True)]
 
 
 def integrate(

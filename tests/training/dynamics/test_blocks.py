@@ -110,7 +110,8 @@ def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm)
     before = {n: torch.zeros_like(p) for n, p in names.items()}
     after = {n: torch.rand_like(p) for n, p in names.items()}
     by = {n: torch.randn_like(p) for n, p in names.items()}
-    table = blocks.table.assign(found=blocks.dots(before, after, by).numpy())
+    (sums,) = blocks.dots(before, after, by)
+    table = blocks.table.assign(found=sums.numpy())
     product = {n: after[n].double() * by[n].double() for n in names}
 
     def found(parameter):
@@ -133,6 +134,21 @@ def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm)
     torch.testing.assert_close(found("bert.embeddings.word_embeddings.weight"), expected)
     total = sum(float(x.sum()) for x in product.values())
     assert table.found.sum() == pytest.approx(total, rel=1e-12)
+
+
+def test_several_gradients_at_once_give_what_each_gives_alone_and_are_left_as_they_are(masked_lm):
+    blocks = Blocks(masked_lm, token_ids=torch.tensor([3, 4, 19]))
+    weights = {n: p.detach() for n, p in masked_lm.named_parameters()}
+    # In float64 nothing has to be converted: what is worked on must be a copy all the same.
+    before, after, one, other = (
+        {n: torch.randn_like(x, dtype=torch.float64) for n, x in weights.items()} for _ in range(4)
+    )
+    kept = [x.clone() for of in (before, after, one, other) for x in of.values()]
+    together = blocks.dots(before, after, one, other)
+    for sums, by in zip(together, (one, other), strict=True):
+        assert torch.equal(sums, *blocks.dots(before, after, by))
+    given = [x for of in (before, after, one, other) for x in of.values()]
+    assert all(map(torch.equal, kept, given))
 
 
 def test_biases_of_keys_and_unused_word_pieces_are_not_counted(masked_lm):

@@ -1,0 +1,64 @@
+"""The diagnosis of one encoder: what it is called with, and its figure."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from shrink_utils.study import diagnose as module
+from shrink_utils.study.diagnose import ANGLES, SHARES, diagnose, diagnosis_figure, write_diagnosis
+from shrink_utils.study.figures import use_house_style
+
+
+@pytest.fixture
+def table():
+    """Curves that fill their panels: from the lowest to the highest value and back."""
+    values = {name: [i / 2, 1 - i / 2, i / 2] for i, name in enumerate([*ANGLES, *SHARES])}
+    return pd.DataFrame(values).rename_axis("layer")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("minilmm", "minilm"), ("mini-lm", "minilm"), ("tiny-randon", "tiny-random")],
+)
+def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch, typed, meant):
+    monkeypatch.setattr(module, "load_encoder", lambda *_, **__: pytest.fail("the hub was asked"))
+    with pytest.raises(ValueError, match=f"no local encoder '{typed}', did you mean '{meant}'"):
+        diagnose(typed, ["a text"])
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "gpt2", "someone/minilmm", "minilm"])
+def test_a_name_that_may_be_right_is_looked_for(monkeypatch, name):
+    monkeypatch.setattr(module, "load_encoder", lambda name, **_: name)
+    monkeypatch.setattr(module, "word_states", lambda encoder, texts: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        diagnose(name, ["a text"])
+
+
+def test_a_folder_of_nearly_the_same_name_is_read(monkeypatch, tmp_path):
+    (tmp_path / "minilmm").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "load_encoder", lambda name, **_: name)
+    monkeypatch.setattr(module, "word_states", lambda encoder, texts: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        diagnose("minilmm", ["a text"])
+
+
+def test_the_legends_stand_over_no_curve(table):
+    use_house_style()
+    figure = diagnosis_figure(table, title="any")
+    figure.canvas.draw()
+    boxes = [ax.get_legend().get_window_extent() for ax in figure.axes]
+    for ax, legend in zip(figure.axes, boxes, strict=True):
+        panel = ax.get_window_extent()
+        assert legend.y0 >= panel.y1 - 1 and legend.x1 <= panel.x1
+        assert panel.width > 350  # of 1000: the legend takes nothing from it
+    plt.close(figure)
+
+
+def test_the_files_bear_the_name_and_hold_a_row_a_layer(table, tmp_path):
+    paths = write_diagnosis(table, tmp_path / "new", name="any", title="any")
+    assert [path.name for path in paths] == ["diagnose-any.csv", "diagnose-any.png"]
+    assert len(pd.read_csv(paths[0])) == 3
+    assert paths[1].stat().st_size > 10_000
