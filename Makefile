@@ -30,11 +30,12 @@ ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
 DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
 
-# Notebooks run at once: as many as the profile has workers. The grid comes first, it uses them all.
+# The grid comes first, with as many processes as the profile has workers. Then notebooks, one more at
+# once where there are several: when one waits for the disk, the others have something to do.
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 KNOWN        := $(sort $(basename $(notdir $(wildcard shrink_utils/study/profiles/*.toml))))
 $(if $(filter $(KNOWN),$(PROFILE)),,$(error PROFILE=$(PROFILE) is no profile; there are $(KNOWN)))
-JOBS         ?= $(or $(shell sed -n 's/^workers *= *//p' $(PROFILE_FILE) 2>/dev/null),1)
+JOBS         ?= $(or $(shell awk '/^workers *=/{print ($$3 > 1 ? $$3 + 1 : 1)}' $(PROFILE_FILE) 2>/dev/null),1)
 # The page that `report` writes is there when a study has come to its end, and only then.
 UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)

@@ -53,7 +53,7 @@ def study_environment():
     def variables(clone: Path) -> dict[str, str]:
         ours = ("SHRINK_", "PYTEST", "MAKE", "HYPOTHESIS")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
-        return {**kept, "PYTHONPATH": str(clone)}
+        return {**kept, "PYTHONPATH": str(clone), "JOBS": "2"}  # notebooks at once
 
     return variables
 

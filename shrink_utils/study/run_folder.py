@@ -22,7 +22,7 @@ from shrink_utils.training import RunConfig
 if TYPE_CHECKING:
     from shrink_utils.training import FinetuneResult
 
-__all__ = ["MODEL", "DamagedRunError", "Run", "load_run", "save_run"]
+__all__ = ["MODEL", "DamagedRunError", "Run", "checked_model", "load_run", "save_run"]
 
 MODEL = "model"  # the fine-tuned encoder and its head, as transformers saves them
 
@@ -37,7 +37,7 @@ class Run:
     history : DataFrame
         One row a training step.
     evaluations : list of dict
-        Validation metrics before training and after every epoch.
+        Validation metrics before training and after it.
     geometry : dict
         Anisotropy scores of the validation rows, ``before`` and ``after``, ``raw`` and ``centred``.
     embeddings : dict of Tensor
@@ -58,14 +58,14 @@ class Run:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder.
+    """Read a run folder, but for its model: gigabytes in all, see `checked_model`.
 
     Raises
     ------
     DamagedRunError
-        If a file is missing, added to, or not what was written.
+        If a file is missing, or one that is read is not what was written.
     """
-    verify(folder)
+    verify(folder, unread=MODEL)
     metrics = read_json(folder / "metrics.json")
     return Run(
         config=RunConfig(**read_json(folder / "config.json")),
@@ -76,6 +76,18 @@ def load_run(folder: Path) -> Run:
         provenance=read_json(folder / "provenance.json"),
         folder=folder,
     )
+
+
+def checked_model(folder: Path) -> Path:
+    """Where a run's model is; all files of the run are what was written.
+
+    Raises
+    ------
+    DamagedRunError
+        If a file is missing, or not what was written.
+    """
+    verify(folder)
+    return folder / MODEL
 
 
 def save_run(config: RunConfig, result: FinetuneResult, stamp: dict, target: Path) -> None:

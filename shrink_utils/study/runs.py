@@ -16,7 +16,7 @@ from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.once import alone
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.provenance import provenance
-from shrink_utils.study.run_folder import MODEL, Run, load_run, save_run
+from shrink_utils.study.run_folder import Run, checked_model, load_run, save_run
 from shrink_utils.study.run_ids import run_id
 from shrink_utils.study.whole_folder import load_whole
 from shrink_utils.training import RunConfig, finetune, used_precision
@@ -72,8 +72,14 @@ def _compute(config: RunConfig, target: Path, on_row: Callable[[dict], None] | N
 
 
 def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
-    """The fine-tuned encoder of a run, without its head, for reading its layers."""
-    encoder = load_encoder(str(run.folder / MODEL), device=device)
+    """The fine-tuned encoder of a run, without its head, for reading its layers.
+
+    A model that was damaged is trained again, as the whole run is, with a warning.
+    """
+    model = load_whole(run.folder, checked_model)
+    if model is None:
+        model = checked_model(run_or_load(run.config, run.folder.parent).folder)
+    encoder = load_encoder(str(model), device=device)
     return replace(encoder, name=run.config.label)
 
 

@@ -43,7 +43,7 @@ class FinetuneResult:
     history : DataFrame
         One row a training step.
     evaluations : list of dict
-        One a epoch, with the task's metrics on the validation rows; the first is before training.
+        Two, with the task's metrics on the validation rows: before training and after it.
     geometry : dict
         Anisotropy scores of the validation rows ``before`` and ``after``, ``raw`` and ``centred``.
     embeddings : dict of Tensor
@@ -101,10 +101,11 @@ def finetune(
         keep = checkpoints is not None
         trainer, reached = _trainer(config, model, tokenizer, rows, recorder, folder, keep=keep)
         with quiet():  # a checkpoint is written with a bar of its own
-            if reached:  # the model is still that of the start: the evaluation then is not repeated
+            if reached:  # the model is as yet that of the start, whose scores the log has
                 trainer.predict(trainer.eval_dataset)
             trainer.train(resume_from_checkpoint=reached)
-        before, after = trainer.evaluated[0], trainer.evaluated[-1]
+            trainer.evaluate()
+        before, after = trainer.evaluated
     return FinetuneResult(
         history=recorder.history(),
         evaluations=_evaluations(trainer.state.log_history),
@@ -158,7 +159,6 @@ def _trainer(
             config,
             str(folder),
             num_train_epochs=config.epochs,
-            eval_strategy="epoch",
             eval_on_start=reached is None,
         ),
         train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),

@@ -76,9 +76,10 @@ def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
         lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
         lambda f: (f / "metrics.json").unlink(),
         lambda f: (f / "manifest.json").write_text("{"),
-        lambda f: _flip_a_byte(f / "model" / "model.safetensors"),
+        lambda f: _flip_a_byte(f / "embeddings.safetensors"),
+        lambda f: (f / "model" / "model.safetensors").unlink(),
     ],
-    ids=["truncated", "missing", "manifest", "flipped byte"],
+    ids=["truncated", "missing", "manifest", "flipped byte", "no model"],
 )
 def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
     config, folder = copied
@@ -91,6 +92,17 @@ def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
     pd.testing.assert_frame_equal(again.history, whole.history)
     assert (folder / f"{run_id(config)}.damaged-1").is_dir()
     load_run(folder / run_id(config))
+
+
+def test_a_damaged_model_is_noticed_when_it_is_read_and_trained_again(copied):
+    config, folder = copied
+    run = load_run(folder / run_id(config))
+    whole = run_encoder(run).model.state_dict()
+    _flip_a_byte(run.folder / "model" / "model.safetensors")
+    with pytest.warns(UserWarning, match="model.safetensors changed on disk.*running again"):
+        again = run_encoder(load_run(run.folder)).model.state_dict()
+    assert all(torch.equal(again[name], weights) for name, weights in whole.items())
+    assert (folder / f"{run_id(config)}.damaged-1").is_dir()
 
 
 def _flip_a_byte(path):

@@ -85,6 +85,15 @@ def test_damage_is_noticed_and_the_folder_moved_aside(tmp_path, hurt):
     assert [path.name for path in tmp_path.iterdir()] == ["abc.damaged-1"]
 
 
+def test_of_what_is_not_read_it_is_enough_to_be_there(tmp_path):
+    _write(tmp_path / "abc")
+    (tmp_path / "abc" / "inner" / "text").write_text("other")
+    verify(tmp_path / "abc", unread="inner")
+    (tmp_path / "abc" / "inner" / "text").unlink()
+    with pytest.raises(DamagedRunError, match="run abc is damaged"):
+        verify(tmp_path / "abc", unread="inner")
+
+
 def test_damaged_folders_are_numbered(tmp_path):
     for n in (1, 2):
         _write(tmp_path / "abc")

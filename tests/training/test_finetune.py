@@ -111,9 +111,9 @@ def test_geometry_is_that_of_the_embeddings(results):
     assert result.geometry["after"]["centred"] == pytest.approx(after)
 
 
-def test_evaluation_starts_before_training_and_comes_every_epoch(results):
+def test_the_validation_rows_are_judged_before_training_and_after_it(results):
     evaluations = results["none"].evaluations
-    assert [e["epoch"] for e in evaluations] == [0, 1, 2]
+    assert [(e["epoch"], e["step"]) for e in evaluations] == [(0, 0), (2, 6)]
     assert all(set(e) == {"epoch", "step", "loss", "accuracy", "f1"} for e in evaluations)
 
 
