@@ -123,7 +123,7 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
 @pytest.mark.parametrize("goal", ["reproduce", "01_isotropy", "test", "help"])
 def test_make_names_a_profile_that_is_none_before_it_does_anything(tmp_path, goal):
     told = subprocess.run(
-        ["make", "PROFILE=quik", f"SHRINK_RESULTS_DIR={tmp_path}", goal],
+        ["make", "--no-print-directory", "PROFILE=quik", f"SHRINK_RESULTS_DIR={tmp_path}", goal],
         cwd=home(),
         capture_output=True,
         text=True,
