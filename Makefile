@@ -130,14 +130,9 @@ book: $(VENV) ## the study as a web book: results/PROFILE/book/index.html, to be
 browser: .venv/.book,browser ## the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
 	@$(BIN)/pytest -q tests/browser
 
-# nbval runs every stored notebook again and compares the cells marked NBVAL_CHECK_OUTPUT.
-NBVAL := $(BIN)/pytest -q -n 2 --dist loadscope --nbval-lax --nbval-current-env \
-    --nbval-cell-timeout=300 --timeout=600 -W default
-
-test: $(VENV) ## lint, unit tests, every notebook under smoke, a smoke study in a clone (about 20 min)
+test: $(VENV) ## lint, unit tests, a smoke study in a clone, every stored notebook against it (about 12 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope -m 'not browser' tests
-	@SHRINK_PROFILE=smoke $(NBVAL) $(CHAPTERS:%=notebooks/%.ipynb)
 
 unit: $(VENV) ## the unit tests alone (about 5 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser)' tests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 # Before anything imports torch, transformers or datasets: they read these once.
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("nightly"):
                 item.add_marker(pytest.mark.skip(reason="takes an hour: make nightly"))
+
+
+def pytest_collection_finish():
+    # The Trainer collects garbage after every training, and would look through all tests for .6 s.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

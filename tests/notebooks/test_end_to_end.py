@@ -7,9 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 
@@ -26,6 +28,9 @@ from shrink_utils.study import (
 from shrink_utils.study.figure_data import COLUMNS
 from shrink_utils.study.runs import run_id
 
+# Every stored notebook again; cells marked NBVAL_CHECK_OUTPUT are to print what is stored.
+NBVAL = ["-n", "2", "--dist", "loadscope", "--nbval-lax", "--nbval-current-env"]
+NBVAL += ["--nbval-cell-timeout=300", "--timeout=600", "-W", "default", "-q"]
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(900)]
 
@@ -142,6 +147,21 @@ def test_tables_are_those_of_an_undisturbed_execution(clone, finished, tmp_path,
     for name in TABLES:
         undisturbed = (profile.folder / "tables" / name).read_bytes()
         assert (clone / "results" / "smoke" / "tables" / name).read_bytes() == undisturbed
+
+
+def test_checked_cells_print_what_is_stored_of_quick(clone, study_environment, finished):
+    notebooks = sorted((clone / "notebooks").glob("[0-9]*.ipynb"))
+    again = subprocess.run(
+        [sys.executable, "-m", "pytest", *NBVAL, *map(str, notebooks)],
+        cwd=clone,
+        env={**study_environment(clone), "SHRINK_PROFILE": "smoke"},
+        capture_output=True,
+        text=True,
+    )
+    assert again.returncode == 0, again.stdout + again.stderr
+    cells = [cell for path in notebooks for cell in nbformat.read(path, as_version=4).cells]
+    n_code = sum(cell.cell_type == "code" for cell in cells)
+    assert f"{n_code} passed" in again.stdout
 
 
 def test_nothing_half_written_is_left(clone, finished):
