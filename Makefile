@@ -134,7 +134,7 @@ test: $(VENV) ## lint, unit tests, a smoke study in a clone, every stored notebo
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope -m 'not browser' tests
 
-unit: $(VENV) ## the unit tests alone (about 5 min)
+unit: $(VENV) ## the unit tests alone (about 3 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser)' tests
 
 course: $(VENV) ## the exercises as notebooks in notebooks/exercises, for students and for instructors

@@ -8,6 +8,8 @@ import pytest
 
 from shrink_utils.study.run_folder import load_run
 
+pytestmark = pytest.mark.end_to_end
+
 
 def test_two_ablations_at_once_share_the_runs(shrink, tmp_path):
     both = [shrink(tmp_path, "ablate") for _ in range(2)]

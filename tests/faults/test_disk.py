@@ -6,7 +6,7 @@ import pytest
 
 from shrink_utils.study.run_folder import checked_model
 
-pytestmark = pytest.mark.usefixtures("can_mount")
+pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.end_to_end]
 
 
 def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts, tmp_path):

@@ -16,6 +16,7 @@ import pytest
 from shrink_utils.study.run_folder import load_run
 from shrink_utils.study.verify import verify_folder
 
+pytestmark = pytest.mark.end_to_end
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
 
 

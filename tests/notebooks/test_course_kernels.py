@@ -13,6 +13,7 @@ from shrink_utils.study.notebooks import execute
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+pytestmark = pytest.mark.end_to_end
 
 
 @pytest.fixture(scope="module")
