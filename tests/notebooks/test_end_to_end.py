@@ -161,7 +161,7 @@ def test_checked_cells_print_what_is_stored_of_quick(clone, study_environment, f
     assert again.returncode == 0, again.stdout + again.stderr
     cells = [cell for path in notebooks for cell in nbformat.read(path, as_version=4).cells]
     n_code = sum(cell.cell_type == "code" for cell in cells)
-    assert f"{n_code} passed" in again.stdout
+    assert f"\n{n_code} passed" in again.stdout  # none was left out
 
 
 def test_nothing_half_written_is_left(clone, finished):
