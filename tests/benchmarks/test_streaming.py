@@ -6,8 +6,6 @@ import re
 import runpy
 from pathlib import Path
 
-import pytest
-
 
 def test_the_benchmark_prints_time_and_memory(capsys):
     script = runpy.run_path(str(Path(__file__).with_name("streaming.py")))
@@ -18,7 +16,9 @@ def test_the_benchmark_prints_time_and_memory(capsys):
         for name in ("forward passes alone", "with all accumulators", "ratio", "accumulators")
     }
     forward, whole = numbers["forward passes alone"], numbers["with all accumulators"]
-    assert forward > 0 and whole > 0
-    assert numbers["ratio"] == pytest.approx(whole / forward, rel=0.05)
+    half = 0.0005  # of the last digit printed: the passes of a tiny encoder take milliseconds
+    assert forward > half and whole > half
+    least, most = (whole - half) / (forward + half), (whole + half) / (forward - half)
+    assert least - half <= numbers["ratio"] <= most + half
     assert 0 < numbers["accumulators"] < 1
     assert "70 sentences, 3 layers, 1 thread(s)" in printed
