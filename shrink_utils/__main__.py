@@ -53,7 +53,7 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
         return options.command(profile, options)
     except EXPECTED as error:
         if "hub" in str(error):
-            from shrink_utils.study.inputs import needs_hub, offline_profiles
+            from shrink_utils.study.verification.inputs import needs_hub, offline_profiles
 
             if needs_hub(profile):
                 others = " and ".join(offline_profiles())
@@ -63,7 +63,7 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
 
 def ablate(profile: Profile, options: argparse.Namespace) -> int:
     """Fine-tune every run of the grid and of the weight sweep that is not there yet."""
-    from shrink_utils.study.ablation import run_all
+    from shrink_utils.study.runs.ablation import run_all
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
     runs = run_all(profile)
@@ -73,7 +73,7 @@ def ablate(profile: Profile, options: argparse.Namespace) -> int:
 
 def execute(profile: Profile, options: argparse.Namespace) -> int:
     """Run one notebook headless."""
-    from shrink_utils.study.notebooks import execute
+    from shrink_utils.study.publishing.notebooks import execute
 
     name = options.source.stem
     print(f"{name} …", flush=True)  # whole lines: another notebook may run beside this one
@@ -83,8 +83,8 @@ def execute(profile: Profile, options: argparse.Namespace) -> int:
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the claims, write the provenance page, and compare with the committed reference."""
-    from shrink_utils.study.provenance_page import write_provenance
-    from shrink_utils.study.report import print_claims, print_comparison
+    from shrink_utils.study.claims.report import print_claims, print_comparison
+    from shrink_utils.study.verification.page import write_provenance
 
     print_claims(profile)
     write_provenance(profile)
@@ -93,7 +93,7 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 def store(profile: Profile, options: argparse.Namespace) -> int:
     """Put the outputs of the executed notebooks into notebooks/."""
-    from shrink_utils.study.notebooks import executed_notebooks, store
+    from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
         store(executed, home() / "notebooks" / executed.name)
@@ -103,7 +103,7 @@ def store(profile: Profile, options: argparse.Namespace) -> int:
 
 def reference(profile: Profile, options: argparse.Namespace) -> int:
     """Make this machine's tables the committed reference of the profile."""
-    from shrink_utils.study.reference import commit_reference
+    from shrink_utils.study.claims.reference import commit_reference
 
     commit_reference(profile)
     return 0
@@ -132,7 +132,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
 
 def runs(profile: Profile, options: argparse.Namespace) -> int:
     """List what has been computed of the profile's grid and sweep, and what is missing."""
-    from shrink_utils.study.listing import list_runs
+    from shrink_utils.study.runs.listing import list_runs
 
     print(list_runs(profile).to_string(index=False))
     return 0
@@ -140,7 +140,7 @@ def runs(profile: Profile, options: argparse.Namespace) -> int:
 
 def claims(profile: Profile, options: argparse.Namespace) -> int:
     """Print the table of claims of a finished study."""
-    from shrink_utils.study.report import print_claims
+    from shrink_utils.study.claims.report import print_claims
 
     print_claims(profile)
     return 0
@@ -148,7 +148,7 @@ def claims(profile: Profile, options: argparse.Namespace) -> int:
 
 def course(profile: Profile, options: argparse.Namespace) -> int:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
-    from shrink_utils.study.course_folder import write_course
+    from shrink_utils.study.publishing.course_folder import write_course
 
     written = write_course(home() / "notebooks")
     print(f"For students ({written.chapters} notebooks): {written.folder}")
@@ -160,7 +160,7 @@ def course(profile: Profile, options: argparse.Namespace) -> int:
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
     """Check a folder of results that somebody sends: hashes, columns, claims made again."""
-    from shrink_utils.study.verify import verify_folder
+    from shrink_utils.study.verification.verify import verify_folder
 
     checks = verify_folder(options.folder)
     print(*checks, sep="\n")
@@ -169,7 +169,7 @@ def verify(profile: Profile, options: argparse.Namespace) -> int:
 
 def book(profile: Profile, options: argparse.Namespace) -> int:
     """Build the web book of the executed notebooks."""
-    from shrink_utils.study.book import build_book
+    from shrink_utils.study.publishing.book import build_book
     from shrink_utils.study.tables import read_table
 
     claims = read_table("claims", profile=profile)

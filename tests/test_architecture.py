@@ -10,6 +10,19 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "shrink_utils"
 # Each room may import those further right, and itself; names and paths stand below all.
 ORDER = ["study", "training", "models", "text", "geometry", "topology"]
+# The same within the study: a folder uses those further right, itself, and the files beside them.
+STUDY = [
+    "verification",
+    "publishing",
+    "claims",
+    "dynamics",
+    "generalization",
+    "stitching",
+    "finetuned",
+    "encoders",
+    "runs",
+    "drawing",
+]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 MATHEMATICS = {"topology", "geometry"}
@@ -50,6 +63,20 @@ def test_imports_point_downward(path):
         if room in MATHEMATICS:
             allowed = {room}
         assert _rooms(path) <= allowed
+
+
+def test_every_folder_of_the_study_has_its_place():
+    folders = {path.parent.name for path in (PACKAGE / "study").glob("*/__init__.py")}
+    assert folders == {*STUDY, "explore"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if path.parent.name in STUDY], ids=lambda p: p.stem
+)
+def test_imports_within_the_study_point_downward(path):
+    parts = [name.split(".") for name in _imports(path)]
+    folders = {p[2] for p in parts if p[:2] == ["shrink_utils", "study"] and len(p) > 3}
+    assert folders <= set(STUDY[STUDY.index(path.parent.name) :])
 
 
 @pytest.mark.parametrize("room", sorted(MATHEMATICS))

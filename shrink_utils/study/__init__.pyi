@@ -1,33 +1,36 @@
 from . import figures
-from .ablation import histories, run_grid, run_sweep
-from .after_finetuning import measure_after_finetuning
-from .contexts import WordContexts, word_contexts
-from .contextuality import measure_contextuality
-from .corpus import measure_corpus, stream_corpus
-from .dynamics import measure_dynamics
-from .dynamics_claims import dynamics_claims
-from .dynamics_stability import measure_stability
-from .family import family_models, measure_family
-from .frontier import frontier_figure, frontier_table
-from .live import LiveCurves, run_curves
+from .claims.dynamics import dynamics_claims
+from .claims.rajaee import accuracy_drops, rajaee_claims
+from .claims.report import claims_as_text
+from .claims.stitching import stitching_claims
+from .claims.stl import stl_claims
+from .claims.vazquez import vazquez_claims
+from .claims.verdicts import all_claims
+from .drawing.live import LiveCurves, run_curves
+from .dynamics.objectives import measure_dynamics
+from .dynamics.stability import measure_stability
+from .encoders.contexts import WordContexts, word_contexts
+from .encoders.contextuality import measure_contextuality
+from .encoders.corpus import measure_corpus, stream_corpus
+from .finetuned.frontier import frontier_figure, frontier_table
+from .finetuned.geometry import measure_after_finetuning
+from .finetuned.stsb import has_stsb, measure_stsb_after_finetuning
+from .finetuned.words import measure_words_after_finetuning
 from .profiles import Profile, load_profile, profile_names
 from .provenance import provenance
-from .rajaee import accuracy_drops, rajaee_claims
-from .report import claims_as_text
-from .run_folder import Run, load_run
-from .run_ids import run_id
-from .runs import default_run, run_encoder, run_or_load
-from .scratch_runs import (
+from .runs.ablation import histories, run_grid, run_sweep
+from .runs.folder import Run, load_run
+from .runs.ids import run_id
+from .runs.run_or_load import default_run, run_encoder, run_or_load
+from .runs.scratch import (
     ScratchRun,
     scratch_config,
     scratch_encoder,
     train_or_load,
 )
 from .session import begin
-from .stitched import measure_stitched, penalty_floors, stitching_runs
-from .stitching_claims import stitching_claims
-from .stl import stl_claims
-from .stsb_after_finetuning import has_stsb, measure_stsb_after_finetuning
+from .stitching.family import family_models, measure_family
+from .stitching.stitched import measure_stitched, penalty_floors, stitching_runs
 from .tables import (
     as_printed,
     read_table,
@@ -36,9 +39,6 @@ from .tables import (
     task_table,
     write_table,
 )
-from .vazquez import vazquez_claims
-from .verdicts import all_claims
-from .words_after_finetuning import measure_words_after_finetuning
 
 __all__ = [
     "LiveCurves",

@@ -143,14 +143,15 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 def _make_rules(out: str) -> str:
     """Prerequisites of every executed notebook, for make."""
-    runner = f"{PACKAGE}/study/runs.py"
+    runner = f"{PACKAGE}/study/runs/run_or_load.py"
     rules = []
     for notebook in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
         modules = [path.relative_to(ROOT).as_posix() for path in notebook_closure(notebook)]
         grid = f" {out}/ablation.complete" if runner in modules else ""
         rules.append(f"{out}/notebooks/{notebook.name}: {' '.join(modules)}{grid}")
     training = [
-        path.relative_to(ROOT).as_posix() for path in module_closure(f"{PACKAGE}.study.ablation")
+        path.relative_to(ROOT).as_posix()
+        for path in module_closure(f"{PACKAGE}.study.runs.ablation")
     ]
     rules.append(f"{out}/ablation.complete: {' '.join(training)}")
     return "\n".join(rules)

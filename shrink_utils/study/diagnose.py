@@ -21,8 +21,8 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.names import unknown_name
+from shrink_utils.study.encoders.layers import Layers
 from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE, use_house_style
-from shrink_utils.study.layers import Layers
 
 __all__ = ["diagnose", "diagnosis_figure", "read_texts", "write_diagnosis"]
 

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from shrink_utils.study.dark import darken
-from shrink_utils.study.fallback import with_fallback
-from shrink_utils.study.figure_data import figure_data
+from shrink_utils.study.drawing.dark import darken
+from shrink_utils.study.drawing.data import figure_data
+from shrink_utils.study.drawing.fallback import with_fallback
 from shrink_utils.study.profiles import Profile
 
 __all__ = ["ARM_STYLE", "LINESTYLES", "MARKERS", "PALETTE", "curves", "show", "use_house_style"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.run_folder import Run
+from shrink_utils.study.runs.folder import Run
 from shrink_utils.text import task_spec
 
 __all__ = ["as_printed", "read_table", "score_table", "summarize", "task_table", "write_table"]

@@ -20,7 +20,12 @@ import torch
 from transformers import PreTrainedModel
 
 from shrink_utils.models import Encoder, load_encoder, state_batches, word_batches
-from shrink_utils.study.corpus import CorpusMetrics, accumulate, frequent_words, stream_corpus
+from shrink_utils.study.encoders.corpus import (
+    CorpusMetrics,
+    accumulate,
+    frequent_words,
+    stream_corpus,
+)
 from shrink_utils.text import load_sentences
 
 MOST_TIME, MOST_MEGABYTES = 1.15, 50

@@ -13,8 +13,8 @@ import pandas as pd
 import psutil
 import pytest
 
-from shrink_utils.study.run_folder import load_run
-from shrink_utils.study.verify import verify_folder
+from shrink_utils.study.runs.folder import load_run
+from shrink_utils.study.verification.verify import verify_folder
 
 pytestmark = pytest.mark.end_to_end
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]

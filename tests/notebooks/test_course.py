@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from shrink_utils.study.course import course_notebook, read_section, without_solution
+from shrink_utils.study.publishing.course import course_notebook, read_section, without_solution
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from shrink_utils.study.course_folder import write_course
-from shrink_utils.study.notebooks import execute
+from shrink_utils.study.publishing.course_folder import write_course
+from shrink_utils.study.publishing.notebooks import execute
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shrink_utils.study.course import read_section
+from shrink_utils.study.publishing.course import read_section
 
 ROOT = Path(__file__).resolve().parents[2]
 

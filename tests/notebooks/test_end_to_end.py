@@ -25,8 +25,8 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
-from shrink_utils.study.figure_data import COLUMNS
-from shrink_utils.study.runs import run_id
+from shrink_utils.study.drawing.data import COLUMNS
+from shrink_utils.study.runs.run_or_load import run_id
 
 # Every stored notebook again; cells marked NBVAL_CHECK_OUTPUT are to print what is stored.
 NBVAL = ["-n", "2", "--dist", "loadscope", "--nbval-lax", "--nbval-current-env"]

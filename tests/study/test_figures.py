@@ -9,8 +9,9 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from shrink_utils.study import figures, live
-from shrink_utils.study.live import LiveCurves, run_curves
+from shrink_utils.study import figures
+from shrink_utils.study.drawing import live
+from shrink_utils.study.drawing.live import LiveCurves, run_curves
 from shrink_utils.training import ARMS
 
 

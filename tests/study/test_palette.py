@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from shrink_utils.study.dark import on_dark
+from shrink_utils.study.drawing.dark import on_dark
 from shrink_utils.study.figures import ARM_STYLE, PALETTE
 
 ARMS = [style["color"] for style in ARM_STYLE.values()]

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from shrink_utils.study.contexts import WordContexts
+from shrink_utils.study.encoders.contexts import WordContexts
 from shrink_utils.study.explore.explorer import Explorer
 
 __all__ = ["describe_contexts", "draw_contexts", "word_explorer"]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from matplotlib.collections import LineCollection, PatchCollection
 
+from shrink_utils.study.drawing.data import figure_data
 from shrink_utils.study.explore.canvas import PointCanvas
 from shrink_utils.study.explore.complexes import CLOUDS, draw_complex, example_cloud
 from shrink_utils.study.explore.filtration import (
@@ -16,7 +17,6 @@ from shrink_utils.study.explore.filtration import (
     filtration_explorer,
     filtration_stages,
 )
-from shrink_utils.study.figure_data import figure_data
 
 TRIANGLE = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]], dtype=torch.float64)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shrink_utils.study.contexts import WordContexts
+from shrink_utils.study.encoders.contexts import WordContexts
 from shrink_utils.study.explore.words import describe_contexts, draw_contexts, word_explorer
 
 

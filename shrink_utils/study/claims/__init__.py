@@ -1,0 +1,1 @@
+"""Published claims, each with an estimate, an interval and a verdict."""

@@ -1,0 +1,102 @@
+"""All claims of the study in one table: what notebook 11 shows and `make reproduce` ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from shrink_utils.study.claims.brown import brown_claims
+from shrink_utils.study.claims.dynamics import dynamics_claims
+from shrink_utils.study.claims.generalization import generalization_claims
+from shrink_utils.study.claims.rajaee import rajaee_claims
+from shrink_utils.study.claims.stitching import stitching_claims
+from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.claims.topology import topology_claims
+from shrink_utils.study.claims.two_encoders import two_encoders_claims
+from shrink_utils.study.claims.vazquez import vazquez_claims
+from shrink_utils.study.dynamics.objectives import measure_dynamics
+from shrink_utils.study.dynamics.stability import measure_stability
+from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
+from shrink_utils.study.encoders.contextuality import measure_contextuality
+from shrink_utils.study.encoders.corpus import measure_corpus
+from shrink_utils.study.finetuned.frontier import frontier_table
+from shrink_utils.study.finetuned.geometry import measure_after_finetuning
+from shrink_utils.study.finetuned.similarity import measure_similarity
+from shrink_utils.study.finetuned.words import measure_words_after_finetuning
+from shrink_utils.study.generalization.models import measure_generalization
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.runs.ablation import run_grid, run_sweep
+from shrink_utils.study.runs.folder import Run
+from shrink_utils.study.stitching.family import measure_family
+from shrink_utils.study.stitching.stitched import measure_stitched
+from shrink_utils.study.tables import summarize
+
+__all__ = ["MEASURES", "all_claims", "claims_from"]
+
+# By the name of the table that each is kept in.
+MEASURES = {
+    "contextuality": measure_contextuality,
+    "corpus": measure_corpus,
+    "two_encoders": measure_two_encoders,
+    "dynamics": measure_dynamics,
+    "dynamics_stability": measure_stability,
+    "similarity": measure_similarity,
+    "stitched": measure_stitched,
+    "family": measure_family,
+    "generalization": measure_generalization,
+    "after_finetuning": measure_after_finetuning,
+    "words_after_finetuning": measure_words_after_finetuning,
+}
+
+
+def all_claims(profile: Profile) -> pd.DataFrame:
+    """Test every claim of every paper; what has been run or measured is loaded.
+
+    Parameters
+    ----------
+    profile : Profile
+
+    Returns
+    -------
+    DataFrame
+        Of `claims.evaluate`; `report.of_paper` picks those of one paper.
+    """
+    tables = {name: measure(profile) for name, measure in MEASURES.items()}
+    return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
+
+
+def claims_from(
+    grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
+) -> pd.DataFrame:
+    """The claims that runs and measured tables support, wherever these come from.
+
+    Parameters
+    ----------
+    grid, swept : list of Run
+        The profile's grid and weight sweep.
+    tables : mapping of str to DataFrame
+        What the functions of `MEASURES` return, by name.
+    weight : float
+        Of the grid's runs.
+
+    Returns
+    -------
+    DataFrame
+        As `all_claims`.
+    """
+    after, words = tables["after_finetuning"], tables["words_after_finetuning"]
+    return pd.concat(
+        [
+            stl_claims(summarize(grid)),
+            vazquez_claims(tables["contextuality"], tables["corpus"]),
+            two_encoders_claims(tables["two_encoders"]),
+            dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
+            brown_claims(tables["similarity"]),
+            stitching_claims(tables["stitched"], tables["family"]),
+            generalization_claims(tables["generalization"]),
+            rajaee_claims(after, words),
+            topology_claims(frontier_table(summarize([*grid, *swept])), weight=weight),
+        ],
+        ignore_index=True,
+    )

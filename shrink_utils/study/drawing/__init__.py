@@ -1,0 +1,1 @@
+"""What the house style of the figures is made of."""

@@ -1,0 +1,1 @@
+"""Trainings followed step by step: which parameters lower the loss."""

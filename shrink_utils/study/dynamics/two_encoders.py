@@ -1,0 +1,138 @@
+"""V's two encoders, trained here: a masked LM and a translation model on one trunk."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from shrink_utils.geometry import affine, intra_sim, procrustes, self_sim, similarity_grid
+from shrink_utils.models import word_states
+from shrink_utils.study.encoders.layers import Layers, matched_layers
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.runs.measured import measured
+from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.study.runs.scratch import (
+    ScratchRun,
+    scratch_config,
+    scratch_encoder,
+    train_or_load,
+)
+from shrink_utils.text import load_pairs
+
+__all__ = ["ENCODERS", "MAPS", "SIMILARITIES", "encoder_runs", "measure_two_encoders"]
+
+ENCODERS = ("mlm", "mt")
+SIMILARITIES = ("rsa", "pwcca", "cka_debiased")
+MAPS = ("none", "orthogonal", "affine")
+MIN_COUNT = 5  # sentences that a word stands in, for its SelfSim
+
+KEYS = ["quantity", "front", "front_seed", "back", "back_seed", "map", "layer", "value"]
+
+
+class Trained(NamedTuple):
+    """One encoder: its objective and its seed."""
+
+    objective: str
+    seed: int
+
+
+def encoder_runs(profile: Profile) -> dict[Trained, ScratchRun]:
+    """Both encoders for every seed of the profile, trained or loaded."""
+    names = [Trained(*name) for name in product(ENCODERS, profile.pretraining.seeds)]
+    return {
+        name: train_or_load(
+            scratch_config(profile, name.objective, seed=name.seed), profile.folder / "runs"
+        )
+        for name in names
+    }
+
+
+@measured("two_encoders")
+def measure_two_encoders(profile: Profile) -> pd.DataFrame:
+    """What V compare BERT and a translation encoder by, of the encoders trained here.
+
+    All is of the words of sentences that no model was trained on; equal seeds begin with equal
+    weights.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``quantity``, ``front``, ``front_seed``, ``back``, ``back_seed``, ``map``,
+        ``layer`` and ``value``. Of one encoder (``back`` and ``map`` are empty):
+
+        - "avg_sim"; "self_sim" and "intra_sim", with what words dealt at random would have as
+          "self_sim_null" (it is AvgSim) and "intra_sim_null".
+
+        Of two, equal layers, where front and back differ in objective (front is "mlm") or in seed
+        alone: "rsa", "pwcca" (weights of the front) and "cka_debiased" of the back with the front
+        as it is (``map`` "none"), or carried over by the "orthogonal" map or by the "affine" one.
+        Maps are fitted on the words of every second sentence; similarities are of the others.
+    """
+    torch.set_num_threads(profile.threads)
+    n = max(8, profile.diagnostic_sentences)
+    sizes = profile.pretraining
+    texts = load_pairs(sizes.source, n=sizes.sentences)["held_out"]["text"][:n]
+    runs = encoder_runs(profile)
+    words = {
+        name: word_states(scratch_encoder(run), texts, max_length=sizes.max_length)
+        for name, run in runs.items()
+    }
+    rows: list[tuple] = []
+    for name, states in words.items():
+        rows += _contextuality(name, states.vectors, states.sentence, states.word)
+    layers = dict(zip(words, matched_layers(*words.values()), strict=True))
+    pairs = list(_pairs(list(words)))
+    with progress_bar(total=len(pairs), unit="pair", description="comparing encoders") as bar:
+        for front, back in pairs:
+            rows += _compared(front, back, layers[front], layers[back])
+            bar.update()
+    return pd.DataFrame(rows, columns=KEYS)
+
+
+def _pairs(names: list[Trained]) -> Iterator[tuple[Trained, Trained]]:
+    """The masked LM with the translation encoder, any seeds; and other seeds of one objective."""
+    for front, back in permutations(names, 2):
+        if front.objective == back.objective or front.objective == ENCODERS[0]:
+            yield front, back
+
+
+def _contextuality(
+    name: Trained, vectors: Tensor, sentence: Tensor, word: list[str]
+) -> Iterator[tuple]:
+    """SelfSim's null is AvgSim over pairs of words from different sentences: it is both."""
+    for layer, x in enumerate(vectors):
+        of_words = self_sim(x, word, sentences=sentence, min_count=MIN_COUNT)
+        of_sentences = intra_sim(x, sentence)
+        values = {
+            "avg_sim": of_words.null,
+            "self_sim": of_words.value,
+            "self_sim_null": of_words.null,
+            "intra_sim": of_sentences.value,
+            "intra_sim_null": of_sentences.null,
+        }
+        for quantity, value in values.items():
+            yield quantity, *name, "", -1, "", layer, value
+
+
+def _compared(front: Trained, back: Trained, x: Layers, y: Layers) -> Iterator[tuple]:
+    fit = x.sentence % 2 == 0
+    for layer, (a, b) in enumerate(zip(x.words, y.words, strict=True)):
+        target = Layers(b[None, ~fit], y.sentence[~fit])
+        for name, carry in _maps(a[fit], b[fit]).items():
+            carried = Layers(carry(a[~fit])[None], x.sentence[~fit])
+            for measure in SIMILARITIES:
+                with warnings.catch_warnings():
+                    # A LayerNorm as it begins leaves one direction out: CCA is of the others.
+                    warnings.filterwarnings("ignore", message=".*linearly independent")
+                    grid = similarity_grid(measure, carried.rows(measure), target.rows(measure))
+                yield measure, *front, *back, name, layer, grid.item()
+
+
+def _maps(x: Tensor, y: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
+    return {"none": Tensor.double, "orthogonal": procrustes(x, y), "affine": affine(x, y)}

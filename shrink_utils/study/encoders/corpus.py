@@ -1,0 +1,217 @@
+"""The worked example of streaming: every layer of an encoder over a whole corpus in one pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import isnan
+
+import pandas as pd
+import torch
+from torch import Tensor
+from torchmetrics import Metric, MetricCollection
+
+from shrink_utils.geometry.streaming import (
+    AvgSim,
+    EffectiveRank,
+    Groups,
+    IsoScore,
+    LayerCKA,
+    Occurrences,
+    RogueDimensions,
+    SelfSim,
+    Spectrum,
+    UnitRows,
+)
+from shrink_utils.models import Encoder, WordBatch, load_encoder, split_words, word_batches
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.runs.measured import measured
+from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.text import load_sentences
+
+__all__ = ["CorpusMetrics", "accumulate", "frequent_words", "measure_corpus", "stream_corpus"]
+
+# Sentence means that are handed over together: an update of the spectra costs d³ even for one row.
+BLOCK = 1024
+
+# Texts that are tokenized and sorted together: their tokens take some 7 kB each.
+PORTION = 65_536
+
+
+class CorpusMetrics:
+    """What one pass keeps of every layer, independent of the number of sentences.
+
+    Parameters
+    ----------
+    n_layers, width : int
+        Of the encoder.
+    vocabulary : sequence of str
+        Words whose SelfSim is measured.
+    min_count : int
+        Fewest sentences of such a word.
+    """
+
+    def __init__(
+        self, n_layers: int, width: int, vocabulary: Sequence[str], *, min_count: int = 5
+    ) -> None:
+        self.vocabulary = list(vocabulary)
+        self.index = {word: i for i, word in enumerate(vocabulary)}
+        layers = range(n_layers)
+        self.cosines = [_cosines(width) for _ in layers]
+        self.self_sim = [SelfSim(len(vocabulary), width, min_count=min_count) for _ in layers]
+        self.spectra = [_spectra(width) for _ in layers]
+        self.cka = LayerCKA([width] * n_layers, debiased=True)
+        self.waiting: list[Tensor] = []  # sentence means (layers, sentences, width), < BLOCK
+
+    def update(self, batch: WordBatch) -> None:
+        """Take in the words of some whole sentences; a batch without a word changes nothing."""
+        if not batch.word:
+            return
+        numbers = torch.tensor([self.index.get(word, -1) for word in batch.word])
+        sentences = Groups(batch.sentence)
+        words = Occurrences(numbers, sentences)
+        means = []
+        for layer, x in enumerate(batch.vectors):  # (words, width)
+            unit = UnitRows(x)
+            self.cosines[layer].update(unit, sentences)
+            self.self_sim[layer].update(unit, words)
+            means.append(sentences.sums(x) / sentences.sizes[:, None])
+        self.waiting.append(torch.stack(means))
+        if sum(part.shape[1] for part in self.waiting) >= BLOCK:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand the waiting sentence means to the metrics that work on them."""
+        if self.waiting:
+            means = torch.cat(self.waiting, dim=1).double()  # (layers, sentences, width)
+            self.waiting.clear()
+            for spectra, x in zip(self.spectra, means, strict=True):
+                spectra.update(x)
+            self.cka.update(means)
+
+    def n_bytes(self) -> dict[str, int]:
+        """Memory held: the words' sums, which grow with the vocabulary, and the rest."""
+        groups = (*self.cosines, *self.spectra)
+        # The metrics of a group share one state: the first of them stands for all.
+        rest = [self.cka, *(next(iter(group.values(copy_state=False))) for group in groups)]
+        return {
+            "words": sum(_n_bytes(metric) for metric in self.self_sim),
+            "the rest": sum(map(_n_bytes, rest)) + sum(part.nbytes for part in self.waiting),
+        }
+
+    def table(self) -> pd.DataFrame:
+        """All values, one a row: see `measure_corpus` for the columns."""
+        self.flush()
+        rows = []
+        for layer, alignments in enumerate(self.cka.compute().tolist()):
+            values = {**self.cosines[layer].compute(), **self.spectra[layer].compute()}
+            shares = values.pop("rogue_dimension").tolist()
+            self_sim = self.self_sim[layer].compute().reshape(-1).tolist()
+            rows += [(name, layer, "", value.item()) for name, value in values.items()]
+            rows += [("rogue_dimension", layer, str(i), share) for i, share in enumerate(shares)]
+            rows += [("cka", layer, str(other), cka) for other, cka in enumerate(alignments)]
+            by_word = zip(self.vocabulary, self_sim, strict=True)
+            rows += [("self_sim", layer, w, value) for w, value in by_word if not isnan(value)]
+        return pd.DataFrame(rows, columns=["quantity", "layer", "item", "value"])
+
+
+def _n_bytes(metric: Metric) -> int:
+    return sum(state.nbytes for state in metric.metric_state.values())
+
+
+def _cosines(width: int) -> MetricCollection:
+    """Two readings of one state: a compute group is updated once."""
+    metrics = {"avg_sim": AvgSim(width), "rogue_dimension": RogueDimensions(width)}
+    return MetricCollection(metrics, compute_groups=[list(metrics)])
+
+
+def _spectra(width: int) -> MetricCollection:
+    """Three readings of one state."""
+    metrics = {
+        "anisotropy": Spectrum(width, k=1, center=True),
+        "iso_score": IsoScore(width, bias_corrected=True),
+        "effective_rank": EffectiveRank(width),
+    }
+    return MetricCollection(metrics, compute_groups=[list(metrics)])
+
+
+def frequent_words(texts: Sequence[str], *, min_count: int = 5) -> list[str]:
+    """Words that stand in at least `min_count` of the texts, sorted."""
+    counts = Counter(word for text in texts for word in set(split_words(text)))
+    return sorted(word for word, count in counts.items() if count >= min_count)
+
+
+def accumulate(metrics: CorpusMetrics, batches: Iterable[WordBatch]) -> Iterator[int]:
+    """Take in the batches in order, each while the encoder reads the next, in a second thread.
+
+    Yields
+    ------
+    int
+        The number of texts of each batch.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        before = beside.submit(int)
+        for batch in batches:
+            before.result()  # raises what it raised
+            before = beside.submit(metrics.update, batch)
+            yield batch.n_texts
+        before.result()
+
+
+def stream_corpus(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    min_count: int = 5,
+    max_length: int = 128,
+    batch_size: int = 64,
+) -> CorpusMetrics:
+    """Read all texts once and accumulate, layer by layer, with a progress bar.
+
+    Parameters
+    ----------
+    encoder, texts, max_length, batch_size
+        As in `word_batches`.
+    min_count : int
+        Fewest sentences in which a word must stand for its SelfSim.
+
+    Returns
+    -------
+    CorpusMetrics
+
+    Raises
+    ------
+    ValueError
+        As `word_batches`, or no word stands in `min_count` texts.
+    """
+    vocabulary = frequent_words(texts, min_count=min_count)
+    width = encoder.model.config.hidden_size
+    metrics = CorpusMetrics(len(encoder.layers), width, vocabulary, min_count=min_count)
+    with progress_bar(total=len(texts), unit="sentence", description=encoder.name) as bar:
+        options = {"max_length": max_length, "batch_size": batch_size}
+        for start in range(0, len(texts), PORTION):
+            batches = word_batches(encoder, texts[start : start + PORTION], **options)
+            for n_texts in accumulate(metrics, batches):
+                bar.update(n_texts)
+    return metrics
+
+
+@measured("corpus")
+def measure_corpus(profile: Profile) -> pd.DataFrame:
+    """Every layer of the profile's first encoder over its corpus, in one pass.
+
+    Returns
+    -------
+    DataFrame
+        One value a row, in the column ``value``; ``quantity``, ``layer`` and ``item`` say of what:
+
+        - of words, as vectors: ``avg_sim`` (pairs from different sentences), ``rogue_dimension``
+          (`item`: the dimension), ``self_sim`` (`item`: the word; pairs from different sentences);
+        - of sentences, as means of their words' vectors: ``anisotropy`` (first centred score),
+          ``iso_score`` (bias-corrected), ``effective_rank`` (centred), ``cka`` (debiased; `item`:
+          the other layer).
+    """
+    sentences = load_sentences("all", n=profile.corpus_sentences, seed=profile.base_seed)
+    encoder = load_encoder(profile.models[0], device="auto")
+    return stream_corpus(encoder, list(sentences["text"])).table()

@@ -1,0 +1,1 @@
+"""What is measured of encoders before and after fine-tuning."""

@@ -1,0 +1,1 @@
+"""Models that learn a rule and models that learn a short cut."""

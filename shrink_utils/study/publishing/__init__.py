@@ -1,0 +1,1 @@
+"""Notebooks executed and stored, the course and the book that are made of them."""

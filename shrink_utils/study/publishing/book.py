@@ -1,0 +1,131 @@
+"""The study as a web book: gather its pages, and let Sphinx build them.
+
+Sphinx wants all sources below one folder; `gather` lays them there as they stand in the repository,
+so that links between them hold. What the book looks like is in ``docs/book/conf.py``.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import nbformat
+import pandas as pd
+
+from shrink_utils.paths import home
+from shrink_utils.study.claims.claim import Verdict
+from shrink_utils.study.claims.report import PAPERS, claims_as_text, of_paper
+from shrink_utils.study.publishing.notebooks import executed_notebooks, store
+
+__all__ = ["build_book", "gather"]
+
+PAGES = (".md", ".ipynb")
+
+
+def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:
+    """Build the book of executed notebooks, whole or not at all.
+
+    Parameters
+    ----------
+    notebooks : Path
+        Folder of the executed notebooks.
+    claims : DataFrame
+        The claims table of the same study, the front page.
+    target : Path
+        Folder of the book; what stood there is replaced.
+    title : str
+        Below the name of the project, such as "profile quick".
+
+    Raises
+    ------
+    RuntimeError
+        If Sphinx finds a fault; a broken link is one.
+    """
+    source, part = target.with_name("book.source"), target.with_name("book.part")
+    for folder in (source, part):
+        shutil.rmtree(folder, ignore_errors=True)
+    gather(notebooks, claims, source)
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going"]
+    command += ["-d", str(part / "doctrees"), "-D", f"html_title=shrink, {title}"]
+    command += [str(source), str(part / "html")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=home())
+    if done.returncode:
+        raise RuntimeError(f"the book has faults, its sources are in {source}\n{done.stderr}")
+    shutil.rmtree(target, ignore_errors=True)
+    (part / "html").rename(target)
+    for folder in (source, part):
+        shutil.rmtree(folder)
+
+
+def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
+    """Lay the sources of the book below one folder.
+
+    Parameters
+    ----------
+    notebooks : Path
+        Folder of the executed notebooks.
+    claims : DataFrame
+        As `read_table("claims")` gives it.
+    source : Path
+        A folder that is not there yet.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no executed notebook.
+    """
+    executed = executed_notebooks(notebooks)
+    if not executed:
+        raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
+    shutil.copytree(home() / "docs" / "book", source)
+    (source / "claims.md").write_text(_claims_page(claims), encoding="utf-8")
+    (source / "docs").mkdir()
+    for page in (home() / "docs").glob("*.md"):
+        shutil.copy(page, source / "docs")
+    (source / "notebooks").mkdir()
+    for path in executed:
+        store(path, source / "notebooks" / path.name)
+        _give_alt_text(source / "notebooks" / path.name)
+    for page in [*source.glob("docs/*.md"), *source.glob("notebooks/*.ipynb")]:
+        _bring_linked_files(page, source)
+
+
+def _claims_page(claims: pd.DataFrame) -> str:
+    """A table of verdicts by paper, then the claims of each paper."""
+    papers = {title: of_paper(claims, paper) for paper, title in PAPERS.items()}
+    papers = {title: rows for title, rows in papers.items() if len(rows)}
+    verdicts = {title: rows.verdict.value_counts() for title, rows in papers.items()}
+    counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
+    parts = [_table(counts.rename_axis("claims of").reset_index())]
+    for title, rows in papers.items():
+        parts += [f"## {title}", _table(claims_as_text(rows).set_index("claim").reset_index())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(frame: pd.DataFrame) -> str:
+    kept = frame.loc[:, (frame.astype(str) != "").any()]
+    return f"```{{csv-table}}\n:header-rows: 1\n\n{kept.to_csv(index=False)}```"
+
+
+def _give_alt_text(path: Path) -> None:
+    """Put a figure's alt text where myst-nb looks for it: in the cell, not in the output."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    nbformat.write(notebook, path)
+
+
+def _bring_linked_files(page: Path, source: Path) -> None:
+    """Copy the files of the repository that a page links to; the book offers them as they are."""
+    for link in re.findall(r"\]\((\.\./[\w./-]+)\)", page.read_text(encoding="utf-8")):
+        path = (page.parent / link).resolve().relative_to(source.resolve())
+        wanted = (home() / path).is_file() and path.suffix not in PAGES
+        if wanted and not (source / path).exists():
+            (source / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(home() / path, source / path)

@@ -1,0 +1,112 @@
+"""Execute a notebook headless, whole or not at all, and store its outputs for readers."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import nbformat
+import papermill
+from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+
+from shrink_utils.study.drawing.fallback import WIDGET_VIEW
+from shrink_utils.study.runs.once import alone
+
+__all__ = ["NotebookFailedError", "execute", "executed_notebooks", "store"]
+
+
+class NotebookFailedError(RuntimeError):
+    """A cell raised; the notebook as far as it came is kept."""
+
+
+def executed_notebooks(folder: Path) -> list[Path]:
+    """Executed copies in a folder, by chapter: none that is half-way, none that failed."""
+    return sorted(path for path in folder.glob("[0-9]*.ipynb") if "." not in path.stem)
+
+
+def execute(source: Path, target: Path) -> float:
+    """Run `source` with papermill and leave the executed copy at `target`.
+
+    It is written beside the target and renamed when whole. On an error it is kept as
+    ``<name>.failed.ipynb`` and `target` is left as it was. Of two processes that execute the same
+    notebook, the second one waits.
+
+    Parameters
+    ----------
+    source, target : Path
+        The notebook, and where its executed copy goes.
+
+    Returns
+    -------
+    float
+        Seconds that it took.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such notebook.
+    NotebookFailedError
+        If a cell raised.
+    """
+    if not source.is_file():
+        raise FileNotFoundError(f"source: no notebook {source}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with alone(target):
+        return _execute(source, target)
+
+
+def _execute(source: Path, target: Path) -> float:
+    part = target.with_suffix(".part.ipynb")
+    failed = target.with_suffix(".failed.ipynb")
+    # The kernel inherits these: stored outputs hold no progress bars and need no screen.
+    os.environ.update(TQDM_DISABLE="1", MPLBACKEND="module://matplotlib_inline.backend_inline")
+    started = time.perf_counter()
+    try:
+        papermill.execute_notebook(
+            source,
+            part,
+            kernel_name="python3",
+            cwd=source.parent,
+            progress_bar=False,
+            # The kernel talks on loopback only and says so on every start: errors are enough.
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        )
+    except PapermillExecutionError as error:
+        part.rename(failed)
+        raise NotebookFailedError(
+            f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
+            f"The notebook as far as it came: {failed}"
+        ) from error
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    part.rename(target)
+    failed.unlink(missing_ok=True)
+    return time.perf_counter() - started
+
+
+def store(executed: Path, source: Path) -> None:
+    """Put the outputs of an executed copy into the notebook that readers open.
+
+    Sources, cell ids and tags stay; papermill's marks and timings go, so that storing the same
+    outputs twice changes nothing; so do widgets, which need a kernel: their pictures stay.
+    """
+    notebook = nbformat.read(executed, as_version=4)
+    for name in ("papermill", "widgets"):
+        notebook.metadata.pop(name, None)
+    for cell in notebook.cells:
+        _strip(cell)
+    part = source.with_suffix(".part")
+    nbformat.write(notebook, part)
+    part.replace(source)
+
+
+def _strip(cell: NotebookNode) -> None:
+    for name in ("papermill", "execution"):
+        cell.metadata.pop(name, None)
+    if cell.metadata.get("tags") == []:
+        del cell.metadata["tags"]
+    for output in cell.get("outputs", []):
+        output.get("data", {}).pop(WIDGET_VIEW, None)

@@ -1,0 +1,109 @@
+"""The ablation: every run of a profile's grid or sweep, computed or loaded, with progress."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.runs.cluster import cluster_client, compute_runs, scheduler_address
+from shrink_utils.study.runs.folder import Run, load_run
+from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.study.runs.run_or_load import run_id, run_or_load
+from shrink_utils.study.runs.whole_folder import load_whole
+from shrink_utils.text import load_task
+from shrink_utils.training import RunConfig
+
+__all__ = ["histories", "run_all", "run_grid", "run_sweep"]
+
+
+def run_grid(profile: Profile) -> list[Run]:
+    """Every run of the profile's grid, in its order; those that exist are loaded.
+
+    The others are computed in this process when the profile has one worker, else by so many
+    processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``: the numbers are the same.
+    Processes of ``accelerate launch`` share every run instead. One progress bar counts the training
+    steps still to do and says how long they will take.
+    """
+    return _run_all(profile.runs(), profile)
+
+
+def run_sweep(profile: Profile) -> list[Run]:
+    """Every run of the profile's weight sweep, as `run_grid` does it."""
+    return _run_all(profile.sweep_runs(), profile)
+
+
+def run_all(profile: Profile) -> list[Run]:
+    """The grid's runs, then those of the sweep, each once, under one progress bar."""
+    return _run_all(list(dict.fromkeys([*profile.runs(), *profile.sweep_runs()])), profile)
+
+
+def histories(runs: Iterable[Run]) -> pd.DataFrame:
+    """The steps of all runs in one tidy frame, with columns model, task, arm and seed in front."""
+    frames = []
+    for run in runs:
+        keys = {name: getattr(run.config, name) for name in ("model", "task", "arm", "seed")}
+        frames.append(pd.DataFrame(keys, index=run.history.index).join(run.history))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _run_all(configs: list[RunConfig], profile: Profile) -> list[Run]:
+    folder = profile.folder / "runs"
+    names = [run_id(config) for config in configs]
+    wanted = dict(zip(names, configs, strict=True))  # a configuration may stand there twice
+    runs = {name: load_whole(folder / name, load_run) for name in wanted}
+    missing = {name: config for name, config in wanted.items() if runs[name] is None}
+    steps = {name: _steps(config) for name, config in missing.items()}
+    with progress_bar(total=sum(steps.values()), unit="step") as bar:
+        progress = _Progress(bar, missing, steps)
+        workers = min(profile.workers, len(missing))
+        shared = int(os.environ.get("WORLD_SIZE") or 1) > 1
+        if not shared and (workers > 1 or (missing and scheduler_address())):
+            bar.set_description_str("waiting for workers")
+            with cluster_client(workers=workers) as client:
+                compute_runs(client, missing, folder, on_step=progress.at)
+            runs |= {name: load_run(folder / name) for name in missing}
+        else:
+            runs |= {name: progress.run_here(config, folder) for name, config in missing.items()}
+        bar.set_description_str(f"{len(configs)} runs")
+    return [runs[name] for name in names]
+
+
+class _Progress:
+    """One bar for the steps of all runs: a run may go back to its start, or begin in its middle."""
+
+    def __init__(self, bar: tqdm, configs: dict[str, RunConfig], steps: dict[str, int]) -> None:
+        self._bar, self._configs, self._steps = bar, configs, steps
+        self._made: dict[str, int] = {}
+        self._description = ""
+
+    def at(self, name: str, step: int) -> None:
+        """The run of that name has made so many steps."""
+        self._bar.update(step - self._made.get(name, 0))
+        self._made[name] = step
+        running = [name for name, made in self._made.items() if made < self._steps[name]]
+        if len(running) > 1:
+            self._describe(f"{len(running)} runs in flight")
+        elif running:
+            self._describe(self._configs[running[0]].label)
+
+    def run_here(self, config: RunConfig, folder: Path) -> Run:
+        """Compute a run in this process."""
+        name = run_id(config)
+        self.at(name, 0)
+        return run_or_load(config, folder, on_row=lambda row: self.at(name, row["step"]))
+
+    def _describe(self, text: str) -> None:
+        if text != self._description:  # to set it draws the bar, however short ago it was drawn
+            self._bar.set_description_str(text)
+            self._description = text
+
+
+def _steps(config: RunConfig) -> int:
+    rows = len(load_task(config.task, max_train=config.train_rows, seed=config.seed)["train"])
+    return config.epochs * math.ceil(rows / config.batch_size)

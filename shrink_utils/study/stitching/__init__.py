@@ -1,0 +1,1 @@
+"""What it costs to put one model's top on another's bottom."""

@@ -1,0 +1,189 @@
+"""Check a folder of results that somebody else sends: whole, as described, and right.
+
+Nothing that is sent is run or unpickled: tables are CSV and parquet, weights safetensors, the rest
+JSON; notebooks and figures are not opened, and a folder with a link in it is not read at all.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from shrink_utils.study.claims.reference import TABLES
+from shrink_utils.study.claims.verdicts import MEASURES, claims_from
+from shrink_utils.study.profiles import Profile, load_profile, profile_names
+from shrink_utils.study.runs.folder import Run, load_run
+from shrink_utils.study.runs.whole_folder import read_json
+from shrink_utils.study.tables import score_table, summarize, task_table
+from shrink_utils.study.verification.page import PAGE, run_folders
+from shrink_utils.study.verification.schemas import foreign_schemas
+from shrink_utils.study.verification.sent_folder import changed_files, changed_in_run, odd_files
+from shrink_utils.study.verification.unfinished import unfinished
+from shrink_utils.training import RunConfig
+
+__all__ = ["Check", "verify_folder"]
+
+LAST_DIGIT = 2e-6  # tables are written with six decimals
+SHOWN = 5  # faults of a check that are named
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at, and what is wrong with it."""
+
+    name: str
+    faults: tuple[str, ...]
+    verdict: str = "FAIL"  # of faults
+
+    def __str__(self) -> str:
+        if not self.faults:
+            return f"ok    {self.name}"
+        shown = [
+            f"{self.verdict}  {self.name}",
+            *(f"      {fault}" for fault in self.faults[:SHOWN]),
+        ]
+        if (more := len(self.faults) - SHOWN) > 0:
+            shown.append(f"      and {more} more")
+        return "\n".join(shown)
+
+
+def verify_folder(folder: Path) -> list[Check]:
+    """Every check of a folder ``results/<profile>``, in order.
+
+    The tables are made again from the runs that were sent: the two of fine-tuning from histories
+    and evaluations, the claims from those and from the measured tables. The measured tables
+    themselves are held against `PAGE` alone; to make them again is to run the study.
+
+    Parameters
+    ----------
+    folder : Path
+        May be read-only: nothing is written.
+
+    Returns
+    -------
+    list of Check
+        Ends early after a fault that leaves nothing to check: a link, a study that has not come to
+        its end, a foreign profile.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"RESULTS: {folder} is no folder")
+    checks = [_check("plain files and folders only", lambda: odd_files(folder))]
+    if checks[0].faults:
+        return checks
+    missing = _check("the study has come to its end", lambda: unfinished(folder))
+    if missing.faults:
+        return [*checks, replace(missing, verdict="UNFINISHED")]
+    checks.append(_check(f"{PAGE} describes a profile as it is here", lambda: _foreign(folder)))
+    if checks[1].faults:
+        return checks
+    page = read_json(folder / PAGE)
+    profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
+    runs = {
+        run: _check(run.name, lambda run=run: changed_in_run(run)) for run in run_folders(folder)
+    }
+    checks += [
+        _check(f"tables and runs are those of {PAGE}", lambda: changed_files(folder, page)),
+        Check(f"{len(runs)} runs are whole", tuple(f for run in runs.values() for f in run.faults)),
+        _check("columns of every table", lambda: foreign_schemas(folder)),
+    ]
+    return checks + _made_again(folder, profile, [run for run in runs if not runs[run].faults])
+
+
+def _check(name: str, look: Callable[[], Iterable[str]]) -> Check:
+    try:
+        return Check(name, tuple(look()))
+    except Exception as error:  # whatever a file holds, the other checks are made
+        return Check(name, (f"{type(error).__name__}: {error}",))
+
+
+def _foreign(folder: Path) -> Iterable[str]:
+    sent = read_json(folder / PAGE)["profile"]
+    if sent["name"] not in profile_names():
+        return [f"no profile {sent['name']!r} here"]
+    here = load_profile(sent["name"], seed=sent["seed"]).hash
+    if here != sent["hash"]:
+        return [f"profile {sent['name']} has hash {here} here, {sent['hash']} in {PAGE}"]
+    return []
+
+
+def _made_again(folder: Path, profile: Profile, whole: list[Path]) -> list[Check]:
+    """The tables, made again from the runs and the measured tables that were sent."""
+    grid, sweep = profile.runs(), profile.sweep_runs()
+    runs: dict[RunConfig, Run | None] = dict.fromkeys([*grid, *sweep])
+    there = _check(f"{len(runs)} runs of grid and sweep", lambda: _load(whole, into=runs))
+    if there.faults:
+        return [there]
+    summary = summarize(runs[config] for config in grid)
+    make = {
+        "task_metric": lambda: task_table(summary),
+        "anisotropy": lambda: score_table(summary),
+        "claims": lambda: claims_from(
+            [runs[config] for config in grid],
+            [runs[config] for config in sweep],
+            {name: _measured(folder, name) for name in MEASURES},
+            weight=profile.weight,
+        ),
+    }
+    return [there] + [
+        _check(f"{name}, made again", lambda name=name: _differences(folder, name, make[name]()))
+        for name in make
+    ]
+
+
+def _load(whole: list[Path], *, into: dict[RunConfig, Run | None]) -> list[str]:
+    """Runs by what they are; their folders' names depend on the code that made them."""
+    for path in whole:
+        values = read_json(path / "config.json")
+        if "objective" not in values and (config := RunConfig(**values)) in into:
+            into[config] = load_run(path)
+    return [f"no whole run {config.label}" for config, run in into.items() if run is None]
+
+
+def _measured(folder: Path, name: str) -> pd.DataFrame:
+    """A measured table, whatever code it was measured with."""
+    found = list((folder / "measured").glob(f"{name}-{'?' * 16}.parquet"))
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} tables measured/{name}-*.parquet, expected one")
+    return pd.read_parquet(found[0], page_checksum_verification=True)
+
+
+def _differences(folder: Path, name: str, made: pd.DataFrame) -> Iterable[str]:
+    """Cells of a table that was sent which are not those of the table made here."""
+    path, keys = folder / "tables" / f"{name}.csv", TABLES[name]
+    text = made.to_csv(index=False, float_format="%.6f")
+    here, sent = pd.read_csv(io.StringIO(text)), pd.read_csv(path)
+    here, sent = (table.set_index([*table[keys].astype(str).T.values]) for table in (here, sent))
+    odd = {
+        "no row": here.index.difference(sent.index),
+        "foreign row": sent.index.difference(here.index),
+        "twice the row": sent.index[sent.index.duplicated()],
+    }
+    yield from (f"{path.name}: {what} {_row(row)}" for what in odd for row in odd[what])
+    if any(map(len, odd.values())):
+        return
+    sent = sent.loc[here.index]
+    for column in here:
+        for row in here.index[~_equal(here[column], sent[column]).to_numpy()]:
+            ours, theirs = here.at[row, column], sent.at[row, column]
+            yield f"{path.name}, {_row(row)}: {column} is {theirs}, from the runs {ours}"
+
+
+def _row(row: str | tuple[str, ...]) -> str:
+    return row if isinstance(row, str) else " · ".join(row)
+
+
+def _equal(here: pd.Series, sent: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(here) and pd.api.types.is_numeric_dtype(sent):
+        close = np.isclose(here, sent, rtol=LAST_DIGIT, atol=LAST_DIGIT, equal_nan=True)
+        return pd.Series(close, index=here.index)
+    return here.astype(object).fillna("").astype(str) == sent.astype(object).fillna("").astype(str)

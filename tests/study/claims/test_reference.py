@@ -1,0 +1,105 @@
+"""The comparison with the committed tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shrink_utils.study import stl_claims, summarize, write_table
+from shrink_utils.study.claims.reference import (
+    FIGURES,
+    TABLES,
+    changed_verdicts,
+    commit_reference,
+    compare_with_reference,
+)
+from shrink_utils.study.claims.report import print_claims, print_comparison
+from shrink_utils.study.tables import read_table, score_table, task_table
+
+
+@pytest.fixture
+def compared(finished, tiny_runs, tmp_path, monkeypatch):
+    """The finished profile with its tables, committed as the reference of a data folder."""
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "tolerances.toml").write_text(
+        "".join(
+            f"[{column}]\nabsolute = 0.01\nrelative = 0.15\n"
+            for column in ("task_metric.mean", "anisotropy.mean", "claims.estimate")
+        )
+    )
+    summary = summarize(tiny_runs)
+    write_table(stl_claims(summary), "claims", profile=finished)
+    write_table(task_table(summary), "task_metric", profile=finished)
+    write_table(score_table(summary), "anisotropy", profile=finished)
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    for name in FIGURES:
+        (finished.folder / "figures").mkdir(exist_ok=True)
+        (finished.folder / "figures" / f"{name}.png").write_bytes(b"a figure")
+    commit_reference(finished)
+    return finished
+
+
+def _change(profile, name, column, by):
+    table = read_table(name, profile=profile)
+    table.loc[0, column] += by
+    write_table(table, name, profile=profile)
+
+
+def test_equal_tables_are_within(compared):
+    table = compare_with_reference(compared)
+    assert table.within.all() and set(table.table) == set(TABLES)
+
+
+def test_a_number_within_tolerance_passes_and_one_outside_is_named(compared, capsys):
+    _change(compared, "anisotropy", "mean", 0.1)  # of a score of about 0.9
+    assert print_comparison(compared)
+    _change(compared, "anisotropy", "mean", 0.1)
+    assert not print_comparison(compared)
+    row = "tiny-random · sentiment_movies · none · raw · 1"
+    assert row in capsys.readouterr().out
+
+
+def test_a_small_score_has_a_small_tolerance(compared):
+    table = read_table("anisotropy", profile=compared)
+    smallest = table["mean"].idxmin()
+    table.loc[smallest, "mean"] += 0.02
+    write_table(table, "anisotropy", profile=compared)
+    assert not compare_with_reference(compared).within.all()
+
+
+def test_an_estimate_may_move_by_a_share_of_its_interval(compared, tmp_path):
+    tolerances = tmp_path / "reference" / "tolerances.toml"
+    claims = read_table("claims", profile=compared)
+    half = (claims.high - claims.low)[0] / 2
+    _change(compared, "claims", "estimate", 0.4 * half + 0.2 * abs(claims.estimate[0]) + 0.01)
+    assert not compare_with_reference(compared).within.all()
+    tolerances.write_text(tolerances.read_text() + "interval = 1e9\n")  # ends with [claims.…]
+    assert compare_with_reference(compared).within.all()
+
+
+def test_a_changed_verdict_is_named_and_no_failure(compared, capsys):
+    assert changed_verdicts(compared).empty
+    table = read_table("claims", profile=compared)
+    table.loc[0, "verdict"] = "another"
+    write_table(table, "claims", profile=compared)
+    assert print_comparison(compared)
+    assert table.claim[0] in capsys.readouterr().out
+
+
+def test_a_missing_row_is_outside(compared):
+    write_table(read_table("claims", profile=compared).iloc[1:], "claims", profile=compared)
+    outside = compare_with_reference(compared).query("not within")
+    assert len(outside) == 1 and outside.ours.isna().all()
+
+
+def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(compared):
+    assert compare_with_reference(replace(compared, base_seed=1)) is None
+    assert compare_with_reference(replace(compared, name="unknown")) is None
+
+
+def test_the_report_prints_every_claim(compared, capsys):
+    print_claims(compared)
+    printed = capsys.readouterr().out
+    assert printed.count("sentiment_movies") == len(read_table("claims", profile=compared))
+    assert "inconclusive" in printed

@@ -1,0 +1,60 @@
+"""Counts of the steps that hurt, beside V's."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study.dynamics.hurting_steps import COUNTED, hurting_steps, published_steps
+
+
+def record(rule: str = "trapezoid", **values: list[float]) -> pd.DataFrame:
+    """One layer, a component's contributions by step as keyword; the others are −1 throughout."""
+    steps = len(next(iter(values.values())))
+    rows = [
+        {
+            "quantity": "allocation",
+            "rule": rule,
+            "step": step,
+            "stack": "",
+            "layer": layer,
+            "component": component,
+            "head": -1,
+            "counted": True,
+            "value": values.get(component, [-1.0] * steps)[step - 1] if layer == 1 else -1.0,
+        }
+        for step in range(1, steps + 1)
+        for layer in (1, 2)
+        for component in (*COUNTED, "embedding", "cross query")
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_positive_block_steps_are_counted_over_layers():
+    found = hurting_steps(record(key=[1, 1, -1, 2], W2=[-1, 3, -1, -1]), "fixed set")
+    assert found.positive.to_dict() == dict.fromkeys(COUNTED, 0) | {"key": 3, "W2": 1}
+    assert found.share["key"] == pytest.approx(3 / 4) and found.share.sum() == pytest.approx(1)
+    assert found.rate["key"] == pytest.approx(3 / 8)  # 4 steps of 2 layers
+    assert found["last"].to_dict()["key"] == 1 and found["last"]["W2"] == pytest.approx(2 / 4)
+    assert found.maximum["W2"] == 3 and found.maximum["value"] == -1
+
+
+def test_other_components_do_not_count_and_no_hurting_step_leaves_even_shares():
+    found = hurting_steps(record(embedding=[9.0, 9.0], **{"cross query": [9.0, 9.0]}), "fixed set")
+    assert found.positive.sum() == 0
+    assert found.share.tolist() == pytest.approx([1 / 6] * 6)
+
+
+def test_the_gradient_chooses_the_rule():
+    both = pd.concat([record(key=[1.0, 1.0]), record("batch", key=[-1.0, -1.0])])
+    assert hurting_steps(both, "fixed set").positive["key"] == 2
+    assert hurting_steps(both, "mini-batch").positive["key"] == 0
+
+
+def test_published_counts_are_those_of_v():
+    table = published_steps().set_index(["objective", "component"])
+    assert table.loc[("mlm", "query"), "positive"] == 2055
+    assert table.loc["mlm"].share[["key", "query"]].sum() == pytest.approx(3620 / 3650)
+    assert table.loc["clm"].positive.sum() == 29 + 5 * 24
+    assert table.loc["mt"].positive.tolist() == [64, 64, 130, 113, 59, 131]
+    assert table.loc["mlm", "last"].iloc[0] == pytest.approx(59727 / 125000)

@@ -1,0 +1,99 @@
+"""A word's contexts: which are read, what is shown of them, and what cannot be shown."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from shrink_utils.models import load_encoder, word_states
+from shrink_utils.study.encoders.contexts import word_contexts
+
+TEXTS = [
+    "The bank of the river was steep, and we rested there a while.",
+    "A bank lends money.",
+    "Nobody was there.",
+    "The bank closed.",
+    "The bank closed.",
+    "He went to the bank, and the bank was shut.",
+]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("tiny-random")
+
+
+def test_each_text_gives_one_context_and_a_repeated_text_counts_once(encoder):
+    found = word_contexts(encoder, TEXTS, "bank")
+    assert found.snippets == [
+        "the BANK of the river …",
+        "a BANK lends money",
+        "the BANK closed",
+        "… went to the BANK and the bank …",
+    ]
+    assert found.n_texts == 4
+
+
+def test_similarity_is_the_cosine_of_the_words_first_vectors(encoder):
+    found = word_contexts(encoder, TEXTS, "bank")
+    states = word_states(encoder, ["A bank lends money.", "He went to the bank, and the bank was"])
+    first = [1, len("a bank lends money".split()) + 4]
+    assert [states.word[row] for row in first] == ["bank", "bank"]
+    a, b = states.vectors[2, first].double()
+    shorter = word_contexts(
+        encoder, [TEXTS[1], "He went to the bank, and the bank was", TEXTS[3]], "bank"
+    )
+    expected = torch.nn.functional.cosine_similarity(a, b, dim=0)
+    assert float(shorter.similarity[2, 0, 1]) == pytest.approx(float(expected), abs=1e-5)
+    assert found.similarity.shape == (3, 4, 4)
+    torch.testing.assert_close(found.similarity, found.similarity.mT)
+
+
+def test_the_most_and_least_alike_pairs_are_the_extremes_off_the_diagonal(encoder):
+    found = word_contexts(encoder, TEXTS, "bank")
+    for layer in range(3):
+        cosines = {
+            (found.snippets[i], found.snippets[j]): float(found.similarity[layer, i, j])
+            for i in range(4)
+            for j in range(i + 1, 4)
+        }
+        *most, highest = found.pair(layer, most=True)
+        *least, lowest = found.pair(layer, most=False)
+        assert highest == max(cosines.values()) == cosines[tuple(most)]
+        assert lowest == min(cosines.values()) == cosines[tuple(least)]
+
+
+def test_many_contexts_are_thinned_evenly(encoder):
+    texts = [f"number {i} has a bank" for i in range(10)]
+    found = word_contexts(encoder, texts, "bank", n=4, around=4)
+    assert found.snippets == [f"number {i} has a BANK" for i in (0, 2, 5, 7)]
+    assert found.n_texts == 10
+
+
+def test_upper_case_and_white_space_are_forgiven(encoder):
+    assert word_contexts(encoder, TEXTS, " Bank ").word == "bank"
+
+
+def test_a_text_that_is_cut_before_the_word_is_left_out(encoder):
+    texts = [*TEXTS, "so " * 200 + "bank"]
+    found = word_contexts(encoder, texts, "bank")
+    assert len(found.snippets) == 4
+    assert found.n_texts == 5
+
+
+def test_a_rare_word_is_refused_with_its_neighbours(encoder):
+    with pytest.raises(ValueError, match=r"'rive' stands in 0 of 6 texts, .* near it: river"):
+        word_contexts(encoder, TEXTS, "rive")
+    with pytest.raises(ValueError, match=r"'money' stands in 1 of 6 texts, expected 3 or more$"):
+        word_contexts(encoder, TEXTS, "money")
+
+
+@pytest.mark.parametrize("typed", ["", "two words", "…"])
+def test_what_is_not_one_word_is_refused(encoder, typed):
+    with pytest.raises(ValueError, match="is not one word"):
+        word_contexts(encoder, TEXTS, typed)
+
+
+def test_two_contexts_are_too_few_to_compare(encoder):
+    with pytest.raises(ValueError, match="n must be at least 3, got 2"):
+        word_contexts(encoder, TEXTS, "bank", n=2)

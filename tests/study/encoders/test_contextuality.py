@@ -1,0 +1,69 @@
+"""Units of the contextuality measures, against their definitions and the code they repeat."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from sklearn.decomposition import TruncatedSVD
+
+from shrink_utils.study import load_profile
+from shrink_utils.study.encoders.contextuality import (
+    measure_contextuality,
+    released_mev,
+)
+
+SENTENCE = torch.tensor([5, 5, 2, 2, 2, 9, 9, 0, 5, 0, 7])
+
+
+def _cloud(n=11, d=4):
+    return torch.randn(n, d, dtype=torch.float64) + 0.5
+
+
+@pytest.mark.parametrize("shape", [(5, 9), (40, 6), (2, 3)])
+def test_the_released_share_is_that_of_truncated_svd(shape):
+    x = _cloud(*shape)
+    model = TruncatedSVD(n_components=1, algorithm="arpack").fit(x.numpy())
+    assert released_mev(x) == pytest.approx(model.explained_variance_ratio_[0], rel=1e-9)
+
+
+def test_the_released_share_vanishes_where_one_vector_explains_nearly_all():
+    agreeing = torch.tensor([9.0, 0, 0, 0]) + 0.1 * torch.randn(200, 4, dtype=torch.float64)
+    mean_direction = agreeing.mean(dim=0) / agreeing.mean(dim=0).norm()
+    along_mean = (agreeing @ mean_direction).var(correction=0)
+    share = along_mean / agreeing.var(dim=0, correction=0).sum()
+    assert released_mev(agreeing) == pytest.approx(float(share), abs=0.01)
+    assert released_mev(agreeing) < 0.4
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHRINK_RESULTS_DIR", str(tmp_path_factory.mktemp("results")))
+        return measure_contextuality(load_profile("smoke"))
+
+
+def test_every_layer_has_every_quantity_of_the_same_units(table):
+    of_layer = table.groupby(["quantity", "layer"]).item.agg(list)
+    for quantity in ("avg_sim", "intra_sim", "mev"):
+        assert of_layer[quantity, 0] == of_layer[quantity, 1] == of_layer[quantity, 2]
+    assert len(of_layer["avg_sim", 0]) == 48
+    assert of_layer["mev_released", 1] == of_layer["mev", 1]
+    assert ("mev_released", 0) not in of_layer.index
+
+
+def test_units_have_a_value_and_where_it_exists_a_null_of_the_same_kind(table):
+    assert table.value.notna().all()
+    assert table.groupby("quantity").null.count()[["intra_sim", "mev"]].gt(0).all()
+    with_null = table[table.quantity.isin(["intra_sim", "mev"])]
+    assert with_null.null.between(0, 1).all() and with_null.value.between(0, 1).all()
+    assert with_null.baseline.notna().all()
+    of_layer = with_null.groupby(["quantity", "layer"]).null
+    assert of_layer.nunique().gt(5).all()  # one a unit, as long or as frequent as it is
+
+
+def test_a_units_baseline_is_that_of_its_layer(table):
+    per_layer = table.dropna(subset="baseline").groupby(["quantity", "layer"]).baseline.nunique()
+    assert (per_layer == 1).all()
+    intra = table[table.quantity == "intra_sim"].groupby("layer").baseline.first()
+    pseudo = table[table.quantity == "avg_sim"].groupby("layer").value.mean()
+    assert intra.to_numpy() == pytest.approx(pseudo.to_numpy(), abs=1e-2)

@@ -1,0 +1,163 @@
+"""Probes on data whose contents are known, and against the normal equations of ridge regression."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from shrink_utils.geometry import principal_axes
+from shrink_utils.study.finetuned.probes import (
+    PENALTIES,
+    deal_folds,
+    predict_classes,
+    probe_classes,
+    probe_values,
+)
+
+RNG = np.random.default_rng(0)
+N = 240
+X = RNG.normal(size=(N, 8)) * [9, 5, 2, 1, 1, 1, 1, 0.1] + 3
+FOLDS = np.arange(N) % 4
+
+
+def _classes(x):
+    """Three classes that the third column tells, nearly."""
+    return np.digitize(x[:, 2] + RNG.normal(size=len(x)) * 0.1, [2, 4])
+
+
+LABELS = _classes(X)
+
+
+def test_folds_are_of_equal_size_and_cover_every_row():
+    folds = deal_folds(np.arange(103), n_folds=4)
+    assert sorted(np.bincount(folds)) == [25, 26, 26, 26]
+
+
+def test_rows_of_one_group_share_a_fold():
+    groups = RNG.integers(0, 30, size=300)
+    folds = deal_folds(groups, n_folds=5)
+    assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
+    assert len(set(folds)) == 5
+
+
+def test_the_deal_depends_on_the_seed_alone():
+    words = np.array(["a", "b", "c", "d", "e", "f", "g", "h"])
+    assert deal_folds(words, seed=1).tolist() == deal_folds(words, seed=1).tolist()
+    deals = {tuple(deal_folds(words, seed=seed)) for seed in range(5)}
+    assert len(deals) > 1
+
+
+@pytest.mark.parametrize("n_folds", [0, 1, 4])
+def test_more_folds_than_groups_or_fewer_than_two_are_refused(n_folds):
+    with pytest.raises(ValueError, match=rf"n_folds: {n_folds}, expected 2 to 3"):
+        deal_folds(["a", "b", "c", "a"], n_folds=n_folds)
+
+
+def test_classes_that_a_column_tells_are_found():
+    score = probe_classes(X, LABELS == 1, folds=FOLDS)
+    assert score.value == pytest.approx(np.mean(LABELS == 0) + np.mean(LABELS == 2), abs=0.1)
+    assert probe_classes(X, LABELS > 1, folds=FOLDS).value > 0.9
+
+
+def test_chance_is_the_commonest_class_of_the_fit_rows():
+    labels = np.array(["b"] * 9 + ["a"] * 7)
+    folds = np.array([0] * 8 + [1] * 8)  # fold 0 is all b; fit on it: b, fit on the other: a
+    labels[0] = "a"  # two classes to fit on
+    expected = (1 + 1) / 16  # fold 0 guessed a: 1 right of 8; fold 1 guessed b: 1 right of 8
+    assert probe_classes(RNG.normal(size=(16, 2)), labels, folds=folds).chance == expected
+
+
+def test_nothing_is_found_where_nothing_is():
+    shuffled = RNG.permutation(LABELS)
+    score = probe_classes(X, shuffled, folds=FOLDS)
+    assert score.value == pytest.approx(score.chance, abs=0.08)
+
+
+def test_a_held_out_row_never_helps_to_predict_itself():
+    """A column that names each row: a probe that saw the row would read its label off it."""
+    named = np.eye(40)
+    labels = np.arange(40) % 2
+    folds = deal_folds(np.arange(40), n_folds=4)
+    assert probe_classes(named, labels, folds=folds).value < 0.7
+
+
+def _ridge(x, y, penalty):
+    """Standardize; then the normal equations with an unpenalized intercept."""
+    x = (x - x.mean(0)) / x.std(0)
+    return np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T @ (y - y.mean()))
+
+
+def _left_out_error(x, y, penalty):
+    x = (x - x.mean(0)) / x.std(0)
+    hat = x @ np.linalg.solve(x.T @ x + penalty * np.eye(x.shape[1]), x.T) + 1 / len(x)
+    residual = (y - hat @ y) / (1 - np.diag(hat))
+    return np.mean(residual**2)
+
+
+def test_values_are_predicted_by_the_ridge_of_the_normal_equations():
+    y = X[:, 0] - 2 * X[:, 3] + RNG.normal(size=N)
+    predicted = np.empty(N)
+    for fold in range(4):
+        fit = fold != FOLDS
+        best = min(PENALTIES, key=lambda penalty: _left_out_error(X[fit], y[fit], penalty))
+        weights = _ridge(X[fit], y[fit], best)
+        scaled = (X[~fit] - X[fit].mean(0)) / X[fit].std(0)
+        predicted[~fit] = y[fit].mean() + scaled @ weights
+    expected = 1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2)
+    assert probe_values(X, y, folds=FOLDS).value == pytest.approx(expected, rel=1e-9)
+
+
+def test_r_squared_of_a_linear_value_is_one_and_of_noise_is_about_zero():
+    assert probe_values(X, X @ np.arange(8.0), folds=FOLDS).value > 0.9999
+    noise = probe_values(X, RNG.normal(size=N), folds=FOLDS)
+    assert -0.1 < noise.value < 0.05
+    assert -0.05 < noise.chance < 0
+
+
+def test_chance_of_a_value_is_the_mean_of_the_fit_rows():
+    y = np.repeat([0.0, 1.0, 2.0, 3.0], 60)
+    folds = np.repeat([0, 1], 120)
+    expected = 1 - (np.sum((y[:120] - 2.5) ** 2) + np.sum((y[120:] - 0.5) ** 2)) / np.sum(
+        (y - 1.5) ** 2
+    )
+    assert probe_values(X, y, folds=folds).chance == pytest.approx(expected)
+
+
+def test_removing_the_direction_that_tells_the_class_leaves_chance():
+    labels, fit = X[:, 0] > 3, FOLDS != 0  # the loudest column
+    right = {}
+    for skip in (0, 1):
+        treat = principal_axes(X[fit]).treatment(remove=1, skip=skip)
+        predicted = predict_classes(treat(X[fit]), labels[fit], treat(X[~fit]))
+        right[skip] = np.mean(predicted == labels[~fit])
+    assert right[0] < 0.7 and right[1] > 0.9
+
+
+def test_a_probe_repeats_itself_to_the_last_digit_and_takes_tensors():
+    x = torch.from_numpy(X)
+    assert probe_classes(x, LABELS, folds=FOLDS) == probe_classes(X, LABELS, folds=FOLDS)
+    assert probe_values(x, X[:, 1], folds=FOLDS) == probe_values(X, X[:, 1], folds=FOLDS)
+
+
+def test_more_columns_than_rows_are_no_obstacle():
+    wide = np.hstack([X[:40, 2:3] * 9, RNG.normal(size=(40, 100))])
+    score = probe_classes(np.repeat(wide, 3, axis=1), wide[:, 0] > 27, folds=FOLDS[:40])
+    assert score.value > score.chance
+
+
+@pytest.mark.parametrize("bad", [np.zeros(N - 1), np.zeros((N, 1))])
+def test_lengths_that_differ_are_refused(bad):
+    with pytest.raises(ValueError, match=r"labels: shape .* expected one a row of x, \(240, 8\)"):
+        probe_classes(X, bad, folds=FOLDS)
+    with pytest.raises(ValueError, match="folds: shape"):
+        probe_values(X, X[:, 0], folds=bad)
+
+
+def test_what_leaves_nothing_to_probe_is_refused():
+    with pytest.raises(ValueError, match="folds: a single one"):
+        probe_classes(X, LABELS, folds=np.zeros(N))
+    with pytest.raises(ValueError, match="all of class 7"):
+        probe_classes(X, np.full(N, 7), folds=FOLDS)
+    with pytest.raises(ValueError, match="all 240 are equal"):
+        probe_values(X, np.ones(N), folds=FOLDS)

@@ -1,0 +1,170 @@
+"""The table of similarities, on runs of a tiny encoder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from shrink_utils.geometry import affine, cka, rsa, svcca
+from shrink_utils.models import load_encoder, word_states
+from shrink_utils.study import run_encoder, run_grid
+from shrink_utils.study.encoders.layers import Layers, matched_layers
+from shrink_utils.study.finetuned.similarity import (
+    ALIGNMENTS,
+    SIMILARITIES,
+    _against_others,
+    _alignments,
+    measure_similarity,
+    similarity_texts,
+)
+from shrink_utils.text import load_sentences
+
+
+@pytest.fixture
+def table(finished):
+    return measure_similarity(finished)  # kept by the profile: measured once
+
+
+@pytest.fixture
+def layers(finished):
+    """The pretrained encoder and the run of arm none and seed 0, on the same words."""
+    texts = similarity_texts(finished)
+    run = next(run for run in run_grid(finished) if run.config.arm == "none")
+    encoders = load_encoder(finished.models[0]), run_encoder(run)
+    return matched_layers(*(word_states(encoder, texts) for encoder in encoders))
+
+
+def _value(table, pair, measure, layer, other, arm="", seed=-1):
+    rows = table[
+        (table.pair == pair)
+        & (table.measure == measure)
+        & (table.layer == layer)
+        & (table.other == other)
+        & (table.arm == arm)
+        & (table.seed == seed)
+    ]
+    (value,) = rows.value
+    return value
+
+
+def test_the_sentences_are_a_third_of_the_diagnostic_ones(finished):
+    texts = similarity_texts(finished)
+    assert len(texts) == finished.diagnostic_sentences // 3
+    assert texts == load_sentences("all", n=len(texts))["text"][:]
+
+
+def test_the_encoder_is_compared_with_itself_by_every_measure(table):
+    itself = table[table.pair == "itself"]
+    assert set(itself.measure) == set(SIMILARITIES)
+    assert len(itself) == len(SIMILARITIES) * 9
+    np.testing.assert_allclose(itself[itself.layer == itself.other].value, 1, atol=1e-12)
+
+
+def test_values_are_those_of_the_measures(table, layers):
+    before, after = layers
+    words, tuned = before.thinned().words, after.thinned().words
+    found = _value(table, "itself", "svcca", 0, 2)
+    assert found == pytest.approx(svcca(words[0], words[2]))
+    found = _value(table, "finetuned", "cka_debiased", 1, 2, arm="none", seed=0)
+    assert found == pytest.approx(cka(words[1], tuned[2], debiased=True))
+    found = _value(table, "finetuned", "rsa", 2, 2, arm="none", seed=0)
+    assert found == pytest.approx(rsa(before.sentences()[2], after.sentences()[2]))
+    found = _value(table, "within", "cka_debiased", 0, 2, arm="none", seed=0)
+    assert found == pytest.approx(cka(tuned[0], tuned[2], debiased=True))
+
+
+def test_every_run_is_compared_and_arms_of_equal_seeds(table):
+    last = table[(table.layer == 2) & (table.other == 2) & (table.measure == "rsa")]
+    runs = {("none", 0), ("none", 1), ("all", 0), ("all", 1)}
+    assert {*last[last.pair == "finetuned"][["arm", "seed"]].itertuples(index=False)} == runs
+    assert {*last[last.pair == "arms"][["arm", "seed"]].itertuples(index=False)} == {
+        ("all", 0),
+        ("all", 1),
+    }
+
+
+def test_an_arm_is_compared_with_the_plain_run_of_its_own_seed(table, finished):
+    texts = similarity_texts(finished)
+    plain, regularized = matched_layers(
+        *(
+            word_states(run_encoder(run), texts)
+            for run in run_grid(finished)  # none stands before all in the grid
+            if run.config.seed == 1
+        )
+    )
+    expected = cka(plain.thinned().words[2], regularized.thinned().words[2], debiased=True)
+    found = _value(table, "arms", "cka_debiased", 2, 2, arm="all", seed=1)
+    assert found == pytest.approx(expected) and found < 1 - 1e-6
+
+
+def test_only_the_first_seed_has_all_pairs_of_layers(table):
+    rows = table[(table.pair == "finetuned") & (table.measure == "rsa")]
+    assert rows.groupby("seed").size().to_dict() == {0: 2 * 9, 1: 2 * 3}
+
+
+def test_fine_tuning_moves_the_encoder_less_than_new_weights_do(table):
+    tuned = _value(table, "finetuned", "cka_debiased", 2, 2, arm="none", seed=0)
+    assert _value(table, "random", "cka_debiased", 2, 2) < tuned < 1
+
+
+def test_shuffled_rows_have_no_debiased_alignment(table):
+    null = table[table.pair == "null"].groupby("measure").value.mean()
+    assert abs(null["cka_debiased"]) < 0.03 < null["cka"]
+
+
+def test_bounds_enclose_their_value(table):
+    for measure in ("cka_debiased", "rsa"):
+        value = _value(table, "finetuned", measure, 2, 2, arm="none", seed=0)
+        low = _value(table, "low", measure, 2, 2, arm="none", seed=0)
+        high = _value(table, "high", measure, 2, 2, arm="none", seed=0)
+        assert low < value < high
+
+
+def test_alignments_are_judged_on_sentences_that_were_not_fitted(table, layers):
+    before, after = layers
+    fit = before.sentence % 2 == 0
+    fitted = affine(before.words[1][fit], after.words[1][fit])
+    expected = fitted.explained(before.words[1][~fit], after.words[1][~fit])
+    found = _value(table, "finetuned", "affine", 1, 1, arm="none", seed=0)
+    assert found == pytest.approx(expected)
+
+
+def test_a_partner_is_compared_and_aligned(finished):
+    encoder = load_encoder("tiny-random")
+    texts = similarity_texts(finished)
+    pairs = {
+        rows.pair.iloc[0]: rows
+        for rows in _against_others(
+            replace(finished, partner="tiny-random"), encoder, word_states(encoder, texts), texts
+        )
+        if rows.measure.isin([*ALIGNMENTS]).all()
+    }
+    assert list(pairs) == ["partner"]
+    np.testing.assert_allclose(pairs["partner"].value, 1, atol=1e-9)  # it is its own partner
+
+
+def test_a_planted_rotation_is_told_from_staying_put():
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(2, 60, 4)))
+    turned = 2 * x @ torch.from_numpy(np.linalg.qr(rng.normal(size=(4, 4)))[0]) + 5
+    sentence = torch.arange(60) // 3
+    found = {
+        name: value
+        for name, *_, value in _alignments(Layers(x, sentence), Layers(turned, sentence))
+    }
+    assert set(found) == set(ALIGNMENTS)
+    assert found["procrustes"] == pytest.approx(1) and found["affine"] == pytest.approx(1)
+    assert found["identity"] < 0.9
+
+
+def test_layers_of_unequal_depth_are_paired_by_relative_depth_and_width_may_differ():
+    rng = np.random.default_rng(0)
+    sentence = torch.arange(60) // 3
+    deep = Layers(torch.from_numpy(rng.normal(size=(5, 60, 4))), sentence)
+    flat = Layers(torch.from_numpy(rng.normal(size=(3, 60, 3))), sentence)
+    found = _alignments(deep, flat)
+    assert [other for name, _, other, _ in found if name == "affine"] == [0, 0, 1, 2, 2]
+    assert "identity" not in {name for name, *_ in found}

@@ -1,0 +1,108 @@
+"""What Sphinx is given to build the book of, and that a faulty book replaces no good one."""
+
+from __future__ import annotations
+
+import subprocess
+
+import nbformat
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from shrink_utils.study.drawing.fallback import WIDGET_VIEW
+from shrink_utils.study.publishing import book
+from shrink_utils.study.publishing.book import build_book, gather
+
+
+@pytest.fixture
+def notebooks(tmp_path):
+    """One executed notebook with a figure, and one that failed."""
+    folder = tmp_path / "executed"
+    folder.mkdir()
+    shown = {"image/png": "aGk=", "text/plain": "x", WIDGET_VIEW: {"model_id": "1"}}
+    meta = {"image/png": {"alt": "A long bar and two short ones."}}
+    cells = [
+        new_markdown_cell("# 00 · First\n\n[code](../shrink_utils/paths.py) [lost](../nothing.py)"),
+        new_code_cell("1", outputs=[new_output("display_data", data=shown, metadata=meta)]),
+    ]
+    nbformat.write(new_notebook(cells=cells), folder / "00_first.ipynb")
+    (folder / "01_second.failed.ipynb").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def claims():
+    row = {
+        "statement": "it, “falls”",
+        "task": "",
+        "arm": None,
+        "source": "§4",
+        "published": None,
+        "estimate": -0.5,
+        "low": -1.0,
+        "high": 0.0,
+        "n": 3,
+        "unit": "seeds",
+        "floor": None,
+    }
+    verdicts = ("replicated", "inconclusive", "replicated")
+    ids = ("stl:a", "stl:b", "v:c")
+    rows = [
+        {"claim": i, **row, "verdict": verdict} for i, verdict in zip(ids, verdicts, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_the_sources_are_pages_notebooks_and_claims(notebooks, claims, tmp_path):
+    gather(notebooks, claims, tmp_path / "source")
+    found = {path.name for path in (tmp_path / "source").rglob("*") if path.is_file()}
+    assert {"conf.py", "index.md", "reference.rst", "claims.md", "plan.md"} <= found
+    assert "00_first.ipynb" in found and "01_second.failed.ipynb" not in found
+
+
+def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_path):
+    gather(notebooks, claims, tmp_path / "source")
+    notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
+    (cell,) = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert cell.metadata["mystnb"]["image"]["alt"] == "A long bar and two short ones."
+    assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
+
+
+def test_linked_files_of_the_repository_come_along(notebooks, claims, tmp_path):
+    gather(notebooks, claims, tmp_path / "source")
+    assert (tmp_path / "source" / "shrink_utils" / "paths.py").is_file()
+    assert not (tmp_path / "source" / "nothing.py").exists()
+
+
+def test_the_front_page_counts_verdicts_and_lists_claims_by_paper(notebooks, claims, tmp_path):
+    gather(notebooks, claims, tmp_path / "source")
+    page = (tmp_path / "source" / "claims.md").read_text()
+    first, *papers = page.split("\n## ")
+    assert "claims of,replicated,not replicated,inconclusive" in first
+    assert "\nShrink the longest (Kudriashov et al. 2025),1,0,1\n" in first
+    assert [paper.splitlines()[0].split(" (")[0] for paper in papers] == [
+        "Shrink the longest",
+        "Contextuality and training",
+    ]
+    assert papers[0].count("[-1.000, +0.000]") == 2
+    assert "task" not in papers[0]  # a column without a single entry
+
+
+def test_no_notebook_is_an_error_that_says_what_to_do(claims, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"notebooks: none in .*make reproduce"):
+        gather(tmp_path / "empty", claims, tmp_path / "source")
+
+
+def test_a_faulty_book_leaves_the_last_good_one(notebooks, claims, tmp_path, monkeypatch):
+    target = tmp_path / "out" / "book"
+    target.mkdir(parents=True)
+    (target / "index.html").write_text("good")
+
+    def faulty(command, **options):
+        return subprocess.CompletedProcess(command, 1, "", "index.md:3: WARNING: no such page")
+
+    monkeypatch.setattr(book.subprocess, "run", faulty)
+    with pytest.raises(RuntimeError, match="no such page"):
+        build_book(notebooks, claims, target, title="profile smoke")
+    assert (target / "index.html").read_text() == "good"

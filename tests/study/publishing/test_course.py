@@ -1,0 +1,231 @@
+"""The course on made-up chapters: what students see, what a bad source says, what is kept."""
+
+from __future__ import annotations
+
+import ast
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from shrink_utils.__main__ import main
+from shrink_utils.study.publishing.course import course_notebook, read_section, without_solution
+from shrink_utils.study.publishing.course_folder import write_course
+
+ANSWER = '''
+def double(x):
+    """Twice x."""
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION
+'''.strip()
+CHECK = "assert double(2) == 4, 'empty'"
+
+
+def _cell(kind, source, name, *tags):
+    new = new_markdown_cell if kind == "markdown" else new_code_cell
+    hidden = {"jupyter": {"source_hidden": True}} if "solution" in tags else {}
+    return new(source, id=name, metadata={"tags": list(tags), **hidden})
+
+
+def _exercise(n=1, answer=ANSWER):
+    return [
+        _cell("markdown", "### Double it, see [01](01_next.ipynb)", f"exercise-{n}", "exercise"),
+        _cell("code", answer, f"exercise-{n}-answer", "solution", "hide-input"),
+        _cell("code", CHECK, f"exercise-{n}-check", "check"),
+        _cell("markdown", "Because.", f"exercise-{n}-worked", "solution-text"),
+    ]
+
+
+def _head():
+    return [
+        new_markdown_cell("# 00 · Numbers\n\n**Goal.** Count.", id="goal"),
+        new_code_cell("chapter_only = 1", id="chapter"),
+        new_markdown_cell("## Exercises", id="exercises"),
+        _cell("code", "start = 1", "exercise-setup", "exercise-setup"),
+    ]
+
+
+@pytest.fixture
+def chapter(tmp_path):
+    """Writes a chapter of these cells, and gives its path."""
+
+    def write(*cells, name="00_numbers.ipynb"):
+        path = tmp_path / name
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        nbformat.write(new_notebook(cells=[*cells], metadata=kernel), path)
+        return path
+
+    return write
+
+
+def test_a_student_finds_a_line_to_write_at_where_the_solution_stood():
+    kept = without_solution(ANSWER)
+    assert kept == 'def double(x):\n    """Twice x."""\n    pass  # your answer'
+    assert ast.parse(kept)
+
+
+def test_an_empty_answer_shows_nothing_when_it_is_run():
+    kept = without_solution("### BEGIN SOLUTION\nvalue = 2\n### END SOLUTION")
+    assert not isinstance(ast.parse(kept).body[-1], ast.Expr), "a notebook echoes its value"
+
+
+def test_every_region_of_an_answer_is_taken_out():
+    answer = f"{ANSWER}\nvalue = None\n### BEGIN SOLUTION\nvalue = double(3)\n### END SOLUTION"
+    kept = without_solution(answer)
+    assert kept.count("# your answer") == 2
+    assert "value = None" in kept and "double(3)" not in kept
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("x = 1", "needs a region"),
+        ("### BEGIN SOLUTION\nx = 1", "needs a region"),
+        ("### END SOLUTION\nx = 1\n### BEGIN SOLUTION", "do not pair"),
+        ("### BEGIN SOLUTION\n### BEGIN SOLUTION\nx = 1\n### END SOLUTION", "do not pair"),
+        ("if True:\n### BEGIN SOLUTION\n    x = 1\n### END SOLUTION", "does not parse"),
+    ],
+)
+def test_an_answer_that_cannot_be_emptied_is_refused(answer, message):
+    with pytest.raises(ValueError, match=message):
+        without_solution(answer)
+
+
+def test_a_students_copy_has_tasks_and_checks_and_no_solution(chapter):
+    copy = course_notebook(read_section(chapter(*_head(), *_exercise())), solved=False)
+    ids = [cell.id for cell in copy.cells]
+    assert ids == [
+        "title",
+        "exercise-setup",
+        "exercise-1",
+        "exercise-1-answer",
+        "exercise-1-check",
+    ]
+    text = "\n".join(cell.source for cell in copy.cells)
+    assert "return 2 * x" not in text and "Because." not in text and "chapter_only" not in text
+    assert not any(cell.metadata for cell in copy.cells)
+    nbformat.validate(copy)
+
+
+def test_an_instructors_copy_has_everything_and_nbgraders_marks(chapter):
+    copy = course_notebook(read_section(chapter(*_head(), *_exercise())), solved=True)
+    cells = {cell.id: cell for cell in copy.cells}
+    assert "return 2 * x" in cells["exercise-1-answer"].source
+    assert cells["exercise-1-worked"].source == "Because."
+    answer, check = (cells[f"exercise-1-{kind}"].metadata for kind in ("answer", "check"))
+    assert answer.nbgrader.solution and not answer.nbgrader.grade and not answer.nbgrader.locked
+    assert check.nbgrader.grade and check.nbgrader.points == 1 and check.nbgrader.locked
+    worked = cells["exercise-1-worked"].metadata.nbgrader
+    assert worked.solution and worked.points == 0, "nbgrader has to take the worked text out, too"
+    assert "jupyter" not in answer, "an instructor reads the solutions unfolded"
+    nbformat.validate(copy)
+
+
+@pytest.mark.parametrize(("solved", "up"), [(False, "../"), (True, "../../")])
+def test_links_lead_back_to_the_chapters(chapter, solved, up):
+    copy = course_notebook(read_section(chapter(*_head(), *_exercise())), solved=solved)
+    title, task = copy.cells[0], copy.cells[2]
+    assert "00 · Numbers" in title.source and f"({up}00_numbers.ipynb)" in title.source
+    assert f"({up}01_next.ipynb)" in task.source
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([], r"00_numbers\.ipynb: needs one cell with the id 'exercises'"),
+        (_head()[:3], r"00_numbers\.ipynb: after 'exercises' comes a code cell"),
+        (_head(), r"00_numbers\.ipynb, cell exercises: .* tagged 'exercise'"),
+        ([*_head(), *_exercise()[1:]], r"00_numbers\.ipynb, cell exercise-1-answer: "),
+        ([*_head(), *_exercise()[:2]], r"cell exercise-1: the exercise has no cell tagged 'check'"),
+        ([*_head(), *_exercise()[:1]], r"exercise-1: .* no cell tagged 'solution'"),
+        ([*_head(), _exercise()[0], *_exercise()[2:]], r"cell exercise-1-check: expected a code"),
+        ([*_head(), *_exercise(answer="x = 1")], r"cell exercise-1-answer: an answer needs a"),
+        ([*_head(), *_exercise(), new_markdown_cell("?", id="lost")], r"cell lost: .* no exercise"),
+    ],
+)
+def test_an_incomplete_source_is_refused_by_notebook_and_cell(chapter, cells, message):
+    path = chapter(*cells)
+    with pytest.raises(ValueError, match=message):
+        read_section(path)
+
+
+def test_a_missing_chapter_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no notebook .*00_none\.ipynb"):
+        read_section(tmp_path / "00_none.ipynb")
+
+
+def test_both_sets_are_written_and_again_the_same_bytes(chapter, tmp_path):
+    chapter(*_head(), *_exercise())
+    written = write_course(tmp_path)
+    files = sorted(p.relative_to(tmp_path).as_posix() for p in written.folder.rglob("*.ipynb"))
+    assert files == ["exercises/00_numbers.ipynb", "exercises/instructor/00_numbers.ipynb"]
+    before = [(tmp_path / name).read_bytes() for name in files]
+    again = write_course(tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in files] == before
+    assert again.kept is None and again.chapters == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["00_numbers.ipynb", "exercises"]
+
+
+def test_answers_that_a_student_wrote_are_kept(chapter, tmp_path):
+    chapter(*_head(), *_exercise())
+    copy = write_course(tmp_path).folder / "00_numbers.ipynb"
+    notebook = nbformat.read(copy, as_version=4)
+    notebook.cells[3].source = "double = lambda x: x + x"
+    nbformat.write(notebook, copy)
+    kept = write_course(tmp_path).kept
+    assert kept == tmp_path / "exercises.before-1"
+    assert "lambda" in (kept / copy.name).read_text()
+    assert "lambda" not in copy.read_text()
+
+
+def test_outputs_alone_are_no_answers(chapter, tmp_path):
+    chapter(*_head(), *_exercise())
+    copy = write_course(tmp_path).folder / "00_numbers.ipynb"
+    notebook = nbformat.read(copy, as_version=4)
+    notebook.cells[1].execution_count = 3
+    nbformat.write(notebook, copy)
+    assert write_course(tmp_path).kept is None
+
+
+def test_exercises_of_a_chapter_that_is_gone_do_not_stay(chapter, tmp_path):
+    chapter(*_head(), *_exercise())
+    old = chapter(*_head(), *_exercise(), name="01_next.ipynb")
+    write_course(tmp_path)
+    old.unlink()
+    folder = write_course(tmp_path).folder
+    assert not list(folder.rglob("01_next.ipynb"))
+
+
+def test_a_bad_chapter_leaves_what_was_written_before(chapter, tmp_path):
+    chapter(*_head(), *_exercise())
+    folder = write_course(tmp_path).folder
+    before = (folder / "00_numbers.ipynb").read_bytes()
+    chapter(*_head(), name="01_bad.ipynb")
+    with pytest.raises(ValueError, match=r"01_bad\.ipynb"):
+        write_course(tmp_path)
+    assert (folder / "00_numbers.ipynb").read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_folder_without_chapters_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no chapters"):
+        write_course(tmp_path)
+
+
+def test_the_command_writes_both_sets_and_says_where(chapter, tmp_path, monkeypatch, capsys):
+    (tmp_path / "notebooks").mkdir()
+    chapter(*_head(), *_exercise(), name="notebooks/00_numbers.ipynb")
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    assert main(["course"]) == 0
+    said = capsys.readouterr().out
+    assert "For students (1 notebooks)" in said and "exercises/instructor" in said
+    assert (tmp_path / "notebooks" / "exercises" / "instructor" / "00_numbers.ipynb").is_file()
+
+
+def test_the_command_says_in_a_line_what_a_chapter_lacks(chapter, tmp_path, monkeypatch, capsys):
+    (tmp_path / "notebooks").mkdir()
+    chapter(*_head(), name="notebooks/00_numbers.ipynb")
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    assert main(["course"]) == 1
+    assert "shrink: 00_numbers.ipynb, cell exercises" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+"""Headless execution: whole, or kept as failed; storing changes outputs and nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import nbformat
+import pytest
+
+from shrink_utils.study.drawing.fallback import WIDGET_VIEW
+from shrink_utils.study.publishing.notebooks import (
+    NotebookFailedError,
+    execute,
+    executed_notebooks,
+    store,
+)
+from shrink_utils.study.runs.once import alone
+
+
+def _notebook(path, *sources):
+    cells = [nbformat.v4.new_code_cell(source, id=f"c{i}") for i, source in enumerate(sources)]
+    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")  # execute sets it; give it back afterwards
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+
+
+def test_an_executed_notebook_is_written_whole(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", "import os", "print(os.getcwd())")
+    target = tmp_path / "out" / "n.ipynb"
+    assert execute(source, target) > 0
+    assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
+    executed = nbformat.read(target, as_version=4)
+    assert executed.cells[1].outputs[0].text.strip() == str(tmp_path)  # as in Jupyter
+
+
+def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
+    target = tmp_path / "out" / "n.ipynb"
+    execute(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    good = target.read_bytes()
+    failing = _notebook(tmp_path / "n.ipynb", "print('so far')", "1 / 0")
+    with pytest.raises(NotebookFailedError, match=r"n\.ipynb, cell 2: ZeroDivisionError"):
+        execute(failing, target)
+    assert target.read_bytes() == good
+    assert "so far" in (target.parent / "n.failed.ipynb").read_text()
+    execute(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
+
+
+def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
+    source, target = _notebook(tmp_path / "n.ipynb", "1 + 1"), tmp_path / "out" / "n.ipynb"
+    held, done = threading.Event(), []
+
+    def first():
+        with alone(target):
+            held.set()
+            time.sleep(1)
+            done.append(target.exists())
+
+    other = threading.Thread(target=first)
+    other.start()
+    held.wait()
+    execute(source, target)
+    assert done == [False] and target.is_file()
+    other.join()
+
+
+def test_a_missing_notebook_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="source: no notebook"):
+        execute(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_outputs_carry_no_marks_of_the_execution(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", "1 + 1")
+    target = tmp_path / "out" / "n.ipynb"
+    execute(source, target)
+    store(target, source)
+    stored = nbformat.read(source, as_version=4)
+    assert stored.cells[0].outputs[0].data["text/plain"] == "2"
+    assert stored.cells[0].id == "c0"
+    assert "papermill" not in source.read_text() and 'execution"' not in source.read_text()
+    once = source.read_bytes()
+    execute(source, target)
+    store(target, source)
+    assert source.read_bytes() == once
+
+
+WIDGET = """
+import ipywidgets
+from IPython.display import display
+from shrink_utils.study.drawing.fallback import with_fallback
+data, metadata = with_fallback(ipywidgets.IntSlider(), b"png", alt="A slider.")
+display(data, metadata=metadata, raw=True)
+"""
+
+
+def test_a_widget_is_stored_as_its_picture(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", WIDGET)
+    target = tmp_path / "out" / "n.ipynb"
+    execute(source, target)
+    assert WIDGET_VIEW in nbformat.read(target, as_version=4).cells[0].outputs[0].data
+    store(target, source)
+    stored = nbformat.read(source, as_version=4)
+    (output,) = stored.cells[0].outputs
+    assert set(output.data) == {"image/png", "text/plain"}
+    assert output.metadata["image/png"]["alt"] == "A slider."
+    assert "widgets" not in stored.metadata
+
+
+def test_only_whole_notebooks_are_listed_and_by_chapter(tmp_path):
+    names = ["10_b.ipynb", "02_a.ipynb", "02_a.part.ipynb", "03_c.failed.ipynb", "report.ipynb"]
+    for name in names:
+        (tmp_path / name).touch()
+    assert [path.name for path in executed_notebooks(tmp_path)] == ["02_a.ipynb", "10_b.ipynb"]

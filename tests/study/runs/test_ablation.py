@@ -1,0 +1,130 @@
+"""The grid and the sweep: complete, resumed, tidy."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+from shrink_utils.study import histories, run_grid, run_id
+from shrink_utils.study.grid_entries import SweepEntry
+from shrink_utils.study.runs import ablation
+from shrink_utils.study.runs.ablation import run_sweep
+from shrink_utils.study.runs.progress import progress_bar
+
+
+def test_the_grid_comes_in_the_profiles_order(finished, tiny_runs):
+    assert [run.config for run in tiny_runs] == finished.runs()
+
+
+def test_only_missing_runs_are_computed(finished, monkeypatch):
+    lost = finished.runs()[2]
+    shutil.rmtree(finished.folder / "runs" / run_id(lost))
+    trained = []
+
+    def watched(config, folder, *, on_row):
+        def row(values):
+            trained.append(config)
+            on_row(values)
+
+        return run_or_load(config, folder, on_row=row)
+
+    run_or_load = ablation.run_or_load
+    monkeypatch.setattr(ablation, "run_or_load", watched)
+    assert len(run_grid(finished)) == len(finished.runs())
+    assert set(trained) == {lost}
+
+
+def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
+    """It is moved aside before the work is counted and shared out."""
+    config, folder = copied
+    (folder / run_id(config) / "metrics.json").unlink()
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(folder))
+    (finished.folder / "runs").mkdir(parents=True)
+    (folder / run_id(config)).rename(finished.folder / "runs" / run_id(config))
+    sent = []
+
+    def compute(client, configs, folder, *, on_step):
+        sent.extend(configs)
+        for one in configs.values():
+            ablation.run_or_load(one, folder)
+
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
+    monkeypatch.setattr(ablation, "cluster_client", lambda workers: nullcontext())
+    monkeypatch.setattr(ablation, "compute_runs", compute)
+    with pytest.warns(UserWarning, match="is damaged"):
+        run_grid(finished)
+    assert sent == [run_id(c) for c in finished.runs()]
+
+
+def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, monkeypatch):
+    """The weight that the grid has is loaded; one that stands twice is run once."""
+    sweep = SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5))
+    trained = []
+
+    def watched(config, folder, *, on_row):
+        trained.append((config.arm, config.seed, config.weight))
+        return ablation.load_run(folder / run_id(finished.runs()[0]))
+
+    monkeypatch.setattr(ablation, "run_or_load", watched)
+    runs = run_sweep(replace(finished, sweep=(sweep,)))
+    assert len(runs) == 3 * len(finished.seeds)
+    assert trained == [("all", seed, 0.5) for seed in finished.seeds]
+    assert runs[0] is runs[2] and runs[1].config in finished.runs()
+
+
+def test_one_missing_run_is_not_worth_a_cluster(finished, monkeypatch):
+    lost = finished.runs()[1]
+    shutil.rmtree(finished.folder / "runs" / run_id(lost))
+    monkeypatch.setattr(ablation, "cluster_client", None)  # it would not be callable
+    assert len(run_grid(replace(finished, workers=4))) == len(finished.runs())
+
+
+def test_progress_follows_runs_that_start_again_or_in_their_middle(finished, monkeypatch, capfd):
+    """A worker died after step 2 of 3, another took up its run; the second run was resumed."""
+    monkeypatch.delenv("TQDM_DISABLE")
+    configs = {run_id(config): config for config in finished.runs()[:2]}
+    first, second = configs
+    with progress_bar(total=6, unit="step") as bar:
+        progress = ablation._Progress(bar, configs, dict.fromkeys(configs, 3))
+        counts = []
+        told = [
+            (first, 0),
+            (first, 2),
+            (first, 0),
+            (first, 1),
+            (second, 2),
+            (first, 3),
+            (second, 3),
+        ]
+        for run, step in told:
+            progress.at(run, step)
+            counts.append(bar.n)
+        assert counts == [0, 2, 0, 1, 3, 5, 6]
+    shown = capfd.readouterr().err
+    assert configs[first].label in shown and "2 runs in flight" in shown
+
+
+def test_progress_counts_the_steps_that_are_left(finished, tmp_path, monkeypatch):
+    """Four runs of 48 rows in batches of 16, one epoch; none when all of them exist."""
+    totals = []
+
+    def bar(*, total, unit):
+        totals.append(total)
+        return progress_bar(total=total, unit=unit)
+
+    monkeypatch.setattr(ablation, "progress_bar", bar)
+    run_grid(finished)
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setattr(ablation, "run_or_load", lambda config, folder, on_row: None)
+    run_grid(finished)
+    assert totals == [0, 4 * 3]
+
+
+def test_histories_are_one_tidy_frame(tiny_runs):
+    frame = histories(tiny_runs)
+    assert list(frame.columns[:4]) == ["model", "task", "arm", "seed"]
+    assert len(frame) == sum(len(run.history) for run in tiny_runs)
+    assert not frame.duplicated(["model", "task", "arm", "seed", "step"]).any()

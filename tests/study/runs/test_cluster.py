@@ -1,0 +1,232 @@
+"""Runs on workers: the same numbers, nothing lost, nothing twice, errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import warnings
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from distributed import Client, LocalCluster
+
+from shrink_utils.study import run_grid, run_id
+from shrink_utils.study.runs import ablation, cluster
+from shrink_utils.study.runs.cluster import STEPS, cluster_client, compute_runs
+
+QUIET = {"dashboard_address": None, "memory_limit": 0, "silence_logs": 60}
+
+
+@pytest.fixture(scope="module")
+def grid(tiny_profile):
+    """Three runs of 15 steps: long enough for a worker to die in the middle of one."""
+    entry = replace(tiny_profile.grid[0], arms=("none", "all", "prominent"))
+    return replace(tiny_profile, name="long", grid=(entry,), seeds=(0,), epochs=5)
+
+
+@pytest.fixture(scope="module")
+def serial(grid, tmp_path_factory):
+    """The grid, computed in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHRINK_RESULTS_DIR", str(tmp_path_factory.mktemp("serial")))
+        return run_grid(grid)
+
+
+@pytest.fixture
+def thread():
+    """A worker in this process, for what needs no other one."""
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, **QUIET) as made:
+        with Client(made) as client:
+            yield client
+
+
+@pytest.fixture
+def pretended(monkeypatch, tmp_path):
+    """Runs that leave an empty folder instead of training; (configs by id, folder)."""
+
+    def run(config, folder, *, on_row):
+        on_row({"step": 1})
+        (folder / run_id(config)).mkdir()
+
+    monkeypatch.setattr(cluster, "run_or_load", run)
+    return run
+
+
+def _assert_equal(runs, others) -> None:
+    for run, other in zip(runs, others, strict=True):
+        assert run.config == other.config
+        pd.testing.assert_frame_equal(run.history, other.history, check_exact=True)
+        assert run.evaluations == other.evaluations
+        assert run.geometry == other.geometry
+        assert all(torch.equal(run.embeddings[k], x) for k, x in other.embeddings.items())
+
+
+def _folders(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.is_dir()}
+
+
+class Killer:
+    """Kills one of two workers at the second step of a run, once another run is on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.killed: list[str] = []
+        self.finished: dict[Path, int] = {}  # files of the runs on disk then, and their times
+        self.started: Counter[str] = Counter()
+
+    @contextmanager
+    def cluster(self, **options):
+        with cluster_client(**options) as client, Client(client.scheduler.address) as own:
+            self._pids = own.run(os.getpid)
+            assert len(self._pids) == 2 and os.getpid() not in self._pids.values()
+            own.subscribe_topic(STEPS, lambda event: self._look(**event[1]))
+            yield client
+            events = [event for _, event in own.get_events(STEPS)]
+            self.started.update(event["run"] for event in events if event["step"] == 0)
+
+    def _look(self, run: str, step: int, worker: str) -> None:
+        whole = [path.parent for path in self.folder.glob("*/manifest.json")]
+        whole = [path for path in whole if path.suffix != ".part"]
+        if step == 2 and whole and not self.killed:
+            os.kill(self._pids[worker], signal.SIGKILL)
+            self.killed.append(run)
+            files = [file for path in whole for file in path.rglob("*")]
+            self.finished.update({file: file.stat().st_mtime_ns for file in files})
+
+
+@pytest.mark.end_to_end
+def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
+    grid, serial, tmp_path, monkeypatch, capfd
+):
+    """Two processes of this machine; the numbers are those of one, and nobody prints anything."""
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    before, killer = dict(os.environ), Killer(tmp_path / grid.name / "runs")
+    monkeypatch.setattr(ablation, "cluster_client", killer.cluster)
+    runs = run_grid(replace(grid, workers=2))
+    names = [run.folder.name for run in runs]
+    assert len(killer.killed) == 1 and killer.finished
+    assert killer.started == {name: 1 + (name in killer.killed) for name in names}
+    assert {file: file.stat().st_mtime_ns for file in killer.finished} == killer.finished
+    assert _folders(killer.folder) == set(names)
+    _assert_equal(runs, serial)
+    assert dict(os.environ) == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_address_sends_what_is_missing_to_its_cluster(
+    grid, serial, thread, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", thread.scheduler.address)
+    for run in serial[:2]:
+        shutil.copytree(run.folder, tmp_path / grid.name / "runs" / run.folder.name)
+    _assert_equal(run_grid(grid), serial)
+    sent = {event["run"] for _, event in thread.get_events(STEPS)}
+    assert sent == {serial[2].folder.name}
+
+
+def test_every_step_is_told_in_this_thread(finished, thread, pretended, tmp_path):
+    configs = {run_id(config): config for config in finished.runs()}
+    told = []
+    compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
+    assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
+    assert _folders(tmp_path) == set(configs)
+
+
+def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
+    finished, thread, pretended, tmp_path, monkeypatch
+):
+    first, second, *_ = finished.runs()
+
+    def fail(config, folder, *, on_row):
+        if config == second:
+            raise RuntimeError("out of memory")
+        pretended(config, folder, on_row=on_row)
+
+    monkeypatch.setattr(cluster, "run_or_load", fail)
+    configs = {run_id(config): config for config in (first, second)}
+    with pytest.raises(RuntimeError, match=f"run {second.label}: out of memory"):
+        compute_runs(thread, configs, tmp_path, on_step=lambda run, step: None)
+    assert _folders(tmp_path) == {run_id(first)}
+
+
+def test_a_workers_warning_comes_here(finished, thread, pretended, tmp_path, monkeypatch):
+    def warn(config, folder, *, on_row):
+        warnings.warn("its folder was damaged", stacklevel=2)
+        pretended(config, folder, on_row=on_row)
+
+    monkeypatch.setattr(cluster, "run_or_load", warn)
+    config = finished.runs()[0]
+    with pytest.warns(UserWarning, match=f"{config.label}: its folder was damaged"):
+        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=lambda run, step: None)
+
+
+def test_the_settings_of_this_process_go_along(finished, thread, tmp_path, monkeypatch):
+    seen = {}
+
+    def look(config, folder, *, on_row):
+        seen.update(os.environ)
+        (folder / run_id(config)).mkdir()
+
+    monkeypatch.setattr(cluster, "run_or_load", look)
+    monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
+    config = finished.runs()[0]
+    compute_runs(thread, {run_id(config): config}, tmp_path, on_step=lambda run, step: None)
+    assert seen["SHRINK_GLUE_DIR"] == "/some/glue"
+    assert "SHRINK_GLUE_DIR" not in os.environ
+
+
+def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("SHRINK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SHRINK_GLUE_DIR", "some/glue")
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    expected = {"SHRINK_GLUE_DIR": str(Path("some/glue").resolve()), "SHRINK_PROFILE": "smoke"}
+    assert cluster._settings() == expected
+
+
+def test_a_worker_of_other_code_is_refused(finished, thread, pretended, tmp_path):
+    config = finished.runs()[0]
+    with pytest.raises(RuntimeError, match=r"would compute another run.*up to date"):
+        compute_runs(thread, {"0123456789abcdef": config}, tmp_path, on_step=print)
+
+
+def test_a_worker_that_does_not_share_the_folder_is_refused(
+    finished, thread, pretended, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(cluster.os, "listdir", lambda path: [])
+    config = finished.runs()[0]
+    with pytest.raises(RuntimeError, match=r"does not see .*SHRINK_RESULTS_DIR"):
+        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
+
+
+def test_a_folder_keeps_its_mark_and_another_has_another(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    first = cluster._mark(tmp_path / "one")
+    assert cluster._mark(tmp_path / "one") == first
+    assert [path.name for path in (tmp_path / "one").iterdir()] == [first]
+    assert cluster._mark(tmp_path / "other") != first
+
+
+def test_a_worker_of_two_threads_is_refused(finished, pretended, tmp_path):
+    config = finished.runs()[0]
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, **QUIET) as made:
+        with Client(made) as client, pytest.raises(RuntimeError, match="has 2 threads"):
+            compute_runs(client, {run_id(config): config}, tmp_path, on_step=print)
+
+
+def test_an_address_where_nobody_answers(monkeypatch):
+    import dask
+
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:9")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        with pytest.raises(ConnectionError, match="no scheduler answers at tcp"):
+            with cluster_client(workers=1):
+                pass

@@ -1,0 +1,171 @@
+"""Run or load: once, whole, and noticed when damaged."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+
+from shrink_utils.models import hidden_states
+from shrink_utils.study import load_run, run_encoder, run_id, run_or_load
+from shrink_utils.study.runs import ids as run_ids
+from shrink_utils.study.runs import run_or_load as runs
+from shrink_utils.study.runs.folder import DamagedRunError
+from shrink_utils.study.runs.run_or_load import default_run
+from shrink_utils.text import load_task
+from shrink_utils.training import ARMS, checkpoints
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a run that exists was computed again")
+
+    monkeypatch.setattr(runs, "finetune", refuse)
+
+
+def test_an_existing_run_is_loaded(copied, no_training):
+    config, folder = copied
+    assert run_or_load(config, folder).config == config
+
+
+def test_a_loaded_run_is_what_was_computed(copied, tmp_path):
+    config, folder = copied
+    loaded, again = run_or_load(config, folder), run_or_load(config, tmp_path / "elsewhere")
+    pd.testing.assert_frame_equal(loaded.history, again.history)
+    assert loaded.evaluations == again.evaluations
+    assert loaded.geometry == again.geometry
+    assert all(torch.equal(loaded.embeddings[k], again.embeddings[k]) for k in again.embeddings)
+
+
+def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
+    """It gives the vectors that the run kept of its validation rows, which training moved."""
+    run = tiny_runs[0]
+    encoder = run_encoder(run)
+    config = run.config
+    rows = load_task(config.task, max_eval=config.eval_rows, seed=config.seed)["validation"]
+    options = {"layers": [-1], "max_length": config.max_length, "batch_size": config.batch_size}
+    vectors = hidden_states(encoder, list(rows["text"]), **options)[0]
+    assert torch.equal(vectors, run.embeddings["after"])
+    assert not torch.allclose(vectors, run.embeddings["before"], atol=1e-3)
+    assert encoder.name == config.label
+
+
+def test_the_id_follows_configuration_and_code(finished, monkeypatch):
+    config = finished.runs()[0]
+    assert run_id(config) == run_id(replace(config))
+    assert run_id(config) != run_id(replace(config, seed=99))
+    before = run_id(config)
+    monkeypatch.setattr(run_ids, "_computed_by", lambda: {"code": "other"})
+    assert run_id(config) != before
+
+
+def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
+    of_none, of_all = (next(c for c in finished.runs() if c.arm == arm) for arm in ("none", "all"))
+    before = run_id(of_none), run_id(of_all)
+    monkeypatch.setitem(ARMS, "new", {"selection": "all"})
+    assert (run_id(of_none), run_id(of_all)) == before
+    monkeypatch.setitem(ARMS, "all", {"selection": "all", "homology_dim": 1})
+    assert run_id(of_none) == before[0] and run_id(of_all) != before[1]
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
+        lambda f: (f / "metrics.json").unlink(),
+        lambda f: (f / "manifest.json").write_text("{"),
+        lambda f: _flip_a_byte(f / "embeddings.safetensors"),
+        lambda f: (f / "model" / "model.safetensors").unlink(),
+    ],
+    ids=["truncated", "missing", "manifest", "flipped byte", "no model"],
+)
+def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
+    config, folder = copied
+    whole = load_run(folder / run_id(config))
+    hurt(folder / run_id(config))
+    with pytest.raises(DamagedRunError, match=f"run {run_id(config)} is damaged"):
+        load_run(folder / run_id(config))
+    with pytest.warns(UserWarning, match="is damaged.*running again"):
+        again = run_or_load(config, folder)
+    pd.testing.assert_frame_equal(again.history, whole.history)
+    assert (folder / f"{run_id(config)}.damaged-1").is_dir()
+    load_run(folder / run_id(config))
+
+
+def test_a_damaged_model_is_noticed_when_it_is_read_and_trained_again(copied):
+    config, folder = copied
+    run = load_run(folder / run_id(config))
+    whole = run_encoder(run).model.state_dict()
+    _flip_a_byte(run.folder / "model" / "model.safetensors")
+    with pytest.warns(UserWarning, match="model.safetensors changed on disk.*running again"):
+        again = run_encoder(load_run(run.folder)).model.state_dict()
+    assert all(torch.equal(again[name], weights) for name, weights in whole.items())
+    assert (folder / f"{run_id(config)}.damaged-1").is_dir()
+
+
+def _flip_a_byte(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_run_that_fails_leaves_nothing(finished, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(runs, "finetune", fail)
+    with pytest.raises(RuntimeError):
+        run_or_load(finished.runs()[0], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
+    config = replace(finished.runs()[0], epochs=2)
+
+    def end(row):
+        if row["step"] == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_or_load(config, tmp_path, on_row=end)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{run_id(config)}.checkpoints"]
+    told = []
+    run = run_or_load(config, tmp_path, on_row=lambda row: told.append(row["step"]))
+    assert told == [4, 5, 6]
+    assert run.history.step.tolist() == [1, 2, 3, 4, 5, 6]
+    assert [path.name for path in tmp_path.iterdir()] == [run_id(config)]
+
+
+def test_the_stamp_says_what_was_used(copied):
+    config, folder = copied
+    stamp = load_run(folder / run_id(config)).provenance
+    assert stamp["threads"] == config.threads
+    assert (stamp["precision"], stamp["processes"]) == ("float32", 1)
+
+
+def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, monkeypatch):
+    """The second one trains too, and reads what the first has written."""
+    config, trained = finished.runs()[0], []
+    first = finished.folder / "runs" / run_id(config)
+
+    def train(config, **options):
+        trained.append(config)
+        shutil.copytree(first, tmp_path / run_id(config))  # by the first, meanwhile
+
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr(runs, "finetune", train)
+    monkeypatch.setattr(runs, "save_run", None)  # it would not be callable
+    assert run_or_load(config, tmp_path).config == config
+    assert trained == [config]
+
+
+def test_the_default_run_is_the_first_of_its_arm(finished, no_training):
+    run = default_run(finished, arm="all")
+    assert (run.config.arm, run.config.seed) == ("all", 0)
+    with pytest.raises(ValueError, match="runs no arm 'published'"):
+        default_run(finished, arm="published")

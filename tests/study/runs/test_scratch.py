@@ -1,0 +1,176 @@
+"""Models trained here: once, whole, and the same again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+
+from shrink_utils.models import OBJECTIVES, SoLU, hidden_states, word_states
+from shrink_utils.study import load_profile, scratch_config, scratch_encoder, train_or_load
+from shrink_utils.study.profiles import profile_names
+from shrink_utils.study.runs import scratch as scratch_runs
+from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.study.runs.scratch import scratch_id
+from shrink_utils.text import load_sentences
+from shrink_utils.training import pretrain
+
+
+@pytest.fixture(scope="module")
+def smoke():
+    return load_profile("smoke")
+
+
+def _config(smoke, objective="mlm", **changes):
+    return scratch_config(smoke, objective, source="products", **changes)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def run(smoke, folder):
+    return train_or_load(_config(smoke), folder)
+
+
+@pytest.fixture
+def no_training(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a model that exists was trained again")
+
+    monkeypatch.setattr(scratch_runs, "pretrain", refuse)
+
+
+def _weights_equal(first, second):
+    first, second = first.state_dict(), second.state_dict()
+    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_loaded_model_is_the_trained_one_bit_for_bit(smoke, tmp_path, objective):
+    config = _config(smoke, objective, activation="solu")
+    trained, loaded = pretrain(config), train_or_load(config, tmp_path)
+    assert _weights_equal(trained.model, loaded.model)
+    assert any(isinstance(module, SoLU) for module in loaded.model.modules())
+    assert not loaded.model.training
+    assert loaded.evaluations == trained.evaluations
+    pd.testing.assert_frame_equal(loaded.history, trained.history)
+    texts = load_sentences("products", n=20)["text"][:]
+    assert loaded.tokenizer(texts).input_ids == trained.tokenizer(texts).input_ids
+    batch = loaded.tokenizer(texts, padding=True, truncation=True, return_tensors="pt")
+    if objective == "mt":
+        batch["decoder_input_ids"] = batch["input_ids"]
+    with torch.inference_mode():
+        assert torch.equal(loaded.model(**batch).logits, trained.model(**batch).logits)
+
+
+def test_weights_that_stand_twice_are_one_after_loading(run):
+    """The output layer is the embedding: training on must move both."""
+    model = run.model
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+
+
+def test_a_model_that_exists_is_loaded(smoke, folder, run, no_training):
+    again = train_or_load(_config(smoke), folder)
+    assert again.config == run.config and _weights_equal(again.model, run.model)
+    assert {"packages", "device", "threads", "seconds", "commit"} <= set(again.provenance)
+
+
+def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path, run):
+    path = train_or_load(_config(smoke), tmp_path).folder / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.warns(UserWarning, match=r"model\.safetensors changed on disk.*running again"):
+        again = train_or_load(_config(smoke), tmp_path)
+    assert _weights_equal(again.model, run.model)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {run.folder.name, f"{run.folder.name}.damaged-1"}
+
+
+@pytest.mark.parametrize("where", ["pretrain", "save_model"])
+def test_a_training_or_a_save_that_fails_leaves_nothing(smoke, tmp_path, monkeypatch, where):
+    def fail(*args, **kwargs):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(scratch_runs, where, fail)
+    with pytest.raises(RuntimeError):
+        train_or_load(_config(smoke), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_id_follows_configuration_and_code(smoke, monkeypatch):
+    config = _config(smoke)
+    before = scratch_id(config)
+    assert before == scratch_id(replace(config))
+    assert before != scratch_id(replace(config, seed=9)) != scratch_id(_config(smoke, "clm"))
+    monkeypatch.setattr(scratch_runs, "_computed_by", lambda: {"code": "other"})
+    assert scratch_id(config) != before
+
+
+def test_the_bar_counts_every_step_and_there_is_none_for_a_loaded_model(
+    smoke, tmp_path, monkeypatch
+):
+    bars = []
+
+    def watched(**options):
+        bars.append(progress_bar(**options))
+        return bars[-1]
+
+    monkeypatch.setattr(scratch_runs, "progress_bar", watched)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    train_or_load(_config(smoke), tmp_path)
+    assert [(bar.n, bar.total) for bar in bars] == [(3, 3)]
+    train_or_load(_config(smoke), tmp_path)
+    assert len(bars) == 1
+
+
+def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
+    config = scratch_config(smoke, "mt", seed=2, depth=3)
+    sizes = smoke.pretraining
+    assert (config.objective, config.seed, config.depth) == ("mt", 2, 3)
+    for name in ("width", "vocabulary", "steps", "dropout", "masked", "learning_rate", "source"):
+        assert getattr(config, name) == getattr(sizes, name)
+    assert (config.threads, config.data_seed) == (smoke.threads, 0)
+
+
+def test_another_base_seed_shifts_weights_and_data():
+    config = scratch_config(load_profile("smoke", seed=3), "clm", seed=1)
+    assert (config.seed, config.data_seed) == (3001, 3000)
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_profile_describes_models_of_every_objective(name):
+    profile = load_profile(name)
+    configs = [scratch_config(profile, objective) for objective in OBJECTIVES]
+    assert len({config.trunk for config in configs}) == 1
+    assert len(profile.pretraining.seeds) >= 3
+
+
+def test_the_papers_trunk_and_training():
+    config = scratch_config(load_profile("paper"), "mt")
+    assert (config.depth, config.width, config.heads) == (6, 512, 8)
+    assert (config.steps, config.learning_rate) == (125_000, 5e-4)
+    assert round(config.warmup * config.steps) == 8000
+    assert config.source.startswith("Helsinki-NLP/europarl/de-en@")
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_encoder_of_a_run_is_read_like_any_other(smoke, folder, objective):
+    run = train_or_load(_config(smoke, objective), folder)
+    encoder = scratch_encoder(run)
+    assert (encoder.layers, encoder.max_length, encoder.name) == ((0, 1, 2), 12, run.config.label)
+    texts = load_sentences("products", n=9)["text"][:]
+    words = word_states(encoder, texts, max_length=12)
+    assert words.vectors.shape[0] == 3 and words.vectors.shape[2] == 16
+    assert len(words.word) == words.vectors.shape[1] > 20
+    states = hidden_states(encoder, texts[:1], pooling="mean", max_length=12)
+    batch = run.tokenizer(texts[0], truncation=True, return_tensors="pt")
+    trunk = run.model.encoder if objective == "mt" else run.model.bert
+    with torch.inference_mode():
+        expected = trunk(**batch, output_hidden_states=True).hidden_states
+    torch.testing.assert_close(states[:, 0], torch.stack([x[0].mean(0) for x in expected]))

@@ -1,0 +1,95 @@
+"""Numbers read off a family's CKA, on tables in which the truth is known."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from shrink_utils.study.stitching.family_structure import (
+    affinity,
+    block_numbers,
+    deviance,
+    seed_deviance,
+)
+
+DEPTHS = {"small": 2, "middle": 4, "large": 4}
+
+
+def family_table(*, between, seeds=(0, 1, 2), within=None, between_seeds=0.8, untrained=0.3):
+    """A table like `measure_family`'s; `between` gives the CKA of two members and a seed.
+
+    Embeddings, and layers of unequal relative depth, hold a number that must not be read.
+    """
+    rows = []
+    for seed in seeds:
+        for weights in ("trained", "untrained"):
+            for member, depth in DEPTHS.items():
+                for i in range(depth + 1):
+                    for j in range(depth + 1):
+                        value = (within or (lambda i, j, w: 1 - abs(i - j) / 10))(i, j, weights)
+                        rows.append(("within", weights, member, member, seed, seed, i, j, value))
+            for a, b in combinations(DEPTHS, 2):
+                for i in range(DEPTHS[a] + 1):
+                    for j in range(DEPTHS[b] + 1):
+                        equal = i > 0 and j == i * DEPTHS[b] / DEPTHS[a]
+                        value = between(a, b, seed) if weights == "trained" else untrained
+                        if equal or weights == "trained":
+                            value = value if equal else 40.0
+                            rows.append(("members", weights, a, b, seed, seed, i, j, value))
+    for member, depth in DEPTHS.items():
+        for a, b in combinations(seeds, 2):
+            value = between_seeds if np.isscalar(between_seeds) else between_seeds[a, b]
+            rows += [
+                ("seeds", "trained", member, member, a, b, i, i, value if i else 40.0)
+                for i in range(depth + 1)
+            ]
+    columns = "relation weights member other seed other_seed layer other_layer cka".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_affinity_is_the_mean_over_equal_relative_depth_without_embeddings():
+    table = family_table(between=lambda a, b, seed: 0.5 + 0.1 * seed)
+    found = affinity(table)
+    trained = found[(found.relation == "members") & (found.weights == "trained")]
+    assert len(trained) == 9
+    np.testing.assert_allclose(trained.cka, 0.5 + 0.1 * trained.seed)
+    seeds = found[found.relation == "seeds"]
+    assert len(seeds) == 9 and (seeds.cka == 0.8).all()
+
+
+def test_a_member_that_is_skipped_over_has_a_deviance_above_zero():
+    apart = {("small", "middle"): 0.4, ("middle", "large"): 0.5, ("small", "large"): 0.7}
+    found = deviance(family_table(between=lambda a, b, seed: apart[a, b]))
+    assert set(found.member) == {"middle"} and len(found) == 3
+    np.testing.assert_allclose(found.deviance, 0.7 - 0.45)
+
+
+def test_a_family_in_order_of_size_has_none():
+    apart = {("small", "middle"): 0.8, ("middle", "large"): 0.8, ("small", "large"): 0.6}
+    assert (deviance(family_table(between=lambda a, b, seed: apart[a, b])).deviance < 0).all()
+
+
+def test_the_floor_is_the_same_number_among_seeds():
+    cka = {(0, 1): 0.8, (0, 2): 0.7, (1, 2): 0.9}
+    found = seed_deviance(family_table(between=lambda *_: 0.5, between_seeds=cka))
+    expected = [0.8 - (0.7 + 0.9) / 2, 0.7 - (0.8 + 0.9) / 2, 0.9 - (0.8 + 0.7) / 2]
+    np.testing.assert_allclose(sorted(found), sorted(3 * expected), atol=1e-12)
+
+
+def test_two_seeds_have_no_floor():
+    assert seed_deviance(family_table(between=lambda *_: 0.5, seeds=(0, 1))).empty
+
+
+def test_models_of_three_layers_or_more_have_block_numbers_without_their_embeddings():
+    def blocky(i, j, weights):
+        if 0 in (i, j):
+            return -9.0  # embeddings must not be read
+        return 0.9 if (i < 3) == (j < 3) else 0.1
+
+    found = block_numbers(family_table(between=lambda *_: 0.5, within=blocky))
+    assert set(found.member) == {"middle", "large"} and len(found) == 2 * 3 * 2
+    assert (found.first_above == 3).all()
+    np.testing.assert_allclose(found.contrast, 0.8)
+    assert found.beyond_distance.gt(0).all()

@@ -1,0 +1,207 @@
+"""A folder that was sent: what is right passes, whatever was changed is found and named."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.runs.run_or_load import run_id
+from shrink_utils.study.tables import score_table, summarize, task_table, write_table
+from shrink_utils.study.verification import verify
+from shrink_utils.study.verification.page import write_provenance
+from shrink_utils.study.verification.verify import Check, verify_folder
+
+
+def _claims(grid, swept, tables, *, weight) -> pd.DataFrame:
+    """The claims that two arms support, without the measured tables of a whole study."""
+    claims = stl_claims(summarize(grid))
+    claims.loc[1, ["task", "arm"]] = ""  # as claims that no fine-tuning is about: empty in a CSV
+    return claims
+
+
+@pytest.fixture
+def profile(finished):
+    return replace(finished, sweep=())
+
+
+@pytest.fixture
+def sent(profile, tiny_runs, tmp_path, monkeypatch):
+    """The tiny study as its owner would send it."""
+    shutil.copytree(profile.folder / "runs", tmp_path / "tiny" / "runs")
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setattr(verify, "claims_from", _claims)
+    monkeypatch.setattr(verify, "MEASURES", {})
+    monkeypatch.setattr(verify, "load_profile", lambda name, seed: profile)
+    monkeypatch.setattr(verify, "profile_names", lambda: ["tiny"])
+    summary = summarize(tiny_runs)
+    write_table(task_table(summary), "task_metric", profile=profile)
+    write_table(score_table(summary), "anisotropy", profile=profile)
+    write_table(_claims(tiny_runs, [], {}, weight=1.0), "claims", profile=profile)
+    write_provenance(profile)
+    return tmp_path / "tiny"
+
+
+def _faults(folder) -> str:
+    return "\n".join(fault for check in verify_folder(folder) for fault in check.faults)
+
+
+def _page(folder) -> dict:
+    return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+
+
+def test_a_good_folder_passes_every_check(sent):
+    checks = verify_folder(sent)
+    assert [str(check)[:4] for check in checks] == ["ok  "] * 9
+    assert "ok    claims, made again" in map(str, checks)
+
+
+def test_nothing_is_written_into_the_folder(sent):
+    before = {path: path.stat().st_mtime_ns for path in sent.rglob("*")}
+    verify_folder(sent)
+    assert {path: path.stat().st_mtime_ns for path in sent.rglob("*")} == before
+
+
+@pytest.mark.parametrize("table", ["claims", "task_metric", "anisotropy"])
+def test_a_changed_number_is_named_even_when_the_page_was_changed_with_it(sent, profile, table):
+    path = sent / "tables" / f"{table}.csv"
+    column = "estimate" if table == "claims" else "mean"
+    numbers = pd.read_csv(path)
+    numbers.loc[1, column] += 0.001
+    numbers.to_csv(path, index=False, float_format="%.6f")
+    write_provenance(profile)
+    faults = _faults(sent)
+    assert f"{table}.csv, " in faults and f"{column} is" in faults
+
+
+def test_a_changed_verdict_is_named(sent):
+    path = sent / "tables" / "claims.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("inconclusive", "replicated", 1), encoding="utf-8")
+    faults = _faults(sent)
+    assert "verdict is replicated, from the runs inconclusive" in faults
+    assert "tables/claims.csv is not the one that provenance.json was written for" in faults
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda table: table.iloc[1:], "no row"),
+        (lambda table: pd.concat([table, table.tail(1).assign(claim="mine")]), "foreign row mine"),
+        (lambda table: pd.concat([table, table.tail(1)]), "twice the row"),
+        (lambda table: table.assign(colour="red"), "foreign column colour"),
+        (lambda table: table.drop(columns="floor"), "no column floor"),
+    ],
+)
+def test_changed_rows_and_columns_are_named(sent, change, says):
+    path = sent / "tables" / "claims.csv"
+    change(pd.read_csv(path)).to_csv(path, index=False, float_format="%.6f")
+    assert says in _faults(sent)
+
+
+def test_a_foreign_table_is_named(sent):
+    (sent / "tables" / "mine.csv").write_text("a,b\n1,2\n")
+    faults = _faults(sent)
+    assert "tables/mine.csv: no table of this study" in faults
+    assert "tables/mine.csv is not in provenance.json" in faults
+
+
+def test_a_flipped_byte_in_a_run_is_named_and_the_run_not_used(sent, profile):
+    name = run_id(profile.runs()[0])
+    path = sent / "runs" / name / "history.parquet"
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+    faults = _faults(sent)
+    assert f"{name}: history.parquet changed" in faults
+    assert f"no whole run {profile.runs()[0].label}" in faults
+
+
+def test_a_missing_and_an_added_file_are_named(sent, profile):
+    run = sent / "runs" / run_id(profile.runs()[1])
+    (run / "metrics.json").unlink()
+    (run / "notes.txt").write_text("mine")
+    faults = _faults(sent)
+    assert f"{run.name}: metrics.json is missing" in faults
+    assert f"{run.name}: notes.txt was added" in faults
+
+
+def test_a_missing_run_is_named(sent, profile):
+    shutil.rmtree(sent / "runs" / run_id(profile.runs()[2]))
+    faults = _faults(sent)
+    assert f"runs/{run_id(profile.runs()[2])} is missing" in faults
+    assert f"no whole run {profile.runs()[2].label}" in faults
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "pipe"])
+def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
+    run = sent / "runs" / run_id(profile.runs()[0])
+    if kind == "pipe":  # to read it would wait for ever
+        os.mkfifo(run / "pipe")
+    elif kind == "file":
+        (tmp_path / "secret").write_text("secret")
+        (run / "metrics.json").unlink()
+        (run / "metrics.json").symlink_to(tmp_path / "secret")
+    else:
+        (sent / "measured").symlink_to(tmp_path)
+    (check,) = verify_folder(sent)
+    assert ("no plain file" if kind == "pipe" else "is a link") in check.faults[0]
+
+
+def test_names_in_a_manifest_lead_nowhere(sent, profile, tmp_path):
+    run = sent / "runs" / run_id(profile.runs()[0])
+    os.mkfifo(tmp_path / "outside")  # to open it would wait for ever
+    for name in ("../../../outside", str(tmp_path / "outside")):
+        manifest = json.loads((run / "manifest.json").read_text())
+        (run / "manifest.json").write_text(json.dumps({**manifest, name: "0" * 64}))
+        assert f"{name} is missing" in _faults(sent)
+
+
+def test_without_a_page_nothing_more_is_looked_at(sent):
+    (sent / "provenance.json").unlink()
+    checks = verify_folder(sent)
+    assert len(checks) == 2 and "make reproduce" in checks[1].faults[0]
+    assert str(checks[1]).startswith("UNFINISHED  the study has come to its end\n")
+
+
+@pytest.mark.parametrize(
+    ("described", "says"),
+    [
+        ({"name": "../../etc", "seed": 0, "hash": ""}, "no profile '../../etc' here"),
+        ({"name": "tiny", "seed": 0, "hash": "0" * 16}, "has hash"),
+        ({"name": ["tiny"], "seed": 0, "hash": ""}, "no profile"),
+        ("tiny", "TypeError"),
+    ],
+)
+def test_a_foreign_profile_ends_the_reading(sent, described, says):
+    page = {**_page(sent), "profile": described}
+    (sent / "provenance.json").write_text(json.dumps(page), encoding="utf-8")
+    assert says in verify_folder(sent)[-1].faults[0]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"profile": {}}', "\x00"])
+def test_a_page_that_is_none_is_a_fault_and_no_crash(sent, text):
+    (sent / "provenance.json").write_text(text, encoding="utf-8")
+    assert verify_folder(sent)[-1].faults
+
+
+@pytest.mark.parametrize("name", ["config.json", "manifest.json", "history.parquet"])
+def test_a_file_that_cannot_be_read_is_a_fault_and_no_crash(sent, profile, name):
+    (sent / "runs" / run_id(profile.runs()[0]) / name).write_bytes(b"\x80\x04pickle")
+    assert run_id(profile.runs()[0]) in _faults(sent)
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"RESULTS: .*nowhere is no folder"):
+        verify_folder(tmp_path / "nowhere")
+
+
+def test_many_faults_are_counted():
+    told = str(Check("runs", tuple(f"fault {i}" for i in range(8))))
+    assert told.splitlines()[0] == "FAIL  runs" and told.splitlines()[-1].strip() == "and 3 more"
+    assert len(told.splitlines()) == 7
