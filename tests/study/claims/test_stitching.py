@@ -7,10 +7,10 @@ from itertools import permutations
 
 import pandas as pd
 import pytest
-from tests.study.test_family_structure import family_table
 
 from shrink_utils.study.claims.stitching import floors_above_untrained, stitching_claims
 from shrink_utils.study.stitching.stitched import penalty_floors
+from tests.study.stitching.test_family_structure import family_table
 
 module = import_module("shrink_utils.study.claims.stitching")  # the room has its function
 

@@ -13,7 +13,7 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
 from shrink_utils.models._loading import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.generalization import models, pair_groups
+from shrink_utils.study.generalization import pair_groups
 from shrink_utils.study.generalization.models import COMPARED, _judged, measure_generalization
 from shrink_utils.study.generalization.pair_groups import GROUPS, Member, load_groups, pairs_by_name
 from shrink_utils.text.hans import FILE

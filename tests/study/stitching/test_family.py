@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.study.test_stitched import random_run
 from transformers import GPTNeoXConfig, GPTNeoXModel
 
 from shrink_utils.geometry import cka
@@ -19,6 +18,7 @@ from shrink_utils.study.sizes import Family
 from shrink_utils.study.stitching import family as module
 from shrink_utils.study.stitching.family import family_models, measure_family
 from shrink_utils.text import load_pairs
+from tests.study.stitching.test_stitched import random_run
 
 N = 32
 
