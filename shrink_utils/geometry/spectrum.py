@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -11,6 +9,12 @@ from torch import Tensor
 from shrink_utils.geometry._checks import as_rows, unit_scale
 
 __all__ = ["anisotropy", "effective_rank", "iso_score", "participation_ratio"]
+
+UNDEFINED = (
+    "the bias-corrected form is undefined for these {n:.0f} rows: it divides by an estimate of "
+    "‖C‖_F² that is 0, as differences of pairs without a common row are all orthogonal (equidistant "
+    "rows, or identical ones but for one); take more rows, or bias_corrected=False"
+)
 
 
 def _gram(x: Tensor) -> Tensor:
@@ -74,13 +78,14 @@ def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) 
     -------
     float
         Plug-in: between 1 and min(n − 1, d), and far below the population's value unless n ≫ d.
-        Corrected: close to the population's value on average, and may leave [1, d]; infinite where
-        the estimate of ‖C‖_F² vanishes (mutually equidistant rows, such as an identity matrix).
+        Corrected: close to the population's value on average, and may leave [1, d].
 
     Raises
     ------
     ValueError
-        Too few rows, or all rows identical.
+        Too few rows, or all rows identical. In the corrected form also where the estimate of
+        ‖C‖_F² vanishes, because differences of pairs without a common row are all orthogonal:
+        mutually equidistant rows, such as an identity matrix; identical rows but for one.
 
     Notes
     -----
@@ -112,7 +117,7 @@ def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) 
         )
         frobenius = plug_in - fourth
         if frobenius <= 1e-12 * plug_in:  # zero, up to rounding
-            return math.inf
+            raise ValueError(UNDEFINED.format(n=n))
     return float(squared_trace / frobenius)
 
 
@@ -135,7 +140,7 @@ def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
     Raises
     ------
     ValueError
-        Too few rows or columns, or all rows identical.
+        Too few rows or columns, all rows identical, or the corrected form is undefined.
 
     References
     ----------
@@ -144,7 +149,7 @@ def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
 
     See Also
     --------
-    participation_ratio : PR, its correction and the assumptions of it.
+    participation_ratio : PR, its correction, the assumptions of it, and where it is undefined.
     """
     x = as_rows(x, min_columns=2)
     return (participation_ratio(x, bias_corrected=bias_corrected) - 1) / (x.shape[1] - 1)

@@ -172,9 +172,24 @@ def test_correction_fades_as_the_sample_grows():
 
 
 @pytest.mark.parametrize("n", [4, 10, 100])
-def test_correction_is_unbounded_for_equidistant_rows(n):
-    assert participation_ratio(np.eye(n), bias_corrected=True) == math.inf
-    assert iso_score(np.eye(n), bias_corrected=True) == math.inf
+def test_correction_is_undefined_for_equidistant_rows(n):
+    for measure in (participation_ratio, iso_score):
+        with pytest.raises(ValueError, match=f"undefined for these {n} rows"):
+            measure(np.eye(n), bias_corrected=True)
+
+
+def test_correction_is_undefined_for_rows_that_are_identical_but_one():
+    x = np.tile(np.float16([-0.3625, 1.824]), (6, 1))
+    x[4] = -0.7627, 2.803
+    with pytest.raises(ValueError, match="undefined"):
+        iso_score(x, bias_corrected=True)
+    assert iso_score(x) == pytest.approx(0, abs=1e-12)  # a line
+
+
+def test_correction_is_undefined_for_a_triangle_and_its_orthocentre():
+    x = np.array([[0.0, 0], [4, 0], [1, 3], [1, 1]])  # each side is orthogonal to its height
+    with pytest.raises(ValueError, match="undefined"):
+        participation_ratio(x, bias_corrected=True)
 
 
 def test_correction_needs_four_rows():

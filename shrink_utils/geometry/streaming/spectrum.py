@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry._checks import unit_scale
+from shrink_utils.geometry.spectrum import UNDEFINED
 from shrink_utils.geometry.streaming._batch import batch_rows
 from shrink_utils.geometry.streaming._metric import StreamingMetric
 from shrink_utils.geometry.streaming._moments import Moments, Rows
@@ -164,12 +164,13 @@ class IsoScore(SpectralMetric):
         self.bias_corrected = bias_corrected
 
     def compute(self) -> Tensor:
-        """The score, a float64 scalar; infinite where `geometry.iso_score` is.
+        """The score, a float64 scalar.
 
         Raises
         ------
         ValueError
-            Fewer than 2 rows (4 for the corrected form), or all rows identical.
+            Fewer than 2 rows (4 for the corrected form), all rows identical, or the corrected form
+            is undefined.
         """
         moments, _ = self._read(center=True, min_rows=4 if self.bias_corrected else 2)
         n, scale = moments.n, moments.norms.squeeze()
@@ -182,7 +183,7 @@ class IsoScore(SpectralMetric):
             plug_in = (n - 1) * (n - 2) * frobenius + 1
             frobenius = plug_in - fourth
             if frobenius <= 1e-12 * plug_in:  # zero, up to rounding
-                return torch.full_like(fourth, math.inf)
+                raise ValueError(UNDEFINED.format(n=moments.n))
         return (squared_trace / frobenius - 1) / (self.n_features - 1)
 
 
