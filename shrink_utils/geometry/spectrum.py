@@ -12,7 +12,7 @@ __all__ = ["anisotropy", "effective_rank", "iso_score", "participation_ratio"]
 
 UNDEFINED = (
     "the bias-corrected form is undefined for these {n:.0f} rows: it divides by an estimate of "
-    "‖C‖_F² that is 0, as differences of pairs without a common row are all orthogonal (equidistant "
+    "‖C‖_F² that is 0: differences of pairs without a common row are all orthogonal (equidistant "
     "rows, or identical ones but for one); take more rows, or bias_corrected=False"
 )
 
