@@ -27,7 +27,7 @@ def brown_claims(similarity: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`.
+        Of `claim.evaluate`.
 
     Notes
     -----

@@ -38,14 +38,14 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataF
     Parameters
     ----------
     dynamics : DataFrame
-        Of `dynamics.measure_dynamics`.
+        Of `objectives.measure_dynamics`.
     stability : DataFrame
-        Of `dynamics_stability.measure_stability`.
+        Of `stability.measure_stability`.
 
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`.
+        Of `claim.evaluate`.
     """
     tested = [
         *_attention(dynamics),

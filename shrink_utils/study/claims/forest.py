@@ -28,7 +28,7 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
     Parameters
     ----------
     claims : DataFrame
-        Of `claims.evaluate`, drawn from top to bottom.
+        Of `claim.evaluate`, drawn from top to bottom.
     xlabel : str
         What the differences are of.
 

@@ -28,12 +28,12 @@ def generalization_claims(table: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     table : DataFrame
-        Of `generalization.measure_generalization`.
+        Of `models.measure_generalization`.
 
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`. ``floor`` is the standard deviation of the same quantity between
+        Of `claim.evaluate`. ``floor`` is the standard deviation of the same quantity between
         models (or pairs of models) of one group, which differ in their seed alone.
 
     Notes

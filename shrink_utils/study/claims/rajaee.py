@@ -35,7 +35,7 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`. Differences are after − before fine-tuning, one a seed; the pretrained
+        Of `claim.evaluate`. Differences are after − before fine-tuning, one a seed; the pretrained
         model and the texts are the same for all of them, the halves of a probe those of the seed.
     """
     tested = dict([*_shape(table), *_removal(table), *_words(words)])

@@ -35,7 +35,7 @@ def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFra
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`; ``floor`` is what the same quantity varies by between models that
+        Of `claim.evaluate`; ``floor`` is what the same quantity varies by between models that
         differ in their seed alone.
 
     Notes

@@ -29,7 +29,7 @@ def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`.
+        Of `claim.evaluate`.
     """
     cells = [_Cell(rows) for _, rows in summary.groupby(["model", "task"], sort=False)]
     tested = dict(pair for cell in cells for pair in cell.tested())

@@ -44,7 +44,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFr
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`; empty without a sweep.
+        Of `claim.evaluate`; empty without a sweep.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def two_encoders_claims(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`. ``floor`` is the standard deviation of the same quantity between
+        Of `claim.evaluate`. ``floor`` is the standard deviation of the same quantity between
         encoders (or pairs of encoders) of one objective, which differ in their seed alone.
 
     Notes

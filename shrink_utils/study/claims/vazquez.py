@@ -34,7 +34,7 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> pd.Data
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`.
+        Of `claim.evaluate`.
     """
     layers = _Layers(contextuality, corpus)
     tested = [*_avg_sim(layers), *_self_sim(layers), *_intra_sim(layers), *_mev(layers)]

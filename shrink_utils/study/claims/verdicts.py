@@ -60,7 +60,7 @@ def all_claims(profile: Profile) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of `claims.evaluate`; `report.of_paper` picks those of one paper.
+        Of `claim.evaluate`; `report.of_paper` picks those of one paper.
     """
     tables = {name: measure(profile) for name, measure in MEASURES.items()}
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)

@@ -52,7 +52,7 @@ def figure_data(fig: Figure) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A mark of a kind that `figure_marks` cannot read.
+        A mark of a kind that `marks` cannot read.
     """
     names = _names_by_look(fig)
     panels = [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
