@@ -140,7 +140,7 @@ unit: $(VENV) ## the unit tests alone (about 3 min)
 course: $(VENV) ## the exercises as notebooks in notebooks/exercises, for students and for instructors
 	@$(PY) -m shrink_utils course
 
-nightly: $(VENV) ## the long tests: twenty kills of a smoke study, 10,000 clouds for every function (hours)
+nightly: $(VENV) ## the long tests: twenty kills of a smoke study, 10,000 clouds for every function (an hour)
 	@HYPOTHESIS_PROFILE=nightly SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist worksteal --timeout=0 \
 	    tests/test_fuzz.py tests/faults
 

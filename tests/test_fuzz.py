@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from shrink_utils import geometry as g
 from shrink_utils import topology as t
+from shrink_utils.geometry import streaming
 
 CASES = settings(max_examples=max(200, settings().max_examples))
 DTYPES = [np.float16, np.float32, np.float64, np.int32]
@@ -69,6 +70,26 @@ def _loss_and_gradient(x, **options):
     return [out.loss, out.entropy, points.grad]
 
 
+def _streamed(metric, *arrays):
+    """The value of all rows, which come in two batches."""
+    half = len(arrays[0]) // 2
+    metric.update(*(array[:half] for array in arrays))
+    metric.update(*(array[half:] for array in arrays))
+    return metric.compute()
+
+
+def _streamed_self_sim(x):
+    values = _streamed(streaming.SelfSim(3, x.shape[1], min_count=2), x, _labels(x))
+    return values[np.bincount(_labels(x), minlength=3) >= 2]  # NaN for rarer words, as it says
+
+
+def _layer_cka(x, y):
+    metric = streaming.LayerCKA([x.shape[1], y.shape[1]])
+    metric.update([x[:6], y[:6]])
+    metric.update([x[6:], y[6:]])
+    return metric.compute()
+
+
 OF_ONE = {
     "h0_barcode": lambda x: t.h0_barcode(x).lengths,
     "barcode": lambda x: [bars.lengths for bars in t.barcode(x, max_dim=1)],
@@ -93,6 +114,7 @@ OF_ONE = {
     "iso_score": g.iso_score,
     "iso_score, corrected": lambda x: g.iso_score(x, bias_corrected=True),
     "participation_ratio": g.participation_ratio,
+    "participation_ratio, corrected": lambda x: g.participation_ratio(x, bias_corrected=True),
     "effective_rank": g.effective_rank,
     "effective_rank, raw": lambda x: g.effective_rank(x, center=False),
     "elongated_directions": g.elongated_directions,
@@ -107,6 +129,17 @@ OF_ONE = {
     "bootstrap_interval": lambda x: g.bootstrap_interval(g.effective_rank, x, n_resamples=3),
     "principal_axes": _treated,
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),
+    "AvgSim": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x),
+    "AvgSim of groups": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x, _labels(x)),
+    "RogueDimensions": lambda x: _streamed(streaming.RogueDimensions(x.shape[1]), x),
+    "SelfSim": _streamed_self_sim,
+    "Spectrum": lambda x: _streamed(streaming.Spectrum(x.shape[1], k=1), x),
+    "Spectrum, centred": lambda x: _streamed(streaming.Spectrum(x.shape[1], k=1, center=True), x),
+    "IsoScore": lambda x: _streamed(streaming.IsoScore(x.shape[1]), x),
+    "IsoScore, corrected": lambda x: _streamed(
+        streaming.IsoScore(x.shape[1], bias_corrected=True), x
+    ),
+    "EffectiveRank": lambda x: _streamed(streaming.EffectiveRank(x.shape[1]), x),
 }
 OF_TWO = {
     "cca": g.cca,
@@ -120,6 +153,11 @@ OF_TWO = {
     "procrustes": lambda x, y: g.procrustes(x, y, scaling=True),
     "affine": g.affine,
     "nearest_centre": g.nearest_centre,
+    "CKA": lambda x, y: _streamed(streaming.CKA(x.shape[1], y.shape[1]), x, y),
+    "CKA, debiased": lambda x, y: _streamed(
+        streaming.CKA(x.shape[1], y.shape[1], debiased=True), x, y
+    ),
+    "LayerCKA": _layer_cka,
     "similarity_grid": lambda x, y: g.similarity_grid("rsa", [x, y], [y]),
 }
 # How an answer grows with its cloud: the function and the power of the scale.
@@ -172,7 +210,8 @@ def _holds(call, *arguments) -> None:
 def test_every_public_function_is_here():
     tried = {name.split(",")[0].split(" ")[0] for name in {**OF_ONE, **OF_TWO}}
     public = {name for room in (g, t) for name in room.__all__ if name.islower()}
-    assert public <= tried
+    metrics = {name for name in streaming.__all__ if hasattr(getattr(streaming, name), "compute")}
+    assert public | metrics <= tried
 
 
 @pytest.mark.parametrize("name", OF_ONE)
