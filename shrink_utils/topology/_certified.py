@@ -23,6 +23,13 @@ def _measured(points: np.ndarray, a: int, b: int) -> float:
 
 
 @compiled
+def longest_first(edges: np.ndarray, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A tree's edges (m, 2) and their lengths (m,), which are given as squares."""
+    order = np.argsort(-squared, kind="mergesort")  # stable
+    return edges[order], np.sqrt(squared[order])
+
+
+@compiled
 def prim(
     points: np.ndarray, squared: np.ndarray, epsilon: float, tau: float
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -30,8 +37,7 @@ def prim(
 
     Parameters
     ----------
-    points : ndarray, shape (n, d)
-        At least one.
+    points : ndarray, shape (n, d), n ≥ 1
     squared : ndarray, shape (n, n)
         Rounded squared distances, symmetric.
     epsilon, tau : float
@@ -41,10 +47,10 @@ def prim(
     -------
     edges : ndarray of int64, shape (n − 1, 2)
     lengths : ndarray of float64, shape (n − 1,)
-        Squared and measured.
+        Measured; see `longest_first`.
     """
     n = len(points)
-    edges, lengths = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
+    edges, squared_lengths = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
     outside = np.arange(1, n)  # its first n − 1 − step entries are
     nearest = np.zeros(n, np.int64)  # the point of the tree nearest to each point outside
     distance = np.full(n, np.inf)  # and their squared distance, rounded or measured
@@ -75,8 +81,8 @@ def prim(
                         best, length = place, distance[j]
         newest = outside[best]
         outside[best] = outside[n - 2 - step]
-        edges[step, 0], edges[step, 1], lengths[step] = nearest[newest], newest, length
-    return edges, lengths
+        edges[step, 0], edges[step, 1], squared_lengths[step] = nearest[newest], newest, length
+    return longest_first(edges, squared_lengths)
 
 
 @compiled
@@ -114,8 +120,7 @@ def nearest_in_lists(
     shortest[:] = np.inf
     for i in range(len(points)):
         c = component[i]
-        place = 0
-        while place < k:
+        for place in range(k):
             s = np.float64(squared[i, place])
             if (1 - epsilon) * s - tau >= shortest[c]:
                 break  # nor is what follows any nearer
@@ -124,9 +129,7 @@ def nearest_in_lists(
                 length = _measured(points, i, j)
                 if length < shortest[c]:
                     shortest[c], ends[c, 0], ends[c, 1] = length, i, j
-            place += 1
-        if place == k:
-            s = np.float64(squared[i, k - 1])
+        else:  # the list has run out
             hidden[c] = min(hidden[c], (1 - epsilon) * s - tau)
     return (shortest <= hidden) | (shortest == 0.0)
 
@@ -154,8 +157,7 @@ def nearest_in_block(
         As in `nearest_in_lists`; changed in place. A component with −∞ is not looked at.
     """
     same = rows[0] == columns[0]
-    for p in range(len(rows)):
-        i = rows[p]
+    for p, i in enumerate(rows):
         a = component[i]
         for q in range(p + 1 if same else 0, len(columns)):
             j = columns[q]

@@ -44,10 +44,9 @@ def gradient_of_lengths(
     ndarray, shape (n, d)
         In the dtype of the points.
     """
-    scale = np.divide(slopes, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     if COMPILED:
-        return _gradient(points, edges, scale)
-    gradient = np.zeros_like(points)
+        return _gradient(points, edges, lengths, slopes)
+    gradient, scale = np.zeros_like(points), _slopes_over_lengths(lengths, slopes)
     for start in range(0, len(edges), CHUNK):
         part = slice(start, start + CHUNK)
         step = _differences(points, edges[part]) * scale[part, None]
@@ -74,9 +73,18 @@ def _lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _gradient(points: np.ndarray, edges: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _slopes_over_lengths(lengths: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    scale, positive = np.zeros_like(lengths), np.flatnonzero(lengths)
+    scale[positive] = slopes[positive] / lengths[positive]
+    return scale
+
+
+@compiled
+def _gradient(
+    points: np.ndarray, edges: np.ndarray, lengths: np.ndarray, slopes: np.ndarray
+) -> np.ndarray:
     """Row by row, so that each is written while it is at hand."""
-    n, m = len(points), len(edges)
+    n, m, scale = len(points), len(edges), _slopes_over_lengths(lengths, slopes)
     end = np.zeros(n + 1, np.int64)  # of the places where the edges at a point are listed
     for e in range(m):
         end[edges[e, 0] + 1] += 1

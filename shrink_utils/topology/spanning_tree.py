@@ -42,8 +42,14 @@ from typing import NamedTuple
 import numpy as np
 
 from shrink_utils.topology._blocks import BLOCK, enter, keep_nearest, squared_distances
-from shrink_utils.topology._certified import join, nearest_in_block, nearest_in_lists, prim
-from shrink_utils.topology._compiled import COMPILED, compiled
+from shrink_utils.topology._certified import (
+    join,
+    longest_first,
+    nearest_in_block,
+    nearest_in_lists,
+    prim,
+)
+from shrink_utils.topology._compiled import COMPILED
 from shrink_utils.topology.edges import edge_lengths
 
 MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
@@ -88,16 +94,10 @@ def minimum_spanning_tree(
     elif not COMPILED:
         edges = _prim_by_rows(points)
     elif len(points) <= most_in_matrix:
-        return SpanningTree(*_longest_first(*_prim_in_matrix(points, block)))
+        return SpanningTree(*_prim_in_matrix(points, block))
     else:
         edges = _boruvka(points, n_neighbours, block)
-    return SpanningTree(*_longest_first(edges, edge_lengths(points, edges) ** 2))
-
-
-@compiled
-def _longest_first(edges: np.ndarray, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    order = np.argsort(-squared, kind="mergesort")  # stable
-    return edges[order], np.sqrt(squared[order])
+    return SpanningTree(*longest_first(edges, edge_lengths(points, edges) ** 2))
 
 
 @cache
