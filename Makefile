@@ -35,6 +35,7 @@ REPORT   := $(OUT)/report.txt
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 KNOWN        := $(sort $(basename $(notdir $(wildcard shrink_utils/study/profiles/*.toml))))
 $(if $(filter $(KNOWN),$(PROFILE)),,$(error PROFILE=$(PROFILE) is no profile; there are $(KNOWN)))
+$(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
 JOBS         ?= $(or $(shell awk '/^workers *=/{print ($$3 > 1 ? $$3 + 1 : 1)}' $(PROFILE_FILE) 2>/dev/null),1)
 # The page that `report` writes is there when a study has come to its end, and only then.
 UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md

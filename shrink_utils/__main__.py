@@ -185,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
         "python -m shrink_utils", description=__doc__, formatter_class=kind
     )
     profile, seed = os.environ.get("SHRINK_PROFILE", "quick"), os.environ.get("SHRINK_SEED")
-    _add_study(parser, profile=profile, seed=int(seed or 0))
+    _add_study(parser, profile=profile, seed=seed or "0")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     made = {}
     people = (diagnose, runs, claims, course, verify)
@@ -208,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: int | str) -> None:
+def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> None:
     """Which study: options that may stand before the command or after it."""
     parser.add_argument("--profile", default=profile, help="by default SHRINK_PROFILE, or quick")
     parser.add_argument("--seed", type=int, default=seed, help="by default SHRINK_SEED, or 0")

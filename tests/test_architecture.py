@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "shrink_utils"
 # Each room may import those further right, and itself; names and paths stand below all.
 ORDER = ["study", "training", "models", "text", "geometry", "topology"]
-# The same within the study: a folder uses those further right, itself, and the files beside them.
+# The same within the study: a folder, or a file beside the folders, uses those further down.
 STUDY = [
     "verification",
     "publishing",
@@ -19,32 +19,66 @@ STUDY = [
     "generalization",
     "stitching",
     "finetuned",
+    "explore",
+    "diagnose",
     "encoders",
+    "tables",
     "runs",
+    "session",
+    "figures",
     "drawing",
+    "profiles",
+    "typed_values",
+    "grid_entries",
+    "sizes",
+    "whole_file",
+    "provenance",
+    "jackknife",
+    "intervals",
+    "dependencies",
 ]
 MODULES = sorted(PACKAGE.rglob("*.py"))
+IN_STUDY = sorted({*(PACKAGE / "study").rglob("*.py")} - {PACKAGE / "study" / "__init__.py"})
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 MATHEMATICS = {"topology", "geometry"}
 # How a room loads a name when it is first asked for; its stub says where each comes from.
 LAZY = "__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)"
 
 
-def _imports(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+def _imports(source: str) -> set[str]:
+    """What a module imports, dotted: of ``from a import b``, ``a.b``."""
     names = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the direction"
-            names.add(node.module)
+            assert node.level == 0, "relative imports hide the direction"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-def _rooms(path: Path) -> set[str]:
-    inside = {name.split(".")[1] for name in _imports(path) if name.startswith("shrink_utils.")}
+def _rooms(source: str) -> set[str]:
+    inside = {name.split(".")[1] for name in _imports(source) if name.startswith("shrink_utils.")}
     return inside & set(ORDER)
+
+
+def _places_in_study(source: str) -> set[str]:
+    """Folders and files of the study that a module imports; a name of its stub is where that is."""
+    stub = ast.parse((PACKAGE / "study" / "__init__.pyi").read_text(encoding="utf-8"))
+    definers = {
+        alias.name: (node.module or alias.name).split(".")[0]
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    parts = [name.split(".") for name in _imports(source)]
+    inside = [part[2:] for part in parts if part[:2] == ["shrink_utils", "study"]]
+    return {definers.get(part[0], part[0]) if part else "study" for part in inside}
+
+
+def _place(path: Path) -> str:
+    """Where a module of the study stands in the order."""
+    return path.relative_to(PACKAGE / "study").parts[0].removesuffix(".py")
 
 
 def test_every_module_is_in_a_room():
@@ -62,28 +96,43 @@ def test_imports_point_downward(path):
         allowed = {room} | set(ORDER[ORDER.index(room) + 1 :])
         if room in MATHEMATICS:
             allowed = {room}
-        assert _rooms(path) <= allowed
+        assert _rooms(path.read_text(encoding="utf-8")) <= allowed
 
 
-def test_every_folder_of_the_study_has_its_place():
-    folders = {path.parent.name for path in (PACKAGE / "study").glob("*/__init__.py")}
-    assert folders == {*STUDY, "explore"}
+def test_every_folder_and_file_of_the_study_has_its_place():
+    assert {_place(path) for path in IN_STUDY} == set(STUDY)
+
+
+@pytest.mark.parametrize("path", IN_STUDY, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_imports_within_the_study_point_downward(path):
+    found = _places_in_study(path.read_text(encoding="utf-8"))
+    assert found <= set(STUDY[STUDY.index(_place(path)) :])
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in MODULES if path.parent.name in STUDY], ids=lambda p: p.stem
+    ("source", "place"),
+    [
+        ("from shrink_utils.study.claims.verdicts import all_claims", "claims"),
+        ("import shrink_utils.study.claims.verdicts", "claims"),
+        ("from shrink_utils.study.verification import verify", "verification"),
+        ("from shrink_utils.study import all_claims", "claims"),
+        ("from shrink_utils.study import figures", "figures"),
+        ("from shrink_utils.study import verification", "verification"),
+        ("from shrink_utils import study", "study"),
+        ("def f():\n    from shrink_utils.study import run_id", "runs"),
+    ],
 )
-def test_imports_within_the_study_point_downward(path):
-    parts = [name.split(".") for name in _imports(path)]
-    folders = {p[2] for p in parts if p[:2] == ["shrink_utils", "study"] and len(p) > 3}
-    assert folders <= set(STUDY[STUDY.index(path.parent.name) :])
+def test_no_form_of_import_is_overlooked(source, place):
+    assert _places_in_study(source) == {place} and _rooms(source) == {"study"}
 
 
 @pytest.mark.parametrize("room", sorted(MATHEMATICS))
 def test_the_mathematics_needs_no_transformers(room):
     heavy = {"transformers", "datasets", "pandas", "matplotlib", "seaborn", "IPython"}
     for path in (PACKAGE / room).rglob("*.py"):
-        assert not {name.split(".")[0] for name in _imports(path)} & heavy
+        assert (
+            not {name.split(".")[0] for name in _imports(path.read_text(encoding="utf-8"))} & heavy
+        )
 
 
 @pytest.mark.parametrize(

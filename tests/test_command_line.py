@@ -11,7 +11,7 @@ import pytest
 from shrink_utils.__main__ import _parser, main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
-from shrink_utils.study.runs.run_or_load import run_or_load
+from shrink_utils.study.runs.run_or_load import run_id, run_or_load
 from shrink_utils.text import load_sentences
 
 
@@ -108,6 +108,29 @@ def test_which_study_may_be_said_before_the_command_or_after_it(monkeypatch, wor
     assert (defaults.profile, defaults.seed) == ("glue", 2)
 
 
+def test_a_seed_that_is_no_number_is_named_and_no_traceback(monkeypatch, capsys):
+    monkeypatch.setenv("SHRINK_SEED", "abc")
+    with pytest.raises(SystemExit) as ended:
+        main(["runs"])
+    assert ended.value.code == 2
+    assert "argument --seed: invalid int value: 'abc'" in capsys.readouterr().err
+    assert _parser().parse_args(["runs", "--seed", "3"]).seed == 3
+
+
+def test_an_empty_seed_is_the_committed_study(monkeypatch):
+    monkeypatch.setenv("SHRINK_SEED", "")
+    assert _parser().parse_args(["runs"]).seed == 0
+
+
+def test_runs_names_a_stamp_that_is_damaged(results, capsys):
+    profile = load_profile("smoke")
+    stamp = profile.folder / "runs" / run_id(profile.runs()[0]) / "provenance.json"
+    stamp.parent.mkdir(parents=True)
+    stamp.write_text("")
+    assert main(["runs"]) == 1
+    assert capsys.readouterr().err.startswith(f"shrink: {stamp}: no JSON")
+
+
 @pytest.mark.parametrize(
     ("package", "command"), [("lazy_loader", "runs"), ("matplotlib", "diagnose tiny-random")]
 )
@@ -130,4 +153,17 @@ def test_make_names_a_profile_that_is_none_before_it_does_anything(tmp_path, goa
     )
     assert told.returncode == 2 and told.stdout == ""
     assert "PROFILE=quik is no profile; there are glue paper quick smoke" in told.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seed", ["abc", "-1", "1.5", "07"])
+def test_make_names_a_seed_that_is_none_before_it_does_anything(tmp_path, seed):
+    told = subprocess.run(
+        ["make", "--no-print-directory", f"SEED={seed}", f"SHRINK_RESULTS_DIR={tmp_path}", "help"],
+        cwd=home(),
+        capture_output=True,
+        text=True,
+    )
+    assert told.returncode == 2 and told.stdout == ""
+    assert f"SEED={seed} is no whole number" in told.stderr and told.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())

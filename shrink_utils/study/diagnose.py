@@ -23,8 +23,9 @@ from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.names import unknown_name
 from shrink_utils.study.encoders.layers import Layers
 from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE, use_house_style
+from shrink_utils.study.whole_file import written
 
-__all__ = ["diagnose", "diagnosis_figure", "read_texts", "write_diagnosis"]
+__all__ = ["LOCAL", "diagnose", "diagnosis_figure", "read_texts", "write_diagnosis"]
 
 LOCAL = ("minilm", "tiny-random")  # encoders that need no hub
 
@@ -141,11 +142,11 @@ def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str)
     name, title : str
         Of the files; above the figure.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"diagnose-{name}{suffix}" for suffix in (".csv", ".png")]
-    table.to_csv(paths[0], float_format="%.6f")
     use_house_style()
     figure = diagnosis_figure(table, title=title)
-    figure.savefig(paths[1])
+    with written(paths[0]) as csv, written(paths[1]) as png:
+        table.to_csv(csv, float_format="%.6f")
+        figure.savefig(png, format="png")
     plt.close(figure)
     return paths

@@ -14,10 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from shrink_utils.names import unknown_name
 from shrink_utils.study.drawing.dark import darken
 from shrink_utils.study.drawing.data import figure_data
 from shrink_utils.study.drawing.fallback import with_fallback
 from shrink_utils.study.profiles import Profile
+from shrink_utils.study.whole_file import written
 
 __all__ = ["ARM_STYLE", "LINESTYLES", "MARKERS", "PALETTE", "curves", "show", "use_house_style"]
 
@@ -102,11 +104,11 @@ def show(
     darken(fig)
     dark = _png(fig)
     plt.close(fig)
-    folder = profile.folder / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.png").write_bytes(light)
-    (folder / f"{name}.dark.png").write_bytes(dark)
-    table.to_csv(folder / f"{name}.csv", index=False, float_format="%.9g")
+    paths = [profile.folder / "figures" / f"{name}{end}" for end in (".png", ".dark.png", ".csv")]
+    with written(paths[0]) as png, written(paths[1]) as dark_png, written(paths[2]) as csv:
+        png.write_bytes(light)
+        dark_png.write_bytes(dark)
+        table.to_csv(csv, index=False, float_format="%.9g")
     if widget is None:
         display(Image(light, format="png", alt=alt))
     else:
@@ -146,7 +148,14 @@ def curves(
         The vertical axis, with its unit.
     smooth : int
         Steps of a centred running mean, taken within each run; 1 draws every step as it was.
+
+    Raises
+    ------
+    ValueError
+        An arm that the study does not have.
     """
+    if unknown := [arm for arm in arms if arm not in ARM_STYLE]:
+        raise unknown_name("arms", "arm", unknown[0], ARM_STYLE)
     for arm in arms:
         wide = histories[histories.arm == arm].pivot(index="step", columns="seed", values=column)
         wide = wide.rolling(smooth, center=True, min_periods=1).mean()

@@ -10,6 +10,7 @@ import pandas as pd
 
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.folder import Run
+from shrink_utils.study.whole_file import written
 from shrink_utils.text import task_spec
 
 __all__ = ["as_printed", "read_table", "score_table", "summarize", "task_table", "write_table"]
@@ -101,9 +102,8 @@ def _short(value: float) -> str:
 
 def write_table(table: pd.DataFrame, name: str, *, profile: Profile) -> None:
     """Save as CSV with six decimals, below the profile's ``tables`` folder."""
-    folder = profile.folder / "tables"
-    folder.mkdir(parents=True, exist_ok=True)
-    table.to_csv(folder / f"{name}.csv", index=False, float_format="%.6f")
+    with written(profile.folder / "tables" / f"{name}.csv") as part:
+        table.to_csv(part, index=False, float_format="%.6f")
 
 
 def read_table(name: str, *, profile: Profile) -> pd.DataFrame:

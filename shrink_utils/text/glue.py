@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
-from shrink_utils.text.hub import hub_revision
+from shrink_utils.text.pins import hub_revision
 
 __all__ = ["GLUE", "GlueFormat", "glue_dir", "read_glue"]
 

@@ -93,3 +93,5 @@ def _nothing_half_written_has_a_results_name(results: Path) -> None:
         assert (run / "manifest.json").is_file()
     for table in (results / "measured").glob("*.parquet"):
         pd.read_parquet(table, page_checksum_verification=True)
+    for table in [*(results / "tables").glob("*.csv"), *(results / "figures").glob("*.csv")]:
+        assert table.read_text(encoding="utf-8").endswith("\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from shrink_utils.study import diagnose as module
 from shrink_utils.study.diagnose import ANGLES, SHARES, diagnose, diagnosis_figure, write_diagnosis
@@ -62,3 +63,16 @@ def test_the_files_bear_the_name_and_hold_a_row_a_layer(table, tmp_path):
     assert [path.name for path in paths] == ["diagnose-any.csv", "diagnose-any.png"]
     assert len(pd.read_csv(paths[0])) == 3
     assert paths[1].stat().st_size > 10_000
+
+
+def test_a_figure_that_fails_leaves_the_files_of_before(table, tmp_path, monkeypatch):
+    def fail(figure, path, **options):
+        path.write_bytes(b"half")
+        raise OSError("No space left on device")
+
+    write_diagnosis(table, tmp_path, name="any", title="any")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(Figure, "savefig", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_diagnosis(table + 1, tmp_path, name="any", title="any")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -65,6 +65,25 @@ def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, mon
     assert light == dark
 
 
+def test_a_figure_that_cannot_be_written_whole_leaves_the_old_one(finished, monkeypatch):
+    def fail(table, path, **options):
+        path.write_text("panel,ti")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(figures, "display", lambda shown: None)
+    folder = finished.folder / "figures"
+    for height in (1, 2):
+        fig, ax = plt.subplots()
+        ax.plot([0, height])
+        if height == 1:
+            figures.show(fig, "half", profile=finished, alt="A line.", caption="")
+            old = {path.name: path.read_bytes() for path in folder.glob("half*")}
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
+    with pytest.raises(OSError, match="No space"):
+        figures.show(fig, "half", profile=finished, alt="A line.", caption="")
+    assert {path.name: path.read_bytes() for path in folder.glob("half*")} == old
+
+
 def test_a_figure_that_cannot_be_read_leaves_no_file(finished, monkeypatch):
     fig, ax = plt.subplots()
     ax.imshow([[0.0]])
@@ -130,3 +149,10 @@ def test_live_curves_redraw_one_display(tiny_runs, monkeypatch):
 def test_run_curves_have_a_panel_for_each_quantity(tiny_runs):
     fig = run_curves(tiny_runs[0].history, title="run")
     assert [ax.get_title(loc="left") for ax in fig.axes] == list(live.PANELS)
+
+
+def test_a_name_that_is_no_arm_is_named():
+    frame = pd.DataFrame({"arm": ["none"], "seed": [0], "step": [1], "x": [1.0]})
+    _, ax = plt.subplots()
+    with pytest.raises(ValueError, match="arms: no arm 'promnent', did you mean 'prominent'"):
+        figures.curves(ax, frame, "x", arms=["none", "promnent"], label="x (m)")

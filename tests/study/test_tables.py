@@ -82,3 +82,17 @@ def test_a_table_comes_back_as_it_was_written(finished, summary):
 def test_a_table_that_is_not_there_says_what_writes_it(finished):
     with pytest.raises(FileNotFoundError, match="make reproduce PROFILE=tiny"):
         read_table("nothing", profile=finished)
+
+
+def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summary, monkeypatch):
+    def fail(table, path, **options):
+        path.write_text("model,ta")
+        raise OSError("No space left on device")
+
+    table = task_table(summary)
+    write_table(table, "half", profile=finished)
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_table(table.iloc[:1], "half", profile=finished)
+    assert len(read_table("half", profile=finished)) == len(table)
+    assert [p.name for p in (finished.folder / "tables").glob("half*")] == ["half.csv"]

@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from shrink_utils.study.intervals import Interval, paired_interval
 
-__all__ = ["Claim", "Direction", "Verdict", "evaluate", "verdict"]
+__all__ = ["COLUMNS", "Claim", "Direction", "Verdict", "evaluate", "verdict"]
 
 Direction = Literal["less", "greater", "no_worse"]
 Verdict = Literal["replicated", "not replicated", "inconclusive"]
 Unit = Literal["seeds", "models", "words", "sentences"]
 
-_COLUMNS = "claim source statement task arm published estimate low high n unit floor verdict"
+COLUMNS = "claim source statement task arm published estimate low high n unit floor verdict"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ def evaluate(
                 "verdict": verdict(interval, claim.direction, claim.margin),
             }
         )
-    return pd.DataFrame(rows, columns=_COLUMNS.split())
+    return pd.DataFrame(rows, columns=COLUMNS.split())
 
 
 def _check_direction(direction: str, margin: float) -> None:

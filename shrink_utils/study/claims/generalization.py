@@ -119,15 +119,9 @@ def _layers(table: pd.DataFrame) -> Iterator[Tested]:
         rows = pairs_of(table, "cka", data)
         parts = f"CKA parts the groups in the last layer more than in the first ({spoken})"
         yield _late(rows, f"cka-late-{data}", parts, last, sign=1)
-        early = f"by CKA the first layer has less than half of the last one's gap ({spoken})"
-        yield _jackknifed(
-            rows,
-            f"cka-early-{data}",
-            early,
-            lambda numbers, rows=rows: gap(rows, numbers, EARLY) - gap(rows, numbers, last) / 2,
-            _spread(rows, {EARLY: 1, last: -0.5}),
-            "less",
-        )
+        yield _less_than_half(rows, f"cka-early-{data}", "first", spoken, EARLY, last)
+        if last // 2 > EARLY:
+            yield _less_than_half(rows, f"cka-middle-{data}", "middle", spoken, last // 2, last)
     rows = pairs_of(table, "penalty", "dev")
     parts = "crossing groups costs a stitch more in the last layer than in the first (dev pairs)"
     yield _late(rows, "stitch-late", parts, last, sign=-1)
@@ -142,6 +136,20 @@ def _late(rows: pd.DataFrame, name: str, statement: str, last: int, *, sign: int
         lambda numbers: sign * (gap(rows, numbers, last) - gap(rows, numbers, EARLY)),
         _spread(rows, {last: 1, EARLY: -1}),
         "greater",
+    )
+
+
+def _less_than_half(
+    rows: pd.DataFrame, name: str, where: str, spoken: str, layer: int, last: int
+) -> Tested:
+    """A layer's gap less half of that of the last layer."""
+    return _jackknifed(
+        rows,
+        name,
+        f"by CKA the {where} layer has less than half of the last one's gap ({spoken})",
+        lambda numbers: gap(rows, numbers, layer) - gap(rows, numbers, last) / 2,
+        _spread(rows, {layer: 1, last: -0.5}),
+        "less",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
+from shrink_utils.study.whole_file import written
 
 __all__ = ["TABLES", "changed_verdicts", "commit_reference", "compare_with_reference"]
 
@@ -103,9 +105,13 @@ def changed_verdicts(profile: Profile) -> pd.DataFrame:
 def commit_reference(profile: Profile) -> None:
     """Copy this machine's tables and the README's figure into ``data/reference/<profile>``."""
     folder = data_dir() / "reference" / profile.name
-    folder.mkdir(parents=True, exist_ok=True)
     for name in TABLES:
         read_table(name, profile=profile)  # a clear error where the study is not finished
-        shutil.copyfile(profile.folder / "tables" / f"{name}.csv", folder / f"{name}.csv")
+        _copy(profile.folder / "tables" / f"{name}.csv", folder)
     for name in FIGURES:
-        shutil.copyfile(profile.folder / "figures" / f"{name}.png", folder / f"{name}.png")
+        _copy(profile.folder / "figures" / f"{name}.png", folder)
+
+
+def _copy(path: Path, folder: Path) -> None:
+    with written(folder / path.name) as part:
+        shutil.copyfile(path, part)

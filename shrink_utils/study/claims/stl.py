@@ -58,7 +58,7 @@ class _Cell:
             if arm in SELECTED and "all" in self.arms:
                 for space in SPACES:
                     yield self._lowers(
-                        space, arm, "all", "selected bars lower the {} score more than all"
+                        space, arm, "all", "the {} score is lower with selected bars than with all"
                     )
 
     def _rises(self, space: str) -> Tested:

@@ -1,1 +1,1 @@
-"""What the house style of the figures is made of."""
+"""What the figures are made of: their style, dark pages, what their marks say, and widgets."""

@@ -63,7 +63,8 @@ def _reader(artist: Artist) -> tuple[str, Callable]:
     for kind_of_artist, (kind, reader) in READERS.items():
         if isinstance(artist, kind_of_artist):
             return (_line_or_points(artist) if kind == "line" else kind), reader
-    raise ValueError(f"fig: no reader for {type(artist).__name__}: add one to figure_marks.READERS")
+    name = type(artist).__name__
+    raise ValueError(f"fig: no reader for {name}: add one to drawing.marks.READERS")
 
 
 def _line_or_points(line: Line2D) -> str:

@@ -1,1 +1,1 @@
-"""Trainings followed step by step: which parameters lower the loss."""
+"""Trainings followed step by step, and the spaces they end in: who lowers the loss, and how."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
 from shrink_utils.study.dynamics.followed import allocations
 from shrink_utils.training.dynamics import BATCH, hurting
@@ -35,7 +36,14 @@ def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
         Indexed by V's components (cross-attention is left out): ``positive`` block-steps, ``share``
         of all positive ones (even shares where there are none), ``rate`` among all block-steps,
         ``last`` (as a share of the training, 0 for none) and ``maximum`` (in nats).
+
+    Raises
+    ------
+    ValueError
+        Another gradient.
     """
+    if gradient not in GRADIENTS:
+        raise unknown_name("gradient", "gradient", gradient, GRADIENTS)
     table = allocations(record, GRADIENTS[gradient])
     steps = table.step.max()
     table = table[table.component.isin(COUNTED)]

@@ -11,13 +11,22 @@ from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
+from shrink_utils.names import unknown_name
 from shrink_utils.study import figures
 
 __all__ = ["CLOUDS", "draw_complex", "example_cloud"]
 
 
 def example_cloud(name: str) -> Tensor:
-    """One of `CLOUDS`, the same points every time, float64, shape (n, 2), within 10 by 6."""
+    """One of `CLOUDS`, the same points every time, float64, shape (n, 2), within 10 by 6.
+
+    Raises
+    ------
+    ValueError
+        A name that is none of them.
+    """
+    if name not in CLOUDS:
+        raise unknown_name("name", "cloud", name, CLOUDS)
     generator = torch.Generator().manual_seed(0)
     return CLOUDS[name](lambda n: torch.randn(n, 2, generator=generator, dtype=torch.float64))
 

@@ -25,6 +25,7 @@ from shrink_utils.study.runs.folder import Run
 from shrink_utils.study.runs.measured import measured
 from shrink_utils.study.runs.run_or_load import run_encoder
 from shrink_utils.text import load_task
+from shrink_utils.training.rows import second_texts
 
 __all__ = ["PRETRAINED", "isotropy", "measure_after_finetuning", "study_encoders", "text_states"]
 
@@ -60,7 +61,8 @@ def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
         for keys, seeds, encoder in study_encoders(profile, runs, task=entry.task):
             states = text_states(encoder, rows, max_length=entry.max_length)
             with threadpool_limits(1):  # small matrices: threads would wait for each other
-                found = [_by_layer(states["cls"]).assign(seed=seed) for seed in seeds]
+                by_layer = _by_layer(states["cls"])
+                found = [by_layer.assign(seed=seed) for seed in seeds]
                 if entry.task == profile.tasks[0]:
                     found += [_treated(states, labels, seed) for seed in seeds]
             frames.append(pd.concat(found).assign(**keys, n=len(rows)))
@@ -116,9 +118,10 @@ def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str
     dict of Tensor
         ``cls`` and ``mean``, (layers, n, d) each, in the order of the rows.
     """
-    pairs = None if rows["text_pair"][0] is None else list(rows["text_pair"])
     order, parts = [], {pooling: [] for pooling in POOLINGS}
-    for batch in state_batches(encoder, rows["text"], text_pairs=pairs, max_length=max_length):
+    for batch in state_batches(
+        encoder, rows["text"], text_pairs=second_texts(rows), max_length=max_length
+    ):
         order += batch.rows
         for pooling, found in parts.items():
             layers = [pool([state], batch.mask, pooling=pooling) for state in batch.states]

@@ -13,6 +13,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from shrink_utils.study.drawing.fallback import WIDGET_VIEW
 from shrink_utils.study.runs.once import alone
+from shrink_utils.study.whole_file import written
 
 __all__ = ["NotebookFailedError", "execute", "executed_notebooks", "store"]
 
@@ -98,9 +99,8 @@ def store(executed: Path, source: Path) -> None:
         notebook.metadata.pop(name, None)
     for cell in notebook.cells:
         _strip(cell)
-    part = source.with_suffix(".part")
-    nbformat.write(notebook, part)
-    part.replace(source)
+    with written(source) as part:
+        nbformat.write(notebook, part)
 
 
 def _strip(cell: NotebookNode) -> None:

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from shrink_utils.study.dependencies import code_version
 from shrink_utils.study.runs.whole_folder import name_of
-from shrink_utils.text import hub_revision
+from shrink_utils.text import hub_revision, source_hashes
 from shrink_utils.training import RunConfig, arm_options
 
 __all__ = ["run_id"]
@@ -15,9 +15,10 @@ __all__ = ["run_id"]
 
 @cache
 def _computed_by() -> dict[str, str]:
-    """The code that computes a run, the list of arms left out, and the libraries below it."""
+    """The code that computes a run (the list of arms left out), its archives and libraries."""
     code = code_version("shrink_utils.training.finetune", but="shrink_utils.training.arms")
-    return {"code": code, **{name: version(name) for name in ("torch", "transformers", "gudhi")}}
+    libraries = {name: version(name) for name in ("torch", "transformers", "gudhi")}
+    return {"code": code, **source_hashes(), **libraries}
 
 
 def run_id(config: RunConfig) -> str:

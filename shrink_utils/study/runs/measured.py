@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import warnings
 from collections.abc import Callable
 from functools import cache, wraps
@@ -17,6 +16,8 @@ from pyarrow import ArrowException
 from shrink_utils.study.dependencies import code_version
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.once import alone
+from shrink_utils.study.whole_file import written
+from shrink_utils.text import hub_revisions, source_hashes
 
 __all__ = ["measured"]
 
@@ -28,9 +29,10 @@ def measured(name: str) -> Callable[[Measure], Measure]:
     """Decorate a function of a profile: its table is computed at the first call, then loaded.
 
     The table is kept as ``results/<profile>/measured/<name>-<key>.parquet``. The key is a hash of
-    the profile, of the code that the function's module rests on, and of the libraries below it:
-    when one of them changes, the table is computed again and the old one removed. A damaged file
-    is noticed by its checksums, reported, and measured again.
+    the profile, of the code that the function's module rests on, of the libraries below it, and of
+    what is pinned in ``data/`` (hub commits, archives): when one of them changes, the table is
+    computed again and the old one removed. A damaged file is noticed by its checksums, reported,
+    and measured again.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def measured(name: str) -> Callable[[Measure], Measure]:
 
 
 def _key(profile: Profile, module: str) -> str:
-    parts = [profile.hash, *_computed_by(module)]
+    parts = [profile.hash, hub_revisions(), source_hashes(), *_computed_by(module)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -77,14 +79,8 @@ def _computed_by(module: str) -> tuple[str, ...]:
 
 
 def _write(table: pd.DataFrame, path: Path) -> None:
-    """Beside the target, then renamed: a file of that name is always whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    try:
+    with written(path) as part:
         table.to_parquet(part, index=False, write_page_checksum=True)
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> pd.DataFrame:

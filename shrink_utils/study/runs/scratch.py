@@ -31,6 +31,7 @@ from shrink_utils.study.runs.whole_folder import (
     written_whole,
 )
 from shrink_utils.study.sizes import Pretraining
+from shrink_utils.text import source_hashes
 from shrink_utils.training import ScratchConfig, ScratchResult, new_model, pretrain
 from shrink_utils.training.every_step import EveryStep
 
@@ -105,7 +106,7 @@ def scratch_config(
 def _computed_by() -> dict[str, str]:
     libraries = ("torch", "transformers", "tokenizers", "accelerate")
     code = code_version("shrink_utils.training.scratch")
-    return {"code": code, **{name: version(name) for name in libraries}}
+    return {"code": code, **source_hashes(), **{name: version(name) for name in libraries}}
 
 
 def scratch_id(config: ScratchConfig) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-import socket
 import tempfile
 import time
 import warnings
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import psutil
+
+from shrink_utils.study.whole_file import HOST
 
 __all__ = [
     "DamagedRunError",
@@ -29,7 +31,6 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"  # sha256 of every other file of the folder
-HOST = socket.gethostname().replace(".", "-")
 DAY = 24 * 3600.0
 Loaded = TypeVar("Loaded")
 
@@ -134,8 +135,17 @@ def move_aside(target: Path) -> Path:
 
 
 def read_json(path: Path):
-    """The value that `write_json` wrote."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """The value that `write_json` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else; the message names it.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: no JSON ({error})") from error
 
 
 def write_json(path: Path, value: object) -> None:
@@ -151,10 +161,15 @@ def _sweep(folder: Path) -> None:
 
 
 def _is_abandoned(part: Path) -> bool:
-    """Its process is gone; of another host's process, nothing is known: it gets a day."""
-    _, pid, host, *_ = part.name.split(".")
-    if host == HOST:
-        return not psutil.pid_exists(int(pid))
+    """Its process is gone; of another host's process, nothing is known: it gets a day.
+
+    What has not the name of a part, ``<id>.<pid>.<host>.<random>.part``, is somebody's own.
+    """
+    named = re.fullmatch(r"[^.]+\.(\d+)\.([^.]+)\.[^.]+\.part", part.name)
+    if named is None:
+        return False
+    if named[2] == HOST:
+        return not psutil.pid_exists(int(named[1]))
     try:
         return time.time() - part.stat().st_mtime > DAY
     except FileNotFoundError:  # finished meanwhile

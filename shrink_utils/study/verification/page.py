@@ -15,6 +15,7 @@ from shrink_utils.study.provenance import provenance
 from shrink_utils.study.publishing.notebooks import executed_notebooks
 from shrink_utils.study.runs.whole_folder import MANIFEST, read_json, write_json
 from shrink_utils.study.verification.inputs import inputs_of
+from shrink_utils.study.whole_file import written
 from shrink_utils.text.sources import sha256_of
 
 __all__ = ["PAGE", "result_files", "run_folders", "write_provenance"]
@@ -57,10 +58,10 @@ def write_provenance(profile: Profile) -> None:
             path.relative_to(folder).as_posix(): sha256_of(path) for path in result_files(folder)
         },
     }
-    part = folder / f"{PAGE}.part"
-    write_json(part, page)
-    part.replace(folder / PAGE)
-    (folder / "provenance.md").write_text(_as_markdown(page), encoding="utf-8")
+    with written(folder / "provenance.md") as part:
+        part.write_text(_as_markdown(page), encoding="utf-8")
+    with written(folder / PAGE) as part:  # the last of all: it says that the study is finished
+        write_json(part, page)
 
 
 def _notebook_seconds(folder: Path) -> Iterator[tuple[str, float]]:
@@ -97,7 +98,7 @@ def _as_markdown(page: dict) -> str:
             [
                 (name, file, digest)
                 for name, entry in page["inputs"].items()
-                for file, digest in entry["files"].items()
+                for file, digest in (entry["files"] or {entry["source"]: "–"}).items()
             ],
         ),
         "Runs": _table(

@@ -8,12 +8,14 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as parquet
 
+from shrink_utils.study.claims.claim import COLUMNS
+
 __all__ = ["HISTORIES", "MEASURED", "TABLES", "foreign_schemas"]
 
 TABLES = {
     "task_metric": "model task arm metric mean sd n",
     "anisotropy": "model task arm space k mean sd n",
-    "claims": "claim source statement task arm published estimate low high n unit floor verdict",
+    "claims": COLUMNS,
 }
 _ALLOCATED = "quantity rule step stack layer component head counted value"
 MEASURED = {

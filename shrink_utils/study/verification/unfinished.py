@@ -8,9 +8,8 @@ from pathlib import Path
 from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
-from shrink_utils.study.runs.whole_folder import read_json
+from shrink_utils.study.verification.newest_runs import full_label, newest_runs
 from shrink_utils.study.verification.page import PAGE, run_folders
-from shrink_utils.training import RunConfig
 
 __all__ = ["unfinished"]
 
@@ -37,11 +36,10 @@ def unfinished(folder: Path) -> list[str]:
 
 def _missing(folder: Path, profile: Profile) -> list[str]:
     wanted = {*profile.runs(), *profile.sweep_runs()}
-    made = (read_json(path / "config.json") for path in run_folders(folder))
-    there = {RunConfig(**config) for config in made if "objective" not in config}
+    absent_runs = wanted - newest_runs(run_folders(folder)).keys()
     measured, tables = folder / "measured", folder / "tables"
     parts = {
-        "runs of grid and sweep": (wanted, {config.label for config in wanted - there}),
+        "runs of grid and sweep": (wanted, [full_label(config) for config in absent_runs]),
         "measured tables": (
             MEASURES,
             {name for name in MEASURES if not any(measured.glob(f"{name}-*.parquet"))},

@@ -20,6 +20,7 @@ from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.runs.folder import Run, load_run
 from shrink_utils.study.runs.whole_folder import read_json
 from shrink_utils.study.tables import score_table, summarize, task_table
+from shrink_utils.study.verification.newest_runs import full_label, newest_runs
 from shrink_utils.study.verification.page import PAGE, run_folders
 from shrink_utils.study.verification.schemas import foreign_schemas
 from shrink_utils.study.verification.sent_folder import changed_files, changed_in_run, odd_files
@@ -123,10 +124,9 @@ def _made_again(folder: Path, profile: Profile, whole: list[Path]) -> list[Check
     there = _check(f"{len(runs)} runs of grid and sweep", lambda: _load(whole, into=runs))
     if there.faults:
         return [there]
-    summary = summarize(runs[config] for config in grid)
     make = {
-        "task_metric": lambda: task_table(summary),
-        "anisotropy": lambda: score_table(summary),
+        "task_metric": lambda: task_table(summarize(runs[config] for config in grid)),
+        "anisotropy": lambda: score_table(summarize(runs[config] for config in grid)),
         "claims": lambda: claims_from(
             [runs[config] for config in grid],
             [runs[config] for config in sweep],
@@ -142,11 +142,9 @@ def _made_again(folder: Path, profile: Profile, whole: list[Path]) -> list[Check
 
 def _load(whole: list[Path], *, into: dict[RunConfig, Run | None]) -> list[str]:
     """Runs by what they are; their folders' names depend on the code that made them."""
-    for path in whole:
-        values = read_json(path / "config.json")
-        if "objective" not in values and (config := RunConfig(**values)) in into:
-            into[config] = load_run(path)
-    return [f"no whole run {config.label}" for config, run in into.items() if run is None]
+    found = newest_runs(whole)
+    into.update({config: load_run(found[config]) for config in into if config in found})
+    return [f"no whole run {full_label(config)}" for config, run in into.items() if run is None]
 
 
 def _measured(folder: Path, name: str) -> pd.DataFrame:

@@ -18,9 +18,9 @@ from shrink_utils.study.generalization.pair_groups import GROUPS
 from shrink_utils.study.generalization.parting import crossed, gap, pairs_of, relation_intervals
 from shrink_utils.text.heuristic_templates import TEMPLATES
 
-NUMBERS, LAST = range(4), 3
-GAPS = {0: 0.0, 1: 0.05, 2: 0.2, 3: 0.5}  # within less between, by layer
-SWAPS = {0: -0.6, 1: -0.5, 2: 0.0, 3: 0.4}  # generalizing below less generalizing above
+NUMBERS, LAST = range(4), 4
+GAPS = {0: 0.0, 1: 0.05, 2: 0.2, 3: 0.4, 4: 0.5}  # within less between, by layer
+SWAPS = {0: -0.6, 1: -0.5, 2: 0.0, 3: 0.2, 4: 0.4}  # generalizing below less generalizing above
 
 
 def _accuracy(group, data, template=None):
@@ -95,8 +95,10 @@ EXPECTED = {
     "accuracy-dev": (-0.01, "replicated"),
     "cka-late-overlap": (GAPS[LAST] - GAPS[1], "replicated"),
     "cka-early-overlap": (GAPS[1] - GAPS[LAST] / 2, "replicated"),
+    "cka-middle-overlap": (GAPS[2] - GAPS[LAST] / 2, "replicated"),
     "cka-late-dev": (GAPS[LAST] - GAPS[1], "replicated"),
     "cka-early-dev": (GAPS[1] - GAPS[LAST] / 2, "replicated"),
+    "cka-middle-dev": (GAPS[2] - GAPS[LAST] / 2, "replicated"),
     "stitch-late": (GAPS[LAST] - GAPS[1], "replicated"),
     "stitch-above": (SWAPS[1], "replicated"),
     "stitch-below": (SWAPS[LAST], "replicated"),
@@ -114,9 +116,9 @@ def test_every_claim_finds_what_was_planted(claims):
 def test_groups_that_part_early_are_not_said_to_part_late(made):
     early = made.copy()
     pairs = early.layer >= 0
-    early.loc[pairs, "layer"] = early.layer[pairs].map({0: 0, 1: LAST, 2: 2, LAST: 1})
+    early.loc[pairs, "layer"] = early.layer[pairs].map({0: 0, 1: LAST, 2: 2, 3: 3, LAST: 1})
     found = generalization_claims(early).set_index("claim").verdict
-    for name in ("cka-late-overlap", "cka-early-overlap", "stitch-late"):
+    for name in ("cka-late-overlap", "cka-early-overlap", "cka-middle-dev", "stitch-late"):
         assert found[f"b:generalization-{name}"] == "not replicated"
     for name in ("stitch-above", "stitch-below"):
         assert found[f"b:generalization-{name}"] == "not replicated"

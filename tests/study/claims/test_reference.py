@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shrink_utils.study import stl_claims, summarize, write_table
+from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
     FIGURES,
     TABLES,
@@ -103,3 +104,16 @@ def test_the_report_prints_every_claim(compared, capsys):
     printed = capsys.readouterr().out
     assert printed.count("sentiment_movies") == len(read_table("claims", profile=compared))
     assert "inconclusive" in printed
+
+
+def test_a_copy_that_fails_leaves_the_reference_of_before(compared, tmp_path, monkeypatch):
+    def fail(source, target):
+        target.write_text("model,ta")
+        raise OSError("No space left on device")
+
+    folder = tmp_path / "reference" / compared.name
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(reference.shutil, "copyfile", fail)
+    with pytest.raises(OSError, match="No space"):
+        commit_reference(compared)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

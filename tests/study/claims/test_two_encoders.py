@@ -68,6 +68,13 @@ def test_the_opposite_is_not_replicated():
         assert found.verdict[f"v:encoders-{name}"] == "not replicated"
 
 
+def test_a_fall_at_the_first_layer_is_no_rise_at_the_last():
+    falls = {"mlm": AVG_SIM["mlm"], "mt": [0.5, 0.1, 0.15, 0.16]}
+    found = _claims(avg_sim=falls)
+    assert found.estimate["v:encoders-mt-jump"] == pytest.approx(0.01 - 0.05, abs=0.02)
+    assert found.verdict["v:encoders-mt-jump"] == "not replicated"
+
+
 def test_without_a_difference_nothing_is_claimed():
     found = _claims(avg_sim={"mlm": AVG_SIM["mt"], "mt": AVG_SIM["mt"]}, noise=0.05)
     for name in ("embedding", "jump"):

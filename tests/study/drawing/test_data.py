@@ -10,6 +10,7 @@ import seaborn as sns
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import Circle
 
+from shrink_utils.study.drawing import marks
 from shrink_utils.study.drawing.data import COLUMNS, figure_data
 
 
@@ -166,5 +167,8 @@ def test_an_inset_is_a_panel_and_an_empty_figure_an_empty_table(ax):
 
 def test_a_mark_that_cannot_be_read_is_an_error_and_not_left_out(ax):
     ax.imshow(np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="no reader for AxesImage"):
+    with pytest.raises(ValueError) as found:
         figure_data(ax.figure)
+    where = "drawing.marks.READERS"
+    assert str(found.value) == f"fig: no reader for AxesImage: add one to {where}"
+    assert marks.__name__.endswith(where.removesuffix(".READERS")) and marks.READERS

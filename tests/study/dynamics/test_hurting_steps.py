@@ -58,3 +58,8 @@ def test_published_counts_are_those_of_v():
     assert table.loc["clm"].positive.sum() == 29 + 5 * 24
     assert table.loc["mt"].positive.tolist() == [64, 64, 130, 113, 59, 131]
     assert table.loc["mlm", "last"].iloc[0] == pytest.approx(59727 / 125000)
+
+
+def test_an_unknown_gradient_is_named():
+    with pytest.raises(ValueError, match="gradient: no gradient 'minibatch', did you mean 'mini-b"):
+        hurting_steps(record(key=[1.0, 1.0]), "minibatch")

@@ -95,3 +95,8 @@ def test_points_that_are_set_become_the_cloud():
     assert "the sheet below has 1, expected 2 to 60" in explorer.picture.value
     canvas.points = [[1.0, 1.0], [1.0, 2.0], [4.0, 2.0]]
     assert "the 3 points form 3 components" in explorer.picture.value
+
+
+def test_a_name_that_is_no_cloud_is_named():
+    with pytest.raises(ValueError, match="name: no cloud 'a circel', did you mean 'a circle'"):
+        example_cloud("a circel")

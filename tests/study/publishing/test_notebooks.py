@@ -119,3 +119,17 @@ def test_only_whole_notebooks_are_listed_and_by_chapter(tmp_path):
     for name in names:
         (tmp_path / name).touch()
     assert [path.name for path in executed_notebooks(tmp_path)] == ["02_a.ipynb", "10_b.ipynb"]
+
+
+def test_outputs_that_cannot_be_stored_whole_leave_the_notebook_as_it_was(tmp_path, monkeypatch):
+    def fail(notebook, path):
+        path.write_text("{")
+        raise OSError("No space left on device")
+
+    source = _notebook(tmp_path / "01_n.ipynb", "1 + 1")
+    executed = _notebook(tmp_path / "executed.ipynb", "1 + 2")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(nbformat, "write", fail)
+    with pytest.raises(OSError, match="No space"):
+        store(executed, source)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -55,6 +55,14 @@ def test_changed_code_is_measured_anew(profile, measure, calls, monkeypatch):
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes"])
+def test_what_other_pins_bring_is_measured_anew(profile, measure, calls, monkeypatch, pins):
+    measure(profile)
+    monkeypatch.setattr(measured, pins, lambda: {"an input": "another commit"})
+    measure(profile)
+    assert len(calls) == 2
+
+
 def test_a_table_whose_name_begins_alike_is_left_alone(profile, measure):
     other = measured_as("lengths-by-word")(lambda profile: pd.DataFrame({"a": [1]}))
     other(profile)
@@ -94,3 +102,14 @@ def test_a_damaged_table_is_named_and_measured_again(profile, measure, calls, hu
 
 def test_the_function_keeps_its_name_and_docstring(measure):
     assert (measure.__name__, measure.__doc__) == ("lengths", "How long.")
+
+
+def test_a_table_that_cannot_be_written_whole_leaves_nothing(profile, measure, monkeypatch):
+    def fail(table, path, **options):
+        path.write_bytes(b"PAR1")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
+    with pytest.raises(OSError, match="No space"):
+        measure(profile)
+    assert list((profile.folder / "measured").iterdir()) == []

@@ -105,3 +105,19 @@ def test_a_name_follows_its_parts_and_not_the_order_of_keys():
     names = {name_of({"a": 1}, "x"), name_of({"a": 2}, "x"), name_of({"a": 1}, "y"), name_of()}
     assert len(names) == 4
     assert all(len(name) == 16 and int(name, 16) >= 0 for name in names)
+
+
+@pytest.mark.parametrize("name", ["copy.part", "a.b.part", "a.pid.host.x.part", "1.2.3.part"])
+def test_somebodys_own_part_is_left_alone(tmp_path, name):
+    (tmp_path / name).mkdir()
+    os.utime(tmp_path / name, (0, 0))  # however old
+    _write(tmp_path / "abc")
+    assert {path.name for path in tmp_path.iterdir()} == {"abc", name}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"seconds": ', b"\xff"])
+def test_a_file_that_holds_no_json_is_named(tmp_path, content):
+    path = tmp_path / "provenance.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{path}: no JSON \("):
+        read_json(path)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.study.runs.run_or_load import run_id
-from shrink_utils.study.verification.inputs import inputs_of
-from shrink_utils.study.verification.page import write_provenance
+from shrink_utils.study.verification import page as module
+from shrink_utils.study.verification.inputs import inputs_of, needs_hub
+from shrink_utils.study.verification.page import PAGE, write_provenance
 from shrink_utils.text.sources import sha256_of
 
 
@@ -53,7 +55,7 @@ def test_people_read_the_same(finished, folder):
     assert f"| profile | tiny, seed 0, hash {finished.hash} |" in text
     assert "| 01_isotropy | 12 |" in text and "| minilm | model.safetensors | 53aa51172d" in text
     assert f"| {len(finished.runs())} |" in text.split("## Runs")[1].split("## Notebooks")[0]
-    assert not (folder / "provenance.json.part").exists()
+    assert not list(folder.glob("*.part"))
 
 
 def test_the_page_names_no_place_of_the_machine(finished, folder):
@@ -90,3 +92,93 @@ def test_glue_of_the_hub_is_named_without_files(tmp_path, monkeypatch):
         "source": "nyu-mll/glue, the hub",
         "files": {},
     }
+
+
+def test_what_notebooks_read_beside_the_grid_is_an_input_too(tmp_path, monkeypatch):
+    for folder, file in (("STS-B", "dev.tsv"), ("MNLI", "dev_matched.tsv")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).write_text("rows")
+    (tmp_path / "heuristics_evaluation_set.txt").write_text("pairs")
+    monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
+    monkeypatch.setenv("SHRINK_HANS_DIR", str(tmp_path))
+    paper, quick = (inputs_of(load_profile(name)) for name in ("paper", "quick"))
+    stsb = {"dev.tsv": sha256_of(tmp_path / "STS-B" / "dev.tsv")}
+    assert paper["stsb"]["files"] == quick["stsb"]["files"] == stsb
+    assert list(paper["mnli"]["files"]) == ["dev_matched.tsv"]
+    assert list(paper["hans"]["files"]) == ["heuristics_evaluation_set.txt"]
+    europarl = "Helsinki-NLP/europarl/de-en@49c03781cf3c5ae505523a187743de69e4cc6f2b"
+    assert paper[europarl] == {"source": "the hub", "files": {}}
+    assert set(quick) <= {"minilm", "vader_sentiment", "stsb"}
+
+
+def test_without_a_folder_of_glue_an_offline_profile_reads_none(tmp_path, monkeypatch):
+    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
+    monkeypatch.setattr("shrink_utils.text.glue.data_dir", lambda: tmp_path)
+    for name in ("smoke", "quick"):
+        assert set(inputs_of(load_profile(name))) <= {"minilm", "vader_sentiment"}
+    assert {"mrpc", "cola", "stsb"} <= set(inputs_of(load_profile("glue")))
+
+
+def test_a_model_without_an_owner_is_an_input_too(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.safetensors").write_text("weights")
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_text("weights of the hub")
+    monkeypatch.chdir(tmp_path)
+
+    def cached(name, file, revision=None):
+        return str(tmp_path / file) if name == "bert-base-uncased" else None
+
+    monkeypatch.setattr("shrink_utils.study.verification.inputs.try_to_load_from_cache", cached)
+    models = ("minilm", "mine", "bert-base-uncased")
+    inputs = inputs_of(replace(load_profile("quick"), models=models))
+    assert inputs["mine"]["source"] == "a folder"
+    assert inputs["bert-base-uncased"]["files"] == {
+        "model.safetensors": sha256_of(tmp_path / "model.safetensors")
+    }
+
+
+def test_every_model_and_corpus_of_a_hub_counts():
+    quick = load_profile("quick")
+    three = ("a/b",) * 3
+    of_a_hub = {
+        "models": ("bert-base-uncased",),
+        "partner": "a/b",
+        "family": replace(quick.family, members=("a/b",)),
+        "heuristics": replace(quick.heuristics, heuristic=three, generalizing=three),
+        "pretraining": replace(quick.pretraining, source="a/b/c@1"),
+        "dynamics": replace(quick.dynamics, sources=("movies", "a/b/c")),
+    }
+    for name, value in of_a_hub.items():
+        assert needs_hub(replace(quick, **{name: value})), name
+    assert not needs_hub(quick) and not needs_hub(load_profile("smoke"))
+
+
+def test_what_has_no_files_here_is_named_to_people_too(finished, folder, monkeypatch):
+    monkeypatch.setattr(
+        module, "inputs_of", lambda _: {"a/b/c": {"source": "the hub", "files": {}}}
+    )
+    write_provenance(finished)
+    text = (folder / "provenance.md").read_text(encoding="utf-8")
+    assert "| a/b/c | the hub | – |" in text
+
+
+def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(finished, folder, monkeypatch):
+    def fail(path, value):
+        path.write_text("{")
+        raise OSError("No space left on device")
+
+    write_provenance(finished)
+    names, old = {path.name for path in folder.iterdir()}, (folder / PAGE).read_bytes()
+    monkeypatch.setattr(module, "write_json", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_provenance(finished)
+    assert (folder / PAGE).read_bytes() == old
+    assert {path.name for path in folder.iterdir()} == names
+
+
+def test_the_page_that_marks_the_end_is_written_last(finished, folder, monkeypatch):
+    monkeypatch.setattr(module, "_as_markdown", lambda page: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_provenance(finished)
+    assert not list(folder.glob("provenance*"))

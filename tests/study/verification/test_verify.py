@@ -12,10 +12,12 @@ import pytest
 
 from shrink_utils.study.claims.stl import stl_claims
 from shrink_utils.study.runs.run_or_load import run_id
+from shrink_utils.study.runs.whole_folder import read_json, write_json
 from shrink_utils.study.tables import score_table, summarize, task_table, write_table
 from shrink_utils.study.verification import verify
 from shrink_utils.study.verification.page import write_provenance
 from shrink_utils.study.verification.verify import Check, verify_folder
+from shrink_utils.text.sources import sha256_of
 
 
 def _claims(grid, swept, tables, *, weight) -> pd.DataFrame:
@@ -205,3 +207,50 @@ def test_many_faults_are_counted():
     told = str(Check("runs", tuple(f"fault {i}" for i in range(8))))
     assert told.splitlines()[0] == "FAIL  runs" and told.splitlines()[-1].strip() == "and 3 more"
     assert len(told.splitlines()) == 7
+
+
+def _signed(run):
+    """Make a changed run whole: a manifest of its files as they are."""
+    files = [path for path in run.rglob("*") if path.is_file() and path.name != "manifest.json"]
+    digests = {path.relative_to(run).as_posix(): sha256_of(path) for path in files}
+    write_json(run / "manifest.json", digests)
+
+
+@pytest.mark.parametrize("name", ["0" * 16, "f" * 16])
+def test_of_two_runs_of_a_configuration_the_newer_one_counts(sent, profile, name):
+    run = sent / "runs" / run_id(profile.runs()[0])
+    old = shutil.copytree(run, run.with_name(name))
+    stamp = read_json(old / "provenance.json")
+    write_json(old / "provenance.json", {**stamp, "time": "2020-01-01T00:00:00+00:00"})
+    history = pd.read_parquet(old / "history.parquet")
+    history.assign(raw_1=history.raw_1 / 2).to_parquet(old / "history.parquet", index=False)
+    _signed(old)
+    write_provenance(profile)
+    assert _faults(sent) == ""
+
+
+def test_a_run_of_code_with_other_fields_is_no_fault(sent, profile):
+    run = sent / "runs" / run_id(profile.runs()[0])
+    old = shutil.copytree(run, run.with_name("f" * 16))
+    write_json(old / "config.json", {**read_json(old / "config.json"), "dropout": 0.1})
+    _signed(old)
+    write_provenance(profile)
+    assert _faults(sent) == ""
+
+
+def test_a_missing_run_is_named_with_its_weight(sent, profile):
+    shutil.rmtree(sent / "runs" / run_id(profile.runs()[2]))
+    assert f"no whole run {profile.runs()[2].label} · weight 1" in _faults(sent).splitlines()
+
+
+def test_a_whole_run_that_lacks_a_column_is_a_fault_of_every_table_and_no_crash(sent, profile):
+    run = sent / "runs" / run_id(profile.runs()[0])
+    history = pd.read_parquet(run / "history.parquet")
+    history.drop(columns="rows").to_parquet(run / "history.parquet", index=False)
+    _signed(run)
+    write_provenance(profile)
+    checks = {check.name: check.faults for check in verify_folder(sent)}
+    assert checks["columns of every table"] == (f"runs/{run.name}/history.parquet: no column rows",)
+    for table in ("task_metric", "anisotropy", "claims"):
+        (fault,) = checks[f"{table}, made again"]
+        assert fault.startswith("AttributeError") and "rows" in fault

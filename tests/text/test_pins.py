@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from shrink_utils.models import random_encoder
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
-from shrink_utils.text import fetch, hub_revision
+from shrink_utils.text import fetch, hub_revision, hub_revisions, source_hashes
 
 
 def test_each_pin_is_a_commit():
@@ -31,6 +31,12 @@ def test_what_is_not_of_the_hub_has_no_commit(tmp_path, monkeypatch):
     assert hub_revision("minilm") is None
     monkeypatch.setenv("SHRINK_HOME", str(tmp_path))  # no checkout
     assert hub_revision("google-bert/bert-base-uncased") is None
+    assert hub_revisions() == source_hashes() == {}
+
+
+def test_the_hashes_of_archives_are_those_of_the_table():
+    table = tomllib.loads((home() / "data" / "sources.toml").read_text(encoding="utf-8"))
+    assert source_hashes() == {name: entry["sha256"] for name, entry in table.items()}
 
 
 def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
