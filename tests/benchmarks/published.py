@@ -1,4 +1,4 @@
-"""The published algorithm as published: our own plain transcription from SCIENCE.md's description.
+"""The published algorithm as published: our own plain transcription of its description.
 
 It is here to be timed, with what costs its time: torch scalars in a loop over the bars, and a call
 of itself for every bar that drops out.
