@@ -96,13 +96,23 @@ def as_labels(
     array = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if array.shape != (n_rows,):
         raise ValueError(f"{name} needs one label a row: {n_rows} rows, got shape {array.shape}")
-    if array.dtype.kind == "f" and np.isnan(array).any():
+    if _has_nan(labels, array):
         raise ValueError(f"{name} of shape {array.shape} has NaN labels")
     try:
         distinct, index = np.unique(array, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error
     return distinct.tolist(), torch.from_numpy(index).to(device)
+
+
+def _has_nan(labels: ArrayLike | Tensor, array: np.ndarray) -> bool:
+    """Whether NaN is among the labels, of which `array` is what NumPy makes."""
+    if array.dtype.kind == "f":
+        return bool(np.isnan(array).any())
+    if array.dtype.kind not in "OU" or (labels is array and array.dtype.kind == "U"):
+        return False
+    # Not the array: beside strings, NumPy has made the string "nan" of a NaN.
+    return any(isinstance(label, float | np.floating) and np.isnan(label) for label in labels)
 
 
 def same_rows(n_x: int, n_y: int) -> None:

@@ -20,6 +20,7 @@ from .stitching import (
     stitched_logits,
 )
 from .stitching_grid import MAPS, stitch_grid
+from .stitching_halves import evaluating
 from .stitching_maps import MapTraining
 from .words import WordBatch, split_words, word_batches, word_states
 
@@ -37,6 +38,7 @@ __all__ = [
     "Trunk",
     "WordBatch",
     "entailment_output",
+    "evaluating",
     "hidden_states",
     "identity_stitches",
     "load_classifier",

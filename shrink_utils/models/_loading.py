@@ -50,7 +50,8 @@ def pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
             **location(name), use_safetensors=True, dtype=torch.float32, **head
         )
     except OSError as error:
-        hint = get_close_matches(name, ["minilm", TINY], n=1)
+        others = [known for known in ("minilm", TINY) if known != name]
+        hint = get_close_matches(name, others, n=1)
         raise FileNotFoundError(
             f"name: no encoder {name!r}"
             + (f", did you mean {hint[0]!r}?" if hint else "")

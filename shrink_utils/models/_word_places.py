@@ -52,7 +52,8 @@ def owner_by_place(batch: StateBatch, words: WordsOfBatch) -> np.ndarray:
         return owner
     lengths = np.array([len(encoding) for encoding in batch.encodings])
     text, column = np.nonzero(np.arange(owner.shape[1]) < lengths[:, None])  # (n_tokens,) each
-    places = np.array([place for encoding in batch.encodings for place in encoding.offsets])
+    places = [place for encoding in batch.encodings for place in encoding.offsets]
+    places = np.array(places, dtype=np.int64).reshape(-1, 2)  # none at all: (0, 2)
     start, end = (places + words.text_start[text, None]).T
     piece = ~batch.special.cpu().numpy()[text, column]
     read = np.zeros(len(lengths), dtype=np.int64)  # how far into each text the encoder has read
@@ -61,6 +62,9 @@ def owner_by_place(batch: StateBatch, words: WordsOfBatch) -> np.ndarray:
     last = np.searchsorted(words.start, end) - 1
     word_end = words.end[last]
     within = (last >= 0) & (start < end) & (start < word_end)
+    # A piece that reaches over two words ("co" and "operate" with a soft hyphen) is of neither.
+    end_before = np.append(0, words.end)  # where the word before each ends, 0 for the first
+    within &= start >= end_before[last]
     owner[text, column] = np.where(piece & within & (word_end <= read[text]), last, -1)
     return owner
 

@@ -77,9 +77,14 @@ def state_batches(
     Raises
     ------
     ValueError
-        No texts, pairs of another number, or ``max_length`` beyond what the encoder can read.
+        No texts, what is not a text among them, pairs of another number, or ``max_length`` beyond
+        what the encoder can read.
     """
     _check(encoder, texts, text_pairs, batch_size, max_length)
+    if not pre_split:
+        _check_strings("texts", texts)
+    if text_pairs is not None:
+        _check_strings("text_pairs", text_pairs)
     found = encoder.tokenizer(
         list(texts),
         None if text_pairs is None else list(text_pairs),
@@ -116,7 +121,8 @@ def _padded(of_texts: list[list[int]], value: int) -> Tensor:
 
     The tokenizer's own `pad` does the same and is slower than all of the word vectors.
     """
-    table = np.full((len(of_texts), max(map(len, of_texts))), value, dtype=np.int64)
+    length = max(1, *map(len, of_texts))  # one of padding where no text has a token
+    table = np.full((len(of_texts), length), value, dtype=np.int64)
     for row, of_text in zip(table, of_texts, strict=True):
         row[: len(of_text)] = of_text
     return torch.from_numpy(table)
@@ -140,6 +146,12 @@ def _check(
     limit = encoder.max_length
     if not 3 <= max_length <= limit:
         raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
+
+
+def _check_strings(name: str, texts: Sequence[str]) -> None:
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{name}: item {i} is {text!r}, expected a string")
 
 
 @torch.inference_mode()

@@ -60,7 +60,10 @@ def load_classifier(
             model.base_model.load_state_dict(load_encoder(TINY).model.state_dict())
         else:
             model = pretrained(AutoModelForSequenceClassification, name, **head)
-        return model.eval(), load_tokenizer(name)
+        tokenizer = load_tokenizer(name)
+    if getattr(model.config, "pad_token_id", None) is None:  # GPT-2's head looks for padding
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model.eval(), tokenizer
 
 
 def save_classifier(

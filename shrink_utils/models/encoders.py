@@ -37,7 +37,14 @@ class Encoder:
     def max_length(self) -> int:
         """Longest input in tokens, special tokens included."""
         positions = getattr(self.model.config, "max_position_embeddings", None)
-        return min(self.tokenizer.model_max_length, positions or self.tokenizer.model_max_length)
+        if not positions:
+            return self.tokenizer.model_max_length
+        # RoBERTa and its like give a text the positions behind that of padding.
+        embeddings = getattr(self.model.base_model, "embeddings", None)
+        table = getattr(embeddings, "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)
+        unused = 0 if padding is None else padding + 1
+        return min(self.tokenizer.model_max_length, positions - unused)
 
 
 def load_encoder(name: str, *, device: str = "cpu") -> Encoder:

@@ -35,7 +35,9 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     Raises
     ------
     ValueError
-        Unknown ``pooling``, no states, shapes that do not match, or a text without a token.
+        Unknown ``pooling``, no states, shapes that do not match, or a text without a token, which
+        has no mean. (For ``"cls"`` it is not looked for, so that no GPU has to be waited for:
+        `hidden_states` does it.)
 
     References
     ----------
@@ -53,9 +55,20 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         )
     if pooling == "cls":
         return states[-1][:, 0]
-    tokens = states[-1] if pooling == "mean" else (states[0] + states[-1]) / 2  # (b, t, d)
+    return _mean([states[-1]] if pooling == "mean" else [states[0], states[-1]], attention_mask)
+
+
+def _mean(layers: list[Tensor], attention_mask: Tensor) -> Tensor:
+    """The mean over the tokens of the average of one layer or two, (b, d)."""
+    import torch
+
+    has_token = attention_mask.any(dim=1)
+    if not has_token.all():
+        row = has_token.tolist().index(False)
+        raise ValueError(f"attention_mask: row {row} has no token, so no mean; leave it out")
+    dtype = torch.promote_types(layers[0].dtype, layers[-1].dtype)
+    if dtype in (torch.float16, torch.bfloat16):  # sums over tokens would overflow or lose digits
+        layers = [layer.float() for layer in layers]
+    tokens = layers[0] if len(layers) == 1 else (layers[0] + layers[1]) / 2  # (b, t, d)
     mask = attention_mask.to(tokens.dtype).unsqueeze(-1)  # (b, t, 1)
-    counts = mask.sum(dim=1)  # (b, 1)
-    if not counts.all():
-        raise ValueError("attention_mask: a row has no token, so its mean is undefined")
-    return (tokens * mask).sum(dim=1) / counts
+    return ((tokens * mask).sum(dim=1) / mask.sum(dim=1)).to(dtype)

@@ -9,7 +9,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from shrink_utils.models.batches import chosen_layers, state_batches
+from shrink_utils.models.batches import StateBatch, chosen_layers, state_batches
 from shrink_utils.models.encoders import Encoder
 from shrink_utils.models.pooling import pool
 
@@ -71,19 +71,30 @@ def hidden_states(
     Raises
     ------
     ValueError
-        No texts, pairs of another number, a layer the encoder has not, an unknown ``pooling``, or
-        ``max_length`` beyond what the encoder can read.
+        No texts, what is not a text among them, a text without a token (an empty one, where the
+        tokenizer adds no special tokens), pairs of another number, a layer the encoder has not, an
+        unknown ``pooling``, or ``max_length`` beyond what the encoder can read.
     """
     chosen = chosen_layers(encoder, layers)
     rows, parts = [], []
     for batch in state_batches(
         encoder, texts, text_pairs=text_pairs, batch_size=batch_size, max_length=max_length
     ):
+        _refuse_empty(batch, texts)
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
         rows += batch.rows
     # The batches are sorted by length: column j belongs to text rows[j].
     return torch.cat(parts, dim=1)[:, torch.tensor(rows).argsort()]
+
+
+def _refuse_empty(batch: StateBatch, texts: Sequence[str]) -> None:
+    """A text without a token has no vector; `pool` would know it by its row in the batch only."""
+    for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
+        if not has_token:
+            raise ValueError(
+                f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
+            )
 
 
 def token_states(

@@ -43,7 +43,13 @@ def depth_of(model: PreTrainedModel) -> int:
 
 @contextmanager
 def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Without dropout inside; afterwards every submodule is in the mode it was in."""
+    """Without dropout inside; afterwards every submodule is in the mode it was in.
+
+    Parameters
+    ----------
+    *models : Module
+        What is evaluated within the ``with`` statement.
+    """
     modes = [(module, module.training) for model in models for module in model.modules()]
     for model in models:
         model.eval()

@@ -62,6 +62,12 @@ class MapTraining:
         Of SGD with Nesterov momentum. The paper's "learning rate 1.0" is 0.1 in torch's convention.
     clip : float
         Largest length of the gradient.
+
+    Raises
+    ------
+    ValueError
+        Steps below 1; a learning rate, momentum or clip that is not above 0; a negative warm-up or
+        weight decay.
     """
 
     steps: int = 2000
@@ -70,6 +76,16 @@ class MapTraining:
     momentum: float = 0.9
     weight_decay: float = 1e-3
     clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.steps >= 1:
+            raise ValueError(f"steps: must be at least 1, found {self.steps!r}")
+        for name in ("learning_rate", "momentum", "clip"):  # Nesterov's step needs a momentum
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}: must be above 0, found {getattr(self, name)!r}")
+        for name in ("warmup", "weight_decay"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name}: must be 0 or more, found {getattr(self, name)!r}")
 
 
 def least_squares_maps(

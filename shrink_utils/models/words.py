@@ -68,7 +68,9 @@ def word_batches(
     ------
     WordBatch
         A word's vector is the mean of the vectors of its pieces. Special tokens, padding and
-        punctuation never count; a word that ``max_length`` cuts through or off is left out.
+        punctuation never count, nor does a piece of two words (``co`` and ``operate`` with a soft
+        hyphen between them, which BERT drops); a word without pieces is left out, and so is one
+        that ``max_length`` cuts through or off.
 
     Raises
     ------

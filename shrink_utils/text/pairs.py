@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 
 from datasets import Dataset, DatasetDict, load_dataset
@@ -17,7 +18,6 @@ HELD_OUT_PART = 10  # every tenth text, by its hash
 MAX_HELD_OUT = 2048
 
 
-@lru_cache(maxsize=4)
 def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
     """Sentences and their translations, to train on and to judge by.
 
@@ -52,6 +52,12 @@ def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
     """
     if n is not None and n < 1:
         raise ValueError(f"n: {n}, expected at least 1, or None for all sentences")
+    # Whoever changes what is given out, a dict or the format of a split, does not change the cache.
+    return DatasetDict({side: copy(rows) for side, rows in _splits(source, n).items()})
+
+
+@lru_cache(maxsize=4)
+def _splits(source: str, n: int | None) -> dict[str, Dataset]:
     texts, translations = _from_hub(source) if "/" in source else _by_rule(source)
     sides: dict[str, list[int]] = {"train": [], "held_out": []}
     for i in hash_order(len(texts), "pairs", source):
@@ -59,17 +65,15 @@ def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
         held_out = stable_hash("held_out", key) % HELD_OUT_PART == 0
         sides["held_out" if held_out else "train"].append(i)
     rows = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
-    return DatasetDict(
-        {
-            side: Dataset.from_dict(
-                {
-                    "text": [texts[i] for i in chosen],
-                    "translation": [translations[i] for i in chosen],
-                }
-            )
-            for side, chosen in rows.items()
-        }
-    )
+    return {
+        side: Dataset.from_dict(
+            {
+                "text": [texts[i] for i in chosen],
+                "translation": [translations[i] for i in chosen],
+            }
+        )
+        for side, chosen in rows.items()
+    }
 
 
 def _by_rule(source: str) -> tuple[list[str], list[str]]:

@@ -15,6 +15,9 @@ __all__ = ["fine_tuning_arguments", "quiet_arguments", "used_precision"]
 def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     """Arguments of a training that logs every step, keeps nothing on disk and prints nothing.
 
+    A process uses one GPU, however many it sees: the Trainer would give a batch to *each* of them,
+    so that a step took several times the rows. Several GPUs take part as several processes.
+
     Parameters
     ----------
     folder : str
@@ -22,7 +25,7 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     **options
         Of ``transformers.TrainingArguments``.
     """
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=folder,
         logging_steps=1,
         logging_nan_inf_filter=False,  # a NaN is to be seen, not smoothed over
@@ -33,6 +36,9 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
         dataloader_pin_memory=torch.cuda.is_available(),
         **options,
     )
+    if arguments.n_gpu > 1:  # looked up once, and then kept
+        arguments._n_gpu = 1
+    return arguments
 
 
 def used_precision(config: RunConfig) -> str:

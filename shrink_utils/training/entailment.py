@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from datasets import Dataset
 from torch import Tensor
 from transformers import (
@@ -22,6 +21,7 @@ from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
 from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.every_step import EveryStep
+from shrink_utils.training.random_state import random_state_kept
 from shrink_utils.training.rows import fixed_batches, tokenized
 from shrink_utils.training.threads import torch_threads
 
@@ -29,7 +29,7 @@ __all__ = ["EntailmentTraining", "common_start", "entailment_model", "pair_batch
 
 VOCABULARY = 400  # more than the templates' words
 MAX_LENGTH = 32  # tokens; the longest pair of the templates has 22
-HALF = 0.5  # of the pairs of the common start that share words, as many are not entailed
+HALF = 0.5  # of the common start's pairs that are not entailed share their words all the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,24 @@ class EntailmentTraining:
         The highest, after a tenth of the steps; it then falls to 0 linearly.
     threads : int
         Torch threads.
+
+    Raises
+    ------
+    ValueError
+        A number that no training can have.
     """
 
     rows: int
     steps: int
     learning_rate: float
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "steps", "threads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, found {getattr(self, name)!r}")
+        if not 0 < self.learning_rate < 1:
+            raise ValueError(f"learning_rate: must be between 0 and 1, found {self.learning_rate}")
 
 
 def common_start(
@@ -62,8 +74,8 @@ def common_start(
     """What all models begin with, in the place of a pretrained BERT: it compares two texts' words.
 
     It learns whether two sentences belong together, BERT's second objective: pairs that share words
-    against pairs that share none. No label of entailment is used, and entailed and not entailed
-    pairs are among the former in equal numbers.
+    against pairs that share none. No label of entailment is used. Of the former two in three are
+    entailed, and what is asked, whether words are shared, is the same for both.
 
     Parameters
     ----------
@@ -156,7 +168,7 @@ def _train(
 ) -> PreTrainedModel:
     with (
         torch_threads(training.threads),
-        torch.random.fork_rng(),  # the Trainer seeds the global generators
+        random_state_kept(),  # the Trainer seeds the global generators
         tempfile.TemporaryDirectory(prefix="shrink-pairs-") as scratch,
     ):
         trainer = Trainer(

@@ -20,12 +20,13 @@ from transformers import (
 )
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.models import load_classifier, quiet
+from shrink_utils.models import Encoder, load_classifier, quiet
 from shrink_utils.text import load_task, task_spec
 from shrink_utils.training.arguments import fine_tuning_arguments
 from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import RunConfig
 from shrink_utils.training.metrics import task_metrics
+from shrink_utils.training.random_state import random_state_kept
 from shrink_utils.training.recorder import N_SCORES, StepRecorder
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.threads import torch_threads
@@ -85,6 +86,11 @@ def finetune(
     -------
     FinetuneResult
 
+    Raises
+    ------
+    ValueError
+        ``max_length`` is beyond what the encoder reads, or leaves no token of a text.
+
     References
     ----------
     Kudriashov et al. 2025, *Shrink the longest* (arXiv 2501.05502), set-up of section 4.
@@ -93,7 +99,11 @@ def finetune(
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with torch_threads(config.threads), _folder(checkpoints) as folder:
+    with (
+        torch_threads(config.threads),
+        random_state_kept(),  # the Trainer seeds the global generators
+        _folder(checkpoints) as folder,
+    ):
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
@@ -150,6 +160,7 @@ def _trainer(
     `folder` is the Trainer's; `keep` tells whether checkpoints are kept there.
     """
     spec = task_spec(config.task)
+    _check_length(config, model, tokenizer)
     regularizer = make_regularizer(config.arm, weight=config.weight)
     keeper = Checkpoints(folder, recorder, regularizer)
     reached = keeper.restore()
@@ -174,6 +185,16 @@ def _trainer(
     if keep:
         trainer.add_callback(keeper)
     return trainer, reached
+
+
+def _check_length(
+    config: RunConfig, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    limit = Encoder(config.model, model, tokenizer).max_length
+    if config.max_length > limit:
+        raise ValueError(
+            f"max_length: {config.max_length} tokens, but {config.model} reads at most {limit}"
+        )
 
 
 def _scores(x: Tensor) -> dict[str, list[float]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from torch import Tensor
 from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
 from torchmetrics.functional.classification import binary_f1_score, multiclass_accuracy
 from transformers import EvalPrediction
@@ -27,7 +28,7 @@ def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]
     functions = {
         "accuracy": lambda p, y: multiclass_accuracy(p, y, num_classes=n, average="micro"),
         "f1": lambda p, y: binary_f1_score(p, y),
-        "matthews": lambda p, y: matthews_corrcoef(p, y, task="multiclass", num_classes=n),
+        "matthews": lambda p, y: _matthews(p, y, n),
         "spearman": spearman_corrcoef,
     }
 
@@ -39,3 +40,10 @@ def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]
         return {name: functions[name](p, y).item() for name in spec.metrics}
 
     return compute
+
+
+def _matthews(p: Tensor, y: Tensor, n_classes: int) -> Tensor:
+    """0 where either side has one class alone, as GLUE's scorer; torchmetrics rounds that 0/0."""
+    if len(p.unique()) < 2 or len(y.unique()) < 2:
+        return torch.tensor(0.0)
+    return matthews_corrcoef(p, y, task="multiclass", num_classes=n_classes)

@@ -22,9 +22,21 @@ def tokenized(
     tokenizer : PreTrainedTokenizerBase
     max_length : int, optional
         Longer rows are cut; by default at what the tokenizer says.
+
+    Raises
+    ------
+    ValueError
+        `max_length` leaves no token of a text beside the special ones.
     """
-    options = {"truncation": True, "max_length": max_length}
-    tokens = tokenizer(list(rows["text"]), second_texts(rows), **options)
+    pairs = second_texts(rows)
+    special = tokenizer.num_special_tokens_to_add(pair=pairs is not None)
+    least = special + (1 if pairs is None else 2)
+    if max_length is not None and max_length < least:
+        raise ValueError(
+            f"max_length: {max_length} tokens, expected at least {least}: "
+            f"{special} are special tokens, and one a text is to be left"
+        )
+    tokens = tokenizer(list(rows["text"]), pairs, truncation=True, max_length=max_length)
     return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
 
 

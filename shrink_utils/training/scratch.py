@@ -18,10 +18,11 @@ from transformers import (
     TrainingArguments,
 )
 
-from shrink_utils.models import scratch_model
+from shrink_utils.models import evaluating, scratch_model
 from shrink_utils.text import load_pairs
 from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.dynamics import FixedSetLoss
+from shrink_utils.training.random_state import random_state_kept
 from shrink_utils.training.scratch_config import ScratchConfig
 from shrink_utils.training.scratch_data import (
     collator,
@@ -88,7 +89,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, available))
     with (
         torch_threads(config.threads),
-        torch.random.fork_rng(),  # the Trainer seeds the global generators
+        random_state_kept(),  # the Trainer seeds the global generators
         tempfile.TemporaryDirectory(prefix="shrink-scratch-") as scratch,
     ):
         model = new_model(config, tokenizer)
@@ -133,7 +134,7 @@ def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) 
     Parameters
     ----------
     model : PreTrainedModel
-        Of any objective; left in the mode it was in.
+        Of any objective; every module is left in the mode it was in.
     batches : iterable of dict
         As `held_out_batches` gives them.
 
@@ -142,11 +143,8 @@ def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) 
     float
         Nats a token. A batch's mean counts by the tokens that it predicts.
     """
-    was_training = model.training
-    model.eval()
-    loss = sum(part.item() for part in FixedSetLoss(batches)(model))
-    model.train(was_training)
-    return loss
+    with evaluating(model):
+        return sum(part.item() for part in FixedSetLoss(batches)(model))
 
 
 def _arguments(config: ScratchConfig, scratch: str) -> TrainingArguments:

@@ -101,7 +101,7 @@ WAYS: dict[str, Way] = {
     SELECTION: Way(
         _step(published.entropy_of_selected), "gudhi", 2048, "recursion, one level a bar"
     ),
-    EVERY_BAR: Way(_step(published.entropy_of_all), "gudhi", 2048, "a simplex an edge"),
+    EVERY_BAR: Way(_step(published.entropy_of_all), "gudhi", 8192, "a simplex an edge"),
     "gudhi": Way(_gudhi, "gudhi", 2048, "a simplex an edge"),
     "ripser": Way(_ripser, "ripser", 8192, "n² distances"),
     "giotto-ph": Way(_giotto, "gph", 8192, "n² distances"),
@@ -114,7 +114,7 @@ FLOORS = {  # issue 'Speed': how many times faster than the first two, and the p
     64: (150, 5, 1.5),
     512: (200, 3, 1.5),
     2048: (500, 5, 0.8),
-    8192: (None, None, 0.7),
+    8192: (None, 5, 0.7),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shrink_utils import geometry
-from shrink_utils.geometry._checks import as_rows, centred, unit_rows, unit_scale
+from shrink_utils.geometry._checks import as_labels, as_rows, centred, unit_rows, unit_scale
 
 ROW_FUNCTIONS = [
     geometry.avg_sim,
@@ -154,3 +154,20 @@ def test_unit_scale_refuses_what_has_nothing_to_measure():
 def test_identical_rows_have_no_spectrum(function, n):
     with pytest.raises(ValueError, match="no variance"):
         function(torch.full((n, 5), 0.1))
+
+
+@pytest.mark.parametrize("nan", [float("nan"), np.float32("nan")])
+@pytest.mark.parametrize("other", ["a", 1.0])
+@pytest.mark.parametrize(
+    "kind", [list, pd.Series, lambda labels: np.array(labels, dtype=object)], ids=str
+)
+def test_nan_is_no_label_whatever_stands_beside_it(kind, other, nan):
+    labels = kind([other, nan, other, nan])
+    with pytest.raises(ValueError, match=r"groups of shape \(4,\) has NaN labels"):
+        geometry.avg_sim(_cloud(4), groups=labels)
+
+
+def test_the_text_nan_is_a_label():
+    labels = ["nan", "nan", "a", "a"]
+    assert as_labels(labels, 4, name="words")[0] == ["a", "nan"]
+    assert as_labels(np.array(labels), 4, name="words")[0] == ["a", "nan"]

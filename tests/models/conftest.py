@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.models import WordLevel
 from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertForSequenceClassification,
     BertLMHeadModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedTokenizerFast,
 )
 
 from shrink_utils.models._loading import quiet, seeded
@@ -19,6 +24,25 @@ KINDS = {
     "classifier": (BertForSequenceClassification, {"num_labels": 3}),
 }
 VOCABULARY, DEPTH = 40, 3
+
+
+@pytest.fixture
+def byte_level():
+    """A tokenizer as GPT-2's: no special tokens around a text, no padding, no limit."""
+    known = {"<end>": 0, "one": 1, "Ġtwo": 2, "Ġthree": 3}
+    tokens = Tokenizer(WordLevel(known, unk_token="<end>"))
+    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return PreTrainedTokenizerFast(tokenizer_object=tokens, eos_token="<end>")
+
+
+@pytest.fixture
+def gpt2(tmp_path, byte_level):
+    """The folder of a tiny GPT-2 that reads 16 tokens."""
+    sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    with seeded(0):
+        GPT2Model(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(tmp_path)
+    byte_level.save_pretrained(tmp_path)
+    return str(tmp_path)
 
 
 @pytest.fixture

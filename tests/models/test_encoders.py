@@ -6,9 +6,11 @@ import shutil
 
 import pytest
 import torch
+from transformers import RobertaConfig, RobertaModel
 from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import (
+    _loading,
     hidden_states,
     load_classifier,
     load_encoder,
@@ -144,6 +146,14 @@ def test_a_name_that_is_no_encoder_gets_the_nearest_name_and_what_to_do():
         load_encoder("minlm")
 
 
+def test_the_name_that_was_asked_for_is_no_hint(tmp_path, monkeypatch):
+    _loading.tiny_config().save_pretrained(tmp_path)  # and no weights
+    monkeypatch.setattr(_loading, "fetch", lambda name: tmp_path)
+    with pytest.raises(FileNotFoundError, match="no encoder 'minilm'") as caught:
+        load_encoder("minilm")
+    assert "did you mean" not in str(caught.value)
+
+
 def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
     trained, first = load_encoder("minilm"), random_encoder("minilm", seed=1)
     again, other = random_encoder("minilm", seed=1), random_encoder("minilm", seed=2)
@@ -185,6 +195,26 @@ def test_a_tokenizer_without_padding_pads_with_its_end_of_text(tmp_path):
     whole = hidden_states(loaded, ["one", "one and two and three"])
     alone = hidden_states(loaded, ["one"])
     torch.testing.assert_close(whole[:, :1], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_a_classifier_without_padding_of_its_own_reads_batches(gpt2):
+    model, tokenizer = load_classifier(gpt2, n_labels=2, seed=0)
+    assert model.config.pad_token_id == tokenizer.pad_token_id
+    batch = tokenizer(["one", "one two three"], padding=True, return_tensors="pt")
+    alone = model(**tokenizer(["one"], return_tensors="pt")).logits
+    torch.testing.assert_close(model(**batch).logits[:1], alone, rtol=1e-5, atol=1e-6)
+
+
+def test_positions_up_to_that_of_padding_are_no_room_for_tokens(tmp_path, byte_level):
+    """RoBERTa's 34 positions are 32 tokens'; 2 is the first one's."""
+    sizes = {"vocab_size": 4, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = RobertaConfig(**sizes, intermediate_size=8, max_position_embeddings=34)
+    RobertaModel(config).save_pretrained(tmp_path)
+    byte_level.save_pretrained(tmp_path)
+    encoder = load_encoder(str(tmp_path))
+    assert encoder.max_length == 32
+    assert hidden_states(encoder, ["one" + " two" * 40], max_length=32).shape == (2, 1, 8)
+    assert load_encoder("tiny-random").max_length == 512
 
 
 def test_a_saved_classifier_is_read_back_as_an_encoder_and_as_itself(tmp_path, capfd):

@@ -63,6 +63,20 @@ def test_a_mask_of_another_shape_is_an_error(states):
         pool(states, MASK[:, :3])
 
 
-def test_the_mean_of_no_token_is_an_error(states):
-    with pytest.raises(ValueError, match="a row has no token"):
-        pool(states, torch.zeros_like(MASK), pooling="mean")
+@pytest.mark.parametrize("pooling", ["mean", "first_last"])
+def test_the_mean_of_no_token_is_an_error(states, pooling):
+    with pytest.raises(ValueError, match="attention_mask: row 0 has no token"):
+        pool(states, torch.zeros_like(MASK), pooling=pooling)
+    some = MASK.clone()
+    some[1] = 0
+    with pytest.raises(ValueError, match="attention_mask: row 1 has no token"):
+        pool(states, some, pooling=pooling)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("pooling", ["mean", "first_last"])
+def test_means_of_half_precision_do_not_overflow(pooling, dtype):
+    rows = torch.full((1, 512, 2), 40_000.0, dtype=dtype)
+    found = pool([rows, rows], torch.ones(1, 512), pooling=pooling)
+    assert found.dtype == dtype
+    assert torch.equal(found, rows[:, 0])

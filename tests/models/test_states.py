@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shrink_utils.models import Encoder, hidden_states, load_encoder, token_states
+from shrink_utils.models import POOLINGS, Encoder, hidden_states, load_encoder, token_states
 
 TEXTS = [
     "A long sentence stands first, so that sorting by length has something to put in order.",
@@ -127,6 +127,25 @@ def test_bad_input_is_named(encoder, options, message):
     texts = options.pop("texts", TEXTS)
     with pytest.raises(ValueError, match=message):
         hidden_states(encoder, texts, **options)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("texts", [[""], ["one two", "", "one"]])
+def test_a_text_without_a_token_is_named(gpt2, pooling, texts):
+    with pytest.raises(ValueError, match=f"texts: text {texts.index('')}, '', has no token"):
+        hidden_states(load_encoder(gpt2), texts, pooling=pooling, max_length=16)
+
+
+def test_texts_without_a_token_give_no_token_vectors(gpt2):
+    assert token_states(load_encoder(gpt2), ["", ""], max_length=16).vectors.shape == (2, 0, 8)
+
+
+@pytest.mark.parametrize("item", [3, None, ["a"], float("nan")])
+def test_what_is_not_a_text_is_named(encoder, item):
+    with pytest.raises(ValueError, match=r"texts: item 1 is .*, expected a string"):
+        hidden_states(encoder, ["a", item])
+    with pytest.raises(ValueError, match=r"text_pairs: item 0 is .*, expected a string"):
+        hidden_states(encoder, ["a"], text_pairs=[item])
 
 
 def test_a_string_in_place_of_texts_is_an_error(encoder):

@@ -110,6 +110,23 @@ def test_the_defaults_are_those_of_the_paper():
     assert (training.momentum, training.weight_decay, training.clip) == (0.9, 1e-3, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ({"steps": 0}, "at least 1, found 0"),
+        ({"learning_rate": 0.0}, "above 0, found 0.0"),
+        ({"learning_rate": float("nan")}, "above 0, found nan"),
+        ({"momentum": 0.0}, "above 0, found 0.0"),
+        ({"clip": -1.0}, "above 0, found -1.0"),
+        ({"warmup": -1}, "0 or more, found -1"),
+        ({"weight_decay": -0.1}, "0 or more, found -0.1"),
+    ],
+)
+def test_training_that_cannot_be_is_refused(option, expected):
+    with pytest.raises(ValueError, match=f"{next(iter(option))}: must be {expected}"):
+        MapTraining(**option)
+
+
 def test_training_is_repeatable_and_leaves_the_global_state_alone(many, make_reading):
     front, back = (make_reading("mlm", seed, batches=many) for seed in (0, 1))
     options = {"front_layer": 1, "back_layer": 1, "training": MapTraining(steps=3, warmup=0)}

@@ -108,6 +108,19 @@ def test_words_of_characters_that_the_tokenizer_drops_are_left_out(encoder):
     assert word_states(encoder, ["bar \u0903\u0301 bar"]).word[0] == "bar"
 
 
+@pytest.mark.parametrize("text", ["co\u00adoperate now", "nai\u0308ve now"])
+def test_a_piece_of_two_words_belongs_to_neither(encoder, text):
+    """BERT drops the soft hyphen and the accent between them, and makes one piece of both."""
+    assert len(split_words(text)) == 3 and len(encoder.tokenizer.tokenize(text)) == 2
+    found = word_states(encoder, ["one two", text])
+    assert found.word == ["one", "two", "now"]
+    assert found.position.tolist() == [0, 1, 2]
+
+
+def test_a_batch_of_one_word_behind_a_mark_gives_that_word(encoder):
+    assert word_states(encoder, ["! one", "?"]).word == ["one"]
+
+
 def test_a_piece_with_the_space_before_it_belongs_to_the_word_behind_the_space(encoder):
     """As byte-level tokenizers (GPT-2, RoBERTa) cut: the places of " two" begin at the space."""
     known = ["<s>", "</s>", "<pad>", "one", "Ġtwo", ",", "Ġ", "Ġthree", "Ġ-"]

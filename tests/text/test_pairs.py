@@ -34,6 +34,17 @@ def test_fewer_sentences_are_a_part_of_more_and_are_judged_by_the_same():
     assert few["held_out"]["text"][:] == many["held_out"]["text"][:]
 
 
+def test_what_is_done_to_a_set_is_not_done_to_the_next_one():
+    first = load_pairs("tweets", n=5)
+    texts = first["train"]["text"][:]
+    first["train"].set_format("numpy")
+    first.pop("held_out")
+    again = load_pairs("tweets", n=5)
+    assert set(again) == {"train", "held_out"}
+    assert again["train"].format["type"] is None
+    assert again["train"]["text"][:] == texts
+
+
 def test_a_set_of_the_hub_is_read_from_english_at_its_revision(monkeypatch):
     asked = []
 

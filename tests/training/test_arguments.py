@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from transformers import TrainingArguments
 
 from shrink_utils.training import RunConfig, arguments, finetune, trainer
 from shrink_utils.training.arguments import fine_tuning_arguments, quiet_arguments, used_precision
@@ -74,3 +75,14 @@ def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(monkeypatch):
     assert seen == [(torch.float32, False)] * 2
     difference = (rounded.regularizer - exact.regularizer).abs()
     assert difference.between(1e-7, 0.02).all()  # bfloat16 has three digits
+
+
+def test_a_process_that_sees_several_gpus_takes_the_rows_of_one(tmp_path, monkeypatch):
+    def found(self):
+        self._n_gpu = 4
+        return torch.device("cpu")
+
+    monkeypatch.setattr(TrainingArguments, "device", property(found))
+    options = {"per_device_train_batch_size": 16}
+    assert TrainingArguments(str(tmp_path), **options).train_batch_size == 64
+    assert quiet_arguments(str(tmp_path), **options).train_batch_size == 16

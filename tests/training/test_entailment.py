@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -86,3 +88,9 @@ def test_batches_keep_order_labels_and_padding(start):
     text = start[1].decode(ids, skip_special_tokens=True)
     assert text.split()[:2] == rows[6]["text"].casefold().split()[:2]
     assert int((ids == start[1].sep_token_id).sum()) == 2
+
+
+@pytest.mark.parametrize("name", ["rows", "steps", "threads", "learning_rate"])
+def test_an_impossible_training_is_named(name):
+    with pytest.raises(ValueError, match=f"{name}: must be"):
+        replace(SHORT, **{name: 0})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -130,7 +132,17 @@ def test_other_poolings_run(pooling):
     assert result.embeddings["after"].shape == (16, 32)
 
 
-def test_torch_threads_are_given_back():
+def test_torch_threads_and_random_numbers_are_given_back():
     before = torch.get_num_threads()
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
     finetune(replace(CONFIG, epochs=1, threads=before + 1))
     assert torch.get_num_threads() == before
+    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    assert after == states
+
+
+def test_a_length_beyond_the_encoders_positions_is_refused():
+    with pytest.raises(
+        ValueError, match="max_length: 600 tokens, but tiny-random reads at most 512"
+    ):
+        finetune(replace(CONFIG, max_length=600))

@@ -54,3 +54,12 @@ def test_batches_hold_every_row_once_in_order(tokenizer):
     assert all(
         batch["input_ids"].shape[1] == batch["attention_mask"].sum(dim=1).max() for batch in batches
     )
+
+
+@pytest.mark.parametrize(("pairs", "least"), [(None, 3), (["x"] * 5, 5)])
+def test_a_length_that_leaves_no_token_of_a_text_is_refused(tokenizer, pairs, least):
+    """Below the number of special tokens a tokenizer would cut nothing at all."""
+    assert max(map(len, tokenized(_rows(pairs), tokenizer, max_length=least)["input_ids"])) == least
+    for length in (1, least - 1):
+        with pytest.raises(ValueError, match=f"max_length: {length} tokens, expected at least"):
+            tokenized(_rows(pairs), tokenizer, max_length=length)

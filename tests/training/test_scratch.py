@@ -135,6 +135,18 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(object
     assert result.history.loss.tail(10).mean() < 0.8 * entropy
 
 
+def test_every_module_is_left_in_the_mode_it_was_in():
+    tokenizer = scratch_tokenizer(CONFIG)
+    model = new_model(CONFIG, tokenizer).train()
+    model.bert.embeddings.eval()  # a frozen part
+    modes = [module.training for module in model.modules()]
+    batches = held_out_batches(CONFIG, tokenizer)
+    held_out_loss(model, batches)
+    with pytest.raises(IndexError):
+        held_out_loss(model, [{key: x + 1000 for key, x in batch.items()} for batch in batches])
+    assert [module.training for module in model.modules()] == modes
+
+
 def test_training_prints_nothing_and_stores_nothing(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pretrain(replace(CONFIG, objective="clm", steps=1))

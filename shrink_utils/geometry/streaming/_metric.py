@@ -9,6 +9,18 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+# What torchmetrics' forward() sets for the time of a batch, beside the states.
+_FORWARD_SETS = (
+    "_update_count",
+    "_computed",
+    "_cache",
+    "_is_synced",
+    "_to_sync",
+    "_should_unsync",
+    "_enable_grad",
+    "compute_on_cpu",
+)
+
 
 class StreamingMetric(Metric):
     """A metric whose states have one size for any number of rows."""
@@ -25,6 +37,23 @@ class StreamingMetric(Metric):
         # torchmetrics keeps a second one for reset(). A single zero seen from every place does as
         # well, and does not double the memory.
         self._defaults[name] = torch.zeros((), dtype=torch.float64).expand(shape)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Take in a batch and give the value of it alone; a batch that is refused changes nothing.
+
+        Raises
+        ------
+        ValueError
+            As ``update``, and ``compute`` of the batch alone, such as one of too few rows.
+        """
+        # torchmetrics empties the states for the batch and does not put them back after an error.
+        before = self._copy_state_dict() | {name: getattr(self, name) for name in _FORWARD_SETS}
+        try:
+            return super().forward(*args, **kwargs)
+        except BaseException:
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
         """Take in the rows of another metric of the same construction.

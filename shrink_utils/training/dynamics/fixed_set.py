@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 __all__ = ["FixedSetLoss"]
 
@@ -24,7 +25,7 @@ class FixedSetLoss:
     Raises
     ------
     ValueError
-        No batches, or one without labels.
+        No batches, or one without labels; and, when the loss is taken, nothing to predict in any.
 
     Notes
     -----
@@ -38,14 +39,17 @@ class FixedSetLoss:
         self.batches = [dict(batch) for batch in batches]
 
     def __call__(self, model: nn.Module) -> Iterator[Tensor]:
-        """The loss in parts, one a batch."""
+        """The loss in parts, one a batch that has something to predict: the others have no mean."""
         device = next(model.parameters()).device
         # A causal LM predicts every token but the first.
-        first = 1 if getattr(model.config, "is_decoder", False) else 0
+        first = int(type(model).__name__ in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
         predicted = [int((batch["labels"][..., first:] != IGNORED).sum()) for batch in self.batches]
+        if not any(predicted):
+            raise ValueError(f"batches: no token to predict in any of {len(self.batches)}")
         for batch, count in zip(self.batches, predicted, strict=True):
-            loss = model(**{key: x.to(device) for key, x in batch.items()}).loss
-            yield count / sum(predicted) * loss
+            if count:
+                loss = model(**{key: x.to(device) for key, x in batch.items()}).loss
+                yield count / sum(predicted) * loss
 
     def __len__(self) -> int:
         """Number of examples."""

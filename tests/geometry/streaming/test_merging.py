@@ -102,6 +102,37 @@ def test_forward_gives_the_batch_and_keeps_the_whole(case):
     assert_same(metric.compute(), case.expected(x))
 
 
+@pytest.mark.parametrize("options", [{}, {"dist_sync_on_step": True}])
+@pytest.mark.parametrize("fails_in", ["update", "compute"])
+def test_a_forward_that_fails_leaves_the_metric_as_it_was(case, fails_in, options):
+    x, rows = CLOUDS["random"], np.arange(30)
+    metric = case.make(**options)
+    metric.update(*case.batch(x, rows))
+    before, value = deepcopy(metric.metric_state), metric.compute()
+
+    def refuse(*args):
+        raise ValueError("refused")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metric, fails_in, refuse)
+        with pytest.raises(ValueError, match="refused"):
+            metric(*case.batch(x, np.arange(30, 60)))
+    for name, state in metric.metric_state.items():
+        assert torch.equal(state, before[name])
+    assert metric.update_count == 1
+    assert_same(metric.compute(), value)
+    metric.update(*case.batch(x, np.arange(30, 60)))
+    assert_same(metric.compute(), case.expected(x))
+
+
+def test_a_batch_of_one_row_whose_value_is_undefined_costs_no_earlier_row():
+    metric = AvgSim(6)
+    metric(torch.from_numpy(CLOUDS["random"]))
+    with pytest.raises(ValueError, match="AvgSim needs at least 2"):
+        metric(torch.from_numpy(CLOUDS["random"][:1]))
+    assert metric.n_rows == N
+
+
 def test_a_pickled_metric_goes_on(case):
     x = CLOUDS["random"]
     metric = pickle.loads(pickle.dumps(_stream(case, x, [np.arange(30)])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.dynamics.gradients import loss_and_gradients
@@ -103,3 +104,26 @@ def test_token_ids_are_those_of_inputs_and_of_predicted_tokens(batches):
     labels = torch.tensor([0, 1, 0])  # classes, no word-pieces
     classified = FixedSetLoss([{"input_ids": torch.tensor([[7], [8], [7]]), "labels": labels}])
     assert classified.token_ids.tolist() == [7, 8]
+
+
+def test_a_batch_without_predictions_counts_nothing(masked_lm, batches):
+    silent = {**batches[0], "labels": torch.full_like(batches[0]["labels"], -100)}
+    alone = loss_and_gradients(masked_lm, FixedSetLoss(batches))
+    beside = loss_and_gradients(masked_lm, FixedSetLoss([silent, *batches]))
+    assert beside.loss == alone.loss
+    with pytest.raises(ValueError, match="batches: no token to predict in any of 2"):
+        loss_and_gradients(masked_lm, FixedSetLoss([silent, silent]))
+
+
+def test_a_causal_model_is_known_by_its_class_and_not_by_a_setting():
+    """GPT-2's configuration does not say that it is a decoder."""
+    model = GPT2LMHeadModel(
+        GPT2Config(vocab_size=50, n_positions=32, n_embd=16, n_layer=1, n_head=1)
+    )
+    sets = [torch.randint(0, 50, shape) for shape in [(8, 3), (2, 30)]]
+    point = loss_and_gradients(model, FixedSetLoss([{"input_ids": x, "labels": x} for x in sets]))
+    model.eval()
+    logits = torch.cat([model(x).logits[:, :-1].flatten(0, 1) for x in sets])
+    labels = torch.cat([x[:, 1:].flatten() for x in sets])
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    assert point.loss == pytest.approx(expected.item(), rel=1e-6)
