@@ -156,10 +156,12 @@ def test_identical_rows_have_no_spectrum(function, n):
         function(torch.full((n, 5), 0.1))
 
 
-@pytest.mark.parametrize("nan", [float("nan"), np.float32("nan")])
+@pytest.mark.parametrize("nan", [float("nan"), np.float32("nan")], ids=["python", "numpy"])
 @pytest.mark.parametrize("other", ["a", 1.0])
 @pytest.mark.parametrize(
-    "kind", [list, pd.Series, lambda labels: np.array(labels, dtype=object)], ids=str
+    "kind",
+    [list, pd.Series, lambda labels: np.array(labels, dtype=object)],
+    ids=["list", "series", "objects"],
 )
 def test_nan_is_no_label_whatever_stands_beside_it(kind, other, nan):
     labels = kind([other, nan, other, nan])
