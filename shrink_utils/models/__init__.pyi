@@ -2,6 +2,7 @@ from ._loading import quiet
 from .batches import StateBatch, state_batches
 from .classifiers import load_classifier, save_classifier
 from .encoders import Encoder, load_encoder, random_encoder
+from .evaluation import evaluating
 from .pair_classifier import (
     entailment_output,
     new_pair_classifier,
@@ -20,7 +21,6 @@ from .stitching import (
     stitched_logits,
 )
 from .stitching_grid import MAPS, stitch_grid
-from .stitching_halves import evaluating
 from .stitching_maps import MapTraining
 from .words import WordBatch, split_words, word_batches, word_states
 

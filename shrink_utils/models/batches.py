@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from shrink_utils.models.encoders import Encoder
+from shrink_utils.models.evaluation import evaluating
 
 __all__ = ["StateBatch", "chosen_layers", "state_batches"]
 
@@ -157,14 +158,8 @@ def _check_strings(name: str, texts: Sequence[str]) -> None:
 @torch.inference_mode()
 def _states(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
     """Hidden states without dropout; every module is left in the mode it was in."""
-    in_training = [module for module in model.modules() if module.training]
-    if in_training:
-        model.eval()
-    try:
+    with evaluating(model):
         return model(**inputs, output_hidden_states=True).hidden_states
-    finally:
-        for module in in_training:
-            module.training = True
 
 
 def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:

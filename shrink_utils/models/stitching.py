@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from shrink_utils.models.evaluation import evaluating
 from shrink_utils.models.stitching_halves import (
     Batch,
     depth_of,
-    evaluating,
     lower_states,
     summed_loss,
     upper_logits,

@@ -5,11 +5,10 @@ The layers, the attention masks and the heads are the model's own; nothing of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import (
     BertForMaskedLM,
@@ -19,7 +18,9 @@ from transformers import (
 )
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
-__all__ = ["Batch", "depth_of", "evaluating", "lower_states", "summed_loss", "upper_logits"]
+from shrink_utils.models.evaluation import evaluating
+
+__all__ = ["Batch", "depth_of", "lower_states", "summed_loss", "upper_logits"]
 
 Batch = Mapping[str, Tensor]  # input_ids and attention_mask (b, t), labels (b, t) or (b,)
 KINDS = (BertForMaskedLM, BertLMHeadModel, BertForSequenceClassification)
@@ -39,25 +40,6 @@ def depth_of(model: PreTrainedModel) -> int:
         known = ", ".join(kind.__name__ for kind in KINDS)
         raise ValueError(f"model: cannot cut a {type(model).__name__}, expected one of {known}")
     return len(model.base_model.encoder.layer)
-
-
-@contextmanager
-def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Without dropout inside; afterwards every submodule is in the mode it was in.
-
-    Parameters
-    ----------
-    *models : Module
-        What is evaluated within the ``with`` statement.
-    """
-    modes = [(module, module.training) for model in models for module in model.modules()]
-    for model in models:
-        model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 @torch.no_grad()

@@ -11,8 +11,9 @@ from transformers import get_linear_schedule_with_warmup
 
 from shrink_utils.geometry import Alignment, affine
 from shrink_utils.models._loading import seeded
+from shrink_utils.models.evaluation import evaluating
 from shrink_utils.models.stitching import Reading
-from shrink_utils.models.stitching_halves import evaluating, summed_loss, upper_logits
+from shrink_utils.models.stitching_halves import summed_loss, upper_logits
 
 __all__ = ["LeastSquaresMap", "MapTraining", "NormAffine", "least_squares_maps", "train_map"]
 

@@ -8,7 +8,6 @@ from transformers import BertConfig, BertForTokenClassification
 
 from shrink_utils.models.stitching_halves import (
     depth_of,
-    evaluating,
     lower_states,
     summed_loss,
     upper_logits,
@@ -56,15 +55,6 @@ def test_upper_layers_of_a_causal_model_do_not_look_ahead(make_model, make_batch
         ahead = states + 5 * (torch.arange(length) > 1)[:, None]
         before, after = (upper_logits(model, x, 1, batch) for x in (states, ahead))
         assert torch.allclose(before, after, atol=1e-5) is not sees
-
-
-def test_evaluating_leaves_every_module_in_the_mode_it_was_in(make_model):
-    model = make_model("mlm", 0).train()
-    model.bert.encoder.layer[1].eval()
-    before = [module.training for module in model.modules()]
-    with evaluating(model):
-        assert not any(module.training for module in model.modules())
-    assert [module.training for module in model.modules()] == before
 
 
 def test_dropout_is_off_and_the_mode_stays(make_model, make_batches):

@@ -9,18 +9,6 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-# What torchmetrics' forward() sets for the time of a batch, beside the states.
-_FORWARD_SETS = (
-    "_update_count",
-    "_computed",
-    "_cache",
-    "_is_synced",
-    "_to_sync",
-    "_should_unsync",
-    "_enable_grad",
-    "compute_on_cpu",
-)
-
 
 class StreamingMetric(Metric):
     """A metric whose states have one size for any number of rows."""
@@ -46,13 +34,13 @@ class StreamingMetric(Metric):
         ValueError
             As ``update``, and ``compute`` of the batch alone, such as one of too few rows.
         """
-        # torchmetrics empties the states for the batch and does not put them back after an error.
-        before = self._copy_state_dict() | {name: getattr(self, name) for name in _FORWARD_SETS}
+        # torchmetrics empties the states for the batch and does not put them back after an error,
+        # nor what it sets beside them. A state may be changed in place: copies.
+        before = vars(self) | self._copy_state_dict()
         try:
             return super().forward(*args, **kwargs)
         except BaseException:
-            for name, value in before.items():
-                setattr(self, name, value)
+            vars(self).update(before)
             raise
 
     def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:

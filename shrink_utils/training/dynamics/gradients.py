@@ -9,6 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from shrink_utils.models import evaluating
+
 __all__ = ["Loss", "Point", "loss_and_gradients", "trainable"]
 
 # Takes the model and gives the loss in parts, scalars whose sum is the loss. Each part is
@@ -77,15 +79,9 @@ def loss_and_gradients(
 @contextmanager
 def _undisturbed(model: nn.Module) -> Iterator[None]:
     """Evaluation mode, and what is random inside leaves no trace outside."""
-    modes = [(module, module.training) for module in model.modules()]
     gpus = {p.device.index for p in model.parameters() if p.device.type == "cuda"}
-    with torch.random.fork_rng(devices=sorted(gpus)), torch.enable_grad():
-        model.eval()
-        try:
-            yield
-        finally:
-            for module, training in modes:  # a frozen part may have had a mode of its own
-                module.training = training
+    with torch.random.fork_rng(devices=sorted(gpus)), torch.enable_grad(), evaluating(model):
+        yield
 
 
 @contextmanager

@@ -117,6 +117,7 @@ def test_a_batch_without_predictions_counts_nothing(masked_lm, batches):
 
 def test_a_causal_model_is_known_by_its_class_and_not_by_a_setting():
     """GPT-2's configuration does not say that it is a decoder."""
+    torch.manual_seed(0)
     model = GPT2LMHeadModel(
         GPT2Config(vocab_size=50, n_positions=32, n_embd=16, n_layer=1, n_head=1)
     )
