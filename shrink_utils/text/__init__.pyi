@@ -1,19 +1,40 @@
 from .corpora import CORPORA, load_sentences, read_snippets
-from .hans import hans_dir, read_hans
-from .heuristics import heuristic_pairs, training_pairs
-from .pairs import load_pairs
-from .pins import hub_revision, hub_revisions, source_hashes
-from .rule_language import translate
-from .sources import Source, fetch, sha256_of, source_path, sources
+from .glue import GLUE, glue_dir
+from .heuristics import (
+    HANS_FILE,
+    HELD_OUT,
+    HEURISTICS,
+    PAIR_FEATURES,
+    hans_dir,
+    heuristic_pairs,
+    read_hans,
+    training_pairs,
+)
+from .sources import (
+    Source,
+    fetch,
+    hub_revision,
+    hub_revisions,
+    sha256_of,
+    source_hashes,
+    source_path,
+    sources,
+)
 from .tasks import TASKS, TaskSpec, load_task, task_spec
-from .vocabulary import train_tokenizer
+from .translation import load_pairs, train_tokenizer, translate
 
 __all__ = [
     "CORPORA",
+    "GLUE",
+    "HANS_FILE",
+    "HELD_OUT",
+    "HEURISTICS",
+    "PAIR_FEATURES",
     "TASKS",
     "Source",
     "TaskSpec",
     "fetch",
+    "glue_dir",
     "hans_dir",
     "heuristic_pairs",
     "hub_revision",

@@ -56,9 +56,9 @@ def read_snippets(source: str) -> list[Snippet]:
 
     Notes
     -----
-    HTML entities, which the tweets hold many of (``&amp;``), are replaced by their characters, and
-    white space at the ends is dropped; nothing else is changed. Products and editorials are
-    numbered ``document_sentence``; in the other two each snippet is a document of its own.
+    HTML entities are replaced by their characters and white space at the ends is dropped; nothing
+    else is changed. Products and editorials are numbered ``document_sentence``; in the other two
+    each snippet is a document of its own.
     """
     if source not in CORPORA:
         raise unknown_name("source", "corpus", source, CORPORA)
@@ -90,10 +90,8 @@ def load_sentences(name: str = "editorials", *, n: int | None = None, seed: int 
     name
         A corpus of `read_snippets`, or ``"all"`` for the four of them.
     n
-        How many sentences, drawn without replacement; all of them when None or when there are
-        fewer.
-    seed
-        Chooses the draw.
+        How many sentences, drawn without replacement by ``seed``; all of them when None or when
+        there are fewer.
 
     Returns
     -------

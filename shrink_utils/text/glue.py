@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
-from shrink_utils.text.pins import hub_revision
+from shrink_utils.text.sources import hub_revision
 
 __all__ = ["GLUE", "GlueFormat", "glue_dir", "read_glue"]
 
@@ -75,10 +75,7 @@ GLUE = {
 def glue_dir() -> Path | None:
     """Folder in GLUE's layout: ``SHRINK_GLUE_DIR``, else ``<data>/raw/glue``; None without one.
 
-    Raises
-    ------
-    FileNotFoundError
-        ``SHRINK_GLUE_DIR`` is set and is not a folder.
+    Raises ``FileNotFoundError`` if ``SHRINK_GLUE_DIR`` is set and is not a folder.
     """
     if configured := os.environ.get("SHRINK_GLUE_DIR"):
         if not Path(configured).is_dir():
@@ -89,12 +86,7 @@ def glue_dir() -> Path | None:
 
 
 def read_glue(name: str) -> dict[str, dict[str, list]]:
-    """Training and validation rows of a GLUE task.
-
-    Parameters
-    ----------
-    name
-        A key of `GLUE`.
+    """Training and validation rows of a GLUE task, one of `GLUE`.
 
     Returns
     -------

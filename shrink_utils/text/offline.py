@@ -24,15 +24,7 @@ VALIDATION_SHARE = 0.2
 def sentiment(source: str) -> dict[str, dict[str, list]]:
     """Is a snippet positive (1) or negative (0)? The sign of its mean rating, where |rating| ≥ 0.5.
 
-    Parameters
-    ----------
-    source
-        A corpus of `read_snippets`.
-
-    Returns
-    -------
-    dict
-        ``{"train": columns, "validation": columns}`` with ``text``, ``text_pair`` and ``label``.
+    Returns ``{"train": columns, "validation": columns}`` with ``text``, ``text_pair``, ``label``.
     """
     snippets = [s for s in read_snippets(source) if abs(s.rating) >= MIN_RATING]
     return {

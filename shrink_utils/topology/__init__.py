@@ -4,9 +4,8 @@ The method is that of *Shrink the longest* (Kudriashov et al. 2025, arXiv 2501.0
 """
 
 from shrink_utils.topology.barcodes import Barcode, H0Barcode, barcode, h0_barcode
-from shrink_utils.topology.classes import class_clouds
 from shrink_utils.topology.entropy import persistent_entropy
-from shrink_utils.topology.regularizer import BarcodeRegularizer, RegularizerOutput
+from shrink_utils.topology.regularizer import BarcodeRegularizer, RegularizerOutput, class_clouds
 from shrink_utils.topology.selection import prominent_features
 
 __all__ = [

@@ -9,23 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology._checks import check_matrix, coordinates, result_dtype
-from shrink_utils.topology._host import to_device
+from shrink_utils.topology.arrays import check_matrix, coordinates, result_dtype, to_device
 from shrink_utils.topology.edges import EdgeLengths, edge_lengths
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 
 @dataclass(frozen=True, eq=False)
 class H0Barcode:
-    """Bars of connected components: all are born at 0 and die along a spanning-tree edge.
-
-    Attributes
-    ----------
-    lengths : Tensor, shape (n − 1,)
-        Longest first; differentiable with respect to the points.
-    edges : Tensor of int64, shape (n − 1, 2)
-        ``edges[i]`` are the rows of the two points whose distance is ``lengths[i]``.
-    """
+    """Bars of connected components: all are born at 0 and die along a spanning-tree edge."""
 
     lengths: Tensor
     edges: Tensor
@@ -33,13 +24,7 @@ class H0Barcode:
 
 @dataclass(frozen=True, eq=False)
 class Barcode:
-    """Finite bars of one homology dimension, longest first.
-
-    Attributes
-    ----------
-    lengths, births, deaths : Tensor, shape (m,)
-        In the unit of the points, aligned, differentiable; ``lengths = deaths − births``.
-    """
+    """Finite bars of one homology dimension, longest first, in the unit of the points."""
 
     lengths: Tensor
     births: Tensor
@@ -52,7 +37,7 @@ def h0_barcode(points: Tensor) -> H0Barcode:
     Parameters
     ----------
     points : Tensor, shape (n, d)
-        One row a point. Half precision is accepted: everything is computed in float64.
+        One row per point. Half precision is accepted: everything is computed in float64.
 
     Returns
     -------
@@ -68,15 +53,10 @@ def h0_barcode(points: Tensor) -> H0Barcode:
     Notes
     -----
     An edge of length ℓ joins two components at scale ℓ (edge-length convention, as in gudhi and
-    ripser), and the n − 1 edges that join something are the Euclidean minimum spanning tree.
-    Gradients flow through these edges only: along the unit edge vector, with opposite signs at
-    its two ends, and zero through an edge of length zero (Leygonie et al. 2021, arXiv 1910.00960).
-    Which edge is listed among several of equal length depends on the order of the points; the
-    lengths do not.
-
-    References
-    ----------
-    Kudriashov et al. 2025, *Shrink the longest*, arXiv 2501.05502.
+    ripser). Gradients flow through the tree's edges only: along the unit edge vector, with
+    opposite signs at its two ends, and zero through an edge of length zero (Leygonie et al. 2021,
+    arXiv 1910.00960). Which of several equally long edges is listed depends on the order of the
+    points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
     """
     points = check_matrix(points)
     array, unit, _ = coordinates(points)
@@ -91,7 +71,7 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
     Parameters
     ----------
     points : Tensor, shape (n, d)
-        One row a point.
+        One row per point.
     max_dim : int
         Highest homology dimension: 0 components, 1 loops, 2 cavities.
 
@@ -109,10 +89,9 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
 
     Notes
     -----
-    gudhi pairs the simplices. A simplex enters with its longest edge, so each birth and each
-    death is the length of an edge, measured again here so that gradients reach the points
-    (Leygonie et al. 2021, arXiv 1910.00960). From dimension 1 up, the complex has on the order
-    of n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
+    gudhi pairs the simplices. Each birth and each death is the length of an edge, measured again
+    here so that gradients reach the points. From dimension 1 up, the complex has on the order of
+    n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
     """
     points = check_matrix(points)
     if not isinstance(max_dim, int) or max_dim < 0:

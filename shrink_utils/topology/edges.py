@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology._compiled import COMPILED, compiled
-from shrink_utils.topology._host import to_device, to_host
+from shrink_utils.topology.arrays import COMPILED, compiled, to_device, to_host
 
 CHUNK = 1024  # edges at a time where NumPy needs room for their differences
 LARGE = 2.0**60
@@ -28,21 +27,10 @@ def edge_lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def gradient_of_lengths(
     points: np.ndarray, edges: np.ndarray, lengths: np.ndarray, slopes: np.ndarray
 ) -> np.ndarray:
-    """Gradient of Σ slope · length with respect to the points.
+    """Gradient (n, d) of Σ slope · length with respect to the points, in their dtype.
 
-    An edge's length grows along its unit vector at one end and against it at the other; through an
-    edge of length zero nothing passes (Leygonie et al. 2021, arXiv 1910.00960).
-
-    Parameters
-    ----------
-    points : ndarray, shape (n, d)
-    edges : ndarray of int64, shape (m, 2)
-    lengths, slopes : ndarray of float64, shape (m,)
-
-    Returns
-    -------
-    ndarray, shape (n, d)
-        In the dtype of the points.
+    An edge's length grows along its unit vector at one end and against it at the other; nothing
+    passes through an edge of length zero (Leygonie et al. 2021, arXiv 1910.00960).
     """
     if COMPILED:
         return _gradient(points, edges, lengths, slopes)
@@ -143,7 +131,6 @@ class EdgeLengths(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_lengths: Tensor):
-        """Slope times unit vector, at both ends of each edge."""
         _first_derivatives_only()
         (points,) = ctx.saved_tensors
         (slopes,) = to_host(grad_lengths.double())
@@ -175,7 +162,6 @@ class LengthsValue(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_value: Tensor):
-        """Slope times unit vector, at both ends of each edge, times the factor."""
         _first_derivatives_only()
         (points,) = ctx.saved_tensors
         array, edges, lengths, slopes = ctx.measured
@@ -192,14 +178,12 @@ class KnownGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, at: Tensor, value: np.ndarray, gradient: np.ndarray):
-        """Pass `value` on; `gradient` has the shape of `at`."""
         ctx.save_for_backward(to_device(gradient, at))
         ctx.dtype = at.dtype
         return to_device(value, at)
 
     @staticmethod
     def backward(ctx, grad_value: Tensor):
-        """The chain rule."""
         _first_derivatives_only()
         (gradient,) = ctx.saved_tensors
         return (gradient * grad_value).to(ctx.dtype), None, None

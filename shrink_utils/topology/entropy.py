@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from shrink_utils.topology._checks import check_lengths, result_dtype
-from shrink_utils.topology._compiled import compiled
-from shrink_utils.topology._host import to_host
+from shrink_utils.topology.arrays import check_lengths, compiled, result_dtype, to_host
 from shrink_utils.topology.edges import KnownGradient
 
 # A bar this much shorter than the longest has p ln p = 0 in float64, and ln p on the edge of −∞.
@@ -27,8 +25,8 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
     Returns
     -------
     Tensor, shape ()
-        E, between 0 (one bar) and ln m (m equal bars), differentiable. Float64 for float64
-        lengths, else float32; float64 inside. Without a bar of positive length, 0.
+        E, between 0 (one bar, or none of positive length) and ln m (m equal bars),
+        differentiable. Float64 for float64 lengths, else float32; float64 inside.
 
     Raises
     ------
@@ -40,12 +38,7 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
     With 0 · ln 0 = 0 a bar of length zero adds nothing. The gradient is
     :math:`\partial E / \partial \ell_i = -(\ln p_i + E) / \sum_j \ell_j`: it lengthens the bars
     with :math:`p_i < e^{-E}` and shortens the others. At a zero-length bar, where this diverges,
-    the gradient is defined as 0.
-
-    References
-    ----------
-    Kudriashov et al. 2025, *Shrink the longest*, arXiv 2501.05502 (persistent entropy of a
-    Vietoris–Rips barcode), after Atienza, Gonzalez-Diaz & Rucco 2019, arXiv 1701.07857.
+    the gradient is defined as 0 (Atienza, Gonzalez-Diaz & Rucco 2019, arXiv 1701.07857).
     """
     lengths = check_lengths(lengths)
     entropy, slopes = entropy_and_slopes(*to_host(lengths.double()))

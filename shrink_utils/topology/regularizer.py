@@ -3,23 +3,130 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from shrink_utils.topology._checks import check_matrix, coordinates
+from shrink_utils.topology.arrays import check_matrix, coordinates, not_finite, to_device, to_host
 from shrink_utils.topology.barcodes import higher_bars
-from shrink_utils.topology.classes import check_labels, rows_of_classes
+from shrink_utils.topology.edges import LengthsValue
 from shrink_utils.topology.entropy import entropy_and_slopes
-from shrink_utils.topology.output import ClassTerm, RegularizerOutput, regularizer_output
 from shrink_utils.topology.selection import check_rule, prominent_positions, random_positions
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
+
+
+def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+    """Classes of a batch, ascending, and the cloud of each: for penalties that are not about bars.
+
+    Parameters
+    ----------
+    embeddings : Tensor, shape (b, d)
+    labels : Tensor of int64, shape (b,), optional
+        Class of each row. None makes one class, 0, of all rows (regression).
+
+    Returns
+    -------
+    classes : Tensor, shape (k,)
+    clouds : list of k Tensor, each of shape (rows of the class, d)
+        Float64, in the graph of `embeddings`; on the CPU where the device has no float64.
+
+    Raises
+    ------
+    ValueError
+        As `BarcodeRegularizer`.
+    """
+    embeddings = check_matrix(embeddings, name="embeddings")
+    if not torch.isfinite(embeddings).all():
+        raise ValueError(not_finite(to_host(embeddings.float())[0], "embeddings"))
+    if labels is not None:
+        labels = check_labels(labels, embeddings).to(embeddings.device)
+    wide = (embeddings.cpu() if embeddings.device.type == "mps" else embeddings).double()
+    if labels is None:
+        return torch.zeros(1, dtype=torch.int64, device=embeddings.device), [wide]
+    classes = labels.unique()  # sorted
+    return classes, [wide[(labels == label).to(wide.device)] for label in classes]
+
+
+def rows_of_classes(labels: np.ndarray | None, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Classes, ascending, and the numbers of the rows of each; one class, 0, without labels."""
+    if labels is None:
+        return np.zeros(1, np.int64), [np.arange(n)]
+    classes = np.unique(labels)
+    return classes, [np.flatnonzero(labels == label) for label in classes]
+
+
+def check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
+    """Return class labels (b,) as a tensor of whole numbers, or raise a ``ValueError``."""
+    labels = torch.as_tensor(labels)
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(
+            f"labels must hold one class a row of embeddings; got shape {tuple(labels.shape)} "
+            f"beside embeddings of shape {tuple(embeddings.shape)}"
+        )
+    if labels.is_floating_point() or labels.is_complex():
+        raise ValueError(
+            f"labels must be whole numbers, one a class; got {labels.dtype}. "
+            "For regression pass labels=None: all rows are then one class"
+        )
+    return labels
+
+
+class RegularizerOutput(NamedTuple):
+    """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
+
+    loss: Tensor
+    classes: Tensor
+    entropy: Tensor
+    n_features: Tensor
+    n_bars: Tensor
+
+
+class ClassTerm(NamedTuple):
+    """One class's part of the loss, and how it changes with the lengths of edges."""
+
+    loss: float
+    entropy: float
+    n_features: int
+    n_bars: int
+    edges: np.ndarray
+    lengths: np.ndarray
+    slopes: np.ndarray
+
+
+def regularizer_output(
+    embeddings: Tensor, points: np.ndarray, classes: np.ndarray, terms: list[ClassTerm]
+) -> RegularizerOutput:
+    """Sum of the classes' terms as a differentiable scalar, and the entries per class."""
+    dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
+    loss = np.array(sum(term.loss for term in terms), dtype)
+    return RegularizerOutput(
+        loss=LengthsValue.apply(embeddings, loss, points, *_joined(terms)),
+        classes=to_device(classes, embeddings),
+        entropy=to_device(np.array([term.entropy for term in terms], dtype), embeddings),
+        n_features=to_device(np.array([t.n_features for t in terms], np.int64), embeddings),
+        n_bars=to_device(np.array([t.n_bars for t in terms], np.int64), embeddings),
+    )
+
+
+def _joined(terms: list[ClassTerm]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges, lengths and slopes of all terms."""
+    if len(terms) == 1:
+        return terms[0].edges, terms[0].lengths, terms[0].slopes
+    none = np.empty(0)
+    return (
+        np.concatenate([np.empty((0, 2), np.int64), *(term.edges for term in terms)]),
+        np.concatenate([none, *(term.lengths for term in terms)]),
+        np.concatenate([none, *(term.slopes for term in terms)]),
+    )
+
 
 SELECTIONS = ("prominent", "all", "random")
 
 
 class BarcodeRegularizer(nn.Module):
-    r"""Raises the persistent entropy of embeddings' barcodes, one barcode a class.
+    r"""Maximizes the persistent entropy of an embedding cloud's barcode, computed per class.
 
     .. math:: \text{loss} = -\,\text{weight} \cdot \sum_{\text{classes}} E(\text{selected bars})
 
@@ -37,9 +144,8 @@ class BarcodeRegularizer(nn.Module):
         Dimension of the barcode: 0 components (the paper's), 1 loops, …
     unselected_l2 : float
         Adds ``unselected_l2`` × the mean length of the bars left out, summed over classes, not
-        multiplied by `weight`. Positive values shorten these bars, which tightens clusters. In
-        the published code the extra is on, and enters with the entropy's sign: it lengthens
-        them. A negative value here repeats that.
+        multiplied by `weight`. Positive values shorten these bars, which tightens clusters; the
+        published code has the extra on, with the sign that lengthens them.
 
     Raises
     ------
@@ -51,9 +157,8 @@ class BarcodeRegularizer(nn.Module):
     Each class has a term of its own so that classes are not pushed together. A class of fewer
     than two points has no bar, entropy 0 and zero gradient. Sums run in float64.
 
-    ``"random"`` is a control that the paper lacks: what it does for embeddings, any bars do. It
-    draws without replacement, each bar equally likely, from torch's global generator, so that a
-    seed fixes the draws and a checkpoint that keeps the generator's state goes on with them.
+    ``"random"`` is a control: any effect it has cannot be due to which bars were selected. It
+    draws without replacement from torch's global generator, so that a seed fixes the draws.
 
     References
     ----------
@@ -103,7 +208,7 @@ class BarcodeRegularizer(nn.Module):
         Parameters
         ----------
         embeddings : Tensor, shape (b, d)
-            One row a sample: the paper takes the last layer's [CLS] vectors.
+            One row per sample: the paper takes the last layer's [CLS] vectors.
         labels : Tensor of int64, shape (b,), optional
             Class of each row. None makes one class, 0, of all rows (regression).
 
@@ -166,7 +271,6 @@ class BarcodeRegularizer(nn.Module):
         return loss, entropy, len(chosen), slopes
 
     def extra_repr(self) -> str:
-        """What ``print(regularizer)`` shows."""
         return (
             f"selection={self.selection!r}, weight={self.weight}, rule={self.rule!r}, "
             f"homology_dim={self.homology_dim}, unselected_l2={self.unselected_l2}"

@@ -27,9 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology._checks import check_lengths
-from shrink_utils.topology._compiled import compiled
-from shrink_utils.topology._host import to_host
+from shrink_utils.topology.arrays import check_lengths, compiled, to_host
 from shrink_utils.topology.entropy import NEGLIGIBLE
 
 
@@ -85,10 +83,7 @@ def prominent_positions(descending: np.ndarray, rule: str) -> np.ndarray:
 
 
 def random_positions(n_bars: int, n_drawn: int) -> np.ndarray:
-    """Positions of `n_drawn` out of `n_bars` bars, ascending, each set of them equally likely.
-
-    Drawn without replacement by torch's global generator: `torch.manual_seed` repeats a draw.
-    """
+    """Positions of `n_drawn` of the bars, ascending, drawn by torch's global generator."""
     return np.sort(torch.randperm(n_bars)[:n_drawn].numpy())
 
 

@@ -41,15 +41,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shrink_utils.topology._blocks import BLOCK, enter, keep_nearest, squared_distances
-from shrink_utils.topology._certified import (
+from shrink_utils.topology.arrays import COMPILED
+from shrink_utils.topology.certified import (
+    BLOCK,
+    enter,
     join,
+    keep_nearest,
     longest_first,
     nearest_in_block,
     nearest_in_lists,
     prim,
+    squared_distances,
 )
-from shrink_utils.topology._compiled import COMPILED
 from shrink_utils.topology.edges import edge_lengths
 
 MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
@@ -70,7 +73,7 @@ def minimum_spanning_tree(
     n_neighbours: int = N_NEIGHBOURS,
     block: int = BLOCK,
 ) -> SpanningTree:
-    """Euclidean minimum spanning tree of a point cloud.
+    """Euclidean minimum spanning tree of a point cloud: the same one each time.
 
     Parameters
     ----------
@@ -78,16 +81,8 @@ def minimum_spanning_tree(
         Finite, contiguous, float32 or float64, of a size whose squares neither overflow nor vanish.
     most_in_matrix : int
         Most points of which all distances are held at a time.
-    n_neighbours : int
-        Length of the neighbour lists above.
-    block : int
-        Points a side of the blocks of distances.
-
-    Returns
-    -------
-    SpanningTree
-        The same one each time; among edges of equal length the choice depends on the order of
-        the points, the lengths do not.
+    n_neighbours, block : int
+        Length of the neighbour lists above that, and points per side of a block of distances.
     """
     if len(points) < 2:
         edges = np.empty((0, 2), np.int64)

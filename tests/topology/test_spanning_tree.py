@@ -18,8 +18,8 @@ from scipy.sparse.csgraph import minimum_spanning_tree as scipys_tree
 from scipy.spatial.distance import pdist, squareform
 
 from shrink_utils.topology import edges, spanning_tree
-from shrink_utils.topology._blocks import squared_distances
-from shrink_utils.topology._compiled import COMPILED
+from shrink_utils.topology.arrays import COMPILED
+from shrink_utils.topology.certified import squared_distances
 from shrink_utils.topology.spanning_tree import _interval, minimum_spanning_tree
 
 needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")

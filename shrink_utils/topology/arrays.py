@@ -1,23 +1,19 @@
-"""What the room's functions accept, said once."""
+"""Between tensors and NumPy: input checks, one wait per call, numba where it is installed."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology._host import to_host
-
 SAFE = 2.0**-64, 2.0**64  # for a sum of squares in float32
 
 
 def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
-    """Return `points` as a tensor, or raise a ``ValueError`` that names the argument.
-
-    A point cloud is a real matrix: one row a point, ``(n, d)``. See `coordinates` for its values.
-    """
+    """Return `points` as a real (n, d) tensor, or raise a ``ValueError`` that names it."""
     points = torch.as_tensor(points)
     if points.ndim != 2 or points.is_complex():
         raise ValueError(
@@ -30,7 +26,7 @@ def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
 def coordinates(
     points: Tensor, *beside: Tensor, name: str = "points"
 ) -> tuple[np.ndarray, float, list[np.ndarray]]:
-    """Values of a point cloud, or a ``ValueError`` if they are not finite.
+    """Values of a finite point cloud on the host, and those of tensors wanted along with it.
 
     Returns
     -------
@@ -40,7 +36,11 @@ def coordinates(
         `array` is `points` over this power of two, which is exact. 1 where squares are far from
         overflowing and from vanishing.
     beside : list of ndarray
-        Values of other tensors that are wanted along with them.
+
+    Raises
+    ------
+    ValueError
+        NaN or infinite values; the message names the first such row.
     """
     half = (torch.float16, torch.bfloat16)
     wide = points.float() if points.dtype in half else points
@@ -88,3 +88,48 @@ def check_lengths(lengths: Tensor) -> Tensor:
 def result_dtype(tensor: Tensor) -> torch.dtype:
     """Dtype of what is computed from `tensor`: its own, and float32 for anything narrower."""
     return tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
+
+
+def to_host(*tensors: Tensor) -> list[np.ndarray]:
+    """Values of tensors as contiguous arrays; those on one GPU come together, with one wait."""
+    gpu = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
+    if gpu is not None:
+        pinned = [torch.empty(t.shape, dtype=t.dtype, pin_memory=True) for t in tensors]
+        for copy, tensor in zip(pinned, tensors, strict=True):
+            copy.copy_(tensor.detach(), non_blocking=True)
+        torch.cuda.current_stream(gpu).synchronize()
+        return [copy.numpy() for copy in pinned]
+    return [np.ascontiguousarray(tensor.detach().cpu().numpy()) for tensor in tensors]
+
+
+def to_device(array: np.ndarray, like: Tensor) -> Tensor:
+    """An array as a tensor beside `like`; a copy to a GPU is not waited for."""
+    tensor = torch.from_numpy(array)
+    if like.is_cuda:
+        return tensor.pin_memory().to(like.device, non_blocking=True)
+    return tensor if like.is_cpu else tensor.to(like.device)
+
+
+try:
+    import numba
+except ImportError:  # an optional dependency: `pip install shrink-utils[fast]`
+    numba = None
+
+COMPILED = numba is not None
+
+
+def compiled(function: Callable) -> Callable:
+    """Compile `function` with numba, or leave it as it is where numba is missing.
+
+    It is compiled once per dtype and kept on disk, runs in one thread and releases the
+    interpreter's lock. Sums may be taken in any order; nothing else of IEEE arithmetic is given
+    up. numba looks at the time stamp of the module that holds a function, not of those it calls
+    into: let compiled functions call only compiled functions of their own module.
+    """
+    if numba is None:
+        return function
+    options = {"nogil": True, "fastmath": {"reassoc", "contract"}}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # nowhere to keep it
+        return numba.njit(**options)(function)
