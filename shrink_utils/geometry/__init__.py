@@ -11,30 +11,39 @@ from shrink_utils.geometry.contextuality import (
     self_sim,
 )
 from shrink_utils.geometry.dimension import intrinsic_dimension
-from shrink_utils.geometry.distances import mean_squared_distance, pair_distances
 from shrink_utils.geometry.isotropy import (
     Estimate,
     avg_sim,
     avg_sim_pseudo_values,
+    mean_squared_distance,
+    pair_distances,
     partition_isotropy,
     rogue_dimensions,
 )
-from shrink_utils.geometry.local import LocalMeasure, by_cluster, elongated_directions
-from shrink_utils.geometry.similarity.cca import cca, pwcca, svcca
-from shrink_utils.geometry.similarity.cka import cka, cka_distance, minibatch_cka
-from shrink_utils.geometry.similarity.grid import similarity_grid
-from shrink_utils.geometry.similarity.rsa import rsa
+from shrink_utils.geometry.local import (
+    LocalMeasure,
+    PrincipalAxes,
+    Treatment,
+    by_cluster,
+    elongated_directions,
+    nearest_centre,
+    principal_axes,
+)
+from shrink_utils.geometry.similarity import (
+    cca,
+    cka,
+    cka_distance,
+    minibatch_cka,
+    pwcca,
+    rsa,
+    similarity_grid,
+    svcca,
+)
 from shrink_utils.geometry.spectrum import (
     anisotropy,
     effective_rank,
     iso_score,
     participation_ratio,
-)
-from shrink_utils.geometry.treatments import (
-    PrincipalAxes,
-    Treatment,
-    nearest_centre,
-    principal_axes,
 )
 
 __all__ = [

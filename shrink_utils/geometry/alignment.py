@@ -10,27 +10,18 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_rows, same_rows, unit_scale
-from shrink_utils.geometry._svd import ranked_svd
+from shrink_utils.geometry.checks import as_rows, ranked_svd, same_rows, unit_scale
 
 __all__ = ["Alignment", "affine", "procrustes"]
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """An affine map between two spaces, fitted on one set of rows and good for others.
+    """An affine map between two spaces, fitted on one set of rows and good for others."""
 
-    Attributes
-    ----------
-    matrix : Tensor, shape (d_x, d_y)
-        Applied to the right of centred rows.
-    x_mean, y_mean : Tensor, shapes (d_x,) and (d_y,)
-        Of the rows that it was fitted on.
-    """
-
-    matrix: Tensor
-    x_mean: Tensor
-    y_mean: Tensor
+    matrix: Tensor  # (d_x, d_y), applied to the right of centred rows
+    x_mean: Tensor  # (d_x,), of the rows that it was fitted on
+    y_mean: Tensor  # (d_y,)
 
     def __call__(self, x: ArrayLike | Tensor) -> Tensor:
         """Map rows (n, d_x) into the other space, (n, d_y)."""
@@ -42,14 +33,8 @@ class Alignment:
     def explained(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
         """Share of the variance of y that mapped x explains, 1 − Σ‖Â(x) − y‖² / Σ‖y − ȳ‖².
 
-        ȳ is the mean of the rows of the fit, so that 0 is what the best constant of those rows
-        reaches. At most 1; negative where the map does worse than that constant, as a map fitted on
-        too few rows does on others.
-
-        Parameters
-        ----------
-        x, y : array_like, shapes (n, d_x) and (n, d_y)
-            Best held-out rows: on those of the fit the value flatters the map.
+        ȳ is the mean of the rows of the fit. At most 1; negative where the map does worse than that
+        constant. Take held-out rows (n, d_x) and (n, d_y): on those of the fit it flatters the map.
         """
         mapped, y = self(x), as_rows(y, name="y")
         if mapped.shape != y.shape:
@@ -73,10 +58,6 @@ def procrustes(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, scaling: bool = 
     scaling : bool
         Also fit one factor for all lengths. By default none is fitted: distances stay as they are.
 
-    Returns
-    -------
-    Alignment
-
     Raises
     ------
     ValueError
@@ -84,15 +65,10 @@ def procrustes(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, scaling: bool = 
 
     Notes
     -----
-    With centred X, Y and XᵀY = U S Vᵀ, the matrix is R = U Vᵀ, times tr S / ‖X R‖² when scaling.
-    Spaces of different width: R has orthonormal rows or columns, whichever are fewer. For d_x > d_y
-    it is the rotation that is best when y is padded with zero columns; what of x it moves into the
-    padding is dropped.
-
-    References
-    ----------
-    Schönemann 1966, *A generalized solution of the orthogonal Procrustes problem*; with a factor,
-    Schönemann & Carroll 1970; as an alignment of encoder spaces, Vázquez et al. 2021.
+    With centred X, Y and XᵀY = U S Vᵀ, the matrix is R = U Vᵀ, times tr S / ‖X R‖² when scaling
+    (Schönemann 1966; Schönemann & Carroll 1970). Spaces of different width: R has orthonormal rows
+    or columns, whichever are fewer. For d_x > d_y it is the rotation that is best when y is padded
+    with zero columns; what of x it moves into the padding is dropped.
     """
     x, y = _side(x, "x"), _side(y, "y")
     same_rows(len(x.rows), len(y.rows))
@@ -127,10 +103,6 @@ def affine(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Alignment:
     UserWarning
         n − 1 ≤ d_x: the map then goes through the rows of the fit, whatever they are, and only
         other rows can tell whether it means anything.
-
-    References
-    ----------
-    Vázquez et al. 2021 (alignment of encoder spaces); the pseudo-inverse: Penrose 1956.
     """
     x, y = _side(x, "x"), _side(y, "y")
     same_rows(len(x.rows), len(y.rows))

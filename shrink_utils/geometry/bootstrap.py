@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_labels, as_rows
+from shrink_utils.geometry.checks import as_labels, as_rows
 
 __all__ = ["BootstrapInterval", "bootstrap_interval"]
 
@@ -43,20 +43,18 @@ def bootstrap_interval(
     *arrays : array_like, each (n, d)
         Row i of all of them is sample i. Rows are drawn from all of them together.
     groups : array_like, shape (n,), optional
-        A label a row, such as the sentence of a word. Whole groups are drawn, because rows of one
+        A label per row, such as the sentence of a word. Whole groups are drawn, because rows of one
         group depend on each other. By default every row is its own group.
     n_resamples : int
         At least 2; 200 give the standard error to about 5 %.
-    confidence : float
-        Between 0 and 1.
     seed : int
         The draws depend on nothing else but the number of groups.
 
     Returns
     -------
     BootstrapInterval
-        ``value`` is the measure of all rows, not of resamples. The interval is symmetric about it
-        and may leave the measure's range, where the measure is close to an end of it.
+        ``value`` is the measure of all rows. The interval is symmetric about it and may leave the
+        measure's range, where the measure is close to an end of it.
 
     Raises
     ------
@@ -66,24 +64,15 @@ def bootstrap_interval(
 
     Notes
     -----
-    Each resample is a random *half* of the groups without replacement (the delete-half jackknife, a
-    bootstrap without replacement), and value ± t · s.e. is the interval, with s.e. the standard
-    deviation of the resampled values and Student's t of G − 1 degrees of freedom for G groups. For
-    a measure that is a smooth function of means, half of the sample, without replacement, scatters
-    about the whole just as the whole scatters about the population; for an odd number of groups the
-    factor √(kept / left out) mends the difference.
+    Each resample is a random *half* of the groups without replacement (the delete-half jackknife:
+    Shao & Wu 1989; Politis & Romano 1994), and the interval is value ± t · s.e., with s.e. the
+    standard deviation of the resampled values and Student's t of G − 1 degrees of freedom. For a
+    smooth function of means, half of the sample scatters about the whole just as the whole scatters
+    about the population; for odd G the factor √(kept / left out) mends the difference.
 
-    Not the ordinary bootstrap: drawing with replacement makes copies of rows. A pair of copies has
-    distance 0 in every representation, so RSA rises and the debiased measures, whose point is to
-    leave out the pairs of a row with itself, lose their correction; and n rows span only .63 n
-    directions, so canonical correlations rise. Its percentile interval need not even hold the value
-    that it is about. Halves have no copies. They are smaller, which shifts biased measures (plain
-    CKA, CCA), but only the spread of the halves is used. CCA still needs n/2 well above d_x + d_y.
-
-    References
-    ----------
-    Shao & Wu 1989, *A general theory for jackknife variance estimation* (delete-d);
-    Politis & Romano 1994, *Large sample confidence regions based on subsamples*.
+    Not the ordinary bootstrap: drawing with replacement makes copies of rows, whose distance is 0
+    in every representation. RSA and canonical correlations then rise, and the debiased measures
+    lose their correction. CCA still needs n/2 well above d_x + d_y.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_rows
+from shrink_utils.geometry.checks import as_rows
 
 __all__ = ["intrinsic_dimension"]
 
@@ -53,21 +53,14 @@ def intrinsic_dimension(
     -----
     *TwoNN.* If density is constant as far as the second neighbour, μ = r₂/r₁ has the distribution
     F(μ) = 1 − μ^(−D). D is the slope of −ln(1 − i/n) against the i-th smallest ln μ, a line through
-    the origin fitted to the lowest 90 % of the μ, as its authors do. Distinct rows only, since
-    r₁ = 0 has no ratio. At most O(n²d) time, less in low dimension, and O(nd) memory.
+    the origin fitted to the lowest 90 % (Facco et al. 2017, equation 5).
 
-    *PH.* The H0 bars of n points are the edges of their minimum spanning tree. Σ|edge|^α grows as
-    n^((D − α)/D), so D = α / (1 − slope) of its logarithm against ln n. Least squares over 5
-    subsamples at each of 8 sizes from n/8 to n; at most 2,000 rows, drawn with `seed`.
+    *PH.* Σ|edge|^α of the spanning tree of n points grows as n^((D − α)/D), so D = α / (1 − slope)
+    of its logarithm against ln n: least squares over 5 subsamples at each of 8 sizes from n/8 to
+    n; at most 2,000 rows (Schweinhart 2020; Birdal et al. 2021, section 3).
 
     Both underestimate high dimensions: n points cannot fill them. Compare with a cloud of known
     dimension and the same n.
-
-    References
-    ----------
-    Facco et al. 2017, *Estimating the intrinsic dimension of datasets by a minimal neighborhood
-    information*, equation 5; Schweinhart 2020, *Fractal dimension and the persistent homology of
-    random geometric complexes*; Birdal et al. 2021, section 3.
     """
     if method not in ("twonn", "ph"):
         raise ValueError(f'method must be "twonn" or "ph", got {method!r}')

@@ -1,23 +1,16 @@
-"""How evenly directions are taken: cosines between rows, and the partition function."""
+"""Isotropy from cosines and distances: AvgSim, rogue dimensions, I(W)."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_labels, as_rows, unit_rows
-
-__all__ = [
-    "Estimate",
-    "avg_sim",
-    "avg_sim_pseudo_values",
-    "partition_isotropy",
-    "rogue_dimensions",
-]
+from shrink_utils.geometry.checks import as_labels, as_rows, centred, unit_rows
 
 
 class Estimate(NamedTuple):
@@ -35,7 +28,7 @@ def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) 
     x : array_like, shape (n, d)
         Rows are samples, none of them zero.
     groups : array_like, shape (n,), optional
-        A label a row, such as the sentence of a token. Only pairs of rows from different groups
+        A label per row, such as the sentence of a token. Only pairs of rows from different groups
         count, and the jackknife leaves out a group at a time, because rows of one group depend on
         each other. By default every row is its own group.
 
@@ -55,11 +48,7 @@ def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) 
     With x̂ the unit rows, u_s their sum over group s of n_s rows and S = Σ_s u_s,
     value = (‖S‖² − Σ_s‖u_s‖²) / (n² − Σ_s n_s²). Leaving out group g turns the numerator T into
     T − 2⟨S, u_g⟩ + 2‖u_g‖² and the denominator P into P − 2n·n_g + 2n_g²: O(nd) in all.
-
-    References
-    ----------
-    Ethayarajh 2019, *How Contextual are Contextualized Word Representations?*, section 3.4;
-    Vázquez et al. 2021.
+    Ethayarajh 2019, *How Contextual are Contextualized Word Representations?*, section 3.4.
     """
     value, left_out = _avg_sims(x, groups)
     g = len(left_out)
@@ -72,7 +61,7 @@ def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) 
 def avg_sim_pseudo_values(
     x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None
 ) -> Tensor:
-    """Jackknife pseudo-values of `avg_sim`, one a group: what each group has to say about it.
+    """Jackknife pseudo-values of `avg_sim`, one per group: Gθ − (G − 1)θ₍₋g₎.
 
     Parameters
     ----------
@@ -82,19 +71,14 @@ def avg_sim_pseudo_values(
     Returns
     -------
     Tensor, shape (groups,), float64
-        Gθ − (G − 1)θ₍₋g₎ for each of the G groups, sorted by label (rows in their order without
-        groups): θ is the average, θ₍₋g₎ the same without group g. Their mean is θ up to the bias
-        that a jackknife removes, its standard error the one of `avg_sim`. Differences of them
+        Sorted by label (rows in their order without groups). Their mean is θ up to the bias that a
+        jackknife removes (Tukey 1958), its standard error the one of `avg_sim`. Differences of them
         between two clouds of the same samples are paired, group by group.
 
     Raises
     ------
     ValueError
         As `avg_sim`, or two groups only.
-
-    References
-    ----------
-    Tukey 1958, *Bias and confidence in not quite large samples*.
     """
     value, left_out = _avg_sims(x, groups)
     g = len(left_out)
@@ -124,7 +108,7 @@ def _group_sums(x: Tensor, groups: ArrayLike | Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
-    """Exact contribution of each dimension to the average cosine similarity.
+    """Contribution of each dimension to the average cosine similarity of all pairs.
 
     Parameters
     ----------
@@ -144,8 +128,8 @@ def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
 
     References
     ----------
-    Timkey & van Schijndel 2021, *All Bark and No Bite: Rogue Dimensions in Transformer Language
-    Models Obscure Representational Quality*, equation 3; here over all pairs, not sampled ones.
+    Timkey & van Schijndel 2021, *All Bark and No Bite*, equation 3; here over all pairs, not
+    sampled ones.
     """
     x = unit_rows(as_rows(x, min_rows=2))
     n = len(x)
@@ -153,7 +137,7 @@ def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
 
 
 def partition_isotropy(x: ArrayLike | Tensor) -> float:
-    """Logarithm of I(W) = min_c F(c) / max_c F(c), with the partition function F(c) = Σ_w exp(w·c).
+    """Log of the isotropy I(W) = min_c F(c) / max_c F(c), with F(c) = Σ_w exp(⟨w, c⟩).
 
     Parameters
     ----------
@@ -169,14 +153,53 @@ def partition_isotropy(x: ArrayLike | Tensor) -> float:
     -----
     c runs over both signs of the unit eigenvectors of WᵀW, so that the result does not depend on
     the sign that an eigensolver happens to return. Where non-zero eigenvalues coincide, the
-    eigenvectors and with them the value are not unique; any basis of the null space gives F = n.
-
-    References
-    ----------
-    Mu & Viswanath 2018, *All-but-the-Top*, equation 2 (after Arora et al. 2016); the logarithm
-    because I(W) itself underflows on raw vectors of transformers.
+    value is not unique. Mu & Viswanath 2018, *All-but-the-Top*, equation 2; the logarithm because
+    I(W) itself underflows on raw vectors of transformers.
     """
     x = as_rows(x)
     projections = x @ torch.linalg.eigh(x.T @ x).eigenvectors  # (n, d)
     log_f = torch.logsumexp(torch.cat([projections, -projections], dim=1), dim=0)  # (2d,)
     return float(log_f.min() - log_f.max())
+
+
+def mean_squared_distance(x: ArrayLike | Tensor) -> float:
+    """Mean squared Euclidean distance over all pairs of different rows, 2 tr C with ddof 1."""
+    x = as_rows(x, min_rows=2)
+    return float(2 * centred(x).square().sum() / (len(x) - 1))
+
+
+def pair_distances(
+    x: ArrayLike | Tensor, *, metric: str = "cosine", n_pairs: int = 10_000, seed: int = 0
+) -> Tensor:
+    """Distances of pairs of different rows, drawn uniformly with replacement.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        Rows are samples; at least two.
+    metric : {"cosine", "euclidean"}
+        1 − cos, in [0, 2], or the Euclidean distance in units of `x`.
+    seed : int
+        The draw depends on nothing else but n.
+
+    Returns
+    -------
+    Tensor, shape (n_pairs,), float64
+
+    Raises
+    ------
+    ValueError
+        Unknown `metric`, `n_pairs` below one or, for cosine, zero rows.
+    """
+    x = as_rows(x, min_rows=2)
+    if metric not in ("cosine", "euclidean"):
+        raise ValueError(f'metric must be "cosine" or "euclidean", got {metric!r}')
+    if n_pairs < 1:
+        raise ValueError(f"n_pairs must be at least 1, got {n_pairs}")
+    rng = np.random.default_rng(seed)
+    first = rng.integers(len(x), size=n_pairs)
+    second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first
+    points = unit_rows(x) if metric == "cosine" else x
+    lengths = torch.linalg.vector_norm(points[first] - points[second], dim=1)
+    # ‖x̂ − ŷ‖² = 2 − 2 cos, without the cancellation of 1 − cos near zero.
+    return lengths.square() / 2 if metric == "cosine" else lengths

@@ -1,37 +1,26 @@
-"""Local geometry: measures inside clusters, and how many directions are far too long."""
+"""Local geometry and its treatments: clusters, elongated directions, removal of dominant ones."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_labels, as_rows, centred
+from shrink_utils.geometry.checks import as_labels, as_rows, centred
 from shrink_utils.geometry.spectrum import anisotropy
-
-__all__ = ["LocalMeasure", "by_cluster", "elongated_directions"]
 
 
 class LocalMeasure(NamedTuple):
-    """A measure taken inside clusters.
+    """A measure taken inside clusters."""
 
-    Attributes
-    ----------
-    value : float
-        Mean over the clusters measured, weighted by their rows.
-    per_cluster : Tensor, shape (clusters,), float64
-        In the order of the sorted labels; NaN for a cluster that was left out.
-    sizes : Tensor, shape (clusters,), long
-        Rows of each cluster.
-    """
-
-    value: float
-    per_cluster: Tensor
-    sizes: Tensor
+    value: float  # mean over the clusters measured, weighted by their rows
+    per_cluster: Tensor  # (clusters,), by sorted label; NaN for a cluster that was left out
+    sizes: Tensor  # (clusters,), rows of each
 
 
 def by_cluster(
@@ -54,10 +43,6 @@ def by_cluster(
     min_rows : int
         Smaller clusters are left out, with a warning.
 
-    Returns
-    -------
-    LocalMeasure
-
     Raises
     ------
     ValueError
@@ -66,14 +51,9 @@ def by_cluster(
 
     Notes
     -----
-    Clusters hold few rows, and most measures are biased there: IsoScore and the effective rank
-    cannot exceed what n_c − 1 directions allow. Compare clouds at equal sizes, or use a corrected
-    form. AvgSim says nothing here: centred rows give values near 0 whatever their shape.
-
-    References
-    ----------
-    Cai et al. 2021, *Isotropy in the Contextual Embedding Space: Clusters and Manifolds*, who
-    centre each cluster before they measure.
+    Clusters hold few rows, and most measures are biased there: compare clouds at equal sizes, or
+    use a corrected form. AvgSim says nothing here: centred rows give values near 0 whatever their
+    shape. After Cai et al. 2021, who centre each cluster before they measure.
     """
     x = as_rows(x)
     _, index = as_labels(labels, len(x), name="labels", device=x.device)
@@ -121,18 +101,149 @@ def elongated_directions(x: ArrayLike | Tensor, *, ratio: float = 5.0) -> int:
 
     Notes
     -----
-    The mean is over all d eigenvalues, those that are zero too. An isotropic cloud has no elongated
-    direction, but a small sample of it may: the largest eigenvalue of n ≫ 1 isotropic rows is near
-    (1 + √(d/n))² means (Marchenko & Pastur), above 5 when n < .65 d, and with n < d/5 nearly all
-    n − 1 directions count. Take n ≥ d, and show an isotropic cloud of the same shape beside it.
-
-    References
-    ----------
-    Rajaee & Pilehvar 2021, *How Does Fine-tuning Affect the Geometry of Embedding Space* (EMNLP
-    Findings), who count the elongated directions before and after fine-tuning.
+    The mean is over all d eigenvalues, those that are zero too. The largest eigenvalue of n ≫ 1
+    isotropic rows is near (1 + √(d/n))² means (Marchenko & Pastur), above 5 when n < .65 d: take
+    n ≥ d, and show an isotropic cloud of the same shape beside it. After Rajaee & Pilehvar 2021.
     """
     if not ratio > 0:
         raise ValueError(f"ratio must be above 0, got {ratio}")
     x = as_rows(x, min_rows=2)
     shares = anisotropy(x, k=min(x.shape), center=True)  # of the sum, d means
     return int((shares * x.shape[1] > ratio).sum())
+
+
+_RANK_CUT = 1e-10  # singular values below this share of the largest are rounding, as in CCA
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """A map fitted on one cloud and applied to any rows: x ↦ (x − μ_c) − U_cᵀU_c (x − μ_c)."""
+
+    centres: Tensor  # (clusters, d): a row belongs to the nearest, the first of equally near ones
+    means: Tensor  # (clusters, d), μ_c
+    directions: Tensor  # (clusters, k, d), U_c: orthonormal rows; k = 0 only centres
+
+    def __call__(self, x: ArrayLike | Tensor) -> Tensor:
+        """Treat rows (n, d), those of the fit or others; order and units stay."""
+        x = as_rows(x).to(self.means.device)
+        cluster = nearest_centre(x, self.centres)  # (n,)
+        treated = x - self.means[cluster]
+        for c in range(len(self.means)):
+            rows = (cluster == c).nonzero().flatten()
+            along = treated[rows] @ self.directions[c].T  # (rows, k)
+            treated[rows] -= along @ self.directions[c]
+        return treated
+
+
+@dataclass(frozen=True)
+class PrincipalAxes:
+    """Mean and principal directions of a cloud, or of each cluster of it."""
+
+    centres: Tensor  # (clusters, d)
+    means: Tensor  # (clusters, d)
+    directions: tuple[Tensor, ...]  # (rank_c, d) each: orthonormal rows by falling variance
+
+    def treatment(self, *, remove: int = 0, skip: int = 0) -> Treatment:
+        """The treatment that centres, and removes directions ``skip + 1`` … ``skip + remove``.
+
+        Parameters
+        ----------
+        remove : int
+            How many directions; 0 subtracts the means and nothing else.
+        skip : int
+            How many of the strongest directions stay: ``skip=k, remove=k`` is the control that
+            removes the next k.
+
+        Raises
+        ------
+        ValueError
+            A negative number, or more directions than a cluster varies in.
+        """
+        if remove < 0 or skip < 0:
+            raise ValueError(f"remove and skip must not be negative, got {remove} and {skip}")
+        smallest = min(range(len(self.means)), key=lambda c: len(self.directions[c]))
+        rank = len(self.directions[smallest])
+        if remove and skip + remove > rank:
+            raise ValueError(
+                f"remove {remove} after skip {skip}: cluster {smallest} of {len(self.means)} "
+                f"varies in {rank} direction(s) only; remove fewer, or fit on more rows or fewer "
+                "clusters"
+            )
+        removed = [found[skip : skip + remove] for found in self.directions]  # (remove, d) each
+        return Treatment(self.centres, self.means, torch.stack(removed))
+
+
+def principal_axes(
+    x: ArrayLike | Tensor, *, centres: ArrayLike | Tensor | None = None
+) -> PrincipalAxes:
+    """Means and principal directions from which the treatments of a cloud are made.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        The rows to fit on.
+    centres : array_like, shape (clusters, d), optional
+        Cluster centres, such as those of k-means; every row of `x` joins the nearest. None takes
+        the whole cloud as one cluster.
+
+    Raises
+    ------
+    ValueError
+        Centres of another width than `x`, or a centre to which no row of `x` is nearest.
+
+    Notes
+    -----
+    The four treatments, with k the number of directions:
+
+    ======================  =======================================================
+    zero mean               ``principal_axes(x).treatment()``
+    clustered zero mean     ``principal_axes(x, centres=c).treatment()``
+    global removal          ``principal_axes(x).treatment(remove=k)``
+    cluster-based removal   ``principal_axes(x, centres=c).treatment(remove=k)``
+    ======================  =======================================================
+
+    Directions are the right singular vectors of the centred rows (Mu & Viswanath 2018, algorithm
+    1; per cluster, Rajaee & Pilehvar 2021). Where singular values coincide they are not unique.
+    """
+    x = as_rows(x)
+    centres = _mean(x)[None] if centres is None else as_rows(centres, name="centres")
+    centres = centres.to(x.device)
+    cluster = nearest_centre(x, centres)
+    sizes = torch.bincount(cluster, minlength=len(centres))
+    if not sizes.all():
+        raise ValueError(
+            f"centres: no row of x is nearest to {int((sizes == 0).sum())} of {len(centres)}, the "
+            f"first is centre {int((sizes == 0).nonzero()[0])}; leave it out"
+        )
+    parts = [x[cluster == c] for c in range(len(centres))]
+    return PrincipalAxes(
+        centres=centres,
+        means=torch.stack([_mean(part) for part in parts]),
+        directions=tuple(_directions(part) for part in parts),
+    )
+
+
+def nearest_centre(x: ArrayLike | Tensor, centres: ArrayLike | Tensor) -> Tensor:
+    """Index (n,) of the centre (clusters, d) nearest to each row (n, d); of equals the first."""
+    x, centres = as_rows(x), as_rows(centres, name="centres")
+    if x.shape[1] != centres.shape[1]:
+        raise ValueError(
+            f"x of shape {tuple(x.shape)} has other columns than the centres, "
+            f"{tuple(centres.shape)}"
+        )
+    largest = torch.maximum(x.abs().max(), centres.abs().max())
+    if largest > 0:  # squares of very small or large entries would leave float64
+        x, centres = x / largest, centres / largest
+    # Not by matrix multiplication, which cannot tell centres apart that lie far from the origin.
+    distances = torch.cdist(x, centres, compute_mode="donot_use_mm_for_euclid_dist")
+    return distances.argmin(dim=1)
+
+
+def _mean(x: Tensor) -> Tensor:
+    """Mean row; from the first row on, so that large offsets cost no digits."""
+    return x[0] + (x - x[0]).mean(dim=0)
+
+
+def _directions(x: Tensor) -> Tensor:
+    _, sigma, v = torch.linalg.svd(centred(x), full_matrices=False)  # v: (min(n, d), d)
+    return v[: int((sigma > _RANK_CUT * sigma[0]).sum())]

@@ -6,7 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import as_rows, unit_scale
+from shrink_utils.geometry.checks import as_rows, unit_scale
 
 __all__ = ["anisotropy", "effective_rank", "iso_score", "participation_ratio"]
 
@@ -45,14 +45,10 @@ def anisotropy(x: ArrayLike | Tensor, *, k: int = 3, center: bool = False) -> Te
         `k` outside 1 … min(n, d), or nothing to share out: `x` all zero or, centred, all rows
         identical.
 
-    References
-    ----------
-    Kudriashov et al. 2025, *Shrink the longest*, Table 3, after Razzhigaev et al. 2024.
-
     Notes
     -----
-    Eigenvalues of the smaller Gram matrix carry an absolute error of about 1e-16 Σσ², so a score
-    is good to about that and a step of training can afford it.
+    Kudriashov et al. 2025, *Shrink the longest*, Table 3, after Razzhigaev et al. 2024. From the
+    smaller Gram matrix, which a step of training can afford: good to about 1e-16.
     """
     x = as_rows(x)
     if not 1 <= k <= min(x.shape):
@@ -84,41 +80,40 @@ def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) 
     ------
     ValueError
         Too few rows, or all rows identical. In the corrected form also where the estimate of
-        ‖C‖_F² vanishes, because differences of pairs without a common row are all orthogonal:
-        mutually equidistant rows, such as an identity matrix; identical rows but for one.
+        ‖C‖_F² vanishes: mutually equidistant rows, or identical ones but for one.
 
     Notes
     -----
-    The corrected form assumes independent rows with fourth moments and nothing else, in particular
-    no Gaussian shape. With S the sample covariance and Q = Σ‖x_i − x̄‖⁴ / (n − 1),
+    The corrected form assumes independent rows with fourth moments and no Gaussian shape. With S
+    the sample covariance and Q = Σ‖x_i − x̄‖⁴ / (n − 1),
 
     - (tr C)² is estimated by f · [(n² − 3n + 1)(tr S)² + 2 tr S² − nQ],
     - ‖C‖_F² by f · [(n − 1)(n − 2) tr S² + (tr S)² − nQ], with f = (n − 1) / (n(n − 2)(n − 3)).
 
-    They are the U-statistics with kernels ¼‖x₁ − x₂‖²‖x₃ − x₄‖² and ¼⟨x₁ − x₂, x₃ − x₄⟩². Each is
-    unbiased; their ratio is so to first order only.
-
-    References
-    ----------
-    Himeno & Yamada 2014, *Estimations for some functions of covariance matrix in high dimension
-    under non-normality and its applications*, J. Multivariate Analysis 130.
+    Each is unbiased; their ratio is so to first order only (Himeno & Yamada 2014, J. Multivariate
+    Analysis 130).
     """
     x = unit_scale(as_rows(x, min_rows=4 if bias_corrected else 2), center=True)
     n = x.shape[0]
     squares = x.square().sum(dim=1)  # (n,)
     trace = squares.sum() / (n - 1)
     squared_trace, frobenius = trace.square(), (_gram(x) / (n - 1)).square().sum()
-    if bias_corrected:
-        fourth = n * squares.square().sum() / (n - 1)  # nQ
-        # The factor f drops out of the ratio.
-        squared_trace, plug_in = (
-            (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth,
-            (n - 1) * (n - 2) * frobenius + squared_trace,
-        )
-        frobenius = plug_in - fourth
-        if frobenius <= 1e-12 * plug_in:  # zero, up to rounding
-            raise ValueError(UNDEFINED.format(n=n))
-    return float(squared_trace / frobenius)
+    if not bias_corrected:
+        return float(squared_trace / frobenius)
+    fourth = n * squares.square().sum() / (n - 1)  # nQ
+    return float(corrected_ratio(squared_trace, frobenius, fourth, n))
+
+
+def corrected_ratio(
+    squared_trace: Tensor, frobenius: Tensor, fourth: Tensor, n: int | Tensor
+) -> Tensor:
+    """Bias-corrected PR from (tr S)², ‖S‖_F² and nQ; the factor f drops out."""
+    above = (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth
+    plug_in = (n - 1) * (n - 2) * frobenius + squared_trace
+    below = plug_in - fourth
+    if below <= 1e-12 * plug_in:  # zero, up to rounding
+        raise ValueError(UNDEFINED.format(n=float(n)))
+    return above / below
 
 
 def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
@@ -144,12 +139,8 @@ def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
 
     References
     ----------
-    Rudman et al. 2022, *IsoScore: Measuring the Uniformity of Embedding Space Utilization*. Their
-    seven steps (PCA, normalized eigenvalues, distance to the uniform spectrum) simplify to this.
-
-    See Also
-    --------
-    participation_ratio : PR, its correction, the assumptions of it, and where it is undefined.
+    Rudman et al. 2022, *IsoScore*. Their seven steps (PCA, normalized eigenvalues, distance to
+    the uniform spectrum) simplify to this.
     """
     x = as_rows(x, min_columns=2)
     return (participation_ratio(x, bias_corrected=bias_corrected) - 1) / (x.shape[1] - 1)
@@ -161,7 +152,6 @@ def effective_rank(x: ArrayLike | Tensor, *, center: bool = True) -> float:
     Parameters
     ----------
     x : array_like, shape (n, d)
-        Rows are samples.
     center : bool
         Subtract the mean row first.
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shrink_utils import geometry
-from shrink_utils.geometry._checks import as_labels, as_rows, centred, unit_rows, unit_scale
+from shrink_utils.geometry.checks import as_labels, as_rows, centred, unit_rows, unit_scale
 
 ROW_FUNCTIONS = [
     geometry.avg_sim,

@@ -13,11 +13,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import same_rows
-from shrink_utils.geometry.similarity.cka import NO_HSIC
-from shrink_utils.geometry.streaming._batch import batch_rows
-from shrink_utils.geometry.streaming._metric import StreamingMetric
-from shrink_utils.geometry.streaming._moments import Moments, Rows
+from shrink_utils.geometry.checks import same_rows
+from shrink_utils.geometry.similarity import NO_HSIC
+from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming.moments import Moments, Rows
 
 __all__ = ["CKA", "LayerCKA"]
 
@@ -113,31 +112,20 @@ def _own(hsic: Tensor, scale: Tensor) -> Tensor:
 
 
 class CKA(_ScatterMetric):
-    """Linear CKA of two representations, over all pairs of rows whatever the batches.
-
-    Not the minibatch estimate: the value is that of `geometry.cka` on all rows at once.
+    """Linear CKA of two representations, over all pairs of rows: `geometry.cka` in one pass.
 
     Parameters
     ----------
-    n_features : int
-        Columns of x.
-    n_features_y : int, optional
-        Columns of y; as many as x has by default.
+    n_features, n_features_y : int
+        Columns of x and of y; as many as x has by default.
     debiased : bool
         From the unbiased estimates of the three HSIC.
-    **kwargs
-        Of ``torchmetrics.Metric``.
 
     Notes
     -----
-    State: the moments about the mean that both forms are made of. With k = ‖x − μ_x‖² and
-    l = ‖y − μ_y‖² they are n, both means, the three scatter matrices, Σk, Σl, Σk², Σl², Σkl and
-    four vectors Σk(x − μ_x), Σk(y − μ_y), Σl(x − μ_x), Σl(y − μ_y), without which the former could
-    not follow when the mean moves.
-
-    References
-    ----------
-    As `shrink_utils.geometry.cka`, which this equals.
+    Not the minibatch estimate. State: n, both means, the three scatter matrices and, with
+    k = ‖x − μ_x‖² and l = ‖y − μ_y‖², Σk, Σl, Σk², Σl², Σkl and the four vectors Σk(x − μ_x) …
+    without which the former could not follow when the mean moves.
     """
 
     def __init__(
@@ -157,35 +145,13 @@ class CKA(_ScatterMetric):
         self._add([x, y])
 
     def compute(self) -> Tensor:
-        """The alignment, a float64 scalar.
-
-        Raises
-        ------
-        ValueError
-            Fewer than 2 rows (4 debiased), or a side whose rows are all identical.
-
-        Warns
-        -----
-        UserWarning
-            With the result NaN, as `geometry.cka`.
-        """
+        """The alignment, a float64 scalar; errors and the warning are those of `geometry.cka`."""
         return self._matrix()[0, 1]
 
 
 class LayerCKA(_ScatterMetric):
-    """Linear CKA between every two layers, from one pass over their rows.
+    """Linear CKA between every two of L layers, `n_features` wide, from one pass over their rows.
 
-    Parameters
-    ----------
-    n_features : sequence of int
-        Columns of each of the L layers.
-    debiased : bool
-        From the unbiased estimates of the three HSIC.
-    **kwargs
-        Of ``torchmetrics.Metric``.
-
-    Notes
-    -----
     State: as `CKA`, with L(L + 1)/2 scatter blocks instead of three.
     """
 
@@ -200,16 +166,5 @@ class LayerCKA(_ScatterMetric):
         self._add([batch_rows(x, d, name=f"layers[{i}]") for i, (x, d) in named])
 
     def compute(self) -> Tensor:
-        """The alignments, (L, L) float64, symmetric.
-
-        Raises
-        ------
-        ValueError
-            Fewer than 2 rows (4 debiased), or a layer whose rows are all identical.
-
-        Warns
-        -----
-        UserWarning
-            With NaN in a layer's row and column, as `geometry.cka`.
-        """
+        """The alignments, (L, L) float64, symmetric; NaN with a warning as `geometry.cka`."""
         return self._matrix()

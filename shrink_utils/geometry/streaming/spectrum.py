@@ -10,11 +10,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry._checks import unit_scale
-from shrink_utils.geometry.spectrum import UNDEFINED
-from shrink_utils.geometry.streaming._batch import batch_rows
-from shrink_utils.geometry.streaming._metric import StreamingMetric
-from shrink_utils.geometry.streaming._moments import Moments, Rows
+from shrink_utils.geometry.checks import unit_scale
+from shrink_utils.geometry.spectrum import corrected_ratio
+from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming.moments import Moments, Rows
 
 __all__ = ["EffectiveRank", "IsoScore", "Spectrum"]
 
@@ -93,23 +92,7 @@ class SpectralMetric(StreamingMetric):
 
 
 class Spectrum(SpectralMetric):
-    """First `k` anisotropy scores, σ_k² / Σσ².
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of the rows.
-    k : int
-        How many scores.
-    center : bool
-        Subtract the mean row first.
-    **kwargs
-        Of ``torchmetrics.Metric``.
-
-    References
-    ----------
-    As `shrink_utils.geometry.anisotropy`, which this equals.
-    """
+    """First `k` anisotropy scores, σ_k² / Σσ²: `geometry.anisotropy` in one pass."""
 
     def __init__(self, n_features: int, *, k: int = 3, center: bool = False, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
@@ -118,10 +101,7 @@ class Spectrum(SpectralMetric):
     def compute(self) -> Tensor:
         """Scores, (k,) float64 (a scalar for k = 1), descending.
 
-        Raises
-        ------
-        ValueError
-            No rows yet, `k` outside 1 … min(rows, columns), or nothing to share out.
+        A ``ValueError`` for `k` outside 1 … min(rows, columns), or where nothing varies.
         """
         moments, rows = self._read(center=self.center)
         most = min(int(moments.n), self.n_features)
@@ -135,27 +115,7 @@ class Spectrum(SpectralMetric):
 
 
 class IsoScore(SpectralMetric):
-    """IsoScore, (PR − 1) / (d − 1), plain or bias-corrected.
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of the rows, at least 2.
-    bias_corrected : bool
-        Use the bias-corrected participation ratio.
-    **kwargs
-        Of ``torchmetrics.Metric``.
-
-    Raises
-    ------
-    ValueError
-        `n_features` below 2.
-
-    References
-    ----------
-    As `shrink_utils.geometry.iso_score`, which this equals;
-    `shrink_utils.geometry.participation_ratio` has the formulas of the correction.
-    """
+    """IsoScore, (PR − 1) / (d − 1), plain or bias-corrected: `geometry.iso_score` in one pass."""
 
     def __init__(self, n_features: int, *, bias_corrected: bool = False, **kwargs: Any) -> None:
         if n_features < 2:
@@ -164,57 +124,27 @@ class IsoScore(SpectralMetric):
         self.bias_corrected = bias_corrected
 
     def compute(self) -> Tensor:
-        """The score, a float64 scalar.
-
-        Raises
-        ------
-        ValueError
-            Fewer than 2 rows (4 for the corrected form), all rows identical, or the corrected form
-            is undefined.
-        """
+        """The score, a float64 scalar; refused where `geometry.iso_score` is."""
         moments, _ = self._read(center=True, min_rows=4 if self.bias_corrected else 2)
         n, scale = moments.n, moments.norms.squeeze()
         # With C scaled to tr C = n − 1, as PR has no scale: tr S = 1 below.
         frobenius = (moments.triangle.T @ moments.triangle / scale).square().sum()
-        squared_trace = torch.ones_like(frobenius)
+        one = torch.ones_like(frobenius)
+        ratio = one / frobenius
         if self.bias_corrected:
             fourth = n * (n - 1) * moments.norm_products.squeeze() / scale.square()  # nQ
-            squared_trace = n * n - 3 * n + 1 + 2 * frobenius - fourth
-            plug_in = (n - 1) * (n - 2) * frobenius + 1
-            frobenius = plug_in - fourth
-            if frobenius <= 1e-12 * plug_in:  # zero, up to rounding
-                raise ValueError(UNDEFINED.format(n=moments.n))
-        return (squared_trace / frobenius - 1) / (self.n_features - 1)
+            ratio = corrected_ratio(one, frobenius, fourth, n)
+        return (ratio - 1) / (self.n_features - 1)
 
 
 class EffectiveRank(SpectralMetric):
-    """Effective rank, exp of the entropy of σ/Σσ.
-
-    Parameters
-    ----------
-    n_features : int
-        Columns of the rows.
-    center : bool
-        Subtract the mean row first.
-    **kwargs
-        Of ``torchmetrics.Metric``.
-
-    References
-    ----------
-    As `shrink_utils.geometry.effective_rank`, which this equals.
-    """
+    """Effective rank, exp of the entropy of σ/Σσ: `geometry.effective_rank` in one pass."""
 
     def __init__(self, n_features: int, *, center: bool = True, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
         self.center = center
 
     def compute(self) -> Tensor:
-        """The rank, a float64 scalar.
-
-        Raises
-        ------
-        ValueError
-            No rows yet, all zero or, centred, all identical.
-        """
+        """The rank, a float64 scalar; refused where `geometry.effective_rank` is."""
         sigma = torch.linalg.svdvals(self._read(center=self.center)[1])
         return torch.special.entr(sigma / sigma.sum()).sum().exp()

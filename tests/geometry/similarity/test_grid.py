@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shrink_utils.geometry import cca, cka, pwcca, rsa, similarity_grid, svcca
-from shrink_utils.geometry.similarity.grid import MEASURES
+from shrink_utils.geometry.similarity import MEASURES
 
 FUNCTIONS = {
     "rsa": rsa,

@@ -74,35 +74,20 @@ class Rows:
 
 
 class Moments:
-    """A view of a packed state; whatever changes it changes the state.
-
-    Attributes
-    ----------
-    n : Tensor, shape ()
-        Rows.
-    exponent : Tensor, shape (L,)
-        The moments are those of x · 2^−exponent, so that fourth powers stay in float64.
-    origin : Tensor, shape (D,)
-        The first row seen.
-    mean : Tensor, shape (D,)
-        Mean row minus origin: two numbers for the mean, because next to a large offset a single
-        one would keep too few digits of it.
-    norms : Tensor, shape (L,)
-        Σ k_i.
-    norm_products : Tensor, shape (L, L)
-        Σ k_i k_j.
-    norm_rows : Tensor, shape (L, D)
-        Σ k_i z.
-    second : Tensor
-        Second moments in the form that a subclass chooses.
-    """
+    """A view of a packed state, see `_shapes`; whatever changes it changes the state."""
 
     def __init__(self, state: Tensor, widths: Sequence[int]) -> None:
         self.widths = tuple(widths)
         parts = state.split([math.prod(shape) for shape in self._shapes(widths)])
         views = [part.view(s) for part, s in zip(parts, self._shapes(widths), strict=True)]
-        self.n, self.exponent, self.origin, self.mean = views[:4]
-        self.norms, self.norm_products, self.norm_rows, self.second = views[4:]
+        self.n = views[0]  # (), rows
+        self.exponent = views[1]  # (L,): moments are those of x · 2^−exponent, within float64
+        self.origin = views[2]  # (D,), the first row seen
+        self.mean = views[3]  # (D,), less the origin: beside a large offset it keeps its digits
+        self.norms = views[4]  # (L,), Σ k_i
+        self.norm_products = views[5]  # (L, L), Σ k_i k_j
+        self.norm_rows = views[6]  # (L, D), Σ k_i z
+        self.second = views[7]  # second moments in the form that a subclass chooses
 
     @classmethod
     def size(cls, widths: Sequence[int]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
@@ -68,18 +70,7 @@ def _tensor_from_numpy(x: ArrayLike, name: str) -> Tensor:
 def as_labels(
     labels: ArrayLike | Tensor, n_rows: int, *, name: str, device: torch.device | str = "cpu"
 ) -> tuple[list, Tensor]:
-    """Read one label a row, such as the row's word or sentence.
-
-    Parameters
-    ----------
-    labels : array_like, shape (n_rows,)
-        Strings or numbers.
-    n_rows : int
-        How many there must be.
-    name : str
-        What the caller calls them, for its errors.
-    device : torch.device or str
-        Where the rows are.
+    """Read one label per row, such as the row's word or sentence.
 
     Returns
     -------
@@ -106,7 +97,6 @@ def as_labels(
 
 
 def _has_nan(labels: ArrayLike | Tensor, array: np.ndarray) -> bool:
-    """Whether NaN is among the labels, of which `array` is what NumPy makes."""
     if array.dtype.kind == "f":
         return bool(np.isnan(array).any())
     if array.dtype.kind not in "OU" or (labels is array and array.dtype.kind == "U"):
@@ -116,13 +106,7 @@ def _has_nan(labels: ArrayLike | Tensor, array: np.ndarray) -> bool:
 
 
 def same_rows(n_x: int, n_y: int) -> None:
-    """Refuse two matrices, x and y, that cannot be of the same samples.
-
-    Raises
-    ------
-    ValueError
-        Different numbers of rows.
-    """
+    """Refuse two matrices, x and y, that cannot be of the same samples."""
     if n_x != n_y:
         raise ValueError(f"x and y must have the same samples as rows, got {n_x} and {n_y} rows")
 
@@ -134,13 +118,7 @@ def centred(x: Tensor) -> Tensor:
 
 
 def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
-    """Scale every row to length one.
-
-    Raises
-    ------
-    ValueError
-        A zero row: it has no direction, so no cosine.
-    """
+    """Scale every row to length one; a zero row, which has no cosine, is a ``ValueError``."""
     largest = x.abs().amax(dim=1, keepdim=True)
     zero = (largest == 0).flatten()
     if zero.any():
@@ -155,10 +133,7 @@ def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
 def unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:
     """Divide by the largest absolute entry, centred first if asked, for scale-free quantities.
 
-    Raises
-    ------
-    ValueError
-        Nothing is left to measure: all entries zero or, centred, all rows identical.
+    Where nothing is left to measure (zeros or, centred, identical rows) it is a ``ValueError``.
     """
     x = _by_largest(x)
     if center:
@@ -172,3 +147,21 @@ def unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:
 def _by_largest(x: Tensor) -> Tensor:
     largest = x.abs().max()
     return x / largest if largest > 0 else x
+
+
+_CUT = 1e-10  # singular values below this share of the largest are rounding, not directions
+
+
+class RankedSVD(NamedTuple):
+    """x = basis · diag(sigma) · axes, with r directions."""
+
+    basis: Tensor  # (n, r), orthonormal columns: the space of all centred linear functions of x
+    sigma: Tensor  # (r,), descending
+    axes: Tensor  # (r, d), orthonormal rows
+
+
+def ranked_svd(x: Tensor) -> RankedSVD:
+    """Thin SVD without the directions whose singular value is at most 1e-10 of the largest."""
+    basis, sigma, axes = torch.linalg.svd(x, full_matrices=False)
+    rank = int((sigma > _CUT * sigma[0]).sum())
+    return RankedSVD(basis[:, :rank], sigma[:rank], axes[:rank])

@@ -1,0 +1,378 @@
+"""How far a word's vectors follow its context: SelfSim, IntraSim, MEV, each beside its null."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from shrink_utils.geometry.checks import as_labels, as_rows, unit_rows
+from shrink_utils.geometry.isotropy import Estimate, avg_sim
+from shrink_utils.geometry.spectrum import anisotropy
+
+
+class OverUnits:
+    """A measure taken unit by unit; a subclass says of which: its words or its sentences."""
+
+    def _units(self) -> dict[Hashable, float]:
+        raise NotImplementedError
+
+    @property
+    def value(self) -> float:
+        """Mean over words or sentences, all counting the same."""
+        return mean_over_units(self._units().values()).value
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of that mean; NaN for a single unit."""
+        return mean_over_units(self._units().values()).stderr
+
+
+class BesideNull(OverUnits):
+    """A measure whose null has a value a unit, and whose published correction is another number."""
+
+    baseline: float
+
+    def _null_units(self) -> dict[Hashable, float]:
+        raise NotImplementedError
+
+    @property
+    def null(self) -> float:
+        """Mean of what rows dealt at random to the same units give."""
+        return mean_over_units(self._null_units().values()).value
+
+    @property
+    def excess(self) -> float:
+        """``value − null``: this is the number to read."""
+        return self.value - self.null
+
+    @property
+    def corrected(self) -> float:
+        """``value − baseline``, the published correction, which mixes in the units' size."""
+        return self.value - self.baseline
+
+
+def mean_over_units(values: Iterable[float]) -> Estimate:
+    """Mean over words or sentences and its standard error, NaN for a single one."""
+    values = np.fromiter(values, dtype=float)
+    n = len(values)
+    stderr = values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
+    return Estimate(float(values.mean()), float(stderr))
+
+
+def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
+    """Indices of the words that are counted often enough; ``ValueError`` if there is none."""
+    if min_count < 2:
+        raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
+    kept = (counts >= min_count).nonzero().flatten()
+    if not len(kept):
+        most = int(counts.argmax())
+        raise ValueError(
+            f"words: none of {len(words)} stands in {min_count} {what} or more, {words[most]!r} in "
+            f"{int(counts[most])}; lower min_count or take more text"
+        )
+    return kept
+
+
+def check_permutations(n_permutations: int) -> None:
+    """Refuse a null of no dealing at all."""
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
+
+
+@dataclass(frozen=True)
+class SelfSim(OverUnits):
+    """Self-similarity of frequent words."""
+
+    per_word: dict[Hashable, float]  # mean cosine between its occurrences, words sorted
+    counts: dict[Hashable, int]  # occurrences
+    null: float  # what words without meaning would have: the AvgSim of all rows
+
+    def _units(self) -> dict[Hashable, float]:
+        return self.per_word
+
+    @property
+    def corrected(self) -> float:
+        """``value − null``, the correction of the literature for anisotropy."""
+        return self.value - self.null
+
+
+def self_sim(
+    x: ArrayLike | Tensor,
+    words: ArrayLike | Tensor,
+    *,
+    sentences: ArrayLike | Tensor | None = None,
+    min_count: int = 5,
+) -> SelfSim:
+    """Average cosine similarity between the occurrences of a word, for every frequent word.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        A row is the vector of a word in its context; none of them zero.
+    words : array_like, shape (n,)
+        Which word it is.
+    sentences : array_like, shape (n,), optional
+        Where it stands. Then only occurrences in different sentences make a pair. By default every
+        occurrence is a context of its own.
+    min_count : int
+        Fewest contexts of a word that counts, at least 2.
+
+    Raises
+    ------
+    ValueError
+        Zero rows, labels that do not fit the rows, or no word with enough contexts.
+
+    Notes
+    -----
+    SelfSim(w) = (‖S‖² − Σ_s‖u_s‖²) / (m² − Σ_s m_s²), with m_s occurrences of w in context s, u_s
+    the sum of their unit vectors, S = Σ_s u_s and m = Σ_s m_s: one pass over the rows.
+
+    If words were dealt to the rows at random, every pair would be a pair of any two rows, so the
+    expectation is AvgSim exactly. The published correction therefore *is* the null here (unlike
+    IntraSim's and MEV's). Ethayarajh 2019, definition 1 and section 3.4; Vázquez et al. 2021.
+    """
+    x = unit_rows(as_rows(x, min_rows=2))
+    n = len(x)
+    vocabulary, word = as_labels(words, n, name="words", device=x.device)
+    context = torch.arange(n, device=x.device)
+    if sentences is not None:
+        context = as_labels(sentences, n, name="sentences", device=x.device)[1]
+
+    # A group is a word in a context; n contexts at most, so the two make one number.
+    group, of_row = torch.unique(word * n + context, return_inverse=True)
+    of_group = group // n  # (groups,): which word
+    u, m = _sum_by(x, of_row, len(group)), torch.bincount(of_row)  # (groups, d), (groups,)
+
+    contexts = torch.bincount(of_group)  # (words,)
+    what = "rows" if sentences is None else "different sentences"
+    kept = frequent(vocabulary, contexts, min_count=min_count, what=what)
+
+    dots = _sum_by(u, of_group, len(vocabulary)).square().sum(dim=1)
+    dots -= _sum_by(u.square().sum(dim=1), of_group, len(vocabulary))
+    counts = _sum_by(m, of_group, len(vocabulary))
+    pairs = counts**2 - _sum_by(m**2, of_group, len(vocabulary))
+    return SelfSim(
+        per_word={vocabulary[w]: float(dots[w] / pairs[w]) for w in kept.tolist()},
+        counts={vocabulary[w]: int(counts[w]) for w in kept.tolist()},
+        null=avg_sim(x, groups=None if sentences is None else context).value,
+    )
+
+
+def _sum_by(values: Tensor, index: Tensor, n: int) -> Tensor:
+    """Sums of the entries that share an index, (n, …)."""
+    return values.new_zeros(n, *values.shape[1:]).index_add_(0, index, values)
+
+
+@dataclass(frozen=True)
+class IntraSim(BesideNull):
+    """Intra-sentence similarity of sentences of two words or more."""
+
+    per_sentence: dict[Hashable, float]  # sentences sorted
+    null_per_sentence: dict[Hashable, float]  # of rows dealt at random, mean over dealings
+    null_stderr: float  # Monte Carlo error of `null`; NaN for a single dealing
+    baseline: float  # AvgSim over different sentences: what the literature subtracts
+
+    def _units(self) -> dict[Hashable, float]:
+        return self.per_sentence
+
+    def _null_units(self) -> dict[Hashable, float]:
+        return self.null_per_sentence
+
+
+def intra_sim(
+    x: ArrayLike | Tensor,
+    sentences: ArrayLike | Tensor,
+    *,
+    n_permutations: int = 10,
+    seed: int = 0,
+) -> IntraSim:
+    """Mean cosine between the words of a sentence and their mean vector, beside its null.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        A row is the vector of a word in its sentence; none of them zero.
+    sentences : array_like, shape (n,)
+        Which sentence it stands in.
+    n_permutations : int
+        How often the rows are dealt at random, by `seed`, to sentences of the same lengths.
+
+    Raises
+    ------
+    ValueError
+        Zero rows, labels that do not fit the rows, fewer than two sentences, no sentence of two
+        words, or a sentence whose mean vector is zero.
+
+    Notes
+    -----
+    IntraSim(s) = 1/L Σ_i cos(s̄, x_i), with s̄ = 1/L Σ_i x_i the mean of the *raw* vectors of its L
+    words (Ethayarajh 2019, definition 2). s̄ contains every x_i, so IntraSim is high without any
+    context: for L independent unit vectors whose mean cosine is A it is about
+    √((1 + (L − 1)A)/L) > A. Subtracting A therefore leaves mostly this; the null, which is ours,
+    deals the rows to sentences of the same lengths and keeps it. A sentence of one word has
+    IntraSim 1 whatever its vector: it is left out, but its row is dealt.
+    """
+    check_permutations(n_permutations)
+    x = as_rows(x, min_rows=2)
+    cloud = _Cloud(x)
+    labels, index = as_labels(sentences, len(x), name="sentences", device=x.device)
+    lengths = torch.bincount(index)
+    long = (lengths > 1).nonzero().flatten()
+    if len(labels) < 2 or not len(long):
+        raise ValueError(
+            f"sentences needs at least 2 sentences, one of them of 2 words or more; got "
+            f"{len(labels)} of at most {int(lengths.max())} word(s)"
+        )
+    values, defined = cloud.intra_sims(index.argsort(stable=True), lengths)
+    if not defined.all():
+        label = labels[int((~defined).nonzero()[0])]
+        raise ValueError(f"sentences: the vectors of sentence {label!r} have mean zero: no cosine")
+    dealt = _dealt(cloud, lengths, n_permutations, seed)[:, long]  # (permutations, sentences)
+    spread = dealt.mean(dim=1).std() if n_permutations > 1 else torch.nan
+    kept = [labels[s] for s in long.tolist()]
+    return IntraSim(
+        per_sentence=dict(zip(kept, values[long].tolist(), strict=True)),
+        null_per_sentence=dict(zip(kept, dealt.mean(dim=0).tolist(), strict=True)),
+        null_stderr=float(spread / n_permutations**0.5),
+        baseline=avg_sim(x, groups=index).value,
+    )
+
+
+def _dealt(cloud: _Cloud, lengths: Tensor, n_permutations: int, seed: int) -> Tensor:
+    """IntraSim of every sentence in every dealing of the rows, (permutations, sentences)."""
+    rng = np.random.default_rng(seed)
+    values = []
+    for _ in range(n_permutations):
+        order = torch.from_numpy(rng.permutation(len(cloud.unit))).to(cloud.unit.device)
+        of_sentences, defined = cloud.intra_sims(order, lengths)
+        if not defined.all():
+            raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
+        values.append(of_sentences)
+    return torch.stack(values)
+
+
+class _Cloud:
+    """The rows in the three forms whose sums over a sentence are needed."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.unit = unit_rows(x)
+        self.raw = x / len(x)  # so that no sum overflows; only its direction counts
+        self.size = self.raw.abs().amax(dim=1, keepdim=True)  # (n, 1)
+
+    def intra_sims(self, order: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """IntraSim of consecutive runs of rows, taken in `order`; and where it is defined."""
+        starts = lengths.cumsum(dim=0) - lengths
+        mean, unit, size = (
+            embedding_bag(order, rows, starts, mode="sum")  # (sentences, d) or (sentences, 1)
+            for rows in (self.raw, self.unit, self.size)
+        )
+        # A sum that cancels down to its own rounding has no direction.
+        largest = mean.abs().amax(dim=1)
+        defined = largest > torch.finfo(mean.dtype).eps * lengths * size.flatten()
+        direction = torch.ones_like(mean)
+        direction[defined] = unit_rows(mean[defined])
+        return (direction * unit).sum(dim=1) / lengths, defined
+
+
+@dataclass(frozen=True)
+class MaxExplainableVariance(BesideNull):
+    """Maximum explainable variance of frequent words."""
+
+    per_word: dict[Hashable, float]  # words sorted
+    null_per_word: dict[Hashable, float]  # of as many random rows, mean over dealings
+    counts: dict[Hashable, int]  # occurrences
+    null_stderr: float  # Monte Carlo error of `null`; NaN for a single dealing
+    baseline: float  # the share of all rows together: what the literature subtracts
+
+    def _units(self) -> dict[Hashable, float]:
+        return self.per_word
+
+    def _null_units(self) -> dict[Hashable, float]:
+        return self.null_per_word
+
+
+def max_explainable_variance(
+    x: ArrayLike | Tensor,
+    words: ArrayLike | Tensor,
+    *,
+    min_count: int = 5,
+    n_permutations: int = 10,
+    seed: int = 0,
+) -> MaxExplainableVariance:
+    """Share of a word's vectors that their first singular direction holds, beside its null.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        A row is the vector of a word in its context.
+    words : array_like, shape (n,)
+        Which word it is.
+    min_count : int
+        Fewest occurrences of a word that counts, at least 2.
+    n_permutations : int
+        How often the words are dealt at random, by `seed`, to the rows.
+
+    Raises
+    ------
+    ValueError
+        Labels that do not fit the rows, no word with enough occurrences, or a word (real or dealt)
+        whose vectors are all zero.
+
+    Notes
+    -----
+    MEV(w) = σ₁² / Σ_i σ_i², σ the singular values of the m × d matrix of w's vectors, uncentred
+    (Ethayarajh 2019, definition 3). The numbers released with the paper are another quantity, the
+    ``explained_variance_ratio_`` of scikit-learn's ``TruncatedSVD``: the *centred* variance along
+    the same direction, which is small where w's vectors agree.
+
+    m rows have rank m at most, so MEV ≥ 1/m, and rare words have high MEV by their number alone.
+    The published correction subtracts the share of one large sample, which has no such floor; the
+    null, which is ours, compares each word with as many random rows.
+    """
+    check_permutations(n_permutations)
+    x = as_rows(x, min_rows=2)
+    vocabulary, word = as_labels(words, len(x), name="words", device=x.device)
+    counts = torch.bincount(word)
+    kept = frequent(vocabulary, counts, min_count=min_count, what="rows")
+    values = _first_shares(x, word.argsort(stable=True), counts, kept)
+    rng = np.random.default_rng(seed)
+    orders = [torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations)]
+    dealt = torch.stack([_first_shares(x, order, counts, kept) for order in orders])
+    spread = dealt.mean(dim=1).std() if n_permutations > 1 else torch.nan
+    names = [vocabulary[w] for w in kept.tolist()]
+    return MaxExplainableVariance(
+        per_word=dict(zip(names, values.tolist(), strict=True)),
+        null_per_word=dict(zip(names, dealt.mean(dim=0).tolist(), strict=True)),
+        counts=dict(zip(names, counts[kept].tolist(), strict=True)),
+        null_stderr=float(spread / n_permutations**0.5),
+        baseline=float(anisotropy(x, k=1)),
+    )
+
+
+def _first_shares(x: Tensor, order: Tensor, counts: Tensor, kept: Tensor) -> Tensor:
+    """σ₁²/Σσ² of consecutive runs of rows, taken in `order`, for the runs `kept`: (kept,)."""
+    starts = (counts.cumsum(dim=0) - counts)[kept]
+    shares = x.new_empty(len(kept))
+    for m in counts[kept].unique().tolist():
+        same = counts[kept] == m
+        rows = starts[same][:, None] + torch.arange(m, device=x.device)  # (words, m)
+        shares[same] = _first_share(x[order[rows]])
+    return shares
+
+
+def _first_share(vectors: Tensor) -> Tensor:
+    """σ₁²/Σσ² of each matrix of a batch, (words, m, d) → (words,)."""
+    largest = vectors.abs().amax(dim=(1, 2), keepdim=True)
+    if not largest.all():
+        raise ValueError("x: a word's vectors, its own or dealt ones, are all zero: no variance")
+    vectors = vectors / largest
+    m, d = vectors.shape[1:]
+    gram = vectors @ vectors.mT if m <= d else vectors.mT @ vectors
+    return torch.linalg.eigvalsh(gram)[:, -1] / gram.diagonal(dim1=1, dim2=2).sum(dim=1)

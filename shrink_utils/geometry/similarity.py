@@ -1,0 +1,476 @@
+"""Is one space like another? RSA, CCA and its means, CKA, and grids of layers."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from torch import Tensor
+
+from shrink_utils.geometry.checks import (
+    RankedSVD,
+    as_rows,
+    centred,
+    ranked_svd,
+    same_rows,
+    unit_rows,
+    unit_scale,
+)
+from shrink_utils.names import unknown_name
+
+_DECIMALS = 12  # of a cosine: what is equal but for rounding must tie
+
+
+class Ranks(NamedTuple):
+    """What one matrix brings to the comparison."""
+
+    n: int
+    ranks: Tensor  # (n(n − 1)/2,), centred and of length one
+
+
+def rsa(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
+    """Spearman correlation between the cosine distances of all pairs of rows, in x and in y.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample; at least 3 rows, none of them zero.
+
+    Returns
+    -------
+    float
+        In [−1, 1], up to rounding (1e-15). Invariant to a rotation of either space and to the
+        length of every single row; not to a shift and not to other linear maps.
+
+    Raises
+    ------
+    ValueError
+        Zero rows, different numbers of rows, fewer than 3, or all pairs at the same distance, which
+        leaves nothing to order.
+
+    Notes
+    -----
+    Distances 1 − cos of the pairs i < j are rounded to 12 decimals before they are ranked, tied
+    ones sharing their mean rank: otherwise rounding decides the order of pairs that are equal.
+    O(n²d) time and O(n²) memory. Repeated rows raise the correlation. Kriegeskorte, Mur &
+    Bandettini 2008, *Representational similarity analysis*.
+    """
+    return compare_rsa(prepare_rsa(x, "x"), prepare_rsa(y, "y"))
+
+
+def prepare_rsa(x: ArrayLike | Tensor, name: str = "x") -> Ranks:
+    """Rank the pairs of one matrix."""
+    x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
+    n = len(x)
+    i, j = torch.triu_indices(n, n, offset=1)
+    distances = 1 - (x @ x.T)[i, j].cpu().numpy()
+    ranks = torch.from_numpy(rankdata(distances.round(_DECIMALS)))
+    ranks -= ranks.mean()
+    if not ranks.any():
+        raise ValueError(
+            f"{name} has all {len(ranks)} pairs of its {n} rows at the same cosine distance: "
+            "there is no order to compare"
+        )
+    return Ranks(n, ranks / torch.linalg.vector_norm(ranks))
+
+
+def compare_rsa(x: Ranks, y: Ranks) -> float:
+    """Correlate the ranks of two matrices."""
+    same_rows(x.n, y.n)
+    return float(x.ranks @ y.ranks)
+
+
+def cca(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Tensor:
+    """Canonical correlations: how well linear functions of x and of y can agree.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample. Centred here.
+
+    Returns
+    -------
+    Tensor, shape (min(rank x, rank y),), float64
+        Descending, in [0, 1] up to rounding (1e-14). Invariant to shifts and to invertible linear
+        maps of either side.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, fewer than 2, or a matrix whose rows are all identical.
+
+    Warns
+    -----
+    UserWarning
+        A matrix has fewer directions than columns (constant columns, n ≤ d, dependent columns), or
+        rank x + rank y > n − 1: then some correlations are 1 by counting alone.
+
+    Notes
+    -----
+    With Q an orthonormal basis of the centred columns, they are the singular values of Q_xᵀQ_y
+    (Hotelling 1936; Björck & Golub 1973). Directions below 1e-10 of the largest singular value are
+    rounding and are left out. Even independent matrices have a mean correlation near √(d/n):
+    compare with shuffled rows and take n far above d_x + d_y.
+    """
+    return correlations(prepare_cca(x, "x"), prepare_cca(y, "y"))
+
+
+def svcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, variance: float = 0.99) -> float:
+    """Mean canonical correlation of the principal directions that hold most of the variance.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        As in `cca`, with its errors and warnings.
+    variance : float
+        In (0, 1]. On each side the fewest leading directions with Σσ² of at least this share stay.
+
+    Returns
+    -------
+    float
+        In [0, 1] up to rounding. Invariant to shift, rotation and isotropic scaling of either side;
+        not to other invertible maps, which change which directions lead (Raghu et al. 2017,
+        *SVCCA*, section 2).
+    """
+    if not 0 < variance <= 1:
+        raise ValueError(f"variance must lie above 0 and not above 1, got {variance}")
+    prepared = [leading(prepare_cca(m, name), variance) for m, name in ((x, "x"), (y, "y"))]
+    return float(correlations(*prepared).mean())
+
+
+def pwcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, symmetric: bool = False) -> float:
+    """Projection-weighted mean of the canonical correlations, with the weights of x.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        As in `cca`, with its errors and warnings.
+    symmetric : bool
+        The mean of PWCCA(x, y) and PWCCA(y, x) instead.
+
+    Returns
+    -------
+    float
+        In [0, 1] up to rounding. Invariant to shifts, to isotropic scaling of either side and to
+        invertible linear maps of *y only*: the weights read the columns of x one by one, so that
+        even a rotation of x changes them.
+
+    Notes
+    -----
+    ρ̄ = Σα_iρ_i / Σα_i with α_i = Σ_j |⟨h_i, x_j⟩|, where h_i, of unit length, is the i-th canonical
+    variate of x and x_j the j-th column of centred x (Morcos, Raghu & Bengio 2018). Where
+    correlations coincide, the weights are not unique.
+    """
+    first, second = prepare_cca(x, "x"), prepare_cca(y, "y")
+    value = weighted_mean(first, second)
+    return (value + weighted_mean(second, first)) / 2 if symmetric else value
+
+
+def prepare_cca(x: ArrayLike | Tensor, name: str = "x") -> RankedSVD:
+    """Decompose one centred matrix."""
+    rows = as_rows(x, min_rows=2, name=name)
+    svd = ranked_svd(unit_scale(rows, center=True, name=name))
+    if len(svd.sigma) < rows.shape[1]:
+        warnings.warn(
+            f"{name} of shape {tuple(rows.shape)} has {len(svd.sigma)} linearly independent "
+            "direction(s), fewer than columns: canonical correlations are of these alone",
+            stacklevel=3,
+        )
+    return svd
+
+
+def leading(svd: RankedSVD, variance: float) -> RankedSVD:
+    """Keep the fewest leading directions with this share of the variance."""
+    held = svd.sigma.square().cumsum(0)
+    k = int((held < variance * held[-1]).sum()) + 1
+    return RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])
+
+
+def correlations(x: RankedSVD, y: RankedSVD) -> Tensor:
+    """Canonical correlations of two decomposed matrices."""
+    _check_pair(x, y)
+    return torch.linalg.svdvals(x.basis.T @ y.basis)
+
+
+def weighted_mean(x: RankedSVD, y: RankedSVD) -> float:
+    """PWCCA of two decomposed matrices, with the weights of the first."""
+    _check_pair(x, y)
+    variates, rho, _ = torch.linalg.svd(x.basis.T @ y.basis, full_matrices=False)
+    # ⟨h_i, x_j⟩ with h = basis · variates and x = basis · diag(σ) · axes. (r, d_x)
+    inner = (variates.T * x.sigma) @ x.axes
+    weights = inner.abs().sum(dim=1)
+    return float(weights @ rho / weights.sum())
+
+
+def _check_pair(x: RankedSVD, y: RankedSVD) -> None:
+    n, rank_x, rank_y = len(x.basis), len(x.sigma), len(y.sigma)
+    same_rows(n, len(y.basis))
+    forced = rank_x + rank_y - (n - 1)
+    if forced > 0:
+        warnings.warn(
+            f"x and y have {rank_x} and {rank_y} directions over {n} rows: {forced} canonical "
+            "correlation(s) are 1 by counting alone (rank x + rank y > n − 1); take more rows",
+            stacklevel=3,
+        )
+
+
+NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
+_ROUNDING = 1e-9  # how far above 1 `cka_distance` takes for rounding
+
+
+class Centred(NamedTuple):
+    """What one matrix brings to the comparison."""
+
+    rows: Tensor  # (n, d), column means zero, largest entry one
+    squares: Tensor  # (n,), squared lengths of the rows
+    debiased: bool
+    own: float  # HSIC of the matrix with itself
+
+
+def cka(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, debiased: bool = False) -> float:
+    """Linear centred kernel alignment of two representations of the same samples.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample. Centred here.
+    debiased : bool
+        From the unbiased estimates of the three HSIC (needs n ≥ 4).
+
+    Returns
+    -------
+    float
+        Biased: in [0, 1], and well above 0 for independent matrices unless n ≫ d. Debiased: in
+        [−1, 1], near 0 for independent matrices, slightly negative half the time. Nothing is
+        clamped. Invariant to shift, rotation and isotropic scaling of either side; not to other
+        linear maps.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, too few, or a matrix whose rows are all identical.
+
+    Warns
+    -----
+    UserWarning
+        Debiased only, with the result NaN: the unbiased HSIC of a matrix with itself is 0 (mutually
+        equidistant rows, such as an identity matrix), so there is nothing to divide by.
+
+    Notes
+    -----
+    Biased: ‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) for centred columns (Kornblith et al. 2019, section 3). Debiased:
+    HSIC₁(X, Y) over the root of HSIC₁(X, X) · HSIC₁(Y, Y) (Song et al. 2012). For centred rows with
+    squared lengths k_i = ‖x_i‖², l_i = ‖y_i‖² it simplifies to
+
+    n(n − 3) HSIC₁ = ‖XᵀY‖² − n/(n − 2) Σk_i l_i + Σk_i Σl_i / ((n − 1)(n − 2)).
+
+    O(n d_x d_y) time, no n × n matrix.
+    """
+    return compare_cka(
+        prepare_cka(x, "x", debiased=debiased), prepare_cka(y, "y", debiased=debiased)
+    )
+
+
+def minibatch_cka(
+    batches: Iterable[tuple[ArrayLike | Tensor, ArrayLike | Tensor]],
+) -> float:
+    """Estimate debiased CKA from batches, without ever holding all rows.
+
+    Parameters
+    ----------
+    batches : iterable of (x, y)
+        The same samples in both, (b, d_x) and (b, d_y), at least 4 per batch. Every batch counts
+        the same. Leave padding out: a padded position is a row like any other.
+
+    Returns
+    -------
+    float
+        In [−1, 1] up to rounding: mean HSIC₁(x, y) over √(mean HSIC₁(x, x) · mean HSIC₁(y, y)), not
+        a mean of ratios. It is only near `cka(…, debiased=True)` on all rows.
+
+    Raises
+    ------
+    ValueError
+        No batch, a batch of fewer than 4 rows, or a batch whose two sides differ in rows.
+
+    Warns
+    -----
+    UserWarning
+        With the result NaN: a mean HSIC₁ of one side with itself is 0.
+
+    References
+    ----------
+    Nguyen, Raghu & Kornblith 2021, section 3. Brown et al. 2023 print the formula without the
+    root, with which two copies of one matrix would not have similarity 1.
+    """
+    terms, scales = [], []
+    for x, y in batches:
+        (x, scale_x), (y, scale_y) = _own_scale(x, "x"), _own_scale(y, "y")
+        same_rows(len(x.rows), len(y.rows))
+        n, between = len(x.rows), _hsic(x, y, _cross(x, y))
+        terms.append([hsic / (n * (n - 3)) for hsic in (between, x.own, y.own)])
+        scales.append([scale_x, scale_y])
+    if not terms:
+        raise ValueError("batches is empty: CKA needs at least one batch of 4 rows")
+    # HSIC grows with the square of each side's scale; each is taken relative to the largest.
+    relative = torch.tensor(scales, dtype=torch.float64)
+    relative = (relative / relative.amax(dim=0)).nan_to_num()  # (batches, 2)
+    x2, y2 = relative.square().unbind(dim=1)
+    weights = torch.stack([x2 * y2, x2 * x2, y2 * y2], dim=1)
+    xy, xx, yy = (weights * torch.tensor(terms, dtype=torch.float64)).mean(dim=0).tolist()
+    return _ratio(xy, xx, yy)
+
+
+def cka_distance(ckas: ArrayLike | Tensor) -> float:
+    """Distance between two models of equal depth from the CKA of their layers, √Σ arccos(CKA_l)².
+
+    Parameters
+    ----------
+    ckas : array_like, shape (layers,)
+        CKA of layer l of one model with layer l of the other.
+
+    Returns
+    -------
+    float
+        In radians: 0 for models alike up to rotation and scale, at most π/2 √layers for biased CKA.
+
+    Raises
+    ------
+    ValueError
+        No layers, NaN, or values outside [−1, 1] by more than 1e-9, which rounding does not reach.
+
+    References
+    ----------
+    Brown et al. 2023; that arccos of CKA is a metric: Williams et al. 2021.
+    """
+    ckas = ckas if isinstance(ckas, Tensor) else np.asarray(ckas, dtype=float)
+    values = as_rows(ckas.reshape(1, -1), name="ckas")
+    if values.abs().max() > 1 + _ROUNDING:
+        raise ValueError(f"ckas must lie in [−1, 1], got {values.flatten().tolist()}")
+    return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
+
+
+def prepare_cka(x: ArrayLike | Tensor, name: str = "x", *, debiased: bool = False) -> Centred:
+    """Centre and scale one matrix, and take its HSIC with itself."""
+    rows = as_rows(x, min_rows=4 if debiased else 2, name=name)
+    return _with_own(unit_scale(rows, center=True, name=name), debiased)
+
+
+def compare_cka(x: Centred, y: Centred) -> float:
+    """CKA of two prepared matrices."""
+    same_rows(len(x.rows), len(y.rows))
+    return _ratio(_hsic(x, y, _cross(x, y)), x.own, y.own)
+
+
+def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
+    """A batch centred and scaled, and by what; identical rows are allowed and contribute 0."""
+    rows = as_rows(x, min_rows=4, name=name)
+    size = float(rows.abs().max()) or 1.0
+    rows = centred(rows / size)
+    spread = float(rows.abs().max())
+    return _with_own(rows / (spread or 1.0), debiased=True), size * spread
+
+
+def _with_own(rows: Tensor, debiased: bool) -> Centred:
+    x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
+    cross = _cross(x, x)
+    own = _hsic(x, x, cross)
+    return x._replace(own=own if own > NO_HSIC * cross else 0.0)
+
+
+def _cross(x: Centred, y: Centred) -> float:
+    """‖XᵀY‖²."""
+    return float((x.rows.T @ y.rows).square().sum())
+
+
+def _hsic(x: Centred, y: Centred, cross: float) -> float:
+    """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA."""
+    if not x.debiased:
+        return cross
+    n = len(x.rows)
+    both, apart = x.squares @ y.squares, x.squares.sum() * y.squares.sum()
+    return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2)))
+
+
+def _ratio(xy: float, xx: float, yy: float) -> float:
+    if xx <= 0 or yy <= 0:
+        side = "x" if xx <= 0 else "y"
+        warnings.warn(
+            f"CKA is NaN: the unbiased HSIC of {side} with itself is 0, as for mutually "
+            "equidistant rows, so its alignment with anything is undefined; take more rows",
+            stacklevel=4,
+        )
+        return math.nan
+    return xy / (math.sqrt(xx) * math.sqrt(yy))
+
+
+class Measure(NamedTuple):
+    """A measure in two steps: what one matrix needs, and what two prepared ones give."""
+
+    prepare: Callable[[ArrayLike | Tensor, str], Any]
+    compare: Callable[[Any, Any], float]
+
+
+def _mean_cca(x: Any, y: Any) -> float:
+    return float(correlations(x, y).mean())
+
+
+def _svcca_side(x: ArrayLike | Tensor, name: str) -> Any:
+    return leading(prepare_cca(x, name), 0.99)
+
+
+MEASURES = {
+    "rsa": Measure(prepare_rsa, compare_rsa),
+    "cca": Measure(prepare_cca, _mean_cca),
+    "svcca": Measure(_svcca_side, _mean_cca),
+    "pwcca": Measure(prepare_cca, weighted_mean),
+    "cka": Measure(prepare_cka, compare_cka),
+    "cka_debiased": Measure(partial(prepare_cka, debiased=True), compare_cka),
+}
+
+
+def similarity_grid(
+    measure: str,
+    xs: Sequence[ArrayLike | Tensor] | Tensor,
+    ys: Sequence[ArrayLike | Tensor] | Tensor | None = None,
+) -> Tensor:
+    """Similarity of every matrix of `xs` with every matrix of `ys`, each prepared once.
+
+    Parameters
+    ----------
+    measure : {"rsa", "cca", "svcca", "pwcca", "cka", "cka_debiased"}
+        "cca" is the mean canonical correlation, "svcca" keeps .99 of the variance, "pwcca" has its
+        weights from `xs`.
+    xs, ys : sequence of array_like, each (n, d), or Tensor (layers, n, d)
+        Layers of two models over the same n samples; `ys` of None compares `xs` with itself.
+
+    Returns
+    -------
+    Tensor, shape (len(xs), len(ys)), float64
+
+    Raises
+    ------
+    ValueError
+        An unknown measure, no layers, or what the measure itself refuses; the message names the
+        layer.
+    """
+    if measure not in MEASURES:
+        raise unknown_name("measure", "measure", measure, MEASURES)
+    if len(xs) == 0 or (ys is not None and len(ys) == 0):
+        raise ValueError("xs and ys need at least one layer each, got none")
+    prepare, compare = MEASURES[measure]
+    first = [prepare(x, f"xs[{i}]") for i, x in enumerate(xs)]
+    second = first if ys is None else [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]
+    mirrored = ys is None and measure != "pwcca"  # the others do not depend on the side
+    grid = torch.empty(len(first), len(second), dtype=torch.float64)
+    for i, x in enumerate(first):
+        for j, y in enumerate(second):
+            grid[i, j] = grid[j, i] if mirrored and j < i else compare(x, y)
+    return grid
