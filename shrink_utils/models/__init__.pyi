@@ -1,17 +1,24 @@
-from ._loading import quiet
-from .batches import StateBatch, state_batches
-from .classifiers import load_classifier, save_classifier
-from .encoders import Encoder, load_encoder, random_encoder
-from .evaluation import evaluating
-from .pair_classifier import (
-    entailment_output,
-    new_pair_classifier,
-    with_new_head,
+from .encoders import (
+    Encoder,
+    evaluating,
+    load_classifier,
+    load_encoder,
+    quiet,
+    random_encoder,
+    save_classifier,
 )
 from .pooling import POOLINGS, pool
-from .scratch import OBJECTIVES, Trunk, scratch_model, trunk_of
-from .solu import SoLU
-from .states import TokenStates, hidden_states, token_states
+from .scratch import (
+    OBJECTIVES,
+    SoLU,
+    Trunk,
+    entailment_output,
+    new_pair_classifier,
+    scratch_model,
+    trunk_of,
+    with_new_head,
+)
+from .states import StateBatch, TokenStates, hidden_states, state_batches, token_states
 from .stitching import (
     Reading,
     Stitched,
@@ -20,8 +27,7 @@ from .stitching import (
     stitched,
     stitched_logits,
 )
-from .stitching_grid import MAPS, stitch_grid
-from .stitching_maps import MapTraining
+from .stitching_maps import MAPS, MapTraining, stitch_grid
 from .words import WordBatch, split_words, word_batches, word_states
 
 __all__ = [

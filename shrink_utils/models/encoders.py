@@ -1,23 +1,110 @@
-"""Load an encoder for reading its layers, trained or with fresh random weights."""
+"""Load an encoder, trained or with fresh weights, with or without a classification head."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 
 import torch
-from transformers import AutoConfig, AutoModel, PreTrainedModel, PreTrainedTokenizerBase
-
-from shrink_utils.models._loading import (
-    TINY,
-    load_tokenizer,
-    location,
-    pretrained,
-    quiet,
-    seeded,
-    tiny_config,
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
 )
+from transformers.utils import logging as transformers_logging
 
-__all__ = ["Encoder", "load_encoder", "random_encoder"]
+from shrink_utils.text import fetch, hub_revision
+
+TINY = "tiny-random"
+
+
+def tiny_config(**head: object) -> BertConfig:
+    """Two layers, 32 wide, with MiniLM's vocabulary."""
+    return BertConfig(
+        vocab_size=30522,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        **head,
+    )
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's."""
+    tokenizer = AutoTokenizer.from_pretrained(**location("minilm" if name == TINY else name))
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
+    """`auto_class` with the weights of `name`, or an error that lists what there is."""
+    try:
+        return auto_class.from_pretrained(
+            **location(name), use_safetensors=True, dtype=torch.float32, **head
+        )
+    except OSError as error:
+        others = [known for known in ("minilm", TINY) if known != name]
+        hint = get_close_matches(name, others, n=1)
+        raise FileNotFoundError(
+            f"name: no encoder {name!r}"
+            + (f", did you mean {hint[0]!r}?" if hint else "")
+            + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
+            " model.safetensors, or the id of a model on a hub that can be reached):"
+            f" {str(error).splitlines()[0]}"
+        ) from error
+
+
+def location(name: str) -> dict[str, str | Path]:
+    """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
+    path = fetch("minilm") if name == "minilm" else name
+    return {"pretrained_model_name_or_path": path, "revision": hub_revision(name) or "main"}
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the CPU's generator, which initializes new weights, and give its state back."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and no report of which weights are new: here that is what is asked for."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+@contextmanager
+def evaluating(*models: nn.Module) -> Iterator[None]:
+    """Without dropout inside; afterwards every submodule is in the mode it was in."""
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    for model in models:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:  # a frozen part may have had a mode of its own
+            module.training = mode
 
 
 @dataclass(frozen=True)
@@ -48,7 +135,7 @@ class Encoder:
 
 
 def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
-    """Load an encoder for reading its layers.
+    """Load an encoder for reading its layers, with float32 weights.
 
     Parameters
     ----------
@@ -59,11 +146,6 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         encoder–decoder, such as a translation model, the encoder is taken.
     device
         Where it is to run: ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
-
-    Returns
-    -------
-    Encoder
-        With float32 weights.
 
     Raises
     ------
@@ -91,19 +173,10 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     Parameters
     ----------
     name
-        As for `load_encoder`.
+        As for `load_encoder`, with its errors.
     seed
-        Of the weights, drawn as the architecture initializes them before training.
-
-    Returns
-    -------
-    Encoder
-        On the CPU, with float32 weights. The global random state is left as it was.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As `load_encoder`.
+        Of the weights, drawn as the architecture initializes them. The global random state is left
+        as it was.
     """
     trained = load_encoder(name)  # its errors, and its configuration
     with quiet(), seeded(seed):
@@ -124,3 +197,58 @@ def _device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as error:  # the latter where torch has no CUDA
         reason = str(error).splitlines()[0]
         raise ValueError(f"device: {name!r} is not to be had here ({reason})") from error
+
+
+def load_classifier(
+    name: str, *, n_labels: int, seed: int, is_regression: bool = False
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load an encoder with a new head that classifies (or scores) texts, for fine-tuning.
+
+    Parameters
+    ----------
+    name
+        As for `load_encoder`; the encoder below the head has the same weights as there.
+    n_labels
+        Number of classes, at least 2; 1 for a regression.
+    seed
+        Seeds the head's weights, and nothing else: the global random state is left as it was.
+    is_regression
+        The head has one output, trained with squared error.
+
+    Returns
+    -------
+    model, tokenizer
+        An ``AutoModelForSequenceClassification`` in evaluation mode, on the CPU, and its tokenizer.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `load_encoder`; and ``n_labels`` that does not fit ``is_regression``.
+    """
+    if (n_labels < 2 and not is_regression) or (n_labels != 1 and is_regression):
+        expected = "1 for a regression" if is_regression else "at least 2 classes"
+        raise ValueError(f"n_labels: {n_labels}, expected {expected}")
+    problem = "regression" if is_regression else "single_label_classification"
+    head = {"num_labels": n_labels, "problem_type": problem}
+    with quiet(), seeded(seed):
+        if name == TINY:
+            model = AutoModelForSequenceClassification.from_config(tiny_config(**head))
+            model.base_model.load_state_dict(load_encoder(TINY).model.state_dict())
+        else:
+            model = pretrained(AutoModelForSequenceClassification, name, **head)
+        tokenizer = load_tokenizer(name)
+    if getattr(model.config, "pad_token_id", None) is None:  # GPT-2's head looks for padding
+        model.config.pad_token_id = tokenizer.pad_token_id
+    return model.eval(), tokenizer
+
+
+def save_classifier(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> None:
+    """Write a fine-tuned encoder and its head in Hugging Face's layout.
+
+    ``load_encoder(str(folder))`` reads the encoder back, and transformers all of it.
+    """
+    with quiet():
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)

@@ -14,7 +14,7 @@ POOLINGS = ("cls", "mean", "first_last")
 
 
 def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cls") -> Tensor:
-    """One vector a text from the hidden states of an encoder; differentiable.
+    """One vector per text from the hidden states of an encoder, (b, d); differentiable.
 
     Parameters
     ----------
@@ -24,25 +24,15 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         (b, t); 1 at tokens, 0 at padding.
     pooling
         ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
-        layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
-        average of the first and the last of ``states``.
-
-    Returns
-    -------
-    Tensor
-        (b, d).
+        layer over the tokens, [CLS] and [SEP] included (Reimers & Gurevych 2019).
+        ``"first_last"``: the same mean of the average of the first and the last of ``states`` (Li
+        et al. 2020).
 
     Raises
     ------
     ValueError
         Unknown ``pooling``, no states, shapes that do not match, or a text without a token, which
-        has no mean. (For ``"cls"`` it is not looked for, so that no GPU has to be waited for:
-        `hidden_states` does it.)
-
-    References
-    ----------
-    Reimers & Gurevych (2019), *Sentence-BERT* (cls, mean); Li et al. (2020), *On the Sentence
-    Embeddings from Pre-trained Language Models* (first_last).
+        has no mean. (For ``"cls"`` that is left to `hidden_states`: no GPU has to be waited for.)
     """
     if pooling not in POOLINGS:
         raise ValueError(f"pooling: {pooling!r}, expected one of {', '.join(POOLINGS)}")

@@ -1,4 +1,4 @@
-"""Small transformers with fresh weights: one trunk, and a head for each of three objectives."""
+"""Small models trained from nothing: BERTs for three objectives, SoLU, and pair classifiers."""
 
 from __future__ import annotations
 
@@ -6,20 +6,71 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from transformers import (
     BertConfig,
     BertForMaskedLM,
+    BertForSequenceClassification,
     BertLMHeadModel,
     BertModel,
+    EncoderDecoderModel,
     PreTrainedModel,
 )
+from transformers.modeling_outputs import Seq2SeqLMOutput
 
-from shrink_utils.models._loading import quiet, seeded
-from shrink_utils.models.solu import SoLU
-from shrink_utils.models.translation import TranslationModel
+from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.names import unknown_name
 
-__all__ = ["OBJECTIVES", "Trunk", "scratch_model", "trunk_of"]
+
+class SoLU(nn.Module):
+    """SoLU(x) = LayerNorm(x · softmax(x)) over `width` neurons, x and output (…, width).
+
+    Without the LayerNorm the output would be about ``width`` times smaller than the input; the
+    published SoLU models have one (Elhage et al. 2022, *Softmax Linear Units*).
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x * x.softmax(dim=-1))
+
+
+class TranslationModel(EncoderDecoderModel):
+    """transformers' EncoderDecoderModel, with the loss computed here.
+
+    The library's own forward pass warns of a change of its version 4.12 whenever it computes a
+    loss, at every step.
+    """
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        **options: object,
+    ) -> Seq2SeqLMOutput:
+        """As `EncoderDecoderModel.forward`, the loss computed here where there are labels.
+
+        `input_ids` and `attention_mask` are (b, t), `labels` (b, u) with −100 where there is no
+        token: the decoder reads them shifted by one place, behind the start token. The loss is a
+        mean over the labels, in nats per token.
+        """
+        if labels is not None and decoder_input_ids is None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        output = super().forward(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            **options,
+        )
+        if labels is not None:
+            output.loss = cross_entropy(output.logits.flatten(0, 1), labels.flatten())
+        return output
+
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
 ACTIVATIONS = ("gelu", "solu")
@@ -27,23 +78,13 @@ ACTIVATIONS = ("gelu", "solu")
 
 @dataclass(frozen=True, kw_only=True)
 class Trunk:
-    """What the models of every objective have in common.
+    """What the models of every objective have in common."""
 
-    Parameters
-    ----------
-    width, depth, heads : int
-        Of BERT's layers; the feed-forward part is four times as wide.
-    activation : str
-        Of the feed-forward part: ``"gelu"``, or ``"solu"`` with its LayerNorm.
-    dropout : float
-        Of embeddings, attention weights and both outputs of a layer.
-    """
-
-    width: int
+    width: int  # the feed-forward part is four times as wide
     depth: int
     heads: int
-    activation: Literal["gelu", "solu"] = "gelu"
-    dropout: float = 0.1
+    activation: Literal["gelu", "solu"] = "gelu"  # of the feed-forward part
+    dropout: float = 0.1  # of embeddings, attention weights and both outputs of a layer
 
     def __post_init__(self) -> None:
         for name in ("width", "depth", "heads"):
@@ -68,11 +109,10 @@ def scratch_model(
     end_id: int = 3,
     seed: int,
 ) -> PreTrainedModel:
-    """A model with fresh weights.
+    """A model with fresh weights, in evaluation mode, on the CPU, in float32.
 
     Parameters
     ----------
-    trunk : Trunk
     objective : str
         ``"mlm"``: a ``BertForMaskedLM``. ``"clm"``: a ``BertLMHeadModel``, whose attention is
         causal. ``"mt"``: a `TranslationModel` (an ``EncoderDecoderModel``), whose encoder is the
@@ -84,11 +124,6 @@ def scratch_model(
     seed : int
         Of the weights. The trunk's are the same for every objective. The global random state is
         left as it was.
-
-    Returns
-    -------
-    PreTrainedModel
-        In evaluation mode, on the CPU, in float32.
 
     Raises
     ------
@@ -156,3 +191,58 @@ def _use_solu(model: PreTrainedModel, width: int) -> None:
     for module in model.modules():
         if hasattr(module, "intermediate_act_fn"):
             module.intermediate_act_fn = SoLU(width)
+
+
+LABELS = {0: "entailment", 1: "not_entailment"}
+# In models converted from BERT's own code, whose outputs have no names.
+UNNAMED_MNLI = ("contradiction", "entailment", "neutral")
+
+
+def new_pair_classifier(
+    trunk: Trunk, *, vocab_size: int, max_length: int, pad_id: int = 0, seed: int
+) -> PreTrainedModel:
+    """A ``BertForSequenceClassification`` that says whether a text entails another.
+
+    Arguments are those of `scratch_model`. In evaluation mode, on the CPU; output 0 is entailment.
+    Weights are drawn with standard deviation 1/√width. BERT's .02 is .55/√width at its width of
+    768; a trunk of 64 that begins at .02 has next to no attention pattern to begin with and, in
+    some hundred steps, does not learn to find a word of one text in the other.
+    """
+    scratch = scratch_model(
+        trunk, "mlm", vocab_size=vocab_size, max_length=max_length, pad_id=pad_id, seed=seed
+    )
+    config = scratch.config
+    config.initializer_range = trunk.width**-0.5
+    config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
+    with quiet(), seeded(seed):
+        return BertForSequenceClassification(config).eval()
+
+
+def with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
+    """A copy of a pair classifier whose pooler and output layer are drawn anew by `seed`."""
+    with quiet(), seeded(seed):
+        copy = BertForSequenceClassification(model.config)
+    for mine, source in (
+        (copy.bert.embeddings, model.bert.embeddings),
+        (copy.bert.encoder, model.bert.encoder),
+    ):
+        mine.load_state_dict(source.state_dict())
+    return copy.eval()
+
+
+def entailment_output(model: PreTrainedModel) -> int:
+    """Which output of a classifier of pairs is entailment.
+
+    Its configuration names the outputs, or it has three and BERT's own order of MNLI's labels:
+    contradiction, entailment, neutral (as the models of McCoy, Min & Linzen 2020, says Juneja et
+    al. 2023). Anything else is a ``ValueError``.
+    """
+    named = {name.lower(): int(i) for i, name in model.config.id2label.items()}
+    if "entailment" in named:
+        return named["entailment"]
+    if len(named) == len(UNNAMED_MNLI) and all(name.startswith("label_") for name in named):
+        return UNNAMED_MNLI.index("entailment")
+    raise ValueError(
+        f"model: its outputs are {sorted(named)}, expected one named 'entailment', or three "
+        "without names"
+    )

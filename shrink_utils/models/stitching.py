@@ -1,61 +1,115 @@
-"""Stitched models: the lower layers of one, a map, the upper layers of another.
-
-g_{>m} ∘ φ ∘ f_{≤l} with f the *front* and g the *back*. What a stitch costs, its penalty, is the
-stitched model's loss less that of g by itself.
-"""
+"""Stitched models: the lower layers of one, a map, the upper layers of another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
-
-from shrink_utils.models.evaluation import evaluating
-from shrink_utils.models.stitching_halves import (
-    Batch,
-    depth_of,
-    lower_states,
-    summed_loss,
-    upper_logits,
+from torch.nn.functional import cross_entropy
+from transformers import (
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertLMHeadModel,
+    PreTrainedModel,
 )
+from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
-__all__ = [
-    "Map",
-    "Reading",
-    "Stitched",
-    "identity",
-    "identity_stitches",
-    "read_layers",
-    "stitched",
-    "stitched_logits",
-]
+from shrink_utils.models.encoders import evaluating
 
 Map = Callable[[Tensor], Tensor]  # states (b, t, d_front) → (b, t, d_back)
+Batch = Mapping[str, Tensor]  # input_ids and attention_mask (b, t), labels (b, t) or (b,)
+KINDS = (BertForMaskedLM, BertLMHeadModel, BertForSequenceClassification)
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+IGNORED = -100  # the label of what is not predicted, in torch and transformers
+
+
+def depth_of(model: PreTrainedModel) -> int:
+    """Number of layers above the embeddings; ``ValueError`` for a model that cannot be cut."""
+    if not isinstance(model, KINDS):
+        known = ", ".join(kind.__name__ for kind in KINDS)
+        raise ValueError(f"model: cannot cut a {type(model).__name__}, expected one of {known}")
+    return len(model.base_model.encoder.layer)
+
+
+@torch.no_grad()
+def lower_states(model: PreTrainedModel, batch: Batch) -> tuple[Tensor, ...]:
+    """States (b, t, d) of every layer, f_{≤l} for l = 0 (the embeddings) … depth."""
+    depth_of(model)
+    inputs = {name: batch[name].to(model.device) for name in INPUTS if name in batch}
+    with evaluating(model):
+        trunk = model.base_model
+        return tuple(trunk(**inputs, use_cache=False, output_hidden_states=True).hidden_states)
+
+
+def upper_logits(model: PreTrainedModel, states: Tensor, layer: int, batch: Batch) -> Tensor:
+    """g_{>m}: run what lies above a layer on given states, at the places that are predicted.
+
+    Parameters
+    ----------
+    model
+        Run in the mode it is in: see `evaluating`.
+    states : Tensor, shape (b, t, d)
+        In place of what the model's own layer `layer` gives; another width is a ``ValueError``.
+    layer : int
+        m, from 0 (all layers lie above) to the depth (only the head does).
+    batch
+        ``attention_mask`` is applied as the model does, ``labels`` say where it predicts.
+
+    Returns
+    -------
+    Tensor, shape (predictions, classes)
+        Of a classifier one row per text; of a language model one row per predicted token.
+        Differentiable with respect to `states`.
+    """
+    width = model.config.hidden_size
+    if states.shape[2] != width:
+        raise ValueError(
+            f"states: {states.shape[2]} wide, the model takes {width}; map them to its width"
+        )
+    mask = _attention_mask(model, states, batch)
+    for block in model.base_model.encoder.layer[layer:]:
+        states = block(states, mask)  # (b, t, d)
+    if isinstance(model, BertForSequenceClassification):
+        return model.classifier(model.dropout(model.base_model.pooler(states)))
+    # The head is most of a small language model: it reads predicted tokens only.
+    return model.cls(states[_targets(model, batch) != IGNORED])
+
+
+def summed_loss(logits: Tensor, model: PreTrainedModel, batch: Batch) -> tuple[Tensor, int]:
+    """Summed cross-entropy of `upper_logits`, and the number of predictions it is the sum of."""
+    targets = _targets(model, batch)
+    targets = targets[targets != IGNORED]
+    return cross_entropy(logits, targets, reduction="sum"), len(targets)
+
+
+def _attention_mask(model: PreTrainedModel, states: Tensor, batch: Batch) -> Tensor | None:
+    """Of the form that the model's attention wants: causal for a decoder, padding left out."""
+    given = batch.get("attention_mask")
+    given = None if given is None else given.to(states.device)
+    make = create_causal_mask if model.config.is_decoder else create_bidirectional_mask
+    options = {"past_key_values": None} if model.config.is_decoder else {}
+    return make(config=model.config, inputs_embeds=states, attention_mask=given, **options)
+
+
+def _targets(model: PreTrainedModel, batch: Batch) -> Tensor:
+    """What each place predicts: of a causal model, the label of the next token."""
+    labels = batch["labels"].to(model.device)
+    if not model.config.is_decoder:
+        return labels
+    return torch.cat([labels[:, 1:], labels.new_full((len(labels), 1), IGNORED)], dim=1)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A model, and what each of its layers makes of fixed batches: computed once, stitched often.
-
-    Attributes
-    ----------
-    model : PreTrainedModel
-    batches : list of dict
-        What it read, with labels.
-    states : list of tuple of Tensor
-        For each batch, each layer's (b, t, d), from the embeddings (0) to the last.
-    loss : float
-        The model's own mean loss over all predictions of the batches, without dropout.
-    """
+    """A model, and what its layers make of fixed batches: computed once, stitched often."""
 
     model: PreTrainedModel
-    batches: list[Batch]
-    states: list[tuple[Tensor, ...]]
-    loss: float
+    batches: list[Batch]  # what it read, with labels
+    states: list[tuple[Tensor, ...]]  # per batch, each layer's (b, t, d), from the embeddings up
+    loss: float  # mean over all predictions of the batches, without dropout
 
     @property
     def depth(self) -> int:
@@ -64,22 +118,12 @@ class Reading:
 
 
 class Stitched(NamedTuple):
-    """What one stitched model loses on fixed batches.
+    """What one stitched model loses on fixed batches."""
 
-    Attributes
-    ----------
-    front_layer, back_layer : int
-        l and m.
-    loss : float
-        Mean over all predictions.
-    penalty : float
-        `loss` less what the back loses by itself on the same batches.
-    """
-
-    front_layer: int
-    back_layer: int
-    loss: float
-    penalty: float
+    front_layer: int  # l
+    back_layer: int  # m
+    loss: float  # mean over all predictions
+    penalty: float  # the loss less what the back loses by itself on the same batches
 
 
 def identity(states: Tensor) -> Tensor:
@@ -135,13 +179,7 @@ def stitched(
     Notes
     -----
     By identity, a model stitched to itself at equal layers repeats its own arithmetic: the penalty
-    is exactly 0.
-
-    References
-    ----------
-    Lenc & Vedaldi 2015, *Understanding image representations by measuring their equivariance and
-    equivalence*; Bansal, Nakkiran & Barak 2021, *Revisiting model stitching to compare neural
-    representations*; on language models, Brown et al. 2023, section 3.
+    is exactly 0. Lenc & Vedaldi 2015; Bansal, Nakkiran & Barak 2021; Brown et al. 2023, section 3.
     """
     _check(front, back, front_layer, back_layer)
     loss = _mean_loss(front, back, phi, front_layer, back_layer)
@@ -151,31 +189,17 @@ def stitched(
 def stitched_logits(
     front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
 ) -> Tensor:
-    """What a stitched model predicts, in the order of the batches.
+    """What a stitched model predicts, (predictions, classes), in the order of the batches.
 
-    Parameters
-    ----------
-    front, back, phi, front_layer, back_layer
-        As for `stitched`.
-
-    Returns
-    -------
-    Tensor, shape (predictions, classes)
-        A row a text for a classifier; a row a predicted token for a language model, which takes
-        memory.
+    Arguments are those of `stitched`. One row per text for a classifier; one per predicted token
+    for a language model, which takes memory.
     """
     _check(front, back, front_layer, back_layer)
     return torch.cat([logits for logits, _ in _logits(front, back, phi, front_layer, back_layer)])
 
 
 def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
-    """Two models of one shape stitched by identity at each pair of equal layers, 0 to the depth.
-
-    Raises
-    ------
-    ValueError
-        Models of different depth, or as `stitched`.
-    """
+    """Two models of one depth stitched by identity at each pair of equal layers."""
     if front.depth != back.depth:
         raise ValueError(f"back: {back.depth} layers against the front's {front.depth}")
     return [stitched(front, back, front_layer=m, back_layer=m) for m in range(back.depth + 1)]

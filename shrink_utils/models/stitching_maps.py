@@ -1,8 +1,9 @@
-"""Maps from the states of one model to those of another: least squares, and trained."""
+"""Maps between layers for stitching: least squares, trained, and the grid of all pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +11,17 @@ from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
 from shrink_utils.geometry import Alignment, affine
-from shrink_utils.models._loading import seeded
-from shrink_utils.models.evaluation import evaluating
-from shrink_utils.models.stitching import Reading
-from shrink_utils.models.stitching_halves import summed_loss, upper_logits
-
-__all__ = ["LeastSquaresMap", "MapTraining", "NormAffine", "least_squares_maps", "train_map"]
+from shrink_utils.models.encoders import evaluating, seeded
+from shrink_utils.models.stitching import (
+    Map,
+    Reading,
+    Stitched,
+    identity,
+    stitched,
+    summed_loss,
+    upper_logits,
+)
+from shrink_utils.names import unknown_name
 
 ROWS_A_COLUMN = 64  # of a least-squares fit: more sharpen it by less than 2 % of what it leaves
 
@@ -33,13 +39,7 @@ class LeastSquaresMap:
 
 
 class NormAffine(nn.Module):
-    """LayerNorm, then an affine map: the stitch of Brown et al.
-
-    Parameters
-    ----------
-    width, width_out : int
-        Of the front and of the back.
-    """
+    """LayerNorm, then an affine map, (b, t, width) to (b, t, width_out): Brown et al.'s stitch."""
 
     def __init__(self, width: int, width_out: int) -> None:
         super().__init__()
@@ -47,36 +47,19 @@ class NormAffine(nn.Module):
         self.affine = nn.Linear(width, width_out)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(b, t, width) to (b, t, width_out)."""
         return self.affine(self.norm(states))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapTraining:
-    """How a `NormAffine` is trained; the defaults are those of Brown et al. at full scale.
-
-    Attributes
-    ----------
-    steps, warmup : int
-        The learning rate rises linearly over the warm-up, then falls linearly to 0.
-    learning_rate, momentum, weight_decay : float
-        Of SGD with Nesterov momentum. The paper's "learning rate 1.0" is 0.1 in torch's convention.
-    clip : float
-        Largest length of the gradient.
-
-    Raises
-    ------
-    ValueError
-        Steps below 1; a learning rate, momentum or clip that is not above 0; a negative warm-up or
-        weight decay.
-    """
+    """How a `NormAffine` is trained; the defaults are those of Brown et al. at full scale."""
 
     steps: int = 2000
-    warmup: int = 200
-    learning_rate: float = 0.1
-    momentum: float = 0.9
+    warmup: int = 200  # the learning rate rises linearly, then falls linearly to 0
+    learning_rate: float = 0.1  # the paper's "1.0" is 0.1 in torch's convention
+    momentum: float = 0.9  # Nesterov's
     weight_decay: float = 1e-3
-    clip: float = 1.0
+    clip: float = 1.0  # largest length of the gradient
 
     def __post_init__(self) -> None:
         if not self.steps >= 1:
@@ -92,25 +75,11 @@ class MapTraining:
 def least_squares_maps(
     front: Reading, back: Reading, *, front_layer: int, back_layers: Sequence[int]
 ) -> list[LeastSquaresMap]:
-    """Affine maps from one layer of the front, each to another layer of the back.
+    """Affine maps from one layer of the front, each to another of the `back_layers`.
 
-    Parameters
-    ----------
-    front, back : Reading
-        Of the same batches, best other ones than those that the stitch is judged on. Padding is
-        left out of the fit; of more than 64 tokens a column, that many are taken, evenly spaced.
-    front_layer : int
-    back_layers : sequence of int
-
-    Returns
-    -------
-    list of LeastSquaresMap
-        In the order of `back_layers`.
-
-    Notes
-    -----
-    Least squares knows each column of the target apart from the others, so that one decomposition
-    of the front's states serves all layers of the back.
+    The readings are of the same batches, best other ones than those that the stitch is judged on.
+    Padding is left out of the fit; of more than 64 tokens per column, that many are taken, evenly
+    spaced. One decomposition of the front's states serves all layers of the back.
     """
     states = _tokens(front, front_layer)
     n, most = len(states), ROWS_A_COLUMN * states.shape[1]
@@ -136,10 +105,8 @@ def train_map(
     Parameters
     ----------
     front, back : Reading
-        Of the same batches, best other ones than those that the stitch is judged on. One step a
+        Of the same batches, best other ones than those that the stitch is judged on. One step per
         batch, in a new random order each time round.
-    front_layer, back_layer : int
-    training : MapTraining
     seed : int
         Of the map's initial weights (torch's default) and of the order.
 
@@ -151,11 +118,8 @@ def train_map(
     Notes
     -----
     Gradients are taken with respect to the map alone: parameters, gradients, ``requires_grad`` and
-    mode of both models stay what they are. Dropout is off.
-
-    References
-    ----------
-    Brown et al. 2023, appendix on stitching; Bansal, Nakkiran & Barak 2021.
+    mode of both models stay what they are. Dropout is off. Brown et al. 2023, appendix on
+    stitching; Bansal, Nakkiran & Barak 2021.
     """
     device = back.model.device
     with seeded(seed):
@@ -202,3 +166,86 @@ def _order(n: int, steps: int, *, seed: int) -> Iterator[int]:
     generator = torch.Generator().manual_seed(seed)
     rounds = [torch.randperm(n, generator=generator) for _ in range(-(-steps // n))]
     yield from torch.cat(rounds)[:steps].tolist()
+
+
+MAPS = ("identity", "affine", "trained")
+
+LayerPair = tuple[int, int]
+
+
+def stitch_grid(
+    front: Reading,
+    back: Reading,
+    kind: str,
+    *,
+    fitted_on: tuple[Reading, Reading] | None = None,
+    layers: Sequence[LayerPair] | None = None,
+    training: MapTraining | None = None,
+    seed: int = 0,
+    on_stitch: Callable[[], object] | None = None,
+) -> list[Stitched]:
+    """Stitch every layer of one model to every layer of another.
+
+    Parameters
+    ----------
+    front, back : Reading
+        Of the batches that stitches are judged on.
+    kind : {"identity", "affine", "trained"}
+        Nothing (models of one width), least squares on token states, or LayerNorm + affine trained
+        on the loss of the stitched model.
+    fitted_on : (Reading, Reading), optional
+        Of front and back, of the batches that maps are fitted to. Not for "identity".
+    layers : sequence of (int, int), optional
+        Pairs (front layer, back layer); all of them by default.
+    training, seed
+        Of "trained" maps; the paper's training by default.
+    on_stitch : callable, optional
+        Called after each stitch, as for a progress bar.
+
+    Returns
+    -------
+    list of Stitched
+        One per pair, ordered by front layer.
+
+    Raises
+    ------
+    ValueError
+        An unknown kind, nothing to fit a map to, or what `stitched` refuses.
+    """
+    if kind not in MAPS:
+        raise unknown_name("kind", "map", kind, MAPS)
+    if kind != "identity" and fitted_on is None:
+        raise ValueError(f"fitted_on: none, expected readings to fit {kind} maps to")
+    if layers is None:
+        layers = [(i, j) for i in range(front.depth + 1) for j in range(back.depth + 1)]
+    results = []
+    for (i, j), phi in _maps(kind, fitted_on, sorted(layers), training or MapTraining(), seed):
+        results.append(stitched(front, back, phi, front_layer=i, back_layer=j))
+        if on_stitch is not None:
+            on_stitch()
+    return results
+
+
+def _maps(
+    kind: str,
+    fitted_on: tuple[Reading, Reading] | None,
+    layers: Sequence[LayerPair],
+    training: MapTraining,
+    seed: int,
+) -> Iterator[tuple[LayerPair, Map]]:
+    """Each pair of layers with its map, one front layer's maps at a time."""
+    back_layers = defaultdict(list)
+    for i, j in layers:
+        back_layers[i].append(j)
+    for i, js in back_layers.items():
+        if kind == "identity":
+            maps = [identity] * len(js)
+        elif kind == "affine":
+            maps = least_squares_maps(*fitted_on, front_layer=i, back_layers=js)
+        else:
+            maps = (
+                train_map(*fitted_on, front_layer=i, back_layer=j, training=training, seed=seed)
+                for j in js
+            )
+        for j, phi in zip(js, maps, strict=True):
+            yield (i, j), phi

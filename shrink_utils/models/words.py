@@ -1,7 +1,8 @@
-"""Word vectors: the mean of a word's pieces, whatever the tokenizer makes of it."""
+"""One vector per word: the mean of its pieces, each assigned by where it stands in the text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,41 +11,85 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from shrink_utils.models._word_places import (
-    WORD_OR_MARK,
-    WordsOfBatch,
-    owner_by_count,
-    owner_by_place,
-    split_words,
-)
-from shrink_utils.models.batches import StateBatch, chosen_layers, state_batches
 from shrink_utils.models.encoders import Encoder
+from shrink_utils.models.states import StateBatch, chosen_layers, state_batches
 
-__all__ = ["WordBatch", "split_words", "word_batches", "word_states"]
+WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word; punctuation is none
+WORD_OR_MARK = re.compile(rf"{WORD.pattern}|[^\w\s]")
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case: runs of letters and digits, with inner apostrophes."""
+    return [match.group().lower() for match in WORD.finditer(text)]
+
+
+class WordsOfBatch:
+    """The words of a batch's b texts in one row, numbered from 0 to w − 1."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        joined = "\n".join(texts)  # no word goes across a line break
+        spans = [match.span() for match in WORD.finditer(joined)]
+        self.word = [joined[start:end].lower() for start, end in spans]
+        # (w,): where each stands in the texts joined to one, and in which of them; (b,): where a
+        # text begins there, and the number of its first word.
+        self.start, self.end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+        lengths = np.array([len(text) + 1 for text in texts])
+        self.text_start = lengths.cumsum() - lengths
+        self.text = np.searchsorted(self.text_start, self.start, side="right") - 1
+        self.first = np.searchsorted(self.text, np.arange(len(texts)))
+
+
+def owner_by_place(batch: StateBatch, words: WordsOfBatch) -> np.ndarray:
+    """For each token, (b, t), its word's number; −1 for none, and for a word cut through."""
+    owner = np.full(batch.special.shape, -1)
+    if not words.word:
+        return owner
+    lengths = np.array([len(encoding) for encoding in batch.encodings])
+    text, column = np.nonzero(np.arange(owner.shape[1]) < lengths[:, None])  # (n_tokens,) each
+    places = [place for encoding in batch.encodings for place in encoding.offsets]
+    places = np.array(places, dtype=np.int64).reshape(-1, 2)  # none at all: (0, 2)
+    start, end = (places + words.text_start[text, None]).T
+    piece = ~batch.special.cpu().numpy()[text, column]
+    read = np.zeros(len(lengths), dtype=np.int64)  # how far into each text the encoder has read
+    np.maximum.at(read, text[piece], end[piece])
+    # The last word that begins before the end of a token is the only one that can own it.
+    last = np.searchsorted(words.start, end) - 1
+    word_end = words.end[last]
+    within = (last >= 0) & (start < end) & (start < word_end)
+    # A piece that reaches over two words ("co" and "operate" with a soft hyphen) is of neither.
+    end_before = np.append(0, words.end)  # where the word before each ends, 0 for the first
+    within &= start >= end_before[last]
+    owner[text, column] = np.where(piece & within & (word_end <= read[text]), last, -1)
+    return owner
+
+
+def owner_by_count(
+    batch: StateBatch, words: WordsOfBatch, units: list[list[str]], encoder: Encoder
+) -> np.ndarray:
+    """The same from how many pieces the tokenizer makes of each word and punctuation mark."""
+    owner = np.full(batch.special.shape, -1)
+    pieces = ~batch.special.cpu().numpy()
+    for row, of_row, number, of_text in zip(owner, pieces, words.first, units, strict=True):
+        owners, room = [], int(of_row.sum())
+        for unit in of_text:
+            n_pieces = len(encoder.tokenizer.tokenize(unit))
+            is_word = WORD.fullmatch(unit) is not None
+            complete = len(owners) + n_pieces <= room
+            owners += [number if is_word and complete else -1] * n_pieces
+            number += is_word
+        row[of_row] = owners[:room]
+    return owner
 
 
 @dataclass(frozen=True)
 class WordBatch:
-    """Word vectors of some sentences, sentence after sentence.
+    """Word vectors of some sentences, sentence after sentence."""
 
-    Attributes
-    ----------
-    vectors : Tensor
-        (n_layers_selected, n_words, d), float32 on the CPU.
-    sentence, position : Tensor
-        (n_words,), long: the index of the word's sentence among the texts, and the word's index in
-        ``split_words`` of it. Together they name the word to any encoder.
-    word : list of str
-        The n_words words in lower case.
-    n_texts : int
-        How many texts these are, those without a word included.
-    """
-
-    vectors: Tensor
-    sentence: Tensor
-    position: Tensor
-    word: list[str]
-    n_texts: int
+    vectors: Tensor  # (n_layers_selected, n_words, d), float32 on the CPU
+    sentence: Tensor  # (n_words,), long: the index of the word's sentence among the texts
+    position: Tensor  # (n_words,), long: its index in ``split_words`` of the sentence
+    word: list[str]  # (n_words,), in lower case
+    n_texts: int  # how many texts these are, those without a word included
 
 
 def word_batches(
@@ -57,20 +102,17 @@ def word_batches(
 ) -> Iterator[WordBatch]:
     """Word vectors from each layer, one forward pass at a time, the shortest texts first.
 
+    A word's vector is the mean of the vectors of its pieces. Special tokens, padding and
+    punctuation never count, nor does a piece of two words (``co`` and ``operate`` with a soft
+    hyphen between them, which BERT drops); a word without pieces is left out, and so is one that
+    ``max_length`` cuts through or off.
+
     Parameters
     ----------
     encoder, texts, batch_size, max_length
         As in `state_batches`. No more than a batch of hidden states is ever held.
     layers
         Indices out of ``encoder.layers``, negative ones from the end; all layers when None.
-
-    Yields
-    ------
-    WordBatch
-        A word's vector is the mean of the vectors of its pieces. Special tokens, padding and
-        punctuation never count, nor does a piece of two words (``co`` and ``operate`` with a soft
-        hyphen between them, which BERT drops); a word without pieces is left out, and so is one
-        that ``max_length`` cuts through or off.
 
     Raises
     ------
@@ -80,8 +122,7 @@ def word_batches(
     Notes
     -----
     Pieces are assigned to words by where they stand in the text. A tokenizer that cannot tell
-    (one without a Rust implementation, such as Marian's) is given the text word by word instead,
-    so that a piece of punctuation may differ from the one it would make of the running text.
+    (one without a Rust implementation, such as Marian's) is given the text word by word instead.
     """
     chosen = chosen_layers(encoder, layers)
     places = encoder.tokenizer.is_fast  # it tells where in the text a piece stands
@@ -108,20 +149,7 @@ def word_states(
 ) -> WordBatch:
     """All word vectors of the texts from each layer, in the order of the texts.
 
-    Parameters
-    ----------
-    encoder, texts, layers, batch_size, max_length
-        As in `word_batches`.
-
-    Returns
-    -------
-    WordBatch
-        Of all texts: n_layers × n_words × d × 4 bytes.
-
-    Raises
-    ------
-    ValueError
-        As `word_batches`.
+    Arguments and errors are those of `word_batches`; n_layers × n_words × d × 4 bytes in all.
     """
     options = {"layers": layers, "batch_size": batch_size, "max_length": max_length}
     batches = list(word_batches(encoder, texts, **options))

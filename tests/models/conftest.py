@@ -16,7 +16,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from shrink_utils.models._loading import quiet, seeded
+from shrink_utils.models.encoders import quiet, seeded
 
 KINDS = {
     "mlm": (BertForMaskedLM, {}),

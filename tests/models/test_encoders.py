@@ -10,7 +10,7 @@ from transformers import RobertaConfig, RobertaModel
 from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import (
-    _loading,
+    encoders,
     hidden_states,
     load_classifier,
     load_encoder,
@@ -147,8 +147,8 @@ def test_a_name_that_is_no_encoder_gets_the_nearest_name_and_what_to_do():
 
 
 def test_the_name_that_was_asked_for_is_no_hint(tmp_path, monkeypatch):
-    _loading.tiny_config().save_pretrained(tmp_path)  # and no weights
-    monkeypatch.setattr(_loading, "fetch", lambda name: tmp_path)
+    encoders.tiny_config().save_pretrained(tmp_path)  # and no weights
+    monkeypatch.setattr(encoders, "fetch", lambda name: tmp_path)
     with pytest.raises(FileNotFoundError, match="no encoder 'minilm'") as caught:
         load_encoder("minilm")
     assert "did you mean" not in str(caught.value)

@@ -6,12 +6,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertForTokenClassification
 
-from shrink_utils.models.stitching_halves import (
-    depth_of,
-    lower_states,
-    summed_loss,
-    upper_logits,
-)
+from shrink_utils.models.stitching import depth_of, lower_states, summed_loss, upper_logits
 
 KINDS = ["mlm", "clm", "classifier"]
 
