@@ -1,8 +1,4 @@
-"""Rajaee & Pilehvar's questions, asked of the ablation's own encoders: what words still say.
-
-How much of a word's frequency, and of which word it is, can be read off its vector by a linear map,
-before and after fine-tuning?
-"""
+"""What words still say: how much of frequency and word type a linear map reads off vectors."""
 
 from __future__ import annotations
 
@@ -17,20 +13,12 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from shrink_utils.models import WordBatch, split_words, word_states
-from shrink_utils.study.finetuned.geometry import PRETRAINED, study_encoders
-from shrink_utils.study.finetuned.probes import deal_folds, probe_classes, probe_values
+from shrink_utils.study.after_finetuning.experiment import PRETRAINED, study_encoders
+from shrink_utils.study.after_finetuning.probes import deal_folds, probe_classes, probe_values
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.ablation import run_grid
 from shrink_utils.study.runs.measured import measured
 from shrink_utils.text import load_sentences
-
-__all__ = [
-    "TYPES",
-    "Target",
-    "frequency_target",
-    "measure_words_after_finetuning",
-    "type_target",
-]
 
 TYPES = 40  # the most frequent words, told apart by the type probe
 
@@ -39,19 +27,15 @@ TYPES = 40  # the most frequent words, told apart by the type probe
 def measure_words_after_finetuning(profile: Profile) -> pd.DataFrame:
     """Decodability of word frequency and word type at the first, middle and last layer.
 
-    Parameters
-    ----------
-    profile : Profile
-        Its first model and first task, every arm and seed; a sixth of `diagnostic_sentences`, drawn
-        from all corpora.
+    For the profile's first model and first task, every arm and seed; a sixth of
+    `diagnostic_sentences`, drawn from all corpora.
 
     Returns
     -------
     DataFrame
         Columns model, task, arm, seed, layer, probe ("frequency", in R², or "type", in accuracy),
         labels ("true" or, for the pretrained model, "shuffled" as a control), n (rows), value,
-        chance. The arm "pretrained" is the model before fine-tuning, with a row a seed: only the
-        halves of its probe differ between them.
+        chance. The arm "pretrained" has a row per seed: only the halves of its probe differ.
     """
     texts = load_sentences("all", n=profile.diagnostic_sentences // 6, seed=profile.base_seed)[
         "text"
@@ -100,7 +84,7 @@ class Target:
 
 
 def frequency_target(words: WordBatch, counts: Counter) -> Target:
-    """ln of a word's count in all corpora, from one occurrence a word: new words are held out.
+    """ln of a word's count in all corpora, from one occurrence per word: new words are held out.
 
     The mean over occurrences would betray the count by its length: means of many are shorter.
     """

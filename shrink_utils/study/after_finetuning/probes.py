@@ -10,8 +10,6 @@ from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-__all__ = ["ProbeScore", "deal_folds", "predict_classes", "probe_classes", "probe_values"]
-
 PENALTIES = np.logspace(0, 5, 11)  # of standardized features; leave-one-out on the fit rows chooses
 
 
@@ -23,27 +21,17 @@ class ProbeScore(NamedTuple):
 
 
 def deal_folds(groups: ArrayLike, *, n_folds: int = 4, seed: int = 0) -> np.ndarray:
-    """Deal groups of rows to folds as equal in number of groups as can be.
+    """Deal groups of rows to folds as equal in number of groups as can be, (n,).
 
     Parameters
     ----------
     groups : array_like, shape (n,)
-        A label a row. Rows of one group share their fold, so that none of them is predicted by a
+        A label per row. Rows of one group share their fold, so that none of them is predicted by a
         probe that saw another: sentences for their words, word types for their occurrences.
     n_folds : int
-        At least 2.
+        At least 2 and at most the number of groups, else a ``ValueError``.
     seed : int
         The deal depends on nothing else but the labels.
-
-    Returns
-    -------
-    ndarray, shape (n,), int
-        The fold of each row.
-
-    Raises
-    ------
-    ValueError
-        Fewer groups than folds, or fewer than 2 folds.
     """
     distinct, index = np.unique(np.asarray(groups), return_inverse=True)
     if not 2 <= n_folds <= len(distinct):
@@ -55,36 +43,12 @@ def deal_folds(groups: ArrayLike, *, n_folds: int = 4, seed: int = 0) -> np.ndar
 
 
 def predict_classes(fit: ArrayLike, labels: ArrayLike, rows: ArrayLike) -> np.ndarray:
-    """Classes of rows, by a linear probe fitted on other rows.
+    """Classes (m,) of rows (m, d), by a linear probe fitted on `fit` (n, d) and `labels` (n,).
 
-    Parameters
-    ----------
-    fit : array_like, shape (n, d)
-        Rows to fit on.
-    labels : array_like, shape (n,)
-        Their classes, at least two different ones.
-    rows : array_like, shape (m, d)
-        Rows to classify.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Out of `labels`.
-
-    Raises
-    ------
-    ValueError
-        A single class.
-
-    Notes
-    -----
-    Ridge regression on one column ±1 a class, the largest wins; features are standardized, the
+    Ridge regression on one column ±1 per class, the largest wins; features are standardized, the
     penalty is chosen by leave-one-out on the fit rows. In closed form: nothing to converge, and the
-    same result every time. Where nothing can be read it falls back on the commonest class.
-
-    References
-    ----------
-    Alain & Bengio 2016, *Understanding intermediate layers using linear classifier probes*.
+    same result every time. Where nothing can be read it falls back on the commonest class. A
+    single class is a ``ValueError``. Alain & Bengio 2016.
     """
     distinct = np.unique(np.asarray(labels))
     if len(distinct) < 2:
@@ -93,16 +57,13 @@ def predict_classes(fit: ArrayLike, labels: ArrayLike, rows: ArrayLike) -> np.nd
 
 
 def probe_classes(x: ArrayLike, labels: ArrayLike, *, folds: ArrayLike) -> ProbeScore:
-    """Share of rows whose class is found, each by a probe fitted on the other folds.
+    """Share of rows whose class is found, each by `predict_classes` fitted on the other folds.
 
     Parameters
     ----------
     x : array_like, shape (n, d)
-        Rows are samples.
-    labels : array_like, shape (n,)
-        The class of each row.
-    folds : array_like, shape (n,)
-        The fold of each row, as of `deal_folds`.
+    labels, folds : array_like, shape (n,)
+        The class of each row, and its fold, as of `deal_folds`.
 
     Returns
     -------
@@ -113,10 +74,6 @@ def probe_classes(x: ArrayLike, labels: ArrayLike, *, folds: ArrayLike) -> Probe
     ------
     ValueError
         Lengths that differ, fewer than two folds, or fit rows of a single class.
-
-    See Also
-    --------
-    predict_classes : the probe.
     """
     x, labels, folds = _checked(x, labels, folds, "labels")
     right, common = [], []
@@ -148,10 +105,6 @@ def probe_values(x: ArrayLike, values: ArrayLike, *, folds: ArrayLike) -> ProbeS
     ------
     ValueError
         Lengths that differ, fewer than two folds, or values that are all equal.
-
-    Notes
-    -----
-    Ridge regression, features standardized, the penalty chosen by leave-one-out on the fit rows.
     """
     x, values, folds = _checked(x, np.asarray(values, dtype=float), folds, "values")
     spread = np.square(values - values.mean()).sum()

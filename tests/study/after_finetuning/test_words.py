@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from shrink_utils.models import WordBatch
-from shrink_utils.study.finetuned.geometry import PRETRAINED
-from shrink_utils.study.finetuned.words import (
+from shrink_utils.study.after_finetuning.experiment import PRETRAINED
+from shrink_utils.study.after_finetuning.words import (
     TYPES,
     frequency_target,
     measure_words_after_finetuning,

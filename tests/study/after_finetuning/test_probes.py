@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shrink_utils.geometry import principal_axes
-from shrink_utils.study.finetuned.probes import (
+from shrink_utils.study.after_finetuning.probes import (
     PENALTIES,
     deal_folds,
     predict_classes,

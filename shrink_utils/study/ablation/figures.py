@@ -1,0 +1,130 @@
+"""Figures of chapter 07: arms over the training steps, their differences, and the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.study.ablation.frontier import CELL, SCORES, sweep_of
+from shrink_utils.study.figures import ARM_STYLE, curves
+from shrink_utils.study.intervals import paired_interval
+
+
+def arms_by_step(
+    steps: pd.DataFrame, columns: Sequence[str], labels: Sequence[str], *, smooth: int = 1
+) -> Figure:
+    """Mean and spread over seeds at every step: a row per model and task, a column per quantity."""
+    cells = list(steps.groupby(CELL, sort=False))
+    arms = list(dict.fromkeys(steps.arm))
+    fig, axes = plt.subplots(
+        len(cells),
+        len(columns),
+        figsize=(5.2 * len(columns), 3 * len(cells)),
+        squeeze=False,
+        sharex="row",
+        sharey="col",
+    )
+    for row, ((model, task), of_cell) in zip(axes, cells, strict=True):
+        present = [arm for arm in arms if arm in set(of_cell.arm)]
+        for ax, column, label in zip(row, columns, labels, strict=True):
+            curves(ax, of_cell, column, arms=present, label=label, smooth=smooth)
+            ax.set_title(f"{model} · {task}")
+    for ax in axes.flat:  # once all is drawn: rows share their vertical axis
+        ax.set_ylim(bottom=0)
+    axes[0, 0].legend(title="arm")
+    return fig
+
+
+def differences(summary: pd.DataFrame, quantities: dict[str, str]) -> Figure:
+    """Paired differences arm − none of each quantity, with 95 % intervals and the seeds."""
+    tasks = list(summary.groupby(CELL, sort=False))
+    arms = [arm for arm in dict.fromkeys(summary.arm) if arm != "none"]
+    rows = [(task, arm, of) for (_, task), of in tasks for arm in arms if arm in set(of.arm)]
+    fig, axes = plt.subplots(1, len(quantities), figsize=(4.2 * len(quantities), 3.6), sharey=True)
+    for ax, (column, label) in zip(axes, quantities.items(), strict=True):
+        for y, (_, arm, of_task) in enumerate(reversed(rows)):
+            by_arm = of_task.pivot(index="seed", columns="arm", values=column)
+            _draw_difference(ax, y, (by_arm[arm] - by_arm["none"]).to_numpy(), arm)
+        ax.axvline(0, color="0.6", lw=1)
+        names = [f"{task} · {arm}" for task, arm, _ in reversed(rows)]
+        ax.set(xlabel=f"{label}, arm − none", yticks=range(len(rows)), yticklabels=names)
+    return fig
+
+
+def _draw_difference(ax: Axes, y: int, values: pd.Series, arm: str) -> None:
+    estimate, low, high, _ = paired_interval(values)
+    style = ARM_STYLE[arm]
+    ax.plot([low, high], [y, y], color=style["color"], linestyle=style["linestyle"])
+    ax.plot(estimate, y, style["marker"], color=style["color"], markersize=7)
+    ax.plot(values, [y - 0.25] * len(values), "|", color=style["color"], markersize=6)
+
+
+def metric_against_score(summary: pd.DataFrame) -> Figure:
+    """Task metric against first centred score, one symbol per arm, one panel per model and task."""
+    cells = list(summary.groupby(CELL, sort=False))
+    fig, axes = plt.subplots(1, len(cells), figsize=(4.6 * len(cells), 3.6), squeeze=False)
+    for ax, ((model, task), cell) in zip(axes[0], cells, strict=True):
+        for arm, of_arm in cell.groupby("arm", sort=False):
+            marker, color = ARM_STYLE[arm]["marker"], ARM_STYLE[arm]["color"]
+            ax.plot(of_arm.centred_1, of_arm.value, marker, color=color, alpha=0.4)
+            mean = of_arm[["centred_1", "value"]].mean()
+            ax.plot(mean.centred_1, mean.value, marker, color=color, markersize=11, label=arm)
+        label = "first centred score (last 30 % of steps)"
+        ax.set(title=f"{model} · {task}", xlabel=label, ylabel=cell.metric.iloc[0])
+    shown = axes[0, 0].get_legend_handles_labels()
+    fig.legend(*shown, title="arm", loc="outside right center", labelspacing=1.0)
+    return fig
+
+
+def frontier_figure(frontier: pd.DataFrame, *, column: str = "centred_1") -> Figure:
+    """Task metric against anisotropy: a line per arm through its weights, a panel per cell.
+
+    Large symbols are means over seeds, larger ones of larger weights, with bars of ± one standard
+    deviation; small ones are the runs. Every line begins at ``none``. An empty table, where no arm
+    was run at several weights, is a ``ValueError``.
+    """
+    if frontier.empty:
+        raise ValueError("frontier: empty, the profile sweeps no weights: see `sweep` in its file")
+    cells = list(frontier.groupby(CELL, sort=False))
+    fig, axes = plt.subplots(
+        1, len(cells), figsize=(5.4 * len(cells) + 1.4, 4.4), squeeze=False, sharey=False
+    )
+    for ax, ((model, task), rows) in zip(axes[0], cells, strict=True):
+        for arm in dict.fromkeys(rows.arm):
+            _draw_arm(ax, sweep_of(rows, arm), arm, column)
+        label = f"{SCORES[column]} (last 30 % of steps)"
+        ax.set(title=f"{model} · {task}", xlabel=label, ylabel=rows.metric.iloc[0])
+    handles = {}
+    for ax in axes[0]:
+        found, labels = ax.get_legend_handles_labels()
+        handles |= dict(zip(labels, found, strict=True))
+    fig.legend(handles.values(), handles, title="arm", loc="outside right center", labelspacing=0.8)
+    return fig
+
+
+def _draw_arm(ax: Axes, sweep: pd.DataFrame, arm: str, column: str) -> None:
+    style = ARM_STYLE[arm]
+    look = {"marker": style["marker"], "color": style["color"], "linestyle": "none", "gid": arm}
+    runs = sweep[sweep.arm == arm]
+    ax.plot(runs[column], runs.value, markersize=3, alpha=0.45, **look)
+    by_weight = sweep.groupby("weight")[[column, "value"]]
+    mean, sd = by_weight.mean(), by_weight.std()
+    ax.plot(mean[column], mean.value, color=style["color"], linestyle=style["linestyle"], lw=1.4)
+    weights = sorted(runs.weight.unique())
+    for i, weight in enumerate(weights):  # the later the larger
+        at, error = mean.loc[weight], sd.loc[weight]
+        size = 5 + 5 * (i + 1) / len(weights)
+        ax.errorbar(
+            at[column],
+            at.value,
+            error.value,
+            error[column],
+            markersize=size,
+            elinewidth=0.6,
+            **look,
+        )
+    ax.plot([], [], label=arm, markersize=7, **{**look, "linestyle": style["linestyle"]})

@@ -1,0 +1,1 @@
+"""Chapter 06: one fine-tuning run, watched."""

@@ -1,0 +1,320 @@
+"""Isotropy and treated vectors of fine-tuned encoders, and STS-B."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch.nn.functional import normalize
+
+from shrink_utils import geometry
+from shrink_utils.geometry import nearest_centre, principal_axes
+from shrink_utils.models import hidden_states, load_encoder
+from shrink_utils.study import load_profile, run_encoder
+from shrink_utils.study.after_finetuning.experiment import (
+    PRETRAINED,
+    REMOVED,
+    cluster_axes,
+    has_stsb,
+    isotropy,
+    measure_after_finetuning,
+    measure_stsb_after_finetuning,
+    study_encoders,
+    text_states,
+    treated_accuracies,
+    treated_spearman,
+    treatments,
+)
+from shrink_utils.study.after_finetuning.probes import deal_folds, predict_classes
+from shrink_utils.text import load_task
+
+
+@pytest.fixture
+def table(finished):
+    return measure_after_finetuning(finished)
+
+
+@pytest.fixture
+def rows(finished):
+    return load_task(finished.tasks[0], max_eval=_n_rows(finished))["validation"]
+
+
+def _n_rows(profile):
+    return profile.diagnostic_sentences * 2 // 3
+
+
+def _vectors(encoder, rows, profile, pooling="cls"):
+    max_length = profile.grid[0].max_length
+    return hidden_states(encoder, list(rows["text"]), pooling=pooling, max_length=max_length)
+
+
+def _value(table, **where):
+    for column, wanted in where.items():
+        table = table[table[column] == wanted]
+    return table.value.item()
+
+
+def test_every_encoder_layer_and_measure_has_its_row(table, finished):
+    shape = table[table.measure != "accuracy"]
+    assert set(shape.arm) == {PRETRAINED, "none", "all", "isotropic"}
+    assert set(shape.layer) == {1, 2}  # at layer 0 all [CLS] vectors are one point
+    assert shape.groupby(["arm", "seed"]).size().eq(2 * 5).all()
+    assert len(shape) == (3 * 2 + 1) * 2 * 5  # two seeds of two arms and before; the Gaussian cloud
+    assert set(table.n) == {_n_rows(finished)}
+
+
+def test_before_and_after_are_those_of_the_encoders_on_the_same_texts(
+    table, finished, tiny_runs, rows
+):
+    encoders = {
+        (PRETRAINED, 0): load_encoder(finished.models[0]),
+        **{(run.config.arm, run.config.seed): run_encoder(run) for run in tiny_runs},
+    }
+    for (arm, seed), encoder in encoders.items():
+        x = _vectors(encoder, rows, finished)[2]
+        where = {"arm": arm, "seed": seed, "layer": 2, "measure": "AvgSim"}
+        assert _value(table, **where) == pytest.approx(geometry.avg_sim(x).value, abs=1e-9)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_accuracies_are_of_the_last_layer_and_the_seeds_halves(
+    table, finished, rows, pooling, seed
+):
+    x = _vectors(load_encoder(finished.models[0]), rows, finished, pooling)[-1]
+    expected = treated_accuracies(x, np.asarray(rows["label"]), seed=seed)
+    before = table[(table.arm == PRETRAINED) & (table.seed == seed)]
+    found = before[before.measure == "accuracy"]
+    found = found[found.vectors == pooling]
+    assert found.value.tolist() == pytest.approx(expected.value.tolist(), abs=0.03)
+    assert found.treatment.tolist() == expected.treatment.tolist()
+    assert set(found.layer) == {2}
+
+
+def test_the_isotropic_cloud_has_the_shape_of_the_others(table, finished):
+    cloud = np.random.default_rng(0).normal(size=(_n_rows(finished), 32))
+    for layer in (1, 2):
+        where = {"arm": "isotropic", "layer": layer, "measure": "IsoScore"}
+        assert _value(table, **where) == geometry.iso_score(cloud, bias_corrected=True)
+
+
+def test_a_second_call_loads_the_table(table, finished, monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr("shrink_utils.study.after_finetuning.experiment.run_grid", fail)
+    assert measure_after_finetuning(finished).equals(table)
+
+
+def test_isotropy_is_measured_by_the_geometry_room():
+    x = torch.randn(50, 6) + 1
+    found = isotropy(x)
+    unit = normalize(x.double(), dim=1)
+    assert found == {
+        "log I(W)": geometry.partition_isotropy(x),
+        "log I(W), unit norm": geometry.partition_isotropy(unit),
+        "IsoScore": geometry.iso_score(x, bias_corrected=True),
+        "AvgSim": geometry.avg_sim(x).value,
+        "elongated directions": geometry.elongated_directions(x),
+    }
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_one_pass_gives_both_poolings_in_the_order_of_the_rows(finished, rows, pooling):
+    encoder = load_encoder(finished.models[0])
+    found = text_states(encoder, rows, max_length=16)[pooling]
+    expected = hidden_states(encoder, list(rows["text"]), pooling=pooling, max_length=16)
+    torch.testing.assert_close(found, expected)
+
+
+def test_texts_in_pairs_are_read_as_pairs(finished):
+    pairs = load_task("coherence", max_eval=8)["validation"]
+    encoder = load_encoder(finished.models[0])
+    options = {"text_pairs": list(pairs["text_pair"]), "max_length": 32}
+    expected = hidden_states(encoder, list(pairs["text"]), **options)
+    torch.testing.assert_close(text_states(encoder, pairs, max_length=32)["cls"], expected)
+
+
+def test_the_pretrained_encoder_comes_first_and_other_tasks_are_passed_over(finished, tiny_runs):
+    found = list(study_encoders(finished, tiny_runs, task=finished.tasks[0]))
+    assert [(keys["arm"], seeds) for keys, seeds, _ in found] == [
+        (PRETRAINED, [0, 1]),
+        *((run.config.arm, [run.config.seed]) for run in tiny_runs),
+    ]
+    assert len(list(study_encoders(finished, tiny_runs, task="word_order"))) == 1
+
+
+def test_another_task_is_measured_without_the_probe(finished, tiny_runs, tmp_path, monkeypatch):
+    second = replace(finished.grid[0], task="sentiment_products")
+    of_second = replace(tiny_runs[0], config=replace(tiny_runs[0].config, task=second.task))
+    runs = [tiny_runs[0], of_second]
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setattr("shrink_utils.study.after_finetuning.experiment.run_grid", lambda _: runs)
+    table = measure_after_finetuning(replace(finished, grid=(*finished.grid, second)))
+    other = table[table.task == second.task]
+    assert "accuracy" not in set(other.measure) and "accuracy" in set(table.measure)
+    assert set(other.arm) == {PRETRAINED, "none", "isotropic"}
+    assert set(other.n) == {_n_rows(finished)}
+
+
+def _cloud(n=400, d=30, loud=8.0):
+    """The longest direction tells the class; the others are noise."""
+    x = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x[:, 3] *= loud
+    return x, (x[:, 3] > 0).numpy()
+
+
+@pytest.fixture(scope="module")
+def accuracy():
+    found = treated_accuracies(*_cloud())
+    return found.set_index(["treatment", "removed", "skipped"]).value
+
+
+def test_every_removal_has_its_control(accuracy):
+    expected = {("untreated", 0, 0), ("commonest", 0, 0)}
+    for name in ("global", "clusters"):
+        expected |= {(name, 0, 0), *((name, k, skip) for k in REMOVED for skip in (0, k))}
+    assert set(accuracy.index) == expected
+
+
+def test_removing_the_direction_of_the_class_loses_it_and_removing_the_next_does_not(accuracy):
+    for k in REMOVED:
+        assert accuracy["global", k, 0] < 0.65
+        assert accuracy["global", k, k] > 0.85
+
+
+def test_subtracting_the_mean_costs_a_linear_probe_nothing(accuracy):
+    assert accuracy["global", 0, 0] == accuracy["untreated", 0, 0] > 0.85
+
+
+def test_an_accuracy_is_the_share_of_rows_that_the_other_half_gets_right(accuracy):
+    x, labels = _cloud()
+    folds = deal_folds(np.arange(400), n_folds=2)
+    right = []
+    for fold in (0, 1):
+        fit, rest = folds != fold, folds == fold
+        treat = principal_axes(x[fit]).treatment(remove=3, skip=3)
+        right.append(predict_classes(treat(x[fit]), labels[fit], treat(x[rest])) == labels[rest])
+    assert accuracy["global", 3, 3] == pytest.approx(np.mean(right))
+
+
+def test_the_commonest_class_is_that_of_the_rows_fitted_on(accuracy):
+    _, labels = _cloud()
+    folds = deal_folds(np.arange(400), n_folds=2)
+    hits = [labels[folds == f] == (labels[folds != f].mean() > 0.5) for f in (0, 1)]
+    assert accuracy["commonest", 0, 0] == pytest.approx(np.mean(hits))
+
+
+def test_removals_that_few_rows_do_not_allow_are_left_out():
+    removals = {key[1] for key in treatments(_cloud(n=15)[0])}
+    assert removals == {0, 1, 3}
+
+
+def test_clusters_are_treated_each_by_itself():
+    x, _ = _cloud()
+    own = cluster_axes(x, rank=2 * max(REMOVED))
+    assert len(own.means) > 1
+    for k in (0, *REMOVED):
+        assert torch.equal(treatments(x)["clusters", k, 0](x), own.treatment(remove=k)(x))
+
+
+def test_clusters_are_as_many_as_leave_each_with_enough_rows():
+    x, _ = _cloud(n=90)
+    axes = cluster_axes(x, rank=20)
+    sizes = torch.bincount(nearest_centre(x, axes.centres))
+    assert 1 < len(sizes) <= 4 and sizes.min() >= 21
+
+
+def test_too_few_rows_for_two_clusters_are_one_cloud():
+    x, _ = _cloud(n=30)
+    assert len(cluster_axes(x, rank=20).means) == 1
+
+
+def test_a_tight_small_cluster_is_merged_and_not_fitted_alone():
+    x = torch.cat([_cloud(n=100)[0], 1e3 + _cloud(n=3)[0]])
+    assert len(cluster_axes(x, rank=9, most=2).means) == 1
+
+
+def test_another_seed_deals_other_halves(accuracy):
+    other = treated_accuracies(*_cloud(), seed=1).set_index(["treatment", "removed", "skipped"])
+    assert not other.value.equals(accuracy)
+
+
+def test_the_same_cloud_gives_the_same_table_again(accuracy):
+    again = treated_accuracies(*_cloud()).set_index(["treatment", "removed", "skipped"]).value
+    assert again.equals(accuracy)
+
+
+WORDS = "cat dog sun rain tree river stone bird road house light music winter paper".split()
+
+
+@pytest.fixture
+def glue(tmp_path, monkeypatch):
+    """Sixty pairs that share between none and all of their five words."""
+    rng, lines = np.random.default_rng(0), ["index\tsentence1\tsentence2\tscore"]
+    for i in range(60):
+        first, second = rng.permutation(WORDS)[:5], rng.permutation(WORDS)[:5]
+        second[: i % 6] = first[: i % 6]
+        lines.append(f"{i}\t{' '.join(first)}\t{' '.join(second)}\t{i % 6}.000")
+    folder = tmp_path / "glue" / "STS-B"
+    folder.mkdir(parents=True)
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path / "glue"))
+    return folder
+
+
+def _pairs(n=80, d=30):
+    """Cosines that people's scores follow, hidden under one long direction that all share."""
+    generator = torch.Generator().manual_seed(0)
+    first = torch.randn(n, d, generator=generator, dtype=torch.float64)
+    alike = torch.rand(n, 1, generator=generator, dtype=torch.float64)
+    second = alike * first + (1 - alike) * torch.randn(n, d, generator=generator).double()
+    x = torch.cat([first, second])
+    x[:, 0] = 30 * torch.randn(2 * n, generator=generator)
+    return x, alike.flatten().numpy()
+
+
+def test_spearman_is_that_of_cosines_of_treated_vectors():
+    x, scores = _pairs()
+    accuracy = treated_spearman(x, scores).set_index(["treatment", "removed", "skipped"])
+    treated = principal_axes(x).treatment(remove=3)(x).numpy()
+    first, second = treated[:80], treated[80:]
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    expected = spearmanr((first * second).sum(1) / norms, scores).statistic
+    assert accuracy.spearman["global", 3, 0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_removing_the_long_direction_uncovers_what_it_hid():
+    accuracy = treated_spearman(*_pairs()).set_index(["treatment", "removed", "skipped"])
+    assert accuracy.spearman["untreated", 0, 0] < 0.5 < accuracy.spearman["global", 1, 0]
+    assert accuracy.isotropy["untreated", 0, 0] < accuracy.isotropy["global", 1, 0] <= 0
+
+
+def test_every_arm_is_measured_once_beside_the_pretrained_encoder(glue, finished):
+    accuracy = measure_stsb_after_finetuning(finished)
+    assert accuracy.groupby(["arm", "seed"]).ngroups == 3
+    assert set(accuracy.arm) == {"pretrained", "none", "all"} and set(accuracy.n) == {60}
+    untreated = accuracy[accuracy.treatment == "untreated"].spearman
+    assert (untreated > 0.3).all()  # shared words are alike even to random weights
+
+
+def test_stsb_is_at_hand_where_its_folder_is(glue):
+    assert has_stsb(load_profile("quick"))
+
+
+def test_stsb_is_not_at_hand_in_a_folder_without_it(glue):
+    for path in glue.iterdir():
+        path.unlink()
+    glue.rmdir()
+    assert not has_stsb(load_profile("quick"))
+
+
+def test_without_a_folder_only_profiles_on_glue_look_for_it(monkeypatch, tmp_path):
+    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
+    monkeypatch.setattr("shrink_utils.study.after_finetuning.experiment.glue_dir", lambda: None)
+    assert not has_stsb(load_profile("quick"))
+    assert has_stsb(load_profile("glue"))
