@@ -13,9 +13,16 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
 from shrink_utils.models._loading import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.generalization import pair_groups
-from shrink_utils.study.generalization.models import COMPARED, _judged, measure_generalization
-from shrink_utils.study.generalization.pair_groups import GROUPS, Member, load_groups, pairs_by_name
+from shrink_utils.study.generalization import experiment
+from shrink_utils.study.generalization.experiment import (
+    COMPARED,
+    GROUPS,
+    Member,
+    _judged,
+    load_groups,
+    measure_generalization,
+    pairs_by_name,
+)
 from shrink_utils.text.hans import FILE
 from shrink_utils.training import pair_batches
 
@@ -36,9 +43,7 @@ def groups(profile):
 def table(profile, groups, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHRINK_RESULTS_DIR", str(tmp_path_factory.mktemp("results")))
-        patch.setattr(
-            "shrink_utils.study.generalization.models.load_groups", lambda profile: groups
-        )
+        patch.setattr(experiment, "load_groups", lambda profile: groups)
         return measure_generalization(profile)
 
 
@@ -126,7 +131,7 @@ def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, 
         asked.append(options)
         return start
 
-    monkeypatch.setattr(pair_groups, "entailment_model", model_of)
+    monkeypatch.setattr(experiment, "entailment_model", model_of)
     loaders, _ = load_groups(replace(profile, base_seed=2))
     shares = [options["counter_examples"] for options in asked]
     assert shares == [0.0, profile.heuristics.counter_examples] * profile.heuristics.models

@@ -7,12 +7,73 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from shrink_utils.study.dynamics.arms import measure_arms
-from shrink_utils.study.dynamics.followed import allocations, closure_errors
-from shrink_utils.study.dynamics.objectives import measure_dynamics
-from shrink_utils.study.dynamics.sgd import measure_sgd
-from shrink_utils.study.dynamics.stability import measure_stability
-from shrink_utils.training.dynamics import RULES, allocated
+from shrink_utils.study import load_profile
+from shrink_utils.study.dynamics.experiment import (
+    NOWHERE,
+    allocations,
+    dynamics_config,
+    follow,
+    measure_arms,
+    measure_dynamics,
+    measure_sgd,
+    measure_stability,
+    record_table,
+)
+from shrink_utils.study.dynamics.reading import closure_errors
+from shrink_utils.training.dynamics import BATCH, RULES, allocated
+
+
+@pytest.fixture(scope="module")
+def followed():
+    """Configuration; changes, held-out loss and seconds."""
+    config = dynamics_config(load_profile("smoke"), "mlm", seed=1)
+    rules = ("trapezoid", "simpson")
+    return config, follow(config, sentences=8, rules=rules, batch_gradient=True)
+
+
+def test_the_config_is_the_trunk_with_the_sizes_of_dynamics():
+    smoke = load_profile("smoke")
+    config = dynamics_config(smoke, "clm", seed=2, source="movies")
+    assert (config.width, config.depth) == (smoke.pretraining.width, smoke.pretraining.depth)
+    assert (config.steps, config.batch_size) == (smoke.dynamics.steps, smoke.dynamics.batch_size)
+    sizes = (smoke.dynamics.vocabulary, smoke.dynamics.max_length)
+    assert (config.vocabulary, config.max_length) == sizes
+    assert (config.objective, config.seed, config.source) == ("clm", 2, "movies")
+
+
+def test_every_contribution_is_in_the_table_once(followed):
+    _, (changes, *_) = followed
+    record = record_table(changes)
+    for rule in ("trapezoid", "simpson", BATCH):
+        found = allocations(record, rule)
+        by_step = found.groupby("step").value.sum().to_numpy()
+        np.testing.assert_allclose(by_step, changes.values[rule].sum(axis=1), rtol=1e-9)
+        assert not found.duplicated(["step", *NOWHERE]).any()
+
+
+def test_losses_begin_before_the_first_step(followed):
+    config, (changes, held_out, seconds) = followed
+    loss = record_table(changes).query("quantity == 'loss'")
+    assert loss.step.tolist() == list(range(config.steps + 1))
+    assert loss.value.iloc[0] == changes.losses[0, 0]
+    assert loss.value.iloc[-1] == changes.losses[-1, 1]
+    assert 0 < seconds and 0 < held_out
+
+
+def test_closure_errors_are_those_of_the_record(followed):
+    _, (changes, *_) = followed
+    errors = closure_errors(record_table(changes))
+    assert set(errors.index) == {"trapezoid", "simpson"}  # of a mini-batch there is none
+    for rule, error in errors.items():
+        assert error == pytest.approx(changes.closure(rule), rel=1e-6)
+
+
+def test_following_the_same_training_twice_gives_the_same_numbers(followed):
+    config, (first, *_) = followed
+    again, *_ = follow(config, sentences=8, rules=("trapezoid",))
+    np.testing.assert_array_equal(again.values["trapezoid"], first.values["trapezoid"])
+    other, *_ = follow(replace(config, seed=5), sentences=8, rules=("trapezoid",))
+    assert other.losses[0, 0] != first.losses[0, 0]
 
 
 @pytest.fixture
@@ -93,18 +154,11 @@ def test_profiles_are_of_the_trunk_for_every_text_size_and_seed(small):
 
 def test_the_causal_runs_of_a_text_are_those_of_the_record(small):
     """The profile of a run is the sum of its allocation, not something else."""
-    from shrink_utils.study.dynamics.followed import dynamics_config, follow, record_table
-
-    config = dynamics_config(
-        small,
-        "clm",
-        seed=1,
-        source="editorials",
-        sentences=24,
-        steps=small.dynamics.stability_steps,
-    )
-    followed = follow(config, sentences=small.dynamics.sentences, rules=("trapezoid",))
-    expected = allocated(allocations(record_table(followed.changes)), "layer", "component")
+    sizes = small.dynamics
+    changed = {"source": "editorials", "sentences": 24, "steps": sizes.stability_steps}
+    config = dynamics_config(small, "clm", seed=1, **changed)
+    changes, *_ = follow(config, sentences=sizes.sentences, rules=("trapezoid",))
+    expected = allocated(allocations(record_table(changes)), "layer", "component")
     found = measure_stability(small).query("source == 'editorials' and size == 24 and seed == 1")
     found = found.set_index(["layer", "component"]).value
     np.testing.assert_allclose(found, expected.reindex(found.index), rtol=1e-9)

@@ -1,11 +1,16 @@
-"""Counts of the steps that hurt, beside V's."""
+"""What is read off records: closure errors, and the steps that hurt beside V's."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
 
-from shrink_utils.study.dynamics.hurting_steps import COUNTED, hurting_steps, published_steps
+from shrink_utils.study.dynamics.reading import (
+    COUNTED,
+    closure_errors,
+    hurting_steps,
+    published_steps,
+)
 
 
 def record(rule: str = "trapezoid", **values: list[float]) -> pd.DataFrame:
@@ -63,3 +68,14 @@ def test_published_counts_are_those_of_v():
 def test_an_unknown_gradient_is_named():
     with pytest.raises(ValueError, match="gradient: no gradient 'minibatch', did you mean 'mini-b"):
         hurting_steps(record(key=[1.0, 1.0]), "minibatch")
+
+
+def test_a_closure_error_is_relative_to_the_change():
+    place = {"stack": "", "layer": 1, "component": "W1", "head": -1, "counted": True}
+    rows = [
+        {"quantity": "loss", "rule": "", "step": 0, "value": 5.0},
+        {"quantity": "loss", "rule": "", "step": 1, "value": 3.0},
+        {"quantity": "allocation", "rule": "euler", "step": 1, "value": -3.0},
+    ]
+    record = pd.DataFrame([{**place, **row} for row in rows])
+    assert closure_errors(record).to_dict() == {"euler": pytest.approx(0.5)}
