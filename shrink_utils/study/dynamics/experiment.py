@@ -74,12 +74,7 @@ def follow(
 ) -> tuple[LossChanges, float, float]:
     """Train, and allocate the loss of `sentences` held-out sentences at every step.
 
-    Parameters
-    ----------
-    config : ScratchConfig
-    sentences : int
-    rules, batch_gradient, on_step
-        As in `AllocationRecorder`.
+    The other arguments are those of `AllocationRecorder`.
 
     Returns
     -------
@@ -102,15 +97,11 @@ def follow(
 
 
 def record_table(changes: LossChanges) -> pd.DataFrame:
-    """A record as one tidy table.
+    """A record as one tidy table of one value per row.
 
-    Returns
-    -------
-    DataFrame
-        One value per row, with columns ``quantity``, ``rule``, ``step``, ``stack``, ``layer``,
-        ``component``, ``head``, ``counted`` and ``value``. By ``quantity``: "allocation", of each
-        rule, weights and biases of a place together; "loss" after each step, and before training
-        at step 0.
+    Columns ``quantity``, ``rule``, ``step``, ``stack``, ``layer``, ``component``, ``head``,
+    ``counted`` and ``value``. By ``quantity``: "allocation", of each rule, weights and biases of a
+    place together; "loss" after each step, and before training at step 0.
     """
     frames = []
     for rule in changes.values:

@@ -1,4 +1,4 @@
-"""Figures of loss change allocation and of the two encoders."""
+"""Figures of loss change allocation and of the two encoders, from tables of the experiments."""
 
 from __future__ import annotations
 
@@ -58,13 +58,7 @@ ENCODER_STYLE = looks_of(["mlm", "mt", "between", "same start"])
 
 
 def closure_points(dynamics: pd.DataFrame) -> Figure:
-    """`closure_errors` of every training by rule, on a logarithmic axis.
-
-    Parameters
-    ----------
-    dynamics : DataFrame
-        Of `measure_dynamics`.
-    """
+    """`closure_errors` of every training by rule, on a logarithmic axis."""
     runs = dynamics.groupby(["objective", "seed"])
     errors = pd.DataFrame({run: closure_errors(record) for run, record in runs}).T
     rules = [rule for rule in RULES if rule in errors]
@@ -172,13 +166,7 @@ def hurting_shares(dynamics: pd.DataFrame) -> Figure:
 
 
 def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
-    """The loss under momentum SGD, as it was and as every rule adds it up.
-
-    Parameters
-    ----------
-    sgd : DataFrame
-        Of `measure_sgd`.
-    """
+    """The loss under momentum SGD, as it was and as every rule adds it up."""
     loss, pieces = (_by_step(sgd, quantity) for quantity in ("loss", "pieces"))
     fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), width_ratios=[2, 1])
     left.plot(loss, color="0.7", lw=5, label="the loss itself")
@@ -194,13 +182,7 @@ def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
 
 
 def arm_contributions(arms: pd.DataFrame) -> Figure:
-    """Task loss by step, each layer's contribution, and its difference to no regularizer.
-
-    Parameters
-    ----------
-    arms : DataFrame
-        Of `measure_arms`.
-    """
+    """Task loss by step, each layer's contribution, and its difference to no regularizer."""
     fig, axes = plt.subplots(1, 3, figsize=(13, 3.6))
     plain = _layers_of(arms[arms.arm == "none"])
     for arm, record in arms.groupby("arm", sort=False):
@@ -221,13 +203,7 @@ def arm_contributions(arms: pd.DataFrame) -> Figure:
 
 
 def profile_stability(stability: pd.DataFrame) -> Figure:
-    """Shares by component for every text, and correlations of profiles that differ in one thing.
-
-    Parameters
-    ----------
-    stability : DataFrame
-        Of `measure_stability`.
-    """
+    """Shares by component for every text, and correlations of profiles that differ in one thing."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(12, 3.8), width_ratios=[2.2, 1])
     _component_shares(left, profiles_of(stability))
     _correlations(right, stability)
@@ -235,13 +211,7 @@ def profile_stability(stability: pd.DataFrame) -> Figure:
 
 
 def contextuality_by_encoder(encoders: pd.DataFrame) -> Figure:
-    """AvgSim, and SelfSim and IntraSim less their nulls, by layer: each seed and the mean.
-
-    Parameters
-    ----------
-    encoders : DataFrame
-        Of `measure_two_encoders`.
-    """
+    """AvgSim, and SelfSim and IntraSim less their nulls, by layer: each seed and the mean."""
     single = encoders[encoders.back == ""].pivot_table(
         index=["front", "front_seed", "layer"], columns="quantity", values="value"
     )
@@ -264,13 +234,7 @@ def contextuality_by_encoder(encoders: pd.DataFrame) -> Figure:
 
 
 def similarity_by_map(pairs: pd.DataFrame) -> Figure:
-    """Similarity of encoders by layer, measure and map, with the floor of two seeds.
-
-    Parameters
-    ----------
-    pairs : DataFrame
-        Of `encoder_pairs`.
-    """
+    """Similarity of encoders by layer, measure and map, with the floor of two seeds."""
     fig, axes = plt.subplots(3, 3, figsize=(11.5, 8.6), sharex=True, sharey=True)
     for row, (measure, label) in zip(axes, MEASURE_NAMES.items(), strict=True):
         for ax, name in zip(row, ("none", "orthogonal", "affine"), strict=True):

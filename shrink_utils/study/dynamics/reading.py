@@ -74,30 +74,16 @@ def published_steps() -> pd.DataFrame:
 
 
 def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Shares of the trunk's loss change by layer and component, one row per run of sum 1.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `measure_stability`.
-    """
+    """Shares of the trunk's loss change: a row of sum 1 per run of `measure_stability`."""
     runs = {run: shares(rows, *CELL, trunk=True) for run, rows in table.groupby(RUN)}
     return pd.DataFrame(runs).T.rename_axis(index=RUN)
 
 
 def profile_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """Pearson's correlation of the profiles of runs that differ in one thing.
+    """Pearson's correlation of `profiles_of` runs that differ in one thing.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Of `measure_stability`.
-
-    Returns
-    -------
-    DataFrame
-        One row per pair of runs: ``differs`` ("size", "source" or "seed": the noise floor),
-        ``seed`` (of both, or −1 where that is what differs) and ``r``.
+    One row per pair of runs: ``differs`` ("size", "source" or "seed": the noise floor), ``seed``
+    (of both, or −1 where that is what differs) and ``r``.
     """
     rows = []
     for (first, x), (second, y) in combinations(profiles_of(table).iterrows(), 2):

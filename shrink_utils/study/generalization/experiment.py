@@ -63,13 +63,10 @@ class Member(NamedTuple):
 
 
 def load_groups(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenizerBase]:
-    """The models of both groups, to be loaded when they are needed, and their tokenizer.
+    """The models of both groups, as functions that load them, and their tokenizer.
 
-    Returns
-    -------
-    dict, tokenizer
-        Functions that give the models: those of the profile's lists, else models trained here. Of
-        the former, each call reads the weights again, so that few models are in memory.
+    Models are those of the profile's lists, else trained here. Of the former, each call reads the
+    weights again, so that few models are in memory.
     """
     sizes = profile.heuristics
     if not sizes.heuristic:
@@ -185,12 +182,8 @@ def _trained(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenize
                 data_seed=shift,
                 on_step=bar.update,
             )
-            loaders[member] = partial(_given, model)
+            loaders[member] = lambda model=model: model
     return loaders, tokenizer
-
-
-def _given(model: PreTrainedModel) -> PreTrainedModel:
-    return model
 
 
 def _load(name: str) -> PreTrainedModel:
@@ -283,18 +276,10 @@ def _ckas(means: dict[Member, dict[str, list[Tensor]]]) -> list[dict]:
 
 
 def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
-    """Rows of one quantity between models, with their ``relation`` and their ``crossing``.
+    """Rows of `measure_generalization` between models, with their ``relation`` and ``crossing``.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Of `measure_generalization`; `quantity` and `data` as there.
-
-    Returns
-    -------
-    DataFrame
-        ``relation`` is the group that both models are of, or "between"; ``crossing`` says which
-        group is below where there are two, and is empty where there is one.
+    ``relation`` is the group that both models are of, or "between"; ``crossing`` says which group
+    is below where there are two, and is empty where there is one.
     """
     rows = table[(table.quantity == quantity) & (table.data == data)].copy()
     two = rows.group != rows.other
@@ -311,16 +296,8 @@ def numbers_of(rows: pd.DataFrame) -> list[int]:
 def relation_intervals(rows: pd.DataFrame, *, by: str = "relation") -> pd.DataFrame:
     """Mean over pairs for each layer and relation, with a jackknife's interval over models.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `pairs_of`.
-    by : {"relation", "crossing"}
-
-    Returns
-    -------
-    DataFrame
-        Columns `by`, ``layer``, ``estimate``, ``low``, ``high``, ``n`` (models per group).
+    Of `pairs_of`, by "relation" or by "crossing": columns `by`, ``layer``, ``estimate``, ``low``,
+    ``high``, ``n`` (models per group).
     """
     found = []
     for (name, layer), cell in rows[rows[by] != ""].groupby([by, "layer"], sort=False):

@@ -28,13 +28,7 @@ PLACES = {("dev", "", ""): "dev"} | {
 
 
 def accuracy_by_heuristic(accuracies: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Accuracy of every model on dev pairs and by heuristic, and the published means.
-
-    Parameters
-    ----------
-    accuracies, published : DataFrame
-        Of `group_accuracies` and `published_accuracies`.
-    """
+    """Accuracy of every model on dev pairs and by heuristic, and the published means."""
     fig, ax = plt.subplots(figsize=(11, 4.2))
     for x, (data, heuristic, label) in enumerate(PLACES):
         place = f"heuristic == {heuristic!r} and label == {label!r}"
@@ -56,13 +50,7 @@ def accuracy_by_heuristic(accuracies: pd.DataFrame, published: pd.DataFrame) -> 
 
 
 def group_similarities(generalization: pd.DataFrame) -> Figure:
-    """CKA by layer of two models of one group and of two, on both sets of pairs.
-
-    Parameters
-    ----------
-    generalization : DataFrame
-        Of `measure_generalization`.
-    """
+    """CKA by layer of two models of one group and of two, on both sets of pairs."""
     fig, axes = plt.subplots(1, 2, figsize=(10.5, 3.8), sharey=True)
     for ax, (data, spoken) in zip(axes, SETS.items(), strict=True):
         _lines_by_layer(ax, pairs_of(generalization, "cka", data), "relation", GROUP_STYLE)
@@ -74,13 +62,7 @@ def group_similarities(generalization: pd.DataFrame) -> Figure:
 
 
 def group_crossings(generalization: pd.DataFrame, accuracies: pd.DataFrame) -> Figure:
-    """Identity stitches by layer: their penalty on dev pairs, and whose answers they give.
-
-    Parameters
-    ----------
-    generalization, accuracies : DataFrame
-        Of `measure_generalization` and `group_accuracies`.
-    """
+    """Identity stitches by layer: their penalty on dev pairs, and whose answers they give."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.1))
     _lines_by_layer(left, pairs_of(generalization, "penalty", "dev"), "relation", GROUP_STYLE)
     left.axhline(0, color="0.6", lw=1, zorder=0)

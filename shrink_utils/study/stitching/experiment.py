@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations
-from pathlib import Path
 
 import pandas as pd
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -119,16 +116,8 @@ def measure_stitched(profile: Profile) -> pd.DataFrame:
 def penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
     """By how much penalties differ between pairs of models that differ in their seed alone.
 
-    Parameters
-    ----------
-    stitched : DataFrame
-        Of `measure_stitched`.
-
-    Returns
-    -------
-    DataFrame
-        ``kind``, ``front_layer``, ``back_layer`` and ``floor``: the standard deviation of the
-        penalty over the pairs of relation "seed", within each activation, in nats per token.
+    Of a `measure_stitched` table: ``kind``, ``front_layer``, ``back_layer`` and ``floor``, which is
+    the standard deviation over pairs of relation "seed", within each activation, in nats per token.
     """
     cell = ["kind", "front_layer", "back_layer"]
     seeds = stitched[stitched.relation == "seed"]
@@ -224,8 +213,7 @@ def measure_family(profile: Profile) -> pd.DataFrame:
 
     Notes
     -----
-    One model is in memory at a time: its states are written to a temporary folder, and compared
-    from there.
+    One model is in memory at a time; only the states of its layers stay.
 
     References
     ----------
@@ -235,20 +223,18 @@ def measure_family(profile: Profile) -> pd.DataFrame:
     models = family_models(profile)
     source = load_pairs(profile.pretraining.source, n=profile.pretraining.sentences)
     texts = source["held_out"]["text"][: profile.family.sentences]
-    pairs, rows = list(_compared(models)), []
-    with tempfile.TemporaryDirectory(prefix="shrink-family-") as folder:
-        files = [Path(folder) / f"{i}.safetensors" for i in range(len(models))]
-        with progress_bar(total=len(models), unit="model", description="reading") as bar:
-            for model, file in zip(models, files, strict=True):
-                _write_states(model, texts, file)
-                bar.update()
-        with progress_bar(total=len(pairs), unit="pair", description="comparing") as bar:
-            for relation, i, j in pairs:
-                a, b = models[i], models[j]
-                keys = (relation, a.weights, a.member, b.member, a.seed, b.seed)
-                some = relation == "seeds" or (relation == "members" and a.weights == "untrained")
-                rows += [(*keys, *cell) for cell in _ckas(files[i], files[j], equal_depth=some)]
-                bar.update()
+    pairs, states, rows = list(_compared(models)), [], []
+    with progress_bar(total=len(models), unit="model", description="reading") as bar:
+        for model in models:
+            states.append(_states(model.load(), texts))
+            bar.update()
+    with progress_bar(total=len(pairs), unit="pair", description="comparing") as bar:
+        for relation, i, j in pairs:
+            a, b = models[i], models[j]
+            keys = (relation, a.weights, a.member, b.member, a.seed, b.seed)
+            some = relation == "seeds" or (relation == "members" and a.weights == "untrained")
+            rows += [(*keys, *cell) for cell in _ckas(states[i], states[j], equal_depth=some)]
+            bar.update()
     columns = "relation weights member other seed other_seed layer other_layer cka".split()
     return pd.DataFrame(rows, columns=columns)
 
@@ -266,17 +252,10 @@ def _new_scratch(profile: Profile, config: ScratchConfig) -> Encoder:
     return Encoder(config.label, trunk_of(new_model(config, tokenizer)), tokenizer)
 
 
-def _write_states(model: FamilyModel, texts: Sequence[str], file: Path) -> None:
-    """Each layer's (sentences, d); the encoder is gone when this returns."""
-    encoder = model.load()
+def _states(encoder: Encoder, texts: Sequence[str]) -> Tensor:
+    """(layers, sentences, d), on the CPU."""
     length = min(MAX_LENGTH, encoder.max_length)
-    states = hidden_states(encoder, texts, pooling="mean", max_length=length)
-    save_file({str(layer): x.contiguous() for layer, x in enumerate(states)}, file)
-
-
-def _read_states(file: Path) -> list[Tensor]:
-    layers = load_file(file, device="cuda" if torch.cuda.is_available() else "cpu")
-    return [layers[str(layer)] for layer in range(len(layers))]
+    return hidden_states(encoder, texts, pooling="mean", max_length=length)
 
 
 def _compared(models: Sequence[FamilyModel]) -> Iterator[tuple[str, int, int]]:
@@ -289,10 +268,10 @@ def _compared(models: Sequence[FamilyModel]) -> Iterator[tuple[str, int, int]]:
             yield "seeds", i, j
 
 
-def _ckas(file: Path, other: Path, *, equal_depth: bool) -> Iterator[tuple[int, int, float]]:
+def _ckas(x: Tensor, y: Tensor, *, equal_depth: bool) -> Iterator[tuple[int, int, float]]:
     """Layer, other layer and CKA, of all pairs of layers or of those at equal relative depth."""
-    xs = _read_states(file)
-    ys = None if other == file else _read_states(other)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    xs, ys = list(x.to(device)), None if y is x else list(y.to(device))
     if equal_depth:
         depth, other_depth = len(xs) - 1, len(ys) - 1
         for i in range(depth + 1):

@@ -35,9 +35,9 @@ def two_blocks(similarity: ArrayLike) -> Blocks:
 
     Notes
     -----
-    Nguyen, Raghu & Kornblith 2021 (*Do wide and deep networks learn the same things?*) and Brown et
-    al. 2023 point at blocks in heatmaps. This is a number for what they see. Any similarity that
-    fades with distance has a contrast above 0; `beyond_distance` is then 0.
+    A number for the blocks that Nguyen, Raghu & Kornblith 2021 (*Do wide and deep networks learn
+    the same things?*) and Brown et al. 2023 see in heatmaps. Any similarity that fades with distance
+    has a contrast above 0; `beyond_distance` is then 0.
     """
     matrix = np.asarray(similarity, dtype=float)
     if matrix.ndim != 2 or len(set(matrix.shape)) > 1 or len(matrix) < FEWEST_LAYERS:
@@ -68,18 +68,9 @@ def _by_distance(matrix: np.ndarray) -> np.ndarray:
 def block_numbers(family: pd.DataFrame) -> pd.DataFrame:
     """Block structure of every model with at least three layers, embeddings left out.
 
-    Embeddings are unlike all layers above them, which would make them a block in any model.
-
-    Parameters
-    ----------
-    family : DataFrame
-        Of `measure_family`.
-
-    Returns
-    -------
-    DataFrame
-        ``member``, ``seed``, ``weights``, and as `Blocks`: ``first_above`` (here the number of the
-        layer), ``contrast``, ``beyond_distance``.
+    Embeddings are unlike all layers above them, which would make them a block in any model. Of a
+    `measure_family` table: ``member``, ``seed``, ``weights``, and as `Blocks`: ``first_above`` (here
+    the number of the layer), ``contrast``, ``beyond_distance``.
     """
     within = family[(family.relation == "within") & (family.layer > 0) & (family.other_layer > 0)]
     rows = []
@@ -94,16 +85,8 @@ def block_numbers(family: pd.DataFrame) -> pd.DataFrame:
 def affinity(family: pd.DataFrame) -> pd.DataFrame:
     """How alike two models are: mean CKA of layers at equal relative depth, without embeddings.
 
-    Parameters
-    ----------
-    family : DataFrame
-        Of `measure_family`.
-
-    Returns
-    -------
-    DataFrame
-        ``relation`` ("members" or "seeds"), ``weights``, ``member``, ``other``, ``seed``,
-        ``other_seed``, ``cka``.
+    Of a `measure_family` table: ``relation`` ("members" or "seeds"), ``weights``, ``member``,
+    ``other``, ``seed``, ``other_seed``, ``cka``.
     """
     pairs = family[(family.relation != "within") & (family.layer > 0)]
     models = ["relation", "weights", "member", "other", "seed", "other_seed"]
@@ -115,17 +98,10 @@ def affinity(family: pd.DataFrame) -> pd.DataFrame:
 def deviance(family: pd.DataFrame) -> pd.DataFrame:
     """How far a member stands apart from the next smaller and the next larger one.
 
-    Parameters
-    ----------
-    family : DataFrame
-        Of `measure_family`, members in order of size.
-
-    Returns
-    -------
-    DataFrame
-        ``member`` (all but the smallest and the largest), ``seed``, ``deviance``: the affinity of
-        the two neighbours to each other less their mean affinity to the member. Where similarity
-        follows size it is negative; above 0, the member is skipped over.
+    Of a `measure_family` table, members in order of size: ``member`` (all but the smallest and the
+    largest), ``seed``, ``deviance``, which is the affinity of the two neighbours to each other less
+    their mean affinity to the member. Where similarity follows size it is negative; above 0, the
+    member is skipped over.
     """
     order = list(family.member.unique())
     trained = affinity(family).query("relation == 'members' and weights == 'trained'")
@@ -141,11 +117,8 @@ def deviance(family: pd.DataFrame) -> pd.DataFrame:
 def seed_deviance(family: pd.DataFrame) -> pd.Series:
     """The same number for three models that differ in their seed alone: what chance makes of it.
 
-    Returns
-    -------
-    Series
-        One value per member, choice of three of its seeds, and one of these in the middle; empty
-        for fewer than three seeds.
+    One value per member, choice of three of its seeds, and one of these in the middle; empty for
+    fewer than three seeds.
     """
     seeds = affinity(family).query("relation == 'seeds'")
     found = []

@@ -1,4 +1,4 @@
-"""Figures of stitched models and of families."""
+"""Figures of stitched models and of families, from tables of the experiment."""
 
 from __future__ import annotations
 
@@ -49,13 +49,7 @@ STYLE = looks_of(["other seed", "same model", *list(PAIRS)[2:]])
 
 
 def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
-    """Penalty of least squares by the layers of both models, per kind of pair, and its floor.
-
-    Parameters
-    ----------
-    stitches, floors : DataFrame
-        Of `measure_stitched` and of `penalty_floors`.
-    """
+    """Penalty of least squares by the layers of both models, per kind of pair, and its floor."""
     affine = stitches[stitches.kind == "affine"]
     grids = {name: _by_layers(affine.query(query), "penalty") for name, query in PAIRS.items()}
     grids["noise floor"] = _by_layers(floors[floors.kind == "affine"], "floor")
@@ -69,13 +63,7 @@ def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
 
 
 def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
-    """Penalty between equal layers under each map, with the floor around the mean of other seeds.
-
-    Parameters
-    ----------
-    stitches, floors : DataFrame
-        As in `penalty_grids`.
-    """
+    """Penalty between equal layers under each map, with the floor around the mean of other seeds."""
     equal = stitches[stitches.front_layer == stitches.back_layer]
     floors = floors[floors.front_layer == floors.back_layer].set_index(["kind", "front_layer"])
     fig, axes = plt.subplots(1, 3, figsize=(12.5, 4.2), width_ratios=[1, 1, 1.1])
@@ -94,13 +82,7 @@ def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
 
 
 def direction_differences(stitches: pd.DataFrame) -> Figure:
-    """SoLU below GeLU less GeLU below SoLU per pair, and the same of two models of one activation.
-
-    Parameters
-    ----------
-    stitches : DataFrame
-        Of `measure_stitched`.
-    """
+    """SoLU below GeLU less GeLU below SoLU per pair, and the same of two models of one activation."""
     equal = stitches[(stitches.front_layer == stitches.back_layer) & (stitches.front_layer > 0)]
     fig, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True)
     for ax, kind in zip(axes, ("affine", "trained"), strict=True):
@@ -117,13 +99,7 @@ def direction_differences(stitches: pd.DataFrame) -> Figure:
 
 
 def family_within(family: pd.DataFrame) -> Figure:
-    """CKA between the layers of each member, trained and untrained, of the first seed.
-
-    Parameters
-    ----------
-    family : DataFrame
-        Of `measure_family`.
-    """
+    """CKA between the layers of each member, trained and untrained, of the first seed."""
     members = list(family.member.unique())
     fig, axes = plt.subplots(2, len(members), figsize=(3 * len(members) + 0.5, 6), squeeze=False)
     within = family.query("relation == 'within' and seed == 0")

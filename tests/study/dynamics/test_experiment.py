@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -31,16 +32,6 @@ def followed():
     return config, follow(config, sentences=8, rules=rules, batch_gradient=True)
 
 
-def test_the_config_is_the_trunk_with_the_sizes_of_dynamics():
-    smoke = load_profile("smoke")
-    config = dynamics_config(smoke, "clm", seed=2, source="movies")
-    assert (config.width, config.depth) == (smoke.pretraining.width, smoke.pretraining.depth)
-    assert (config.steps, config.batch_size) == (smoke.dynamics.steps, smoke.dynamics.batch_size)
-    sizes = (smoke.dynamics.vocabulary, smoke.dynamics.max_length)
-    assert (config.vocabulary, config.max_length) == sizes
-    assert (config.objective, config.seed, config.source) == ("clm", 2, "movies")
-
-
 def test_every_contribution_is_in_the_table_once(followed):
     _, (changes, *_) = followed
     record = record_table(changes)
@@ -49,6 +40,10 @@ def test_every_contribution_is_in_the_table_once(followed):
         by_step = found.groupby("step").value.sum().to_numpy()
         np.testing.assert_allclose(by_step, changes.values[rule].sum(axis=1), rtol=1e-9)
         assert not found.duplicated(["step", *NOWHERE]).any()
+    errors = closure_errors(record)
+    assert set(errors.index) == {"trapezoid", "simpson"}  # of a mini-batch there is none
+    for rule, error in errors.items():
+        assert error == pytest.approx(changes.closure(rule), rel=1e-6)
 
 
 def test_losses_begin_before_the_first_step(followed):
@@ -58,14 +53,6 @@ def test_losses_begin_before_the_first_step(followed):
     assert loss.value.iloc[0] == changes.losses[0, 0]
     assert loss.value.iloc[-1] == changes.losses[-1, 1]
     assert 0 < seconds and 0 < held_out
-
-
-def test_closure_errors_are_those_of_the_record(followed):
-    _, (changes, *_) = followed
-    errors = closure_errors(record_table(changes))
-    assert set(errors.index) == {"trapezoid", "simpson"}  # of a mini-batch there is none
-    for rule, error in errors.items():
-        assert error == pytest.approx(changes.closure(rule), rel=1e-6)
 
 
 def test_following_the_same_training_twice_gives_the_same_numbers(followed):
@@ -80,25 +67,16 @@ def test_following_the_same_training_twice_gives_the_same_numbers(followed):
 def small(tiny_profile, results, monkeypatch):
     """Two seeds and two steps; tables are kept, so that every one is measured once."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(results))
-    return replace(
-        tiny_profile,
-        name="tiny_dynamics",
-        pretraining=replace(tiny_profile.pretraining, seeds=(0, 1)),
-        dynamics=replace(
-            tiny_profile.dynamics,
-            steps=2,
-            data_sizes=(16, 24),
-            sources=("editorials",),
-            arms=("none", "all"),
-        ),
-    )
+    sizes = {"steps": 2, "data_sizes": (16, 24), "sources": ("editorials",)}
+    dynamics = replace(tiny_profile.dynamics, **sizes, arms=("none", "all"))
+    pretraining = replace(tiny_profile.pretraining, seeds=(0, 1))
+    return replace(tiny_profile, name="tiny_dynamics", pretraining=pretraining, dynamics=dynamics)
 
 
 def test_every_objective_and_seed_is_followed_step_by_step(small):
     table = measure_dynamics(small)
-    assert set(zip(table.objective, table.seed, strict=True)) == {
-        (objective, seed) for objective in ("mlm", "clm", "mt") for seed in (0, 1)
-    }
+    runs = {*product(("mlm", "clm", "mt"), (0, 1))}
+    assert {*zip(table.objective, table.seed, strict=True)} == runs
     for (objective, seed), record in table.groupby(["objective", "seed"]):
         rules = {"euler", "trapezoid", "batch"} | ({"simpson"} if seed == 0 else set())
         assert set(record[record.quantity == "allocation"].rule) == rules
@@ -112,9 +90,8 @@ def test_every_objective_and_seed_is_followed_step_by_step(small):
 
 def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
     table = measure_dynamics(small)
-    held_out = table[table.quantity == "held out"].pivot(
-        index="objective", columns="rule", values="value"
-    )
+    held_out = table[table.quantity == "held out"]
+    held_out = held_out.pivot(index="objective", columns="rule", values="value")
     assert (held_out.plain == held_out.trapezoid).all()
     seconds = table[table.quantity == "seconds"].groupby(["objective", "rule"]).value.count()
     assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "simpson": 1, "trapezoid": 1}
@@ -145,10 +122,9 @@ def test_profiles_are_of_the_trunk_for_every_text_size_and_seed(small):
     runs = table.groupby(["source", "size", "seed"])
     assert len(runs) == 2 * 2
     assert set(table.layer) == {1, 2} and "embedding" not in set(table.component)
-    weights = table.drop_duplicates(["layer", "component"])
-    width = small.pretraining.width
+    cells = ["layer", "component"]
+    by, width = table.drop_duplicates(cells).set_index(cells).parameters, small.pretraining.width
     # W1 and its bias, the output projection and its bias
-    by = weights.set_index(["layer", "component"]).parameters
     assert by[1, "W1"] == 4 * width * (width + 1) and by[2, "out"] == width * (width + 1)
 
 

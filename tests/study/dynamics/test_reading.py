@@ -17,22 +17,14 @@ def record(rule: str = "trapezoid", **values: list[float]) -> pd.DataFrame:
     """One layer, a component's contributions by step as keyword; the others are −1 throughout."""
     steps = len(next(iter(values.values())))
     rows = [
-        {
-            "quantity": "allocation",
-            "rule": rule,
-            "step": step,
-            "stack": "",
-            "layer": layer,
-            "component": component,
-            "head": -1,
-            "counted": True,
-            "value": values.get(component, [-1.0] * steps)[step - 1] if layer == 1 else -1.0,
-        }
+        (step, layer, component, values.get(component, helps)[step - 1] if layer == 1 else -1.0)
+        for helps in [[-1.0] * steps]
         for step in range(1, steps + 1)
         for layer in (1, 2)
         for component in (*COUNTED, "embedding", "cross query")
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=["step", "layer", "component", "value"])
+    return table.assign(quantity="allocation", rule=rule, stack="", head=-1, counted=True)
 
 
 def test_positive_block_steps_are_counted_over_layers():
@@ -71,11 +63,11 @@ def test_an_unknown_gradient_is_named():
 
 
 def test_a_closure_error_is_relative_to_the_change():
-    place = {"stack": "", "layer": 1, "component": "W1", "head": -1, "counted": True}
     rows = [
-        {"quantity": "loss", "rule": "", "step": 0, "value": 5.0},
-        {"quantity": "loss", "rule": "", "step": 1, "value": 3.0},
-        {"quantity": "allocation", "rule": "euler", "step": 1, "value": -3.0},
+        ("loss", "", 0, 5.0),
+        ("loss", "", 1, 3.0),
+        ("allocation", "euler", 1, -3.0),
+        ("allocation", "batch", 1, -9.0),
     ]
-    record = pd.DataFrame([{**place, **row} for row in rows])
+    record = pd.DataFrame(rows, columns=["quantity", "rule", "step", "value"])
     assert closure_errors(record).to_dict() == {"euler": pytest.approx(0.5)}

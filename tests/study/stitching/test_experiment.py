@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -50,22 +51,28 @@ def profile():
     return replace(smoke, pretraining=replace(smoke.pretraining, seeds=(0, 1)))
 
 
-@pytest.fixture(scope="module")
-def table(profile):
+@pytest.fixture(scope="module", autouse=True)
+def untrained():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment, "train_or_load", random_run)
-        return measure_stitched.__wrapped__(profile)
+        yield
+
+
+@pytest.fixture(scope="module")
+def table(profile):
+    return measure_stitched.__wrapped__(profile)
 
 
 def test_every_relation_has_its_pairs_and_every_map_its_layers(table):
     pairs = table.groupby("relation")[["front", "front_number", "back", "back_number"]]
     counts = {relation: len(rows.drop_duplicates()) for relation, rows in pairs}
     assert counts == {"same": 2, "untrained": 4, "activation": 4, "seed": 4}
-    assert table.groupby("kind").size().to_dict() == {
-        "affine": 14 * 9,
-        "identity": 14 * 3,
-        "trained": 14 * 1,
-    }
+    kinds = table.groupby("kind").size().to_dict()
+    assert kinds == {"affine": 14 * 9, "identity": 14 * 3, "trained": 14 * 1}
+    rows = table[table.relation == "activation"]
+    assert (rows.front != rows.back).all() and (rows.front_number == rows.back_number).all()
+    rows = table[table.relation == "seed"]
+    assert (rows.front == rows.back).all() and (rows.front_number != rows.back_number).all()
 
 
 def test_a_model_stitched_to_itself_by_identity_costs_exactly_nothing(table):
@@ -75,15 +82,7 @@ def test_a_model_stitched_to_itself_by_identity_costs_exactly_nothing(table):
     assert (others.penalty.abs() > 1e-4).all()
 
 
-def test_pairs_differ_in_activation_or_in_seed_and_in_nothing_else(table):
-    rows = table[table.relation == "activation"]
-    assert (rows.front != rows.back).all() and (rows.front_number == rows.back_number).all()
-    rows = table[table.relation == "seed"]
-    assert (rows.front == rows.back).all() and (rows.front_number != rows.back_number).all()
-
-
-def test_no_two_models_begin_with_the_same_weights(profile, monkeypatch):
-    monkeypatch.setattr(experiment, "train_or_load", random_run)
+def test_no_two_models_begin_with_the_same_weights(profile):
     runs = stitching_runs(profile)
     assert len({run.config.seed for run in runs.values()}) == len(runs) == 4
 
@@ -116,9 +115,7 @@ def local_profile(profile):
 
 @pytest.fixture(scope="module")
 def local(local_profile):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiment, "train_or_load", random_run)
-        return measure_family.__wrapped__(local_profile)
+    return measure_family.__wrapped__(local_profile)
 
 
 @pytest.fixture(scope="module")
@@ -126,15 +123,10 @@ def folders(tmp_path_factory):
     """Two members in Hugging Face's layout, of Pythia's architecture."""
     tokenizer = load_encoder("tiny-random").tokenizer
     names = []
+    sizes = {"num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}
     for seed, (width, depth) in enumerate([(16, 2), (24, 4)]):
-        config = GPTNeoXConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=width,
-            num_hidden_layers=depth,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-        )
+        sizes |= {"hidden_size": width, "num_hidden_layers": depth}
+        config = GPTNeoXConfig(vocab_size=len(tokenizer), **sizes)
         folder = tmp_path_factory.mktemp("family") / f"neox-{width}"
         with quiet(), seeded(seed):
             GPTNeoXModel(config).save_pretrained(folder)
@@ -152,15 +144,11 @@ def test_members_are_in_order_of_size_and_none_is_loaded_beforehand(local_profil
     monkeypatch.setattr(experiment, "train_or_load", None)
     models = family_models(local_profile)
     assert [model.member for model in models[::4]] == ["2 × 16", "3 × 24"]
-    assert [(m.seed, m.weights) for m in models[:4]] == [
-        (0, "trained"),
-        (0, "untrained"),
-        (1, "trained"),
-        (1, "untrained"),
-    ]
+    expected = [(seed, weights) for seed in (0, 1) for weights in ("trained", "untrained")]
+    assert [(model.seed, model.weights) for model in models[:4]] == expected
 
 
-def test_every_relation_has_its_layers(local):
+def test_every_relation_has_its_layers_and_a_model_is_like_itself(local):
     counts = local.groupby(["relation", "weights"]).size().to_dict()
     assert counts == {
         ("within", "trained"): 2 * (9 + 16),
@@ -170,9 +158,6 @@ def test_every_relation_has_its_layers(local):
         ("seeds", "trained"): 3 + 4,
     }
     assert (local[local.relation == "members"].seed == 0).sum() == 12 + 3
-
-
-def test_a_model_is_like_itself(local):
     within = local[(local.relation == "within") & (local.layer == local.other_layer)]
     np.testing.assert_allclose(within.cka, 1, atol=1e-12)
     assert (local[local.relation != "within"].cka < 0.999).all()
@@ -196,18 +181,15 @@ def test_members_of_a_hub_are_compared_by_debiased_cka_of_sentences(hub_profile,
 def test_one_model_is_in_memory_at_a_time(hub_profile, monkeypatch):
     alive: list[weakref.ref] = []
 
-    def watched(load):
-        def loading(name, **options):
-            gc.collect()
-            assert not [ref for ref in alive if ref() is not None]
-            encoder = load(name, **options)
-            alive.append(weakref.ref(encoder.model))
-            return encoder
+    def loading(load, name, **options):
+        gc.collect()
+        assert not [ref for ref in alive if ref() is not None]
+        encoder = load(name, **options)
+        alive.append(weakref.ref(encoder.model))
+        return encoder
 
-        return loading
-
-    monkeypatch.setattr(experiment, "load_encoder", watched(experiment.load_encoder))
-    monkeypatch.setattr(experiment, "random_encoder", watched(experiment.random_encoder))
+    for name in ("load_encoder", "random_encoder"):
+        monkeypatch.setattr(experiment, name, partial(loading, getattr(experiment, name)))
     measure_family.__wrapped__(hub_profile)
     assert len(alive) == 4
 

@@ -61,16 +61,12 @@ def test_affinity_is_the_mean_over_equal_relative_depth_without_embeddings():
     assert len(seeds) == 9 and (seeds.cka == 0.8).all()
 
 
-def test_a_member_that_is_skipped_over_has_a_deviance_above_zero():
-    apart = {("small", "middle"): 0.4, ("middle", "large"): 0.5, ("small", "large"): 0.7}
+@pytest.mark.parametrize(("near", "other", "ends"), [(0.4, 0.5, 0.7), (0.8, 0.8, 0.6)])
+def test_deviance_is_above_zero_for_a_member_that_is_skipped_over(near, other, ends):
+    apart = {("small", "middle"): near, ("middle", "large"): other, ("small", "large"): ends}
     found = deviance(family_table(between=lambda a, b, seed: apart[a, b]))
     assert set(found.member) == {"middle"} and len(found) == 3
-    np.testing.assert_allclose(found.deviance, 0.7 - 0.45)
-
-
-def test_a_family_in_order_of_size_has_none():
-    apart = {("small", "middle"): 0.8, ("middle", "large"): 0.8, ("small", "large"): 0.6}
-    assert (deviance(family_table(between=lambda a, b, seed: apart[a, b])).deviance < 0).all()
+    np.testing.assert_allclose(found.deviance, ends - (near + other) / 2)
 
 
 def test_the_floor_is_the_same_number_among_seeds():
