@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -148,8 +149,11 @@ def measure_dynamics(profile: Profile) -> pd.DataFrame:
                 )
                 numbers = [("seconds", rules[-1], seconds)]
                 if seed == seeds[-1]:
-                    numbers += [("held out", "trapezoid", held_out), *_plain(config)]
-                for table in (record_table(changes), _numbers(numbers)):
+                    plain, plain_seconds = _train(config)  # with nothing recorded
+                    numbers += [("held out", "trapezoid", held_out)]
+                    numbers += [("seconds", "plain", plain_seconds), ("held out", "plain", plain)]
+                whole = pd.DataFrame(numbers, columns=["quantity", "rule", "value"])
+                for table in (record_table(changes), whole.assign(step=0, **NOWHERE)):
                     frames.append(table.assign(objective=objective, seed=seed))
     return _in_front(["objective", "seed"], frames)
 
@@ -231,7 +235,7 @@ def measure_stability(profile: Profile) -> pd.DataFrame:
         scalars) and ``value`` (the contribution over all steps, by the trapezoid), trunk only.
     """
     sizes, seeds = profile.dynamics, profile.pretraining.seeds
-    conditions = [(s, n, seed) for s in sizes.sources for n in sizes.data_sizes for seed in seeds]
+    conditions = list(product(sizes.sources, sizes.data_sizes, seeds))
     total, frames = len(conditions) * sizes.stability_steps, []
     with progress_bar(total=total, unit="step", description="sizes and domains") as bar:
         for source, size, seed in conditions:
@@ -262,18 +266,6 @@ def _train(config: ScratchConfig, *callbacks: TrainerCallback) -> tuple[float, f
     watch = _Stopwatch()
     result = pretrain(config, callbacks=[*callbacks, watch])
     return result.evaluations[-1]["loss"], watch.seconds
-
-
-def _plain(config: ScratchConfig) -> list[tuple[str, str, float]]:
-    """The same training with nothing recorded."""
-    held_out, seconds = _train(config)
-    return [("seconds", "plain", seconds), ("held out", "plain", held_out)]
-
-
-def _numbers(rows: list[tuple[str, str, float]]) -> pd.DataFrame:
-    """Numbers of a whole training, as rows of a record."""
-    table = pd.DataFrame(rows, columns=["quantity", "rule", "value"])
-    return table.assign(step=0, **NOWHERE)
 
 
 def _with_steps(record: pd.DataFrame, quantity: str, values: np.ndarray) -> pd.DataFrame:

@@ -38,19 +38,10 @@ RELATIONS = (*GROUPS, "between")
 CROSSINGS = ("heuristic below generalizing", "generalizing below heuristic")
 START_ROWS = 4  # times those of a model: the pairs of the common start have no label
 COMPARED = ("dev", "overlap")  # pairs on which layers are compared and models stitched
-COLUMNS = {
-    "quantity": "",
-    "group": "",
-    "number": -1,
-    "other": "",
-    "other_number": -1,
-    "data": "",
-    "heuristic": "",
-    "label": "",
-    "template": "",
-    "layer": -1,
-    "value": float("nan"),
-}
+TEXTS = {"heuristic": "", "label": "", "template": ""}
+ONE, OTHER = {"group": "", "number": -1}, {"other": "", "other_number": -1}
+# The columns of the table, and what they hold where they say nothing.
+COLUMNS = {"quantity": "", **ONE, **OTHER, "data": "", **TEXTS, "layer": -1, "value": float("nan")}
 
 Loader = Callable[[], PreTrainedModel]
 
@@ -150,24 +141,13 @@ def measure_generalization(profile: Profile) -> pd.DataFrame:
 
 def _trained(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenizerBase]:
     sizes, shift = profile.heuristics, SEED_STEP * profile.base_seed
-    trunk = Trunk(
-        width=profile.pretraining.width,
-        depth=profile.pretraining.depth,
-        heads=profile.pretraining.heads,
-        dropout=0.0,  # models this small, trained this briefly, do not overfit
-    )
-    training = EntailmentTraining(
-        rows=sizes.train_rows,
-        steps=sizes.steps,
-        learning_rate=sizes.learning_rate,
-        threads=profile.threads,
-    )
+    rows, rate, threads = sizes.train_rows, sizes.learning_rate, profile.threads
+    training = EntailmentTraining(rows=rows, steps=sizes.steps, learning_rate=rate, threads=threads)
     first = replace(
-        training,
-        rows=START_ROWS * sizes.train_rows,
-        steps=sizes.start_steps,
-        learning_rate=2 * sizes.learning_rate,
+        training, rows=START_ROWS * rows, steps=sizes.start_steps, learning_rate=2 * rate
     )
+    shape = {name: getattr(profile.pretraining, name) for name in ("width", "depth", "heads")}
+    trunk = Trunk(**shape, dropout=0.0)  # models this small, trained this briefly, do not overfit
     members = [Member(group, n) for n in range(sizes.models) for group in GROUPS]
     total, loaders = sizes.start_steps + len(members) * sizes.steps, {}
     with progress_bar(total=total, unit="step", description="classifiers of pairs") as bar:
@@ -223,11 +203,11 @@ def _labels(reading: Reading) -> Tensor:
 
 def _accuracies(right: Tensor, pairs: Dataset, data: str, member: Member) -> list[dict]:
     """Share of right answers, by template and label where pairs have a template."""
-    table = pairs.to_pandas()[["heuristic", "label", "template"]].assign(value=right.numpy())
+    table = pairs.to_pandas()[[*TEXTS]].assign(value=right.numpy())
     table["label"] = table.label.map(pairs.features["label"].int2str)
     if data == "dev":
-        table[["heuristic", "label", "template"]] = ""
-    cells = table.groupby(["heuristic", "label", "template"], sort=False).value.mean()
+        table[[*TEXTS]] = ""
+    cells = table.groupby([*TEXTS], sort=False).value.mean()
     about = {"quantity": "accuracy", "data": data, **member._asdict()}
     return [{**about, **row} for row in cells.reset_index().to_dict("records")]
 

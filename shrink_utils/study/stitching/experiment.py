@@ -178,12 +178,12 @@ def family_models(profile: Profile) -> list[FamilyModel]:
     Members of a hub (``profile.family.members``) are taken as they are. Without any, causal
     language models of the profile's widths and depths are trained here, one per seed.
     """
-    family = profile.family
+    family, downloaded = profile.family, partial(load_encoder, device="auto")
     if family.members:
         return [
             FamilyModel(name.rstrip("/").rsplit("/", 1)[-1], 0, weights, partial(load, name))
             for name in family.members
-            for weights, load in (("trained", _load), ("untrained", random_encoder))
+            for weights, load in (("trained", downloaded), ("untrained", random_encoder))
         ]
     return [
         FamilyModel(f"{depth} × {width}", number, weights, partial(load, profile, config))
@@ -237,10 +237,6 @@ def measure_family(profile: Profile) -> pd.DataFrame:
             bar.update()
     columns = "relation weights member other seed other_seed layer other_layer cka".split()
     return pd.DataFrame(rows, columns=columns)
-
-
-def _load(name: str) -> Encoder:
-    return load_encoder(name, device="auto")
 
 
 def _load_scratch(profile: Profile, config: ScratchConfig) -> Encoder:

@@ -36,8 +36,8 @@ def two_blocks(similarity: ArrayLike) -> Blocks:
     Notes
     -----
     A number for the blocks that Nguyen, Raghu & Kornblith 2021 (*Do wide and deep networks learn
-    the same things?*) and Brown et al. 2023 see in heatmaps. Any similarity that fades with distance
-    has a contrast above 0; `beyond_distance` is then 0.
+    the same things?*) and Brown et al. 2023 see in heatmaps. Any similarity that fades with
+    distance has a contrast above 0; `beyond_distance` is then 0.
     """
     matrix = np.asarray(similarity, dtype=float)
     if matrix.ndim != 2 or len(set(matrix.shape)) > 1 or len(matrix) < FEWEST_LAYERS:
@@ -69,8 +69,8 @@ def block_numbers(family: pd.DataFrame) -> pd.DataFrame:
     """Block structure of every model with at least three layers, embeddings left out.
 
     Embeddings are unlike all layers above them, which would make them a block in any model. Of a
-    `measure_family` table: ``member``, ``seed``, ``weights``, and as `Blocks`: ``first_above`` (here
-    the number of the layer), ``contrast``, ``beyond_distance``.
+    `measure_family` table: ``member``, ``seed``, ``weights``, and as `Blocks`: ``first_above``
+    (here the number of the layer), ``contrast``, ``beyond_distance``.
     """
     within = family[(family.relation == "within") & (family.layer > 0) & (family.other_layer > 0)]
     rows = []

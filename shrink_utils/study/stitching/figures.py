@@ -63,7 +63,7 @@ def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
 
 
 def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
-    """Penalty between equal layers under each map, with the floor around the mean of other seeds."""
+    """Penalty between equal layers under each map; the floor is around the mean of other seeds."""
     equal = stitches[stitches.front_layer == stitches.back_layer]
     floors = floors[floors.front_layer == floors.back_layer].set_index(["kind", "front_layer"])
     fig, axes = plt.subplots(1, 3, figsize=(12.5, 4.2), width_ratios=[1, 1, 1.1])
@@ -82,7 +82,7 @@ def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
 
 
 def direction_differences(stitches: pd.DataFrame) -> Figure:
-    """SoLU below GeLU less GeLU below SoLU per pair, and the same of two models of one activation."""
+    """SoLU below GeLU less the reverse per pair, and the same of two seeds of one activation."""
     equal = stitches[(stitches.front_layer == stitches.back_layer) & (stitches.front_layer > 0)]
     fig, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True)
     for ax, kind in zip(axes, ("affine", "trained"), strict=True):
