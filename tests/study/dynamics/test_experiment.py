@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from shrink_utils.study import load_profile
+from shrink_utils.study.dynamics import figures
 from shrink_utils.study.dynamics.experiment import (
     NOWHERE,
     allocations,
@@ -95,6 +97,13 @@ def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
     assert (held_out.plain == held_out.trapezoid).all()
     seconds = table[table.quantity == "seconds"].groupby(["objective", "rule"]).value.count()
     assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "simpson": 1, "trapezoid": 1}
+
+
+def test_contributions_over_time_add_up_to_the_loss(small):
+    for ax in figures.contributions_over_time(measure_dynamics(small)).axes[:3]:
+        change, total = (line.get_ydata()[-1] for line in ax.lines[:2])
+        assert total == pytest.approx(change, rel=0.05)
+    plt.close("all")
 
 
 def test_momentum_sgd_is_recorded_by_every_rule(small):

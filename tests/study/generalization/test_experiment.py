@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -14,7 +16,8 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
 from shrink_utils.models._loading import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.generalization import experiment
+from shrink_utils.study.claims.generalization import group_accuracies, published_accuracies
+from shrink_utils.study.generalization import experiment, figures
 from shrink_utils.study.generalization.experiment import (
     COMPARED,
     GROUPS,
@@ -123,6 +126,17 @@ def test_similarity_is_of_the_means_over_tokens(table, groups, profile):
     rows = rows[(rows.group == "heuristic") & (rows.number == 0)]
     rows = rows[(rows.other == "generalizing") & (rows.other_number == 2)]
     assert rows.value.item() == pytest.approx(cka(*means, debiased=True), abs=1e-5)
+
+
+def test_figures_show_every_model_and_every_layer(table, profile):
+    accuracies = group_accuracies(table)
+    (ax,) = figures.accuracy_by_heuristic(accuracies, published_accuracies()).axes
+    shown = np.concatenate([line.get_ydata() for line in ax.lines])
+    assert set(accuracies[accuracies.data != "new words"].value) <= set(shown)
+    for fig in (figures.group_similarities(table), figures.group_crossings(table, accuracies)):
+        for ax in fig.axes:
+            assert list(ax.get_xticks()) == list(range(profile.pretraining.depth + 1))
+    plt.close("all")
 
 
 def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, profile):

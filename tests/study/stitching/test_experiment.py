@@ -7,6 +7,7 @@ import weakref
 from dataclasses import replace
 from functools import partial
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -19,11 +20,12 @@ from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
 from shrink_utils.study.runs.scratch import ScratchRun
 from shrink_utils.study.sizes import Family
-from shrink_utils.study.stitching import experiment
+from shrink_utils.study.stitching import experiment, figures
 from shrink_utils.study.stitching.experiment import (
     family_models,
     measure_family,
     measure_stitched,
+    penalty_floors,
     stitching_config,
     stitching_runs,
 )
@@ -105,6 +107,20 @@ def test_penalties_are_of_held_out_sentences_and_maps_of_training_ones(table, pr
     )
     assert found.penalty.item() == pytest.approx(expected.penalty, abs=1e-6)
     assert found.loss.item() - found.penalty.item() == pytest.approx(readings[1].loss)
+
+
+def test_the_grids_are_the_mean_penalties_and_their_floors(table):
+    floors = penalty_floors(table)
+    fig = figures.penalty_grids(table, floors)
+    shown = {ax.get_title(): ax.collections[0].get_array() for ax in fig.axes if ax.get_title()}
+    seeds = table[(table.relation == "seed") & (table.kind == "affine")]
+    cells = ["front_layer", "back_layer"]
+    expected = seeds.groupby(cells).penalty.mean().unstack()
+    np.testing.assert_allclose(shown["other seed"], expected, atol=6e-4)
+    by_activation = [rows.groupby(cells).penalty.std() for _, rows in seeds.groupby("back")]
+    expected = np.sqrt(np.mean([values.unstack() ** 2 for values in by_activation], axis=0))
+    np.testing.assert_allclose(shown["noise floor"], expected, atol=6e-4)
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +16,7 @@ from shrink_utils.study.stitching.family_structure import (
     seed_deviance,
     two_blocks,
 )
+from shrink_utils.study.stitching.figures import family_members
 
 DEPTHS = {"small": 2, "middle": 4, "large": 4}
 
@@ -67,6 +69,16 @@ def test_deviance_is_above_zero_for_a_member_that_is_skipped_over(near, other, e
     found = deviance(family_table(between=lambda a, b, seed: apart[a, b]))
     assert set(found.member) == {"middle"} and len(found) == 3
     np.testing.assert_allclose(found.deviance, ends - (near + other) / 2)
+
+
+def test_the_figure_of_the_members_shows_their_affinity_and_deviance():
+    table = family_table(between=lambda a, b, seed: 0.5 + 0.1 * seed)
+    trained, untrained, out, _ = family_members(table).axes
+    grid = trained.collections[0].get_array()
+    assert grid[0, 1] == pytest.approx(0.6) and grid[0, 0] == pytest.approx(0.8)
+    assert untrained.collections[0].get_array()[0, 1] == pytest.approx(0.3)
+    np.testing.assert_allclose(out.lines[-1].get_ydata(), deviance(table).deviance)
+    plt.close("all")
 
 
 def test_the_floor_is_the_same_number_among_seeds():
