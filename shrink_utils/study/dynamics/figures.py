@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -103,7 +101,7 @@ def contributions_over_time(dynamics: pd.DataFrame) -> Figure:
     for (above, below), (objective, name) in zip(axes.T, OBJECTIVE_NAMES.items(), strict=True):
         rows = dynamics[dynamics.objective == objective]
         losses = rows[rows.quantity == "loss"].pivot(index="step", columns="seed", values="value")
-        loss, parts = losses.mean(axis=1), _cumulative(rows)
+        loss, parts = losses.mean(axis=1), _cumulative(dynamics, objective)
         above.plot(loss - loss.iloc[0], color="0.6", lw=4, label="change of the loss")
         above.plot(parts.sum(axis=1), color="black", lw=1, label="sum of all contributions")
         every = max(1, len(parts) // 6)
@@ -124,7 +122,7 @@ def head_shares(dynamics: pd.DataFrame) -> Figure:
     fig, axes = plt.subplots(1, 3, figsize=(12, 3.2))
     for ax, (objective, name) in zip(axes, OBJECTIVE_NAMES.items(), strict=True):
         stack = "encoder" if objective == "mt" else ""
-        records = dict(_records(dynamics, objective))
+        records = _by_seed(dynamics, objective)
         for i, (seed, found) in enumerate(records.items()):
             heads = found[(found["stack"] == stack) & (found["head"] >= 0)]
             trunk = found[found.layer > 0].value.sum()
@@ -149,7 +147,7 @@ def hurting_shares(dynamics: pd.DataFrame) -> Figure:
     for ax, (objective, name) in zip(axes, OBJECTIVE_NAMES.items(), strict=True):
         y = 100 * published.loc[objective].reindex(COUNTED)
         dash = {"color": PALETTE[0], "marker": "_", "markersize": 12, "markeredgewidth": 3}
-        ax.plot(places + 0.2 * (0 - 1), y, label="V, published", linestyle="", **dash)
+        ax.plot(places - 0.2, y, label="V, published", linestyle="", **dash)
         rows = dynamics[dynamics.objective == objective]
         for i, gradient in enumerate(("fixed set", "mini-batch"), start=1):
             style = {"color": PALETTE[i], "marker": MARKERS[i], "markersize": 5, "alpha": 0.8}
@@ -251,10 +249,10 @@ def similarity_by_map(pairs: pd.DataFrame) -> Figure:
     return fig
 
 
-def _records(dynamics: pd.DataFrame, objective: str) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Seed and allocation of every run of an objective."""
-    for seed, rows in dynamics[dynamics.objective == objective].groupby("seed"):
-        yield seed, allocations(rows)
+def _by_seed(dynamics: pd.DataFrame, objective: str) -> dict[int, pd.DataFrame]:
+    """The allocation of every run of an objective."""
+    runs = dynamics[dynamics.objective == objective].groupby("seed")
+    return {seed: allocations(record) for seed, record in runs}
 
 
 def _by_step(record: pd.DataFrame, quantity: str) -> pd.Series:
@@ -268,20 +266,18 @@ def _layers_of(record: pd.DataFrame) -> pd.Series:
 
 def _mean_shares(dynamics: pd.DataFrame, objective: str, stack: str) -> pd.DataFrame:
     """Means over seeds of the shares within the trunk, both stacks together: layer by component."""
-    records = [found for _, found in _records(dynamics, objective)]
-    grids = [shares(found, "stack", *CELL, trunk=True) for found in records]
+    records = _by_seed(dynamics, objective).values()
+    grids = [shares(record, "stack", *CELL, trunk=True) for record in records]
     grid = (sum(grids) / len(grids)).loc[stack].unstack()
     return grid[[component for component in TRUNK if component in grid]]
 
 
-def _cumulative(rows: pd.DataFrame) -> pd.DataFrame:
+def _cumulative(dynamics: pd.DataFrame, objective: str) -> pd.DataFrame:
     """By step and part, mean over seeds."""
-    runs = [
-        found.assign(part=found.component.map(PART_OF))
-        .pivot_table(index="step", columns="part", values="value", aggfunc="sum")
-        .cumsum()
-        for found in (allocations(run) for _, run in rows.groupby("seed"))
-    ]
+    runs = []
+    for record in _by_seed(dynamics, objective).values():
+        cells = record.assign(part=record.component.map(PART_OF)).groupby(["step", "part"])
+        runs.append(cells.value.sum().unstack().cumsum())
     return sum(runs) / len(runs)
 
 
