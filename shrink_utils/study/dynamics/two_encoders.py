@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import permutations, product
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from shrink_utils.geometry import affine, intra_sim, procrustes, self_sim, similarity_grid
-from shrink_utils.models import word_states
+from shrink_utils.models import WordBatch, word_states
 from shrink_utils.study.encoders.layers import Layers, matched_layers
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.measured import measured
@@ -25,13 +25,9 @@ from shrink_utils.study.runs.scratch import (
 )
 from shrink_utils.text import load_pairs
 
-__all__ = ["ENCODERS", "MAPS", "SIMILARITIES", "encoder_runs", "measure_two_encoders"]
-
 ENCODERS = ("mlm", "mt")
 SIMILARITIES = ("rsa", "pwcca", "cka_debiased")
-MAPS = ("none", "orthogonal", "affine")
 MIN_COUNT = 5  # sentences that a word stands in, for its SelfSim
-
 KEYS = ["quantity", "front", "front_seed", "back", "back_seed", "map", "layer", "value"]
 
 
@@ -45,10 +41,9 @@ class Trained(NamedTuple):
 def encoder_runs(profile: Profile) -> dict[Trained, ScratchRun]:
     """Both encoders for every seed of the profile, trained or loaded."""
     names = [Trained(*name) for name in product(ENCODERS, profile.pretraining.seeds)]
+    runs = profile.folder / "runs"
     return {
-        name: train_or_load(
-            scratch_config(profile, name.objective, seed=name.seed), profile.folder / "runs"
-        )
+        name: train_or_load(scratch_config(profile, name.objective, seed=name.seed), runs)
         for name in names
     }
 
@@ -78,61 +73,53 @@ def measure_two_encoders(profile: Profile) -> pd.DataFrame:
     n = max(8, profile.diagnostic_sentences)
     sizes = profile.pretraining
     texts = load_pairs(sizes.source, n=sizes.sentences)["held_out"]["text"][:n]
-    runs = encoder_runs(profile)
     words = {
         name: word_states(scratch_encoder(run), texts, max_length=sizes.max_length)
-        for name, run in runs.items()
+        for name, run in encoder_runs(profile).items()
     }
-    rows: list[tuple] = []
-    for name, states in words.items():
-        rows += _contextuality(name, states.vectors, states.sentence, states.word)
     layers = dict(zip(words, matched_layers(*words.values()), strict=True))
-    pairs = list(_pairs(list(words)))
+    pairs = [
+        (front, back)
+        for front, back in permutations(words, 2)
+        if front.objective == back.objective or front.objective == ENCODERS[0]
+    ]
+    rows = [
+        (quantity, *name, "", -1, "", layer, value)
+        for name, states in words.items()
+        for quantity, layer, value in _contextuality(states)
+    ]
     with progress_bar(total=len(pairs), unit="pair", description="comparing encoders") as bar:
         for front, back in pairs:
-            rows += _compared(front, back, layers[front], layers[back])
+            for measure, *place, value in _similarities(layers[front], layers[back]):
+                rows.append((measure, *front, *back, *place, value))
             bar.update()
     return pd.DataFrame(rows, columns=KEYS)
 
 
-def _pairs(names: list[Trained]) -> Iterator[tuple[Trained, Trained]]:
-    """The masked LM with the translation encoder, any seeds; and other seeds of one objective."""
-    for front, back in permutations(names, 2):
-        if front.objective == back.objective or front.objective == ENCODERS[0]:
-            yield front, back
-
-
-def _contextuality(
-    name: Trained, vectors: Tensor, sentence: Tensor, word: list[str]
-) -> Iterator[tuple]:
+def _contextuality(states: WordBatch) -> Iterator[tuple[str, int, float]]:
     """SelfSim's null is AvgSim over pairs of words from different sentences: it is both."""
-    for layer, x in enumerate(vectors):
-        of_words = self_sim(x, word, sentences=sentence, min_count=MIN_COUNT)
-        of_sentences = intra_sim(x, sentence)
-        values = {
-            "avg_sim": of_words.null,
-            "self_sim": of_words.value,
-            "self_sim_null": of_words.null,
-            "intra_sim": of_sentences.value,
-            "intra_sim_null": of_sentences.null,
-        }
-        for quantity, value in values.items():
-            yield quantity, *name, "", -1, "", layer, value
+    for layer, x in enumerate(states.vectors):
+        of_words = self_sim(x, states.word, sentences=states.sentence, min_count=MIN_COUNT)
+        of_sentences = intra_sim(x, states.sentence)
+        yield "avg_sim", layer, of_words.null
+        yield "self_sim", layer, of_words.value
+        yield "self_sim_null", layer, of_words.null
+        yield "intra_sim", layer, of_sentences.value
+        yield "intra_sim_null", layer, of_sentences.null
 
 
-def _compared(front: Trained, back: Trained, x: Layers, y: Layers) -> Iterator[tuple]:
+def _similarities(x: Layers, y: Layers) -> Iterator[tuple[str, str, int, float]]:
+    """By measure, map and layer."""
     fit = x.sentence % 2 == 0
     for layer, (a, b) in enumerate(zip(x.words, y.words, strict=True)):
         target = Layers(b[None, ~fit], y.sentence[~fit])
-        for name, carry in _maps(a[fit], b[fit]).items():
+        p, q = a[fit], b[fit]
+        maps = {"none": Tensor.double, "orthogonal": procrustes(p, q), "affine": affine(p, q)}
+        for name, carry in maps.items():
             carried = Layers(carry(a[~fit])[None], x.sentence[~fit])
             for measure in SIMILARITIES:
                 with warnings.catch_warnings():
                     # A LayerNorm as it begins leaves one direction out: CCA is of the others.
                     warnings.filterwarnings("ignore", message=".*linearly independent")
                     grid = similarity_grid(measure, carried.rows(measure), target.rows(measure))
-                yield measure, *front, *back, name, layer, grid.item()
-
-
-def _maps(x: Tensor, y: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
-    return {"none": Tensor.double, "orthogonal": procrustes(x, y), "affine": affine(x, y)}
+                yield measure, name, layer, grid.item()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import pytest
 
 from shrink_utils.study.stitching.family_structure import (
     affinity,
     block_numbers,
     deviance,
     seed_deviance,
+    two_blocks,
 )
+from shrink_utils.study.stitching.figures import family_members
 
 DEPTHS = {"small": 2, "middle": 4, "large": 4}
 
@@ -59,16 +63,22 @@ def test_affinity_is_the_mean_over_equal_relative_depth_without_embeddings():
     assert len(seeds) == 9 and (seeds.cka == 0.8).all()
 
 
-def test_a_member_that_is_skipped_over_has_a_deviance_above_zero():
-    apart = {("small", "middle"): 0.4, ("middle", "large"): 0.5, ("small", "large"): 0.7}
+@pytest.mark.parametrize(("near", "other", "ends"), [(0.4, 0.5, 0.7), (0.8, 0.8, 0.6)])
+def test_deviance_is_above_zero_for_a_member_that_is_skipped_over(near, other, ends):
+    apart = {("small", "middle"): near, ("middle", "large"): other, ("small", "large"): ends}
     found = deviance(family_table(between=lambda a, b, seed: apart[a, b]))
     assert set(found.member) == {"middle"} and len(found) == 3
-    np.testing.assert_allclose(found.deviance, 0.7 - 0.45)
+    np.testing.assert_allclose(found.deviance, ends - (near + other) / 2)
 
 
-def test_a_family_in_order_of_size_has_none():
-    apart = {("small", "middle"): 0.8, ("middle", "large"): 0.8, ("small", "large"): 0.6}
-    assert (deviance(family_table(between=lambda a, b, seed: apart[a, b])).deviance < 0).all()
+def test_the_figure_of_the_members_shows_their_affinity_and_deviance():
+    table = family_table(between=lambda a, b, seed: 0.5 + 0.1 * seed)
+    trained, untrained, out, _ = family_members(table).axes
+    grid = trained.collections[0].get_array()
+    assert grid[0, 1] == pytest.approx(0.6) and grid[0, 0] == pytest.approx(0.8)
+    assert untrained.collections[0].get_array()[0, 1] == pytest.approx(0.3)
+    np.testing.assert_allclose(out.lines[-1].get_ydata(), deviance(table).deviance)
+    plt.close("all")
 
 
 def test_the_floor_is_the_same_number_among_seeds():
@@ -93,3 +103,49 @@ def test_models_of_three_layers_or_more_have_block_numbers_without_their_embeddi
     assert (found.first_above == 3).all()
     np.testing.assert_allclose(found.contrast, 0.8)
     assert found.beyond_distance.gt(0).all()
+
+
+def test_planted_blocks_are_found_with_their_contrast():
+    matrix = np.full((5, 5), 0.2)
+    matrix[:2, :2] = matrix[2:, 2:] = 0.9
+    found = two_blocks(matrix)
+    assert found.first_above == 2 and found.contrast == pytest.approx(0.7)
+    assert 0.1 < found.beyond_distance < 0.7
+
+
+def test_similarity_that_fades_with_distance_has_contrast_and_nothing_beyond():
+    apart = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    found = two_blocks(0.8**apart)
+    assert found.contrast > 0.1 and found.beyond_distance == pytest.approx(0, abs=1e-12)
+
+
+def test_contrast_is_within_minus_between_of_the_best_cut():
+    rng = np.random.default_rng(0)
+    matrix = rng.random((4, 4))
+    matrix = matrix + matrix.T
+    contrasts = []
+    for cut in (1, 2, 3):
+        inside = [matrix[i, j] for i in range(4) for j in range(i) if (i < cut) == (j < cut)]
+        across = [matrix[i, j] for i in range(4) for j in range(i) if (i < cut) != (j < cut)]
+        contrasts.append(np.mean(inside) - np.mean(across))
+    found = two_blocks(matrix)
+    assert found.contrast == pytest.approx(max(contrasts))
+    assert found.first_above == np.argmax(contrasts) + 1
+
+
+def test_the_diagonal_does_not_count():
+    matrix = np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]])
+    assert two_blocks(matrix) == two_blocks(matrix - np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 2)), r"shape \(2, 2\)"),
+        (np.ones((3, 4)), r"shape \(3, 4\)"),
+        (np.full((3, 3), np.nan), "has NaN"),
+    ],
+)
+def test_errors_name_the_argument(matrix, message):
+    with pytest.raises(ValueError, match=f"similarity.*{message}"):
+        two_blocks(matrix)

@@ -1,33 +1,30 @@
-"""Counts of the steps that hurt, beside V's."""
+"""What is read off records: closure errors, and the steps that hurt beside V's."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
 
-from shrink_utils.study.dynamics.hurting_steps import COUNTED, hurting_steps, published_steps
+from shrink_utils.study.dynamics.reading import (
+    COUNTED,
+    closure_errors,
+    hurting_steps,
+    published_steps,
+)
 
 
 def record(rule: str = "trapezoid", **values: list[float]) -> pd.DataFrame:
     """One layer, a component's contributions by step as keyword; the others are −1 throughout."""
     steps = len(next(iter(values.values())))
     rows = [
-        {
-            "quantity": "allocation",
-            "rule": rule,
-            "step": step,
-            "stack": "",
-            "layer": layer,
-            "component": component,
-            "head": -1,
-            "counted": True,
-            "value": values.get(component, [-1.0] * steps)[step - 1] if layer == 1 else -1.0,
-        }
+        (step, layer, component, values.get(component, helps)[step - 1] if layer == 1 else -1.0)
+        for helps in [[-1.0] * steps]
         for step in range(1, steps + 1)
         for layer in (1, 2)
         for component in (*COUNTED, "embedding", "cross query")
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows, columns=["step", "layer", "component", "value"])
+    return table.assign(quantity="allocation", rule=rule, stack="", head=-1, counted=True)
 
 
 def test_positive_block_steps_are_counted_over_layers():
@@ -63,3 +60,14 @@ def test_published_counts_are_those_of_v():
 def test_an_unknown_gradient_is_named():
     with pytest.raises(ValueError, match="gradient: no gradient 'minibatch', did you mean 'mini-b"):
         hurting_steps(record(key=[1.0, 1.0]), "minibatch")
+
+
+def test_a_closure_error_is_relative_to_the_change():
+    rows = [
+        ("loss", "", 0, 5.0),
+        ("loss", "", 1, 3.0),
+        ("allocation", "euler", 1, -3.0),
+        ("allocation", "batch", 1, -9.0),
+    ]
+    record = pd.DataFrame(rows, columns=["quantity", "rule", "step", "value"])
+    assert closure_errors(record).to_dict() == {"euler": pytest.approx(0.5)}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -13,9 +16,17 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
 from shrink_utils.models._loading import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.generalization import pair_groups
-from shrink_utils.study.generalization.models import COMPARED, _judged, measure_generalization
-from shrink_utils.study.generalization.pair_groups import GROUPS, Member, load_groups, pairs_by_name
+from shrink_utils.study.claims.generalization import group_accuracies, published_accuracies
+from shrink_utils.study.generalization import experiment, figures
+from shrink_utils.study.generalization.experiment import (
+    COMPARED,
+    GROUPS,
+    Member,
+    _judged,
+    load_groups,
+    measure_generalization,
+    pairs_by_name,
+)
 from shrink_utils.text.hans import FILE
 from shrink_utils.training import pair_batches
 
@@ -36,9 +47,7 @@ def groups(profile):
 def table(profile, groups, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHRINK_RESULTS_DIR", str(tmp_path_factory.mktemp("results")))
-        patch.setattr(
-            "shrink_utils.study.generalization.models.load_groups", lambda profile: groups
-        )
+        patch.setattr(experiment, "load_groups", lambda profile: groups)
         return measure_generalization(profile)
 
 
@@ -119,6 +128,17 @@ def test_similarity_is_of_the_means_over_tokens(table, groups, profile):
     assert rows.value.item() == pytest.approx(cka(*means, debiased=True), abs=1e-5)
 
 
+def test_figures_show_every_model_and_every_layer(table, profile):
+    accuracies = group_accuracies(table)
+    (ax,) = figures.accuracy_by_heuristic(accuracies, published_accuracies()).axes
+    shown = np.concatenate([line.get_ydata() for line in ax.lines])
+    assert set(accuracies[accuracies.data != "new words"].value) <= set(shown)
+    for fig in (figures.group_similarities(table), figures.group_crossings(table, accuracies)):
+        for ax in fig.axes:
+            assert list(ax.get_xticks()) == list(range(profile.pretraining.depth + 1))
+    plt.close("all")
+
+
 def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, profile):
     asked = []
 
@@ -126,7 +146,7 @@ def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, 
         asked.append(options)
         return start
 
-    monkeypatch.setattr(pair_groups, "entailment_model", model_of)
+    monkeypatch.setattr(experiment, "entailment_model", model_of)
     loaders, _ = load_groups(replace(profile, base_seed=2))
     shares = [options["counter_examples"] for options in asked]
     assert shares == [0.0, profile.heuristics.counter_examples] * profile.heuristics.models
@@ -138,75 +158,65 @@ def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, 
 @pytest.fixture
 def hub(tmp_path, monkeypatch, profile):
     """Six folders as of a hub, HANS and MNLI in tiny; nothing of it names its outputs."""
-    names = []
-    for seed in range(6):
+    names = [str(tmp_path / f"model-{seed}") for seed in range(6)]
+    sizes = {name: 8 for name in ("hidden_size", "intermediate_size")}
+    sizes |= {"num_hidden_layers": 1, "num_attention_heads": 1, "num_labels": 3}
+    for seed, name in enumerate(names):
         torch.manual_seed(seed)
-        config = BertConfig(
-            vocab_size=30522,
-            hidden_size=8,
-            num_hidden_layers=1,
-            num_attention_heads=1,
-            intermediate_size=8,
-            num_labels=3,
-        )
         with quiet():
-            model = BertForSequenceClassification(config)
+            model = BertForSequenceClassification(BertConfig(vocab_size=30522, **sizes))
         for parameter in model.classifier.parameters():
             parameter.data += torch.randn_like(parameter)
-        save_classifier(model, load_tokenizer("minilm"), tmp_path / f"model-{seed}")
-        names.append(str(tmp_path / f"model-{seed}"))
-    header = "gold_label\tsentence1\tsentence2\theuristic\tsubcase\n"
-    lines = [
-        f"{label}\tThe actor {i} ran .\tThe actor ran .\t{kind}\t{kind[:2]}_{label[:3]}\n"
+        save_classifier(model, load_tokenizer("minilm"), Path(name))
+    lines = ["gold_label\tsentence1\tsentence2\theuristic\tsubcase"] + [
+        f"{label}\tThe actor {i} ran .\tThe actor ran .\t{kind}\t{kind[:2]}_{label[:3]}"
         for i in range(3)
         for kind in ("lexical_overlap", "subsequence", "constituent")
         for label in ("entailment", "non-entailment")
     ]
-    (tmp_path / FILE).write_text(header + "".join(lines), encoding="utf-8")
-    (tmp_path / "MNLI").mkdir()
-    rows = [
-        f"He ran {i} miles.\tHe ran.\t{label}\n"
+    (tmp_path / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = ["sentence1\tsentence2\tgold_label"] + [
+        f"He ran {i} miles.\tHe ran.\t{label}"
         for i in range(4)
         for label in ("entailment", "neutral", "contradiction")
     ]
+    (tmp_path / "MNLI").mkdir()
     for name in ("train", "dev_matched"):
-        text = "sentence1\tsentence2\tgold_label\n" + "".join(rows)
+        text = "\n".join(lines) + "\n"
         (tmp_path / "MNLI" / f"{name}.tsv").write_text(text, encoding="utf-8")
     for variable in ("HANS", "GLUE", "RESULTS"):
         monkeypatch.setenv(f"SHRINK_{variable}_DIR", str(tmp_path))
-    sizes = replace(
-        profile.heuristics, heuristic=tuple(names[:3]), generalizing=tuple(names[3:]), test_rows=12
+    groups = {"heuristic": tuple(names[:3]), "generalizing": tuple(names[3:])}
+    return replace(
+        profile, name="tiny-hub", heuristics=replace(profile.heuristics, **groups, test_rows=12)
     )
-    return replace(profile, name="tiny-hub", heuristics=sizes)
 
 
-def test_models_of_a_hub_are_judged_on_mnli_and_hans(hub):
+def test_models_of_a_hub_are_judged_on_mnli_and_hans_by_entailment_or_not(hub):
     table = measure_generalization(hub)
-    assert set(table.data) == {"dev", "overlap"}
+    assert set(table.data) == {"dev", "overlap"} and table.value.notna().all()
     accuracies = table[table.quantity == "accuracy"]
     assert set(accuracies[accuracies.data == "overlap"].label) == {"entailment", "not_entailment"}
     assert accuracies.groupby(["group", "number"]).size().eq(1 + 6).all()
-    assert table.value.notna().all()
-
-
-def test_three_outputs_are_entailment_or_not(hub):
     loaders, tokenizer = load_groups(hub)
     pairs = pairs_by_name(hub)["dev"]
     assert sorted(pairs["label"]) == [0] * 4 + [1] * 8  # neutral and contradiction together
-    batches = pair_batches(pairs, tokenizer)
-    for load in loaders.values():
+    labels, batches = torch.tensor(pairs["label"]), pair_batches(pairs, tokenizer)
+    for member, load in loaders.items():
         model = load()
         reading = read_layers(model, batches)
         loss, right = _judged(reading, model, reading.depth)
         with torch.no_grad():
             probabilities = model(**{k: v for k, v in batches[0].items() if k != "labels"})
         probabilities = probabilities.logits.softmax(dim=1)
-        labels = torch.tensor(pairs["label"])
         entailed = probabilities[:, 1]  # BERT's own order
         expected = torch.where(labels == 0, entailed, 1 - entailed).log().mean()
         assert loss == pytest.approx(-float(expected), abs=1e-5)
         answers = (probabilities.argmax(dim=1) != 1).long()
         assert torch.equal(right, answers == labels)
+        dev = accuracies.query("data == 'dev' and group == @member.group")
+        share = dev[dev.number == member.number].value.item()
+        assert share == pytest.approx(float(right.float().mean()))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,312 @@
+"""Figures of loss change allocation and of the two encoders, from tables of the experiments."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.study.dynamics.experiment import CELL, allocations
+from shrink_utils.study.dynamics.reading import (
+    COUNTED,
+    OBJECTIVE_NAMES,
+    closure_errors,
+    hurting_steps,
+    profile_correlations,
+    profiles_of,
+    published_steps,
+)
+from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE
+from shrink_utils.study.stitching.figures import legend_below, looks_of
+from shrink_utils.training.dynamics import RULES, TRUNK, allocated, shares
+
+LIMITS = {0.01: "1 %", 0.001: "0.1 %"}  # of closure errors
+PANELS = {
+    "masked LM": ("mlm", ""),
+    "causal LM": ("clm", ""),
+    "translation: encoder": ("mt", "encoder"),
+    "translation: decoder": ("mt", "decoder"),
+}
+PARTS = {
+    "embeddings": ["embedding"],
+    "head": ["head"],
+    "queries and keys": ["query", "key", "cross query", "cross key"],
+    "values and out": ["value", "out", "cross value", "cross out"],
+    "W1 and W2": ["W1", "W2"],
+    "LayerNorm": ["LayerNorm"],
+}
+PART_OF = {component: part for part, members in PARTS.items() for component in members}
+DIFFERENCES = {
+    "seed": "other seed\n(the floor)",
+    "size": "other\ndata size",
+    "source": "other\ndomain",
+}
+ENCODER_NAMES = {"mlm": "masked LM", "mt": "translation"}
+MEASURE_NAMES = {"rsa": "RSA", "pwcca": "PWCCA", "cka_debiased": "CKA, debiased"}
+RELATION_NAMES = {
+    "between": "masked LM → translation",
+    "same start": "… of equal starts",
+    "mlm": "two masked LMs",
+    "mt": "two translation encoders",
+}
+ENCODER_STYLE = looks_of(["mlm", "mt", "between", "same start"])
+
+
+def closure_points(dynamics: pd.DataFrame) -> Figure:
+    """`closure_errors` of every training by rule, on a logarithmic axis."""
+    runs = dynamics.groupby(["objective", "seed"])
+    errors = pd.DataFrame({run: closure_errors(record) for run, record in runs}).T
+    rules = [rule for rule in RULES if rule in errors]
+    fig, ax = plt.subplots(figsize=(7, 3.4))
+    for i, (objective, style) in enumerate(looks_of(OBJECTIVE_NAMES).items()):
+        for x, rule in enumerate(rules):
+            found = errors.loc[objective, rule].dropna()
+            at = np.full(len(found), x + 0.15 * (i - 1))
+            label = OBJECTIVE_NAMES[objective] if x == 0 else None
+            ax.plot(at, found, **{**style, "linestyle": ""}, label=label)
+    for limit, text in LIMITS.items():
+        ax.axhline(limit, color="0.6", lw=1, zorder=0)
+        place = (len(rules) - 0.55, limit)
+        ax.text(*place, text, va="bottom", ha="right", color="0.4", size="small")
+    ax.set(yscale="log", ylabel="closure error |ΣA − ΔL| / |ΔL|")
+    ax.set(xticks=range(len(rules)), xticklabels=rules, xlim=(-0.5, len(rules) - 0.5))
+    ax.legend()
+    return fig
+
+
+def trunk_shares(dynamics: pd.DataFrame) -> Figure:
+    """Shares of the trunk's loss change by layer and component, means over seeds."""
+    grids = [_mean_shares(dynamics, *panel) for panel in PANELS.values()]
+    top = 100 * max(grid.max().max() for grid in grids)
+    widths = [len(grid.columns) for grid in grids]
+    fig, axes = plt.subplots(1, 4, figsize=(13, 3.8), width_ratios=widths)
+    colours = {"cmap": "vlag_r", "center": 0, "vmin": -top, "vmax": top, "cbar": False}
+    text = {"annot": True, "fmt": ".0f", "annot_kws": {"size": 8}}
+    for ax, grid, title in zip(axes, grids, PANELS, strict=True):
+        sns.heatmap(100 * grid, ax=ax, **colours, **text, linewidths=0.5)
+        ax.set(title=title, xlabel="", ylabel="layer" if ax is axes[0] else "")
+        ax.tick_params(axis="y", rotation=0)
+        ax.tick_params(axis="x", rotation=90)
+    label = "share of the trunk's ΔL, %"
+    fig.colorbar(axes[0].collections[0], ax=axes, shrink=0.8, label=label)
+    return fig
+
+
+def contributions_over_time(dynamics: pd.DataFrame) -> Figure:
+    """Cumulative contributions by group of components, beside the change of the loss."""
+    fig, axes = plt.subplots(2, 3, figsize=(12, 5.6), sharex=True)
+    for (above, below), (objective, name) in zip(axes.T, OBJECTIVE_NAMES.items(), strict=True):
+        rows = dynamics[dynamics.objective == objective]
+        losses = rows[rows.quantity == "loss"].pivot(index="step", columns="seed", values="value")
+        loss, parts = losses.mean(axis=1), _cumulative(dynamics, objective)
+        above.plot(loss - loss.iloc[0], color="0.6", lw=4, label="change of the loss")
+        above.plot(parts.sum(axis=1), color="black", lw=1, label="sum of all contributions")
+        every = max(1, len(parts) // 6)
+        for part, style in looks_of(PARTS).items():
+            ax = above if part == "embeddings" else below
+            ax.plot(parts[part], label=part, **style, markevery=every, markersize=5)
+        above.set(title=name)
+        below.set(xlabel="training step")
+    for row, label in zip(axes, ("so far (nats)", "so far (nats), smaller parts"), strict=True):
+        row[0].set_ylabel(label)
+        place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
+        row[2].legend(*row[0].get_legend_handles_labels(), fontsize="small", **place)
+    return fig
+
+
+def head_shares(dynamics: pd.DataFrame) -> Figure:
+    """Share of the trunk's loss change of every attention head, by layer and seed."""
+    fig, axes = plt.subplots(1, 3, figsize=(12, 3.2))
+    for ax, (objective, name) in zip(axes, OBJECTIVE_NAMES.items(), strict=True):
+        stack = "encoder" if objective == "mt" else ""
+        records = _by_seed(dynamics, objective)
+        for i, (seed, found) in enumerate(records.items()):
+            heads = found[(found["stack"] == stack) & (found["head"] >= 0)]
+            trunk = found[found.layer > 0].value.sum()
+            grid = (100 * allocated(heads, "layer", "head") / trunk).unstack()
+            x = grid.index + 0.22 * (i - (len(records) - 1) / 2)
+            style = {"color": PALETTE[i], "marker": MARKERS[i], "linestyle": "", "markersize": 5}
+            for head in grid:
+                ax.plot(x, grid[head], **style, label=f"seed {seed}" if head == 0 else None)
+        ax.axhline(0, color="0.6", lw=1)
+        title = name + (", encoder" if stack else "")
+        ax.set(title=title, xlabel="layer", xticks=grid.index)
+    axes[0].set_ylabel("share of the trunk's ΔL by head, %")
+    axes[0].legend(fontsize="small")
+    return fig
+
+
+def hurting_shares(dynamics: pd.DataFrame) -> Figure:
+    """Share of each component in the block-steps that hurt, beside V's."""
+    published = published_steps().set_index(["objective", "component"]).share
+    fig, axes = plt.subplots(1, 3, figsize=(12, 3.4), sharey=True)
+    places = np.arange(len(COUNTED))
+    for ax, (objective, name) in zip(axes, OBJECTIVE_NAMES.items(), strict=True):
+        y = 100 * published.loc[objective].reindex(COUNTED)
+        dash = {"color": PALETTE[0], "marker": "_", "markersize": 12, "markeredgewidth": 3}
+        ax.plot(places - 0.2, y, label="V, published", linestyle="", **dash)
+        rows = dynamics[dynamics.objective == objective]
+        for i, gradient in enumerate(("fixed set", "mini-batch"), start=1):
+            style = {"color": PALETTE[i], "marker": MARKERS[i], "markersize": 5, "alpha": 0.8}
+            label = f"ours, {gradient}"
+            for _, record in rows.groupby("seed"):
+                y, x = 100 * hurting_steps(record, gradient).share, places + 0.2 * (i - 1)
+                ax.plot(x, y, label=label, linestyle="", **style)
+                label = None  # once
+        ax.axhline(100 / 6, color="0.6", lw=1, linestyle=":")
+        ax.set(title=name, xticks=range(len(COUNTED)), xticklabels=COUNTED)
+    axes[0].set_ylabel("share of the steps that hurt, %")
+    legend_below(fig, axes[0], 3)
+    return fig
+
+
+def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
+    """The loss under momentum SGD, as it was and as every rule adds it up."""
+    loss, pieces = (_by_step(sgd, quantity) for quantity in ("loss", "pieces"))
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), width_ratios=[2, 1])
+    left.plot(loss, color="0.7", lw=5, label="the loss itself")
+    for rule, style in looks_of(RULES).items():
+        rebuilt = loss.iloc[0] + allocated(allocations(sgd, rule), "step").cumsum()
+        left.plot(rebuilt, label=rule, markersize=4, **style)
+    left.set(xlabel="training step", ylabel="loss of the fixed set (nats)")
+    left.set(title="rebuilt from the contributions", xticks=loss.index[:: max(1, len(loss) // 5)])
+    left.legend(fontsize="small")
+    right.bar(pieces.index, pieces, color=PALETTE[3])
+    right.set(xlabel="training step", ylabel="pieces", title="adaptive: pieces of the step")
+    return fig
+
+
+def arm_contributions(arms: pd.DataFrame) -> Figure:
+    """Task loss by step, each layer's contribution, and its difference to no regularizer."""
+    fig, axes = plt.subplots(1, 3, figsize=(13, 3.6))
+    plain = _layers_of(arms[arms.arm == "none"])
+    for arm, record in arms.groupby("arm", sort=False):
+        style, layers = ARM_STYLE[arm], _layers_of(record)
+        axes[0].plot(_by_step(record, "loss"), label=arm, markersize=4, **style)
+        axes[1].plot(layers.index, layers, label=arm, **style)
+        if arm != "none":
+            axes[2].plot(layers.index, layers - plain, label=f"{arm} − none", **style)
+    axes[0].set(xlabel="training step", ylabel="task loss, fixed set (nats)")
+    axes[1].set(ylabel="contribution to ΔL (10⁻³ nats)")
+    axes[2].set(ylabel="more than without (10⁻³ nats)")
+    for ax in axes[1:]:
+        ax.axhline(0, color="0.6", lw=1)
+        ax.set(xlabel="layer (0: embeddings)", xticks=plain.index)
+    for ax in axes:
+        ax.legend(fontsize="small")
+    return fig
+
+
+def profile_stability(stability: pd.DataFrame) -> Figure:
+    """Shares by component for every text, and correlations of profiles that differ in one thing."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(12, 3.8), width_ratios=[2.2, 1])
+    _component_shares(left, profiles_of(stability))
+    _correlations(right, stability)
+    return fig
+
+
+def contextuality_by_encoder(encoders: pd.DataFrame) -> Figure:
+    """AvgSim, and SelfSim and IntraSim less their nulls, by layer: each seed and the mean."""
+    single = encoders[encoders.back == ""].pivot_table(
+        index=["front", "front_seed", "layer"], columns="quantity", values="value"
+    )
+    panels = {
+        "AvgSim": single.avg_sim,
+        "SelfSim − AvgSim": single.self_sim - single.self_sim_null,
+        "IntraSim − its null": single.intra_sim - single.intra_sim_null,
+    }
+    fig, axes = plt.subplots(1, 3, figsize=(12, 3.8))
+    for ax, (label, values) in zip(axes, panels.items(), strict=True):
+        for front, spoken in ENCODER_NAMES.items():
+            by_seed, style = values[front].unstack("front_seed"), ENCODER_STYLE[front]
+            ax.plot(by_seed, lw=0.8, alpha=0.5, **{**style, "marker": ""})
+            ax.plot(by_seed.mean(axis=1), label=spoken, **style)
+        ax.axhline(0, color="0.6", lw=1, zorder=0)
+        ax.set(title=label, xlabel="layer", xticks=by_seed.index)
+    axes[0].set_ylabel("mean cosine")
+    axes[0].legend(fontsize="small")
+    return fig
+
+
+def similarity_by_map(pairs: pd.DataFrame) -> Figure:
+    """Similarity of encoders by layer, measure and map, with the floor of two seeds."""
+    fig, axes = plt.subplots(3, 3, figsize=(11.5, 8.6), sharex=True, sharey=True)
+    for row, (measure, label) in zip(axes, MEASURE_NAMES.items(), strict=True):
+        for ax, name in zip(row, ("none", "orthogonal", "affine"), strict=True):
+            cell = pairs[(pairs.quantity == measure) & (pairs["map"] == name)]
+            for relation, spoken in RELATION_NAMES.items():
+                values = cell[cell.relation == relation].groupby("layer").value
+                mean, style = values.mean(), ENCODER_STYLE[relation]
+                ax.errorbar(mean.index, mean, values.std(), capsize=3, label=spoken, **style)
+            ax.set(title=f"{label}: {'as they are' if name == 'none' else f'after {name} map'}")
+        row[0].set_ylabel("similarity")
+    for ax in axes[-1]:
+        ax.set(xlabel="layer", xticks=sorted(pairs.layer.unique()))
+    legend_below(fig, axes[0, 0], 4)
+    return fig
+
+
+def _by_seed(dynamics: pd.DataFrame, objective: str) -> dict[int, pd.DataFrame]:
+    """The allocation of every run of an objective."""
+    runs = dynamics[dynamics.objective == objective].groupby("seed")
+    return {seed: allocations(record) for seed, record in runs}
+
+
+def _by_step(record: pd.DataFrame, quantity: str) -> pd.Series:
+    return record[record.quantity == quantity].set_index("step").value
+
+
+def _layers_of(record: pd.DataFrame) -> pd.Series:
+    """Contributions by layer, in 10⁻³ nats, without the head's."""
+    return (1000 * allocated(allocations(record), "layer")).loc[0:]
+
+
+def _mean_shares(dynamics: pd.DataFrame, objective: str, stack: str) -> pd.DataFrame:
+    """Means over seeds of the shares within the trunk, both stacks together: layer by component."""
+    records = _by_seed(dynamics, objective).values()
+    grids = [shares(record, "stack", *CELL, trunk=True) for record in records]
+    grid = (sum(grids) / len(grids)).loc[stack].unstack()
+    return grid[[component for component in TRUNK if component in grid]]
+
+
+def _cumulative(dynamics: pd.DataFrame, objective: str) -> pd.DataFrame:
+    """By step and part, mean over seeds."""
+    runs = []
+    for record in _by_seed(dynamics, objective).values():
+        cells = record.assign(part=record.component.map(PART_OF)).groupby(["step", "part"])
+        runs.append(cells.value.sum().unstack().cumsum())
+    return sum(runs) / len(runs)
+
+
+def _component_shares(ax: Axes, profiles: pd.DataFrame) -> None:
+    components = profiles.T.groupby(level="component").sum().T
+    kinds = [component for component in TRUNK if component in components]
+    for i, (source, rows) in enumerate(components.groupby(level="source")):
+        for j, (size, of_size) in enumerate(rows.groupby(level="size")):
+            x = np.arange(len(kinds)) + 0.1 * (3 * i + j - 2.5)
+            mean, spread = 100 * of_size[kinds].mean(), 100 * of_size[kinds].std()
+            style = {"color": PALETTE[i + 1], "marker": MARKERS[j], "linestyle": ""}
+            label = f"{source}, {size} sentences"
+            ax.errorbar(x, mean, spread, capsize=2, markersize=5, label=label, **style)
+    ax.set(xticks=range(len(kinds)), xticklabels=kinds)
+    ax.set(ylabel="share of the trunk's ΔL, %", title="mean ± s.d. over seeds")
+    ax.legend(fontsize="small")
+
+
+def _correlations(ax: Axes, stability: pd.DataFrame) -> None:
+    """Of pairs of profiles, and of every profile with the number of parameters."""
+    pairs, profiles = profile_correlations(stability), profiles_of(stability)
+    count = stability.drop_duplicates(CELL).set_index(CELL).parameters.reindex(profiles.columns)
+    for x, kind in enumerate(DIFFERENCES):
+        r = pairs[pairs.differs == kind].r
+        spots = x + np.linspace(-0.2, 0.2, len(r))
+        ax.plot(spots, r, linestyle="", marker="o", color=PALETTE[x], markersize=4)
+        ax.plot([x - 0.3, x + 0.3], [r.mean()] * 2, color="black", lw=2)
+    by_count = profiles.apply(lambda profile: np.corrcoef(profile, count)[0, 1], axis=1)
+    spots = len(DIFFERENCES) + np.linspace(-0.2, 0.2, len(by_count))
+    ax.plot(spots, by_count, linestyle="", marker="x", color="0.5", markersize=4)
+    ax.set(xticks=range(4), ylabel="correlation of profiles", title="one point a pair of runs")
+    ax.set_xticklabels([*DIFFERENCES.values(), "parameter\ncounts"], fontsize="small")

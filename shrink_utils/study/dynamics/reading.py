@@ -1,0 +1,94 @@
+"""What records of loss changes say: closure, steps that hurt, profiles of the trunk."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from shrink_utils.names import unknown_name
+from shrink_utils.paths import data_dir
+from shrink_utils.study.dynamics.experiment import CELL, RUN, allocations
+from shrink_utils.training.dynamics import BATCH, hurting, shares
+
+OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
+COUNTED = ("key", "query", "value", "out", "W1", "W2")  # V's components
+GRADIENTS = {"fixed set": "trapezoid", "mini-batch": BATCH}  # whose gradient, and the rule for it
+
+
+def closure_errors(record: pd.DataFrame) -> pd.Series:
+    """|ΣA − ΔL| / |ΔL| of the `record_table` of one run, by rule.
+
+    Only of rules that integrate along the step; not of "batch", whose sum is no loss change.
+    """
+    loss = record[record.quantity == "loss"].set_index("step").value
+    change = loss.iloc[-1] - loss.iloc[0]
+    found = record[(record.quantity == "allocation") & (record.rule != BATCH)]
+    return (found.groupby("rule").value.sum() - change).abs() / abs(change)
+
+
+def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
+    """Block-steps of one run that hurt: steps at which a component of a layer has A > 0.
+
+    Parameters
+    ----------
+    record : DataFrame
+        Of `record_table`, of one run.
+    gradient : {"fixed set", "mini-batch"}
+        "fixed set": A is what the step did to the loss of the fixed set. "mini-batch": Δ times the
+        gradient that the optimizer was given at the start of the step.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by V's components (cross-attention is left out): ``positive`` block-steps, ``share``
+        of all positive ones (even shares where there are none), ``rate`` among all block-steps,
+        ``last`` (as a share of the training, 0 for none) and ``maximum`` (in nats).
+
+    Raises
+    ------
+    ValueError
+        Another gradient.
+    """
+    if gradient not in GRADIENTS:
+        raise unknown_name("gradient", "gradient", gradient, GRADIENTS)
+    table = allocations(record, GRADIENTS[gradient])
+    steps = table.step.max()
+    table = table[table.component.isin(COUNTED)]
+    found = hurting(table, "stack", "layer", "component", gradient=gradient)
+    named = {"positive": "sum", "of": "sum", "last": "max", "maximum": "max"}
+    by = found.groupby("component").agg(named).loc[list(COUNTED)]
+    total = by.positive.sum()
+    share = by.positive / total if total else 1 / len(by)
+    columns = ["positive", "share", "rate", "last", "maximum"]
+    return by.assign(share=share, rate=by.positive / by.of, last=by["last"] / steps)[columns]
+
+
+def published_steps() -> pd.DataFrame:
+    """V's counts: columns objective, component, positive, share, last (as a share of training)."""
+    table = pd.read_csv(data_dir() / "published" / "lca_positive_steps.csv")
+    total = table.groupby("objective").positive.transform("sum")
+    found = table.assign(share=table.positive / total, last=table["last"] / table.updates)
+    return found[["objective", "component", "positive", "share", "last"]]
+
+
+def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Shares of the trunk's loss change: a row of sum 1 per run of `measure_stability`."""
+    runs = {run: shares(rows, *CELL, trunk=True) for run, rows in table.groupby(RUN)}
+    return pd.DataFrame(runs).T.rename_axis(index=RUN)
+
+
+def profile_correlations(table: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's correlation of `profiles_of` runs that differ in one thing.
+
+    One row per pair of runs: ``differs`` ("size", "source" or "seed": the noise floor), ``seed``
+    (of both, or −1 where that is what differs) and ``r``.
+    """
+    rows = []
+    for (first, x), (second, y) in combinations(profiles_of(table).iterrows(), 2):
+        differing = [name for name, a, b in zip(RUN, first, second, strict=True) if a != b]
+        if len(differing) == 1:
+            seed = -1 if differing == ["seed"] else first[RUN.index("seed")]
+            rows.append((differing[0], seed, float(np.corrcoef(x, y)[0, 1])))
+    return pd.DataFrame(rows, columns=["differs", "seed", "r"])

@@ -1,0 +1,226 @@
+"""Figures of stitched models and of families, from tables of the experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE
+from shrink_utils.study.stitching.family_structure import (
+    affinity,
+    block_numbers,
+    deviance,
+    seed_deviance,
+)
+
+PAIRS = {  # kinds of pairs, as queries of `measure_stitched`
+    "same model": "relation == 'same'",
+    "other seed": "relation == 'seed'",
+    "untrained bottom": "relation == 'untrained'",
+    "GeLU below, SoLU above": "relation == 'activation' and front == 'gelu'",
+    "SoLU below, GeLU above": "relation == 'activation' and front == 'solu'",
+}
+MAP_NAMES = {"identity": "identity", "affine": "least squares", "trained": "trained"}
+BLOCK_NUMBERS = {
+    "contrast": "contrast of the best cut",
+    "beyond_distance": "… beyond fading with distance",
+}
+
+
+def looks_of(names: Iterable[str]) -> dict[str, dict]:
+    """A colour, a marker and a line style of the house per name, as options of ``Axes.plot``."""
+    looks = zip(names, PALETTE, MARKERS, LINESTYLES, strict=False)
+    return {name: {"color": c, "marker": m, "linestyle": line} for name, c, m, line in looks}
+
+
+def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
+    """One legend for all axes, with the labels of `ax`."""
+    handles = ax.get_legend_handles_labels()
+    fig.legend(*handles, loc="outside lower center", ncols=columns, fontsize="small")
+
+
+STYLE = looks_of(["other seed", "same model", *list(PAIRS)[2:]])
+
+
+def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
+    """Penalty of least squares by the layers of both models, per kind of pair, and its floor."""
+    affine = stitches[stitches.kind == "affine"]
+    grids = {name: _by_layers(affine.query(query), "penalty") for name, query in PAIRS.items()}
+    grids["noise floor"] = _by_layers(floors[floors.kind == "affine"], "floor")
+    top = max(grid.to_numpy().max() for grid in grids.values())
+    fig, axes = plt.subplots(2, 3, figsize=(12, 7.2))
+    for ax, (name, grid) in zip(axes.flat, grids.items(), strict=True):
+        _heatmap(ax, grid, top)
+        ax.set(title=name, xlabel="layer of the upper model", ylabel="layer of the lower model")
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.6, label="penalty (nats a token)")
+    return fig
+
+
+def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
+    """Penalty between equal layers under each map; the floor is around the mean of other seeds."""
+    equal = stitches[stitches.front_layer == stitches.back_layer]
+    floors = floors[floors.front_layer == floors.back_layer].set_index(["kind", "front_layer"])
+    fig, axes = plt.subplots(1, 3, figsize=(12.5, 4.2), width_ratios=[1, 1, 1.1])
+    for ax, kind in zip(axes, ("identity", "affine"), strict=False):
+        _penalty_lines(ax, equal[equal.kind == kind], floors.floor[kind])
+        ax.set(title=MAP_NAMES[kind])
+    trained = equal[equal.kind == "trained"]
+    layer = int(trained.front_layer.median())  # where the profile trains maps, the middle one
+    _penalty_points(axes[2], trained[trained.front_layer == layer], floors.floor["trained", layer])
+    axes[2].set(title=f"trained, layer {layer}: every pair of models")
+    for ax in axes:
+        ax.axhline(0, color="0.6", lw=1)
+    axes[0].set_ylabel("penalty (nats a token)")
+    legend_below(fig, axes[0], 5)
+    return fig
+
+
+def direction_differences(stitches: pd.DataFrame) -> Figure:
+    """SoLU below GeLU less the reverse per pair, and the same of two seeds of one activation."""
+    equal = stitches[(stitches.front_layer == stitches.back_layer) & (stitches.front_layer > 0)]
+    fig, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True)
+    for ax, kind in zip(axes, ("affine", "trained"), strict=True):
+        rows = equal[equal.kind == kind]
+        numbers = _mixed_differences(ax, rows)
+        floor = _seed_differences(ax, rows, start=len(numbers))
+        ax.axhspan(-floor, floor, color="0.88", zorder=0, lw=0)
+        ax.axhline(0, color="0.6", lw=1)
+        ax.set(title=MAP_NAMES[kind], xticks=range(len(numbers) + 2))
+        ax.set_xticklabels([*(f"pair {n}" for n in numbers), "GeLU\nalone", "SoLU\nalone"])
+    axes[0].set_ylabel("SoLU below − GeLU below\n(nats a token)")
+    legend_below(fig, axes[0], 4)
+    return fig
+
+
+def family_within(family: pd.DataFrame) -> Figure:
+    """CKA between the layers of each member, trained and untrained, of the first seed."""
+    members = list(family.member.unique())
+    fig, axes = plt.subplots(2, len(members), figsize=(3 * len(members) + 0.5, 6), squeeze=False)
+    within = family.query("relation == 'within' and seed == 0")
+    for row, weights in zip(axes, ("trained", "untrained"), strict=True):
+        for ax, member in zip(row, members, strict=True):
+            rows = within[(within.weights == weights) & (within.member == member)]
+            grid = rows.pivot(index="layer", columns="other_layer", values="cka")
+            _heatmap(ax, grid, 1, annot=len(grid) <= 5, size=7, square=True)
+            ax.set(title=f"{member}, {weights}", xlabel="layer", ylabel="layer")
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="debiased CKA")
+    return fig
+
+
+def family_blocks(family: pd.DataFrame) -> Figure:
+    """`block_numbers` of each member of at least three layers, one point per seed."""
+    blocks = block_numbers(family)
+    members = list(blocks.member.unique())
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.6))
+    for ax, (number, label) in zip(axes, BLOCK_NUMBERS.items(), strict=True):
+        for i, weights in enumerate(("trained", "untrained")):
+            rows = blocks[blocks.weights == weights]
+            x = rows.member.map(members.index) + 0.12 * (2 * i - 1)
+            ax.plot(x, rows[number], MARKERS[i], color=PALETTE[i], label=weights)
+        ax.axhline(0, color="0.6", lw=1)
+        _member_axis(ax, members, "layers × width")
+        ax.set(title=label)
+    axes[0].set_ylabel("difference of mean CKA")
+    axes[0].legend(fontsize="small")
+    return fig
+
+
+def family_members(family: pd.DataFrame) -> Figure:
+    """`affinity` of the members, and the `deviance` of those in the middle with its floor."""
+    members, pairs = list(family.member.unique()), affinity(family)
+    fig, axes = plt.subplots(1, 3, figsize=(13, 4), width_ratios=[1, 1, 0.9])
+    for ax, weights in zip(axes, ("trained", "untrained"), strict=False):
+        rows = pairs[pairs.weights == weights]
+        grid = rows.pivot_table(index="member", columns="other", values="cka")
+        _heatmap(ax, grid.reindex(index=members, columns=members), 1, square=True)
+        ax.set(title=weights, xlabel="", ylabel="")
+    _deviances(axes[2], family)
+    label = "mean debiased CKA at equal relative depth"
+    colours = axes[0].collections[0]
+    fig.colorbar(colours, ax=axes[:2], shrink=0.6, location="bottom", label=label)
+    return fig
+
+
+def _by_layers(rows: pd.DataFrame, value: str) -> pd.DataFrame:
+    grid = rows.pivot_table(index="front_layer", columns="back_layer", values=value)
+    return grid.round(3) + 0.0  # no −0.00
+
+
+def _heatmap(
+    ax: Axes, grid: pd.DataFrame, top: float, *, size: int = 8, annot: bool = True, **options
+) -> None:
+    colours = {"cmap": "cividis", "vmin": 0, "vmax": top, "cbar": False}
+    text = {"annot": annot, "fmt": ".2f", "annot_kws": {"size": size}}
+    sns.heatmap(grid, ax=ax, **colours, **text, **options)
+    ax.tick_params(axis="y", rotation=0)
+
+
+def _penalty_lines(ax: Axes, rows: pd.DataFrame, floor: pd.Series) -> None:
+    """Mean penalty by layer, one line per kind of pair."""
+    for name, style in STYLE.items():
+        mean = rows.query(PAIRS[name]).groupby("front_layer").penalty.mean()
+        ax.plot(mean.index, mean, label=name, **style)
+        if name == "other seed":
+            ax.fill_between(mean.index, mean - floor, mean + floor, color="0.85", lw=0, zorder=0)
+    ax.set(xlabel="layer (of both)", xticks=mean.index)
+
+
+def _penalty_points(ax: Axes, rows: pd.DataFrame, floor: float) -> None:
+    """Penalty at one layer, one point per pair of models."""
+    for x, (name, style) in enumerate(STYLE.items()):
+        values = rows.query(PAIRS[name]).penalty
+        spread = x + np.linspace(-0.2, 0.2, len(values))
+        ax.plot(spread, values, **{**style, "linestyle": "none"}, markersize=5)
+        if name == "other seed":
+            mean = values.mean()
+            ax.axhspan(mean - floor, mean + floor, color="0.85", lw=0, zorder=0)
+    labels = [name.replace(" ", "\n", 1).replace(", ", ",\n") for name in STYLE]
+    ax.set(xticks=range(len(STYLE)))
+    ax.set_xticklabels(labels, fontsize="x-small")
+
+
+def _mixed_differences(ax: Axes, rows: pd.DataFrame) -> list[int]:
+    """By penalty and by loss, one point per pair of a GeLU and a SoLU model: their numbers."""
+    mixed = rows[rows.relation == "activation"].groupby(["front", "front_number"])
+    labels = {"penalty": "by penalty", "loss": "by the stitched models' own loss"}
+    for i, (value, label) in enumerate(labels.items()):
+        mean = mixed[value].mean()
+        difference = mean["solu"] - mean["gelu"]
+        x, fill = difference.index + 0.2 * i, "none" if i else "full"
+        ax.plot(x, difference, MARKERS[i], label=label, color=PALETTE[0], fillstyle=fill)
+    return list(difference.index)
+
+
+def _seed_differences(ax: Axes, rows: pd.DataFrame, *, start: int) -> float:
+    """The same of two seeds of one activation, and the root of their mean square."""
+    within = rows[rows.relation == "seed"].groupby(["front", "front_number", "back_number"])
+    within = within.penalty.mean()
+    turned = within - within.swaplevel().reindex(within.index)
+    for i, (activation, name) in enumerate({"gelu": "GeLU", "solu": "SoLU"}.items()):
+        values = turned[activation].to_numpy()
+        x = start + i + np.linspace(-0.25, 0.25, len(values))
+        label = f"two {name} models, by penalty"
+        ax.plot(x, values, MARKERS[i + 2], color=PALETTE[i + 1], label=label)
+    return float((turned**2).mean() ** 0.5)
+
+
+def _deviances(ax: Axes, family: pd.DataFrame) -> None:
+    out = deviance(family)
+    floor = float((seed_deviance(family) ** 2).mean() ** 0.5)
+    ax.axhspan(-floor, floor, color="0.88", lw=0, zorder=0)
+    ax.axhline(0, color="0.6", lw=1)
+    inner = list(out.member.unique())
+    ax.plot(out.member.map(inner.index) + 0.08 * (out.seed - out.seed.mean()), out.deviance, "o")
+    _member_axis(ax, inner, "member")
+    ax.set(title="deviance, one point a seed", ylabel="difference of CKA")
+
+
+def _member_axis(ax: Axes, members: list[str], label: str) -> None:
+    places = range(len(members))
+    ax.set(xticks=places, xticklabels=members, xlabel=label, xlim=(-0.5, len(members) - 0.5))

@@ -1,0 +1,149 @@
+"""What notebook 10 measures, with the sizes of smoke and fewer seeds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from shrink_utils.study import load_profile
+from shrink_utils.study.dynamics import figures
+from shrink_utils.study.dynamics.experiment import (
+    NOWHERE,
+    allocations,
+    dynamics_config,
+    follow,
+    measure_arms,
+    measure_dynamics,
+    measure_sgd,
+    measure_stability,
+    record_table,
+)
+from shrink_utils.study.dynamics.reading import closure_errors
+from shrink_utils.training.dynamics import BATCH, RULES, allocated
+
+
+@pytest.fixture(scope="module")
+def followed():
+    """Configuration; changes, held-out loss and seconds."""
+    config = dynamics_config(load_profile("smoke"), "mlm", seed=1)
+    rules = ("trapezoid", "simpson")
+    return config, follow(config, sentences=8, rules=rules, batch_gradient=True)
+
+
+def test_every_contribution_is_in_the_table_once(followed):
+    _, (changes, *_) = followed
+    record = record_table(changes)
+    for rule in ("trapezoid", "simpson", BATCH):
+        found = allocations(record, rule)
+        by_step = found.groupby("step").value.sum().to_numpy()
+        np.testing.assert_allclose(by_step, changes.values[rule].sum(axis=1), rtol=1e-9)
+        assert not found.duplicated(["step", *NOWHERE]).any()
+    errors = closure_errors(record)
+    assert set(errors.index) == {"trapezoid", "simpson"}  # of a mini-batch there is none
+    for rule, error in errors.items():
+        assert error == pytest.approx(changes.closure(rule), rel=1e-6)
+
+
+def test_losses_begin_before_the_first_step(followed):
+    config, (changes, held_out, seconds) = followed
+    loss = record_table(changes).query("quantity == 'loss'")
+    assert loss.step.tolist() == list(range(config.steps + 1))
+    assert loss.value.iloc[0] == changes.losses[0, 0]
+    assert loss.value.iloc[-1] == changes.losses[-1, 1]
+    assert 0 < seconds and 0 < held_out
+
+
+def test_following_the_same_training_twice_gives_the_same_numbers(followed):
+    config, (first, *_) = followed
+    again, *_ = follow(config, sentences=8, rules=("trapezoid",))
+    np.testing.assert_array_equal(again.values["trapezoid"], first.values["trapezoid"])
+    other, *_ = follow(replace(config, seed=5), sentences=8, rules=("trapezoid",))
+    assert other.losses[0, 0] != first.losses[0, 0]
+
+
+@pytest.fixture
+def small(tiny_profile, results, monkeypatch):
+    """Two seeds and two steps; tables are kept, so that every one is measured once."""
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(results))
+    sizes = {"steps": 2, "data_sizes": (16, 24), "sources": ("editorials",)}
+    dynamics = replace(tiny_profile.dynamics, **sizes, arms=("none", "all"))
+    pretraining = replace(tiny_profile.pretraining, seeds=(0, 1))
+    return replace(tiny_profile, name="tiny_dynamics", pretraining=pretraining, dynamics=dynamics)
+
+
+def test_every_objective_and_seed_is_followed_step_by_step(small):
+    table = measure_dynamics(small)
+    runs = {*product(("mlm", "clm", "mt"), (0, 1))}
+    assert {*zip(table.objective, table.seed, strict=True)} == runs
+    for (objective, seed), record in table.groupby(["objective", "seed"]):
+        rules = {"euler", "trapezoid", "batch"} | ({"simpson"} if seed == 0 else set())
+        assert set(record[record.quantity == "allocation"].rule) == rules
+        found = allocations(record)
+        assert set(found.step) == {1, 2} and set(found.layer) == {-1, 0, 1, 2}
+        assert set(found["stack"]) == ({"encoder", "decoder"} if objective == "mt" else {""})
+        loss = record[record.quantity == "loss"].value
+        assert closure_errors(record)["trapezoid"] < 0.05
+        assert loss.iloc[-1] - loss.iloc[0] == pytest.approx(found.value.sum(), rel=0.05)
+
+
+def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
+    table = measure_dynamics(small)
+    held_out = table[table.quantity == "held out"]
+    held_out = held_out.pivot(index="objective", columns="rule", values="value")
+    assert (held_out.plain == held_out.trapezoid).all()
+    seconds = table[table.quantity == "seconds"].groupby(["objective", "rule"]).value.count()
+    assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "simpson": 1, "trapezoid": 1}
+
+
+def test_contributions_over_time_add_up_to_the_loss(small):
+    for ax in figures.contributions_over_time(measure_dynamics(small)).axes[:3]:
+        change, total = (line.get_ydata()[-1] for line in ax.lines[:2])
+        assert total == pytest.approx(change, rel=0.05)
+    plt.close("all")
+
+
+def test_momentum_sgd_is_recorded_by_every_rule(small):
+    record = measure_sgd(small)
+    assert set(record[record.quantity == "allocation"].rule) == set(RULES)
+    pieces = record[record.quantity == "pieces"]
+    assert pieces.step.tolist() == [1, 2, 3] and pieces.value.between(1, 32).all()
+    errors = closure_errors(record)
+    assert errors["adaptive"] < errors["euler"]
+
+
+def test_arms_start_from_the_same_loss_and_part(small):
+    table = measure_arms(small)
+    assert list(dict.fromkeys(table.arm)) == ["none", "all"] and set(table.seed) == {0}
+    loss = table[table.quantity == "loss"].pivot(index="step", columns="arm", values="value")
+    assert loss.loc[0, "none"] == loss.loc[0, "all"]
+    assert loss.loc[2, "none"] != loss.loc[2, "all"]
+    for _, record in table.groupby("arm"):
+        assert closure_errors(record)["trapezoid"] < 0.05
+        assert (record[record.quantity == "entropy"].value > 0).all()
+
+
+def test_profiles_are_of_the_trunk_for_every_text_size_and_seed(small):
+    table = measure_stability(small)
+    runs = table.groupby(["source", "size", "seed"])
+    assert len(runs) == 2 * 2
+    assert set(table.layer) == {1, 2} and "embedding" not in set(table.component)
+    cells = ["layer", "component"]
+    by, width = table.drop_duplicates(cells).set_index(cells).parameters, small.pretraining.width
+    # W1 and its bias, the output projection and its bias
+    assert by[1, "W1"] == 4 * width * (width + 1) and by[2, "out"] == width * (width + 1)
+
+
+def test_the_causal_runs_of_a_text_are_those_of_the_record(small):
+    """The profile of a run is the sum of its allocation, not something else."""
+    sizes = small.dynamics
+    changed = {"source": "editorials", "sentences": 24, "steps": sizes.stability_steps}
+    config = dynamics_config(small, "clm", seed=1, **changed)
+    changes, *_ = follow(config, sentences=sizes.sentences, rules=("trapezoid",))
+    expected = allocated(allocations(record_table(changes)), "layer", "component")
+    found = measure_stability(small).query("source == 'editorials' and size == 24 and seed == 1")
+    found = found.set_index(["layer", "component"]).value
+    np.testing.assert_allclose(found, expected.reindex(found.index), rtol=1e-9)

@@ -1,0 +1,215 @@
+"""Stitches and families of small models: random weights do, no training is needed."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from transformers import GPTNeoXConfig, GPTNeoXModel
+
+from shrink_utils.geometry import cka
+from shrink_utils.models import hidden_states, load_encoder, read_layers, stitched
+from shrink_utils.models._loading import quiet, seeded
+from shrink_utils.models.stitching_maps import least_squares_maps
+from shrink_utils.study import load_profile
+from shrink_utils.study.runs.scratch import ScratchRun
+from shrink_utils.study.sizes import Family
+from shrink_utils.study.stitching import experiment, figures
+from shrink_utils.study.stitching.experiment import (
+    family_models,
+    measure_family,
+    measure_stitched,
+    penalty_floors,
+    stitching_config,
+    stitching_runs,
+)
+from shrink_utils.text import load_pairs
+from shrink_utils.training import examples, held_out_batches, new_model, scratch_tokenizer
+from shrink_utils.training.scratch_data import collator
+
+N = 32
+
+
+def random_run(config, folder):
+    """In place of training: weights far from their initialization, so that stitches cost."""
+    tokenizer = scratch_tokenizer(config)
+    model = new_model(config, tokenizer)
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        for parameter in model.parameters():
+            parameter.data += 0.2 * torch.randn_like(parameter)
+    return ScratchRun(config, model, tokenizer, None, [], {}, folder)
+
+
+@pytest.fixture(scope="module")
+def profile():
+    smoke = load_profile("smoke")
+    return replace(smoke, pretraining=replace(smoke.pretraining, seeds=(0, 1)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def untrained():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "train_or_load", random_run)
+        yield
+
+
+@pytest.fixture(scope="module")
+def table(profile):
+    return measure_stitched.__wrapped__(profile)
+
+
+def test_every_relation_has_its_pairs_and_every_map_its_layers(table):
+    pairs = table.groupby("relation")[["front", "front_number", "back", "back_number"]]
+    counts = {relation: len(rows.drop_duplicates()) for relation, rows in pairs}
+    assert counts == {"same": 2, "untrained": 4, "activation": 4, "seed": 4}
+    kinds = table.groupby("kind").size().to_dict()
+    assert kinds == {"affine": 14 * 9, "identity": 14 * 3, "trained": 14 * 1}
+    rows = table[table.relation == "activation"]
+    assert (rows.front != rows.back).all() and (rows.front_number == rows.back_number).all()
+    rows = table[table.relation == "seed"]
+    assert (rows.front == rows.back).all() and (rows.front_number != rows.back_number).all()
+
+
+def test_a_model_stitched_to_itself_by_identity_costs_exactly_nothing(table):
+    same = table[(table.relation == "same") & (table.kind == "identity")]
+    assert (same.penalty == 0.0).all()
+    others = table[(table.relation != "same") & (table.kind == "identity")]
+    assert (others.penalty.abs() > 1e-4).all()
+
+
+def test_no_two_models_begin_with_the_same_weights(profile):
+    runs = stitching_runs(profile)
+    assert len({run.config.seed for run in runs.values()}) == len(runs) == 4
+
+
+def test_penalties_are_of_held_out_sentences_and_maps_of_training_ones(table, profile, tmp_path):
+    config = stitching_config(profile, "solu", 0)
+    front = random_run(config, tmp_path)
+    back = random_run(stitching_config(profile, "solu", 1), tmp_path)
+    judged = held_out_batches(config, front.tokenizer, n=profile.stitching.sentences)
+    rows = examples(config, front.tokenizer)[0].to_list()[: profile.stitching.fitted]
+    fitted = [collator(config, front.tokenizer)(rows[i : i + 16]) for i in range(0, len(rows), 16)]
+    (phi,) = least_squares_maps(
+        *(read_layers(run.model, fitted) for run in (front, back)), front_layer=1, back_layers=[2]
+    )
+    readings = [read_layers(run.model, judged) for run in (front, back)]
+    expected = stitched(*readings, phi, front_layer=1, back_layer=2)
+    found = table.query(
+        "relation == 'seed' and front == 'solu' and front_number == 0 and kind == 'affine'"
+        " and front_layer == 1 and back_layer == 2"
+    )
+    assert found.penalty.item() == pytest.approx(expected.penalty, abs=1e-6)
+    assert found.loss.item() - found.penalty.item() == pytest.approx(readings[1].loss)
+
+
+def test_the_grids_are_the_mean_penalties_and_their_floors(table):
+    floors = penalty_floors(table)
+    fig = figures.penalty_grids(table, floors)
+    shown = {ax.get_title(): ax.collections[0].get_array() for ax in fig.axes if ax.get_title()}
+    seeds = table[(table.relation == "seed") & (table.kind == "affine")]
+    cells = ["front_layer", "back_layer"]
+    expected = seeds.groupby(cells).penalty.mean().unstack()
+    np.testing.assert_allclose(shown["other seed"], expected, atol=6e-4)
+    by_activation = [rows.groupby(cells).penalty.std() for _, rows in seeds.groupby("back")]
+    expected = np.sqrt(np.mean([values.unstack() ** 2 for values in by_activation], axis=0))
+    np.testing.assert_allclose(shown["noise floor"], expected, atol=6e-4)
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def local_profile(profile):
+    family = Family(widths=(16, 24), depths=(2, 3), sentences=N)
+    return replace(profile, family=family, pretraining=replace(profile.pretraining, max_length=16))
+
+
+@pytest.fixture(scope="module")
+def local(local_profile):
+    return measure_family.__wrapped__(local_profile)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Two members in Hugging Face's layout, of Pythia's architecture."""
+    tokenizer = load_encoder("tiny-random").tokenizer
+    names = []
+    sizes = {"num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}
+    for seed, (width, depth) in enumerate([(16, 2), (24, 4)]):
+        sizes |= {"hidden_size": width, "num_hidden_layers": depth}
+        config = GPTNeoXConfig(vocab_size=len(tokenizer), **sizes)
+        folder = tmp_path_factory.mktemp("family") / f"neox-{width}"
+        with quiet(), seeded(seed):
+            GPTNeoXModel(config).save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+        names.append(str(folder))
+    return tuple(names)
+
+
+@pytest.fixture
+def hub_profile(local_profile, folders):
+    return replace(local_profile, family=Family(members=folders, sentences=N))
+
+
+def test_members_are_in_order_of_size_and_none_is_loaded_beforehand(local_profile, monkeypatch):
+    monkeypatch.setattr(experiment, "train_or_load", None)
+    models = family_models(local_profile)
+    assert [model.member for model in models[::4]] == ["2 × 16", "3 × 24"]
+    expected = [(seed, weights) for seed in (0, 1) for weights in ("trained", "untrained")]
+    assert [(model.seed, model.weights) for model in models[:4]] == expected
+
+
+def test_every_relation_has_its_layers_and_a_model_is_like_itself(local):
+    counts = local.groupby(["relation", "weights"]).size().to_dict()
+    assert counts == {
+        ("within", "trained"): 2 * (9 + 16),
+        ("within", "untrained"): 2 * (9 + 16),
+        ("members", "trained"): 2 * 12,
+        ("members", "untrained"): 2 * 3,
+        ("seeds", "trained"): 3 + 4,
+    }
+    assert (local[local.relation == "members"].seed == 0).sum() == 12 + 3
+    within = local[(local.relation == "within") & (local.layer == local.other_layer)]
+    np.testing.assert_allclose(within.cka, 1, atol=1e-12)
+    assert (local[local.relation != "within"].cka < 0.999).all()
+
+
+def test_members_of_a_hub_are_compared_by_debiased_cka_of_sentences(hub_profile, folders):
+    found = measure_family.__wrapped__(hub_profile)
+    assert set(found.member) | set(found.other) == {"neox-16", "neox-24"}
+    assert set(found.seed) == {0} and "seeds" not in set(found.relation)
+    texts = load_pairs(hub_profile.pretraining.source)["held_out"]["text"][:N]
+    small, large = (
+        hidden_states(load_encoder(name), texts, pooling="mean", max_length=64) for name in folders
+    )
+    trained = found[(found.relation == "members") & (found.weights == "trained")]
+    value = trained[(trained.layer == 1) & (trained.other_layer == 3)].cka.item()
+    assert value == pytest.approx(cka(small[1], large[3], debiased=True), abs=1e-6)
+    untrained = found[(found.relation == "members") & (found.weights == "untrained")]
+    assert [*zip(untrained.layer, untrained.other_layer, strict=True)] == [(0, 0), (1, 2), (2, 4)]
+
+
+def test_one_model_is_in_memory_at_a_time(hub_profile, monkeypatch):
+    alive: list[weakref.ref] = []
+
+    def loading(load, name, **options):
+        gc.collect()
+        assert not [ref for ref in alive if ref() is not None]
+        encoder = load(name, **options)
+        alive.append(weakref.ref(encoder.model))
+        return encoder
+
+    for name in ("load_encoder", "random_encoder"):
+        monkeypatch.setattr(experiment, name, partial(loading, getattr(experiment, name)))
+    measure_family.__wrapped__(hub_profile)
+    assert len(alive) == 4
+
+
+def test_a_family_needs_a_depth_for_every_width():
+    with pytest.raises(ValueError, match="widths and depths: one of each a member"):
+        Family(widths=(16, 24), depths=(2,), sentences=8)
