@@ -7,13 +7,18 @@ from .entailment import (
     entailment_model,
     pair_batches,
 )
-from .finetune import FinetuneResult, finetune
-from .metrics import task_metrics
-from .recorder import StepRecorder
-from .scratch import ScratchResult, held_out_loss, new_model, pretrain
-from .scratch_config import ScratchConfig
-from .scratch_data import examples, held_out_batches, scratch_tokenizer
-from .trainer import RegularizedTrainer, make_regularizer
+from .finetune import FinetuneResult, finetune, task_metrics
+from .scratch import (
+    ScratchConfig,
+    ScratchResult,
+    examples,
+    held_out_batches,
+    held_out_loss,
+    new_model,
+    pretrain,
+    scratch_tokenizer,
+)
+from .trainer import RegularizedTrainer, StepRecorder, make_regularizer
 
 __all__ = [
     "ARMS",

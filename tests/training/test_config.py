@@ -32,7 +32,7 @@ CONFIG = RunConfig(
         ("epochs", 0, "epochs: must be at least 1, found 0"),
         ("batch_size", -1, "batch_size: must be at least 1, found -1"),
         ("accumulation", 0, "accumulation: must be at least 1, found 0"),
-        ("accumulation", 3, "accumulation: must divide the batch size 64, found 3"),
+        ("accumulation", 3, "accumulation: must be a divisor of the batch size 64, found 3"),
         ("precision", "float16", "precision: 'float16' is none of float32, bfloat16"),
         ("train_rows", 1, "train_rows: must be at least 2, found 1"),
         ("learning_rate", 0.0, "learning_rate: must be between 0 and 1, found 0.0"),

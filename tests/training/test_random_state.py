@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.training.random_state import random_state_kept
+from shrink_utils.training.arguments import random_state_kept
 
 
 def _drawn() -> tuple[float, float, float]:

@@ -1,42 +1,27 @@
 """Allocations summed over layers, components, heads and time, and the steps that hurt.
 
-All functions take the tidy table of `LossChanges.table`, whole or in part.
+All functions take the tidy table of `LossChanges.table`, whole or in part, and columns ``by``: one
+or more of ``step``, ``stack``, ``layer``, ``component``, ``head`` and ``parameter``. They raise
+ValueError for no column, or one that the table does not have.
 """
-
-from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pandas as pd
 
-__all__ = ["allocated", "block_steps", "hurting", "shares"]
-
 
 def allocated(table: pd.DataFrame, *by: str) -> pd.Series:
-    """Sum of the contributions, in units of the loss.
-
-    Parameters
-    ----------
-    table : DataFrame
-    *by : str
-        Columns to group by: ``step``, ``stack``, ``layer``, ``component``, ``head``, ``parameter``.
-
-    Returns
-    -------
-    Series
-        Its sum over all groups is the sum of all contributions, whatever `by`.
+    """Sum of the contributions per group, in units of the loss; whatever `by`, their sum is ΔL's.
 
     Raises
     ------
     ValueError
-        No column to group by, or one that the table has not.
+        No column to group by, or one that the table does not have.
     """
     _check(table, by)
     return table.groupby(list(by), sort=True, dropna=False).value.sum()
 
 
 def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
-    """Share of the loss change: positive where a group lowered a loss that fell.
+    """Share of the loss change: positive where a group lowered a loss that fell; their sum is 1.
 
     Parameters
     ----------
@@ -46,11 +31,6 @@ def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
     trunk : bool
         Leave out the embeddings, the head and what is in no layer, and divide by the sum of the
         rest: the embeddings' share is so large that it hides the others.
-
-    Returns
-    -------
-    Series
-        Sums to 1.
 
     Raises
     ------
@@ -65,20 +45,10 @@ def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
 
 
 def block_steps(table: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """Contributions of each group at each step, without blocks whose sign means nothing.
+    """Contributions of each group at each step, (steps, groups).
 
-    Left out are the biases of keys, whose true gradient is zero, and word-pieces that the loss has
-    nothing to do with.
-
-    Parameters
-    ----------
-    table : DataFrame
-    *by : str
-        What a block is, such as ``"stack", "layer", "component"``.
-
-    Returns
-    -------
-    DataFrame, (steps, groups)
+    Blocks whose sign means nothing are left out: the biases of keys, whose true gradient is zero,
+    and word-pieces that the loss has nothing to do with.
     """
     _check(table, by)
     counted = table[table.counted]
@@ -86,7 +56,7 @@ def block_steps(table: pd.DataFrame, *by: str) -> pd.DataFrame:
 
 
 def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
-    """Parameters that hurt: block-steps that raised the loss, A > 0 (V).
+    """Parameters that hurt: block-steps that raised the loss, A > 0 (Vázquez et al.).
 
     Parameters
     ----------
@@ -100,9 +70,9 @@ def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a block: `by`, ``positive`` (how many steps), ``of`` (how many there are), ``last``
-        (the last such step, 0 for none), ``maximum`` (the largest contribution, negative when all
-        helped) and ``gradient``.
+        One row per block: `by`, ``positive`` (how many steps), ``of`` (how many there are),
+        ``last`` (the last such step, 0 for none), ``maximum`` (the largest contribution, negative
+        when all helped) and ``gradient``.
     """
     values = block_steps(table, *by)
     positive = values > 0
@@ -113,7 +83,6 @@ def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
     return found.reset_index().assign(gradient=gradient)
 
 
-def _check(table: pd.DataFrame, by: Sequence[str]) -> None:
-    missing = [name for name in by if name not in table.columns]
-    if missing or not by:
+def _check(table: pd.DataFrame, by: tuple[str, ...]) -> None:
+    if not by or not set(by) <= set(table.columns):
         raise ValueError(f"by: {list(by)}, expected columns out of {', '.join(table.columns)}")
