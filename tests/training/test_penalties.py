@@ -167,9 +167,9 @@ def test_only_the_loss_carries_a_gradient(penalty_class, batch):
 @pytest.mark.parametrize(
     ("embeddings", "labels", "message"),
     [
-        (torch.ones(24, 6), torch.zeros(23), r"labels .*\(24, 6\)"),
-        (torch.ones(24, 6), torch.zeros(24, 1), r"labels .*\(24, 6\)"),
-        (torch.ones(24, 6), torch.zeros(()), r"labels .*\(24, 6\)"),
+        (torch.ones(24, 6), torch.zeros(23).long(), r"labels .*\(24, 6\)"),
+        (torch.ones(24, 6), torch.zeros(24, 1).long(), r"labels .*\(24, 6\)"),
+        (torch.ones(24, 6), torch.zeros(()).long(), r"labels .*\(24, 6\)"),
         (torch.ones(4, 6), torch.ones(4) / 2, r"labels must be whole numbers.*labels=None"),
         (torch.full((8, 4), math.nan), None, r"embeddings of shape \(8, 4\) .* row 0"),
         (torch.diag(torch.tensor([0, 0, math.inf])), None, r"of shape \(3, 3\) .* row 2"),
