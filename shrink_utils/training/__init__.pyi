@@ -1,12 +1,7 @@
 from .arguments import used_precision
 from .arms import ARMS, arm_options
 from .config import RunConfig
-from .entailment import (
-    EntailmentTraining,
-    common_start,
-    entailment_model,
-    pair_batches,
-)
+from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
 from .finetune import FinetuneResult, finetune, task_metrics
 from .scratch import (
     ScratchConfig,

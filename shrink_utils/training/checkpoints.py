@@ -25,16 +25,8 @@ class Checkpoints(TrainerCallback):
     """Keep the Trainer's checkpoint of an epoch's end, with what the Trainer does not know of.
 
     There is one checkpoint at a time, and a next one as soon as the last is `CHECKPOINT_SECONDS`
-    old. The one before is removed when the next is whole, so that there always is one.
-
-    Parameters
-    ----------
-    folder : Path
-        The Trainer's output folder.
-    recorder : StepRecorder
-        Its rows are kept.
-    regularizer : Module or None
-        Its buffers are kept.
+    old. The one before is removed when the next is whole, so that there always is one. It stands in
+    `folder`, the Trainer's, and holds the recorder's rows and the regularizer's buffers.
     """
 
     def __init__(self, folder: Path, recorder: StepRecorder, regularizer: Module | None) -> None:

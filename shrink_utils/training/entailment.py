@@ -57,19 +57,8 @@ def common_start(
     against pairs that share none. No label of entailment is used. Of the former two in three are
     entailed, and what is asked, whether words are shared, is the same for both.
 
-    Parameters
-    ----------
-    trunk : Trunk
-    training : EntailmentTraining
-    seed : int
-        Of weights and texts.
-    on_step : callable, optional
-        Called after every step.
-
-    Returns
-    -------
-    model, tokenizer
-        Output 0 of the model: the texts belong together.
+    `seed` is of weights and texts; `on_step` is called after every step. Output 0 of the model: the
+    texts belong together.
     """
     rows = training_pairs(training.rows, counter_examples=HALF, seed=seed)
     apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
@@ -101,7 +90,6 @@ def entailment_model(
     ----------
     start, tokenizer
         Of `common_start`; left as they are.
-    training : EntailmentTraining
     counter_examples : float
         As of `training_pairs`: 0 plants the heuristic.
     seed : int

@@ -24,11 +24,7 @@ from transformers import (
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, load_classifier, quiet
 from shrink_utils.text import TaskSpec, load_task, task_spec
-from shrink_utils.training.arguments import (
-    fine_tuning_arguments,
-    random_state_kept,
-    torch_threads,
-)
+from shrink_utils.training.arguments import fine_tuning_arguments, random_state_kept, torch_threads
 from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import RunConfig
 from shrink_utils.training.rows import tokenized
@@ -67,7 +63,6 @@ def finetune(
     Parameters
     ----------
     config : RunConfig
-        The whole description of the run.
     on_row : callable, optional
         Called after every step that is made with what was recorded of it.
     checkpoints : Path, optional
@@ -88,11 +83,7 @@ def finetune(
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with (
-        torch_threads(config.threads),
-        random_state_kept(),
-        _folder(checkpoints) as folder,
-    ):
+    with torch_threads(config.threads), random_state_kept(), _folder(checkpoints) as folder:
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
@@ -105,15 +96,12 @@ def finetune(
             trainer.train(resume_from_checkpoint=reached)
             trainer.evaluate()
         before, after = trainer.evaluated
+    labels = torch.tensor(rows["validation"]["label"])
     return FinetuneResult(
         history=recorder.history(),
         evaluations=_evaluations(trainer.state.log_history),
         geometry={"before": _scores(before), "after": _scores(after)},
-        embeddings={
-            "before": before,
-            "after": after,
-            "labels": torch.tensor(rows["validation"]["label"]),
-        },
+        embeddings={"before": before, "after": after, "labels": labels},
         model=model.eval(),
         tokenizer=tokenizer,
     )
@@ -156,10 +144,7 @@ def _trainer(
     trainer = RegularizedTrainer(
         model=model,
         args=fine_tuning_arguments(
-            config,
-            str(folder),
-            num_train_epochs=config.epochs,
-            eval_on_start=reached is None,
+            config, str(folder), num_train_epochs=config.epochs, eval_on_start=reached is None
         ),
         train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
         eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
@@ -199,17 +184,14 @@ def _evaluations(log: list[dict]) -> list[dict]:
 
 
 def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]:
-    """Function from predictions to the task's scores, for transformers' `compute_metrics`.
+    """Function from predictions to the scores that `spec` names, for transformers' Trainer.
 
-    Parameters
-    ----------
-    spec : TaskSpec
-        Names the metrics: ``accuracy``, ``f1`` (of class 1), ``matthews``, ``spearman``.
+    They are ``accuracy``, ``f1`` (of class 1), ``matthews`` and ``spearman``.
     """
     n = spec.n_labels
     functions = {
         "accuracy": lambda p, y: multiclass_accuracy(p, y, num_classes=n, average="micro"),
-        "f1": lambda p, y: binary_f1_score(p, y),
+        "f1": binary_f1_score,
         "matthews": lambda p, y: _matthews(p, y, n),
         "spearman": spearman_corrcoef,
     }

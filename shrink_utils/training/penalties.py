@@ -26,15 +26,7 @@ class ClassPenalty(nn.Module):
 
     A subclass defines in `_value`, or in `_values`, what is penalized.
 
-    Parameters
-    ----------
-    weight : float
-        Weight λ of the penalty against the task loss.
-
-    Raises
-    ------
-    ValueError
-        The weight is not finite.
+    `weight`, finite, is λ, that of the penalty against the task loss.
 
     Notes
     -----
@@ -60,8 +52,8 @@ class ClassPenalty(nn.Module):
         Returns
         -------
         PenaltyOutput
-            ``loss`` in the dtype of `embeddings` (float32 for half precision), always attached to
-            their graph, and the entries per class.
+            In the dtype of `embeddings` (float32 for half precision); ``loss`` is always attached
+            to their graph.
 
         Raises
         ------
@@ -163,8 +155,6 @@ class IsoScoreStar(ClassPenalty):
 
     Parameters
     ----------
-    weight : float
-        Weight λ of the penalty against the task loss.
     shrinkage : float
         ζ, how far the covariance of a class in the batch is drawn towards the stable one:
         0 is the plain IsoScore, below 1.

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,14 +38,11 @@ JUDGES = 512  # held-out sentences that the loss before and after is taken on, a
 class ScratchConfig:
     """One pretraining, described completely: equal configurations give equal models.
 
-    Raises
-    ------
-    ValueError
-        A value that no training can have.
+    Raises ValueError for what no training can have.
     """
 
     objective: str  # "mlm", "clm" or "mt", as in `scratch_model`
-    width: int  # the first five sizes but `objective` are the `Trunk`'s
+    width: int  # this and the next four: the `Trunk`
     depth: int
     heads: int
     activation: str = "gelu"
@@ -78,13 +75,7 @@ class ScratchConfig:
     @property
     def trunk(self) -> Trunk:
         """The sizes that models of every objective share."""
-        return Trunk(
-            width=self.width,
-            depth=self.depth,
-            heads=self.heads,
-            activation=self.activation,
-            dropout=self.dropout,
-        )
+        return Trunk(**{field.name: getattr(self, field.name) for field in fields(Trunk)})
 
     @property
     def label(self) -> str:
@@ -114,8 +105,7 @@ def _reading(config: ScratchConfig) -> _Reading:
 def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
     """The tokenizer of every model with this source, number of sentences and vocabulary.
 
-    It is trained on the sentences and on their translations, so that all objectives share it, and
-    once in a process.
+    It is trained on the sentences and on their translations, so that all objectives share it.
     """
     return _tokenizer(config.source, config.sentences, config.vocabulary, config.max_length)
 
@@ -229,8 +219,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     Parameters
     ----------
     config : ScratchConfig
-        The whole description. Models whose `seed` alone differs read the same batches, with the
-        same masks, in the same order.
+        Models whose `seed` alone differs read the same batches, with the same masks, in order.
     callbacks : sequence of TrainerCallback
         Told of every step; they may look at the model and must not change it.
 
@@ -307,15 +296,8 @@ def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
 def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) -> float:
     """Mean loss of a model over all predicted tokens of the batches, in nats per token.
 
-    Dropout is off; a batch's mean counts by the tokens that it predicts. Every module is left in
-    the mode it was in.
-
-    Parameters
-    ----------
-    model : PreTrainedModel
-        Of any objective.
-    batches : iterable of dict
-        As `held_out_batches` gives them.
+    Dropout is off; a mean of one of `held_out_batches` counts by the tokens that it predicts. Every
+    module is left in the mode it was in.
     """
     with evaluating(model):
         return sum(part.item() for part in FixedSetLoss(batches)(model))

@@ -37,16 +37,11 @@ def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | C
 
 
 class StepRecorder(TrainerCallback):
-    """Collect one row per training step.
+    """Collect one row per training step, and call `on_row` with each: progress bars, live plots.
 
     The trainer calls `observe` with what only the forward pass knows; the Trainer's own log adds
     learning rate and gradient norm. Where a step's rows are taken in parts (`RunConfig`'s
     accumulation), its row holds how many rows they have together, and of all else their mean.
-
-    Parameters
-    ----------
-    on_row : callable, optional
-        Called with every new row (a dict): progress bars, live plots.
     """
 
     def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:

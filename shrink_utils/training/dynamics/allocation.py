@@ -216,10 +216,10 @@ class AllocationRecorder(TrainerCallback):
     ----------
     loss : callable
         Deterministic, such as a `FixedSetLoss`.
-    rules, token_ids, tolerance, max_pieces, batch_gradient
-        As in `Allocator`.
     on_step : callable, optional
         Called without arguments after every recorded step: progress bars.
+    **options
+        Of `Allocator`.
 
     Notes
     -----
@@ -228,24 +228,9 @@ class AllocationRecorder(TrainerCallback):
     """
 
     def __init__(
-        self,
-        loss: Loss,
-        *,
-        rules: Sequence[str] = ("trapezoid",),
-        token_ids: Tensor | None = None,
-        tolerance: float = 1e-3,
-        max_pieces: int = 32,
-        batch_gradient: bool = False,
-        on_step: Callable[[], None] | None = None,
+        self, loss: Loss, *, on_step: Callable[[], None] | None = None, **options: object
     ) -> None:
-        self._loss, self._on_step = loss, on_step
-        self._options = {
-            "rules": rules,
-            "token_ids": token_ids,
-            "tolerance": tolerance,
-            "max_pieces": max_pieces,
-            "batch_gradient": batch_gradient,
-        }
+        self._loss, self._on_step, self._options = loss, on_step, options
         self._allocator: Allocator | None = None
 
     def on_train_begin(self, args, state, control, model=None, **kwargs) -> None:

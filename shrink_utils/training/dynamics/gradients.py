@@ -94,15 +94,11 @@ def loss_and_gradients(
     Parameters
     ----------
     model : nn.Module
+        The gradient is zero for a parameter that the loss does not depend on.
     loss : callable
         Gives the loss in parts. It must be deterministic, or the allocation means nothing.
     at : mapping of str to Tensor, optional
         Values of the trainable parameters, by name; by default those that the model has.
-
-    Returns
-    -------
-    Point
-        The gradient is zero for a parameter that the loss does not depend on.
 
     Raises
     ------

@@ -9,13 +9,7 @@ import pandas as pd
 
 
 def allocated(table: pd.DataFrame, *by: str) -> pd.Series:
-    """Sum of the contributions per group, in units of the loss; whatever `by`, their sum is ΔL's.
-
-    Raises
-    ------
-    ValueError
-        No column to group by, or one that the table does not have.
-    """
+    """Sum of the contributions per group, in units of the loss; these add up to that of all."""
     _check(table, by)
     return table.groupby(list(by), sort=True, dropna=False).value.sum()
 
@@ -23,19 +17,9 @@ def allocated(table: pd.DataFrame, *by: str) -> pd.Series:
 def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
     """Share of the loss change: positive where a group lowered a loss that fell; their sum is 1.
 
-    Parameters
-    ----------
-    table : DataFrame
-    *by : str
-        Columns to group by.
-    trunk : bool
-        Leave out the embeddings, the head and what is in no layer, and divide by the sum of the
-        rest: the embeddings' share is so large that it hides the others.
-
-    Raises
-    ------
-    ValueError
-        As `allocated`, or contributions that sum to zero.
+    `trunk` leaves out the embeddings, the head and what is in no layer, and divides by the sum of
+    the rest: the embeddings' share is so large that it hides the others. Contributions that sum to
+    zero are a ValueError.
     """
     sums = allocated(table[table.layer > 0] if trunk else table, *by)
     total = sums.sum()
@@ -58,21 +42,10 @@ def block_steps(table: pd.DataFrame, *by: str) -> pd.DataFrame:
 def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
     """Parameters that hurt: block-steps that raised the loss, A > 0 (Vázquez et al.).
 
-    Parameters
-    ----------
-    table : DataFrame
-    *by : str
-        What a block is, such as ``"stack", "layer", "component"``.
-    gradient : str
-        Of what the gradients are, such as ``"fixed set"`` or ``"mini-batch"``: the counts depend
-        on it, so it stands in every row.
-
-    Returns
-    -------
-    DataFrame
-        One row per block: `by`, ``positive`` (how many steps), ``of`` (how many there are),
-        ``last`` (the last such step, 0 for none), ``maximum`` (the largest contribution, negative
-        when all helped) and ``gradient``.
+    There is one row per block, as told by `by`: ``positive`` (how many steps), ``of`` (how many
+    there are), ``last`` (the last such step, 0 for none), ``maximum`` (the largest contribution,
+    negative when all helped) and ``gradient``: of what it is, such as ``"fixed set"`` or
+    ``"mini-batch"``, because the counts depend on it.
     """
     values = block_steps(table, *by)
     positive = values > 0

@@ -85,10 +85,9 @@ def test_a_translator_has_two_stacks_and_cross_attention(sizes):
     layer = "decoder.bert.encoder.layer.0"
     assert _place(blocks, "encoder.encoder.layer.0.output.dense.weight") == ("encoder", 1, "W2")
     assert _place(blocks, f"{layer}.crossattention.self.key.weight") == ("decoder", 1, "cross key")
-    found = _place(blocks, f"{layer}.crossattention.output.LayerNorm.bias")
-    assert found == ("decoder", 1, "LayerNorm")
-    found = _place(blocks, f"{layer}.crossattention.output.dense.bias")
-    assert found == ("decoder", 1, "cross out")
+    layer = f"{layer}.crossattention.output"
+    assert _place(blocks, f"{layer}.LayerNorm.bias") == ("decoder", 1, "LayerNorm")
+    assert _place(blocks, f"{layer}.dense.bias") == ("decoder", 1, "cross out")
     assert _place(blocks, "decoder.bert.embeddings.word_embeddings.weight")[1:] == (0, "embedding")
 
 
@@ -121,25 +120,17 @@ def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm)
     (sums,) = blocks.dots(before, after, by)
     table = blocks.table.assign(found=sums.numpy())
     product = {n: after[n].double() * by[n].double() for n in names}
-
-    def found(parameter):
-        return torch.tensor(table[table.parameter == parameter].found.tolist()).double()
-
-    layer = "bert.encoder.layer.0.attention"
-    rows = product[f"{layer}.self.value.weight"]  # (8, 8), 4 rows a head
-    expected = torch.stack([rows[:4].sum(), rows[4:].sum()])
-    torch.testing.assert_close(found(f"{layer}.self.value.weight"), expected)
-    bias = product[f"{layer}.self.query.bias"]
-    torch.testing.assert_close(
-        found(f"{layer}.self.query.bias"), torch.stack([bias[:4].sum(), bias[4:].sum()])
-    )
-    columns = product[f"{layer}.output.dense.weight"]
-    expected = torch.stack([columns[:, :4].sum(), columns[:, 4:].sum()])
-    torch.testing.assert_close(found(f"{layer}.output.dense.weight"), expected)
-    words = product["bert.embeddings.word_embeddings.weight"]  # (20, 8)
+    layer, first, second = "bert.encoder.layer.0.attention", slice(4), slice(4, None)
     unused = [i for i in range(20) if i not in used.tolist()]
-    expected = torch.stack([words[used].sum(), words[unused].sum()])
-    torch.testing.assert_close(found("bert.embeddings.word_embeddings.weight"), expected)
+    parts = {  # of two heads, or of used and unused word-pieces
+        f"{layer}.self.value.weight": (first, second),  # rows
+        f"{layer}.self.query.bias": (first, second),
+        f"{layer}.output.dense.weight": ((slice(None), first), (slice(None), second)),  # columns
+        "bert.embeddings.word_embeddings.weight": (used, unused),
+    }
+    for name, (one, other) in parts.items():
+        expected = [float(product[name][one].sum()), float(product[name][other].sum())]
+        assert table[table.parameter == name].found.tolist() == pytest.approx(expected, rel=1e-7)
     total = sum(float(x.sum()) for x in product.values())
     assert table.found.sum() == pytest.approx(total, rel=1e-12)
 
