@@ -7,9 +7,16 @@ from shrink_utils.training.dynamics.allocation import (
     LossChanges,
     loss_change,
 )
-from shrink_utils.training.dynamics.blocks import COMPONENTS, TRUNK, Blocks
+from shrink_utils.training.dynamics.blocks import (
+    COMPONENTS,
+    TRUNK,
+    Blocks,
+    allocated,
+    block_steps,
+    hurting,
+    shares,
+)
 from shrink_utils.training.dynamics.gradients import FixedSetLoss, Loss
-from shrink_utils.training.dynamics.grouping import allocated, block_steps, hurting, shares
 from shrink_utils.training.dynamics.quadrature import RULES
 
 __all__ = [
