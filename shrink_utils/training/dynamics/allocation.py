@@ -7,7 +7,6 @@ Lan, Liu, Zhou & Yosinski 2019, *LCA: Loss Change Allocation for Neural Network 
 Language and Translation Models* (COLING).
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +32,6 @@ class LossChanges:
     losses: np.ndarray  # (steps, 2), before and after each step
     pieces: np.ndarray  # (steps,), that the adaptive rule split each step into; 1 without it
     gradients: int  # evaluations of the loss and its gradient that this took
-    seconds: float  # wall-clock that they took
 
     @property
     def change(self) -> float:
@@ -96,15 +94,13 @@ class Allocator:
         self._rows: dict[str, list[Tensor]] = {name: [] for name in names}
         self._losses: list[tuple[float, float]] = []
         self._pieces: list[int] = []
-        self._gradients, self._seconds = 0, 0.0
+        self._gradients = 0
 
     def start(self) -> None:
         """Note where a step begins: nothing is evaluated when that is where the last one ended."""
-        began = time.perf_counter()
         now = trainable(self._model)
         if self._point is None or not all(torch.equal(self._weights[n], now[n]) for n in now):
             self._begin(_copied(now), loss_and_gradients(self._model, self._loss))
-        self._seconds += time.perf_counter() - began
 
     def finish(self) -> None:
         """Allocate what the step changed.
@@ -116,14 +112,12 @@ class Allocator:
         """
         if self._point is None:
             raise RuntimeError("finish was called without start: where did the step begin?")
-        began = time.perf_counter()
         now = trainable(self._model)
         after = _copied(now)
         if self._batch_gradient:
             given = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in now.items()}
             self._rows[BATCH] += self._blocks.dots(self._weights, after, given)
         self._end(after)
-        self._seconds += time.perf_counter() - began
 
     def changes(self) -> LossChanges:
         """What has been allocated so far.
@@ -141,7 +135,6 @@ class Allocator:
             losses=np.array(self._losses),
             pieces=np.array(self._pieces),
             gradients=self._gradients,
-            seconds=self._seconds,
         )
 
     def _begin(self, weights: Mapping[str, Tensor], point: Point) -> None:
@@ -198,12 +191,10 @@ def loss_change(
     ValueError
         An unknown rule, weights that are not the model's, or a loss that is not finite.
     """
-    began = time.perf_counter()
     options = {"tolerance": tolerance, "max_pieces": max_pieces}
     allocator = Allocator(model, loss, rules=rules, token_ids=token_ids, **options)
     allocator._begin(before, loss_and_gradients(model, loss, at=before))
     allocator._end(after)
-    allocator._seconds = time.perf_counter() - began
     return allocator.changes()
 
 

@@ -54,10 +54,6 @@ class FixedSetLoss:
                 loss = model(**{key: x.to(device) for key, x in batch.items()}).loss
                 yield count / sum(predicted) * loss
 
-    def __len__(self) -> int:
-        """Number of examples."""
-        return sum(len(batch["labels"]) for batch in self.batches)
-
     @property
     def token_ids(self) -> Tensor:
         """The word-pieces that occur in the set, as inputs or as labels, sorted."""
