@@ -1,19 +1,19 @@
 from .arguments import used_precision
 from .arms import ARMS, arm_options
 from .config import RunConfig
-from .entailment import (
-    EntailmentTraining,
-    common_start,
-    entailment_model,
-    pair_batches,
+from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
+from .finetune import FinetuneResult, finetune, task_metrics
+from .scratch import (
+    ScratchConfig,
+    ScratchResult,
+    examples,
+    held_out_batches,
+    held_out_loss,
+    new_model,
+    pretrain,
+    scratch_tokenizer,
 )
-from .finetune import FinetuneResult, finetune
-from .metrics import task_metrics
-from .recorder import StepRecorder
-from .scratch import ScratchResult, held_out_loss, new_model, pretrain
-from .scratch_config import ScratchConfig
-from .scratch_data import examples, held_out_batches, scratch_tokenizer
-from .trainer import RegularizedTrainer, make_regularizer
+from .trainer import RegularizedTrainer, StepRecorder, make_regularizer
 
 __all__ = [
     "ARMS",

@@ -1,15 +1,15 @@
-"""What trainings here ask of transformers' Trainer, whatever they train."""
-
-from __future__ import annotations
+"""What every training here asks of transformers' Trainer and of torch, whatever it trains."""
 
 import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+import numpy as np
 import torch
-from transformers import TrainingArguments
+from transformers import TrainerCallback, TrainingArguments
 
 from shrink_utils.training.config import SCHEDULES, RunConfig
-
-__all__ = ["fine_tuning_arguments", "quiet_arguments", "used_precision"]
 
 
 def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
@@ -79,3 +79,38 @@ def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> 
         data_seed=config.seed,
         **options,
     )
+
+
+class EveryStep(TrainerCallback):
+    """Call `on_step`, without arguments, after every step: progress bars."""
+
+    def __init__(self, on_step: Callable[[], object]) -> None:
+        self._on_step = on_step
+
+    def on_step_end(self, args, state, control, **kwargs) -> None:
+        """A step is finished."""
+        self._on_step()
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Torch's threads within a ``with`` statement; afterwards as many as before."""
+    found = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(found)
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Python, NumPy and torch draw afterwards as before: the Trainer seeds their generators."""
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices):
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)

@@ -5,11 +5,7 @@ To add an arm, add a line to `ARMS`: its name and the options of its regularizer
 options that exist leaves finished runs valid; a new penalty is new code, and they are run again.
 """
 
-from __future__ import annotations
-
 from shrink_utils.names import unknown_name
-
-__all__ = ["ARMS", "Options", "arm_options"]
 
 Options = dict[str, str | int | float]
 
@@ -33,7 +29,7 @@ def arm_options(arm: str) -> Options | None:
     Raises
     ------
     ValueError
-        If no arm has that name.
+        No arm has that name.
     """
     if arm not in ARMS:
         raise unknown_name("arm", "arm", arm, ARMS)

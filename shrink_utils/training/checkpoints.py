@@ -1,7 +1,5 @@
 """A long run survives: checkpoints at the ends of its epochs, read back only if they are whole."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
@@ -14,9 +12,7 @@ from torch.nn import Module
 from transformers import TrainerCallback
 
 from shrink_utils.text import sha256_of
-from shrink_utils.training.recorder import StepRecorder
-
-__all__ = ["CHECKPOINT_SECONDS", "Checkpoints"]
+from shrink_utils.training.trainer import StepRecorder
 
 CHECKPOINT_SECONDS = 120.0  # work that a run may lose; a run that is shorter writes no checkpoint
 PREFIX = "checkpoint-"  # transformers' name of a checkpoint's folder, before its step
@@ -29,16 +25,8 @@ class Checkpoints(TrainerCallback):
     """Keep the Trainer's checkpoint of an epoch's end, with what the Trainer does not know of.
 
     There is one checkpoint at a time, and a next one as soon as the last is `CHECKPOINT_SECONDS`
-    old. The one before is removed when the next is whole, so that there always is one.
-
-    Parameters
-    ----------
-    folder : Path
-        The Trainer's output folder.
-    recorder : StepRecorder
-        Its rows are kept.
-    regularizer : Module or None
-        Its buffers are kept.
+    old. The one before is removed when the next is whole, so that there always is one. It stands in
+    `folder`, the Trainer's, and holds the recorder's rows and the regularizer's buffers.
     """
 
     def __init__(self, folder: Path, recorder: StepRecorder, regularizer: Module | None) -> None:
@@ -47,16 +35,12 @@ class Checkpoints(TrainerCallback):
         self._last = time.monotonic()
 
     def restore(self) -> str | None:
-        """Give the rows and buffers of the newest whole checkpoint back, and say where it is.
+        """Restore rows and buffers from the newest whole checkpoint, and return its folder.
 
-        Returns
-        -------
-        str or None
-            To be passed to ``Trainer.train``; None if there is none. A checkpoint that is not whole
-            is passed over, with a warning.
+        The folder is for ``Trainer.train``; None if there is none. A checkpoint that is not whole
+        is passed over, with a warning.
         """
-        found = sorted(self._folder.glob(f"{PREFIX}*"), key=_step, reverse=True)
-        for checkpoint in found:
+        for checkpoint in sorted(self._folder.glob(f"{PREFIX}*"), key=_step, reverse=True):
             if fault := _fault(checkpoint):
                 warnings.warn(f"{checkpoint} is not used: {fault}.", stacklevel=2)
                 continue
@@ -67,8 +51,10 @@ class Checkpoints(TrainerCallback):
 
     def on_epoch_end(self, args, state, control, **kwargs):
         """Ask for a checkpoint when the last is old enough and there is more to train."""
-        due = time.monotonic() - self._last >= CHECKPOINT_SECONDS
-        if _as_first_process_says(due) and state.global_step < state.max_steps:
+        due = [time.monotonic() - self._last >= CHECKPOINT_SECONDS]
+        if dist.is_available() and dist.is_initialized():
+            dist.broadcast_object_list(due, src=0)  # clocks differ, and all processes have to save
+        if due[0] and state.global_step < state.max_steps:
             control.should_save = True
         return control
 
@@ -80,7 +66,12 @@ class Checkpoints(TrainerCallback):
         checkpoint = self._folder / f"{PREFIX}{state.global_step}"
         (checkpoint / ROWS).write_text(json.dumps(self._recorder.rows), encoding="utf-8")
         save_file(self._regularizer.state_dict(), checkpoint / REGULARIZER)
-        digests = {path.name: sha256_of(path) for path in _files(checkpoint)}
+        # The other processes write ``rng_state_<rank>`` in their own time.
+        digests = {
+            path.name: sha256_of(path)
+            for path in checkpoint.iterdir()
+            if path.name != MANIFEST and not path.name.startswith("rng_state_")
+        }
         (checkpoint / MANIFEST).write_text(json.dumps(digests), encoding="utf-8")
         for older in self._folder.glob(f"{PREFIX}*"):
             if older != checkpoint:
@@ -92,15 +83,6 @@ def _step(checkpoint: Path) -> int:
     return int(number) if number.isdigit() else -1
 
 
-def _files(checkpoint: Path) -> list[Path]:
-    """What the first process wrote; the others write ``rng_state_<rank>`` in their own time."""
-    return [
-        path
-        for path in checkpoint.iterdir()
-        if path.name != MANIFEST and not path.name.startswith("rng_state_")
-    ]
-
-
 def _fault(checkpoint: Path) -> str:
     """What a checkpoint lacks; empty for one that is whole."""
     try:
@@ -109,12 +91,3 @@ def _fault(checkpoint: Path) -> str:
     except (OSError, ValueError) as error:
         return f"it was not finished, or lost a file ({error})"
     return f"{', '.join(wrong)} changed on disk" if wrong else ""
-
-
-def _as_first_process_says(due: bool) -> bool:
-    """The same answer in every process of a run: their clocks differ, and all have to save."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return due
-    answer = [due]
-    dist.broadcast_object_list(answer, src=0)
-    return answer[0]

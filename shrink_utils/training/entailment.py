@@ -1,7 +1,5 @@
 """Train small classifiers of sentence pairs: one common start, and models that part from it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,18 +12,18 @@ from transformers import (
     PreTrainedTokenizerBase,
     PrinterCallback,
     Trainer,
-    TrainingArguments,
 )
 
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
-from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.every_step import EveryStep
-from shrink_utils.training.random_state import random_state_kept
+from shrink_utils.training.arguments import (
+    EveryStep,
+    quiet_arguments,
+    random_state_kept,
+    torch_threads,
+)
+from shrink_utils.training.config import require
 from shrink_utils.training.rows import fixed_batches, tokenized
-from shrink_utils.training.threads import torch_threads
-
-__all__ = ["EntailmentTraining", "common_start", "entailment_model", "pair_batches"]
 
 VOCABULARY = 400  # more than the templates' words
 MAX_LENGTH = 32  # tokens; the longest pair of the templates has 22
@@ -34,34 +32,16 @@ HALF = 0.5  # of the common start's pairs that are not entailed share their word
 
 @dataclass(frozen=True, kw_only=True)
 class EntailmentTraining:
-    """How long and how fast a model is trained.
+    """How long and how fast a model is trained; raises ValueError for what no training can have."""
 
-    Parameters
-    ----------
-    rows, steps : int
-        Pairs to learn from, and optimizer steps of 64 of them.
-    learning_rate : float
-        The highest, after a tenth of the steps; it then falls to 0 linearly.
-    threads : int
-        Torch threads.
-
-    Raises
-    ------
-    ValueError
-        A number that no training can have.
-    """
-
-    rows: int
-    steps: int
-    learning_rate: float
-    threads: int = 1
+    rows: int  # pairs to learn from
+    steps: int  # of the optimizer, with 64 pairs each
+    learning_rate: float  # the highest, after a tenth of the steps; it then falls to 0 linearly
+    threads: int = 1  # of torch
 
     def __post_init__(self) -> None:
-        for name in ("rows", "steps", "threads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: must be at least 1, found {getattr(self, name)!r}")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate: must be between 0 and 1, found {self.learning_rate}")
+        require(self, "rows steps threads", lambda v: v >= 1, "at least 1")
+        require(self, "learning_rate", lambda v: 0 < v < 1, "between 0 and 1")
 
 
 def common_start(
@@ -77,19 +57,8 @@ def common_start(
     against pairs that share none. No label of entailment is used. Of the former two in three are
     entailed, and what is asked, whether words are shared, is the same for both.
 
-    Parameters
-    ----------
-    trunk : Trunk
-    training : EntailmentTraining
-    seed : int
-        Of weights and texts.
-    on_step : callable, optional
-        Called after every step.
-
-    Returns
-    -------
-    model, tokenizer
-        Output 0 of the model: the texts belong together.
+    `seed` is of weights and texts; `on_step` is called after every step. Output 0 of the model: the
+    texts belong together.
     """
     rows = training_pairs(training.rows, counter_examples=HALF, seed=seed)
     apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
@@ -115,13 +84,12 @@ def entailment_model(
     data_seed: int = 0,
     on_step: Callable[[], None] | None = None,
 ) -> PreTrainedModel:
-    """Train the start, under a new head, to tell entailment.
+    """Train the start, under a new head, to tell entailment; returned in evaluation mode.
 
     Parameters
     ----------
     start, tokenizer
         Of `common_start`; left as they are.
-    training : EntailmentTraining
     counter_examples : float
         As of `training_pairs`: 0 plants the heuristic.
     seed : int
@@ -130,11 +98,6 @@ def entailment_model(
         Of the pairs.
     on_step : callable, optional
         Called after every step.
-
-    Returns
-    -------
-    PreTrainedModel
-        In evaluation mode.
     """
     rows = training_pairs(training.rows, counter_examples=counter_examples, seed=data_seed)
     return _train(with_new_head(start, seed=seed), tokenizer, rows, training, seed, on_step)
@@ -149,12 +112,10 @@ def pair_batches(
 
 
 def _tokenizer() -> PreTrainedTokenizerBase:
-    texts = [
-        text
-        for lexicon in ("known", "new")
-        for rows in [heuristic_pairs(1000, lexicon=lexicon, split="train")]
-        for text in (*rows["text"], *rows["text_pair"])
-    ]
+    texts: list[str] = []
+    for lexicon in ("known", "new"):
+        rows = heuristic_pairs(1000, lexicon=lexicon, split="train")
+        texts += [*rows["text"], *rows["text_pair"]]
     return train_tokenizer(texts, vocab_size=VOCABULARY)
 
 
@@ -168,12 +129,20 @@ def _train(
 ) -> PreTrainedModel:
     with (
         torch_threads(training.threads),
-        random_state_kept(),  # the Trainer seeds the global generators
+        random_state_kept(),
         tempfile.TemporaryDirectory(prefix="shrink-pairs-") as scratch,
     ):
         trainer = Trainer(
             model=model,
-            args=_arguments(training, seed, scratch),
+            args=quiet_arguments(
+                scratch,
+                max_steps=training.steps,
+                per_device_train_batch_size=64,
+                learning_rate=training.learning_rate,
+                warmup_steps=0.1,  # a value below 1 is a fraction of the steps
+                seed=seed,
+                data_seed=seed,
+            ),
             train_dataset=tokenized(rows, tokenizer),
             data_collator=DataCollatorWithPadding(tokenizer),
             callbacks=[EveryStep(on_step)] if on_step else [],
@@ -181,15 +150,3 @@ def _train(
         trainer.remove_callback(PrinterCallback)  # it prints every log line
         trainer.train()
     return model.eval()
-
-
-def _arguments(training: EntailmentTraining, seed: int, scratch: str) -> TrainingArguments:
-    return quiet_arguments(
-        scratch,
-        max_steps=training.steps,
-        per_device_train_batch_size=64,
-        learning_rate=training.learning_rate,
-        warmup_steps=0.1,  # a value below 1 is a fraction of the steps
-        seed=seed,
-        data_seed=seed,
-    )

@@ -1,19 +1,21 @@
 """One run: fine-tune an encoder on a task, with or without the regularizer, and keep its story."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from datasets import DatasetDict
 from torch import Tensor
+from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
+from torchmetrics.functional.classification import binary_f1_score, multiclass_accuracy
 from transformers import (
     DataCollatorWithPadding,
+    EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
@@ -21,45 +23,32 @@ from transformers import (
 
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, load_classifier, quiet
-from shrink_utils.text import load_task, task_spec
-from shrink_utils.training.arguments import fine_tuning_arguments
+from shrink_utils.text import TaskSpec, load_task, task_spec
+from shrink_utils.training.arguments import fine_tuning_arguments, random_state_kept, torch_threads
 from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import RunConfig
-from shrink_utils.training.metrics import task_metrics
-from shrink_utils.training.random_state import random_state_kept
-from shrink_utils.training.recorder import N_SCORES, StepRecorder
 from shrink_utils.training.rows import tokenized
-from shrink_utils.training.threads import torch_threads
-from shrink_utils.training.trainer import RegularizedTrainer, make_regularizer
-
-__all__ = ["FinetuneResult", "finetune"]
+from shrink_utils.training.trainer import (
+    N_SCORES,
+    RegularizedTrainer,
+    StepRecorder,
+    make_regularizer,
+)
 
 
 @dataclass(frozen=True)
 class FinetuneResult:
-    """What a run leaves behind.
+    """What a run leaves behind."""
 
-    Attributes
-    ----------
-    history : DataFrame
-        One row a training step.
-    evaluations : list of dict
-        Two, with the task's metrics on the validation rows: before training and after it.
-    geometry : dict
-        Anisotropy scores of the validation rows ``before`` and ``after``, ``raw`` and ``centred``.
-    embeddings : dict of Tensor
-        ``before`` and ``after``, (n, d) each, and ``labels`` (n,), of the validation rows, from the
-        passes of the first and the last evaluation: as the regularizer would see them, no dropout.
-    model : PreTrainedModel
-        The fine-tuned encoder with its head, in evaluation mode.
-    tokenizer : PreTrainedTokenizerBase
-    """
-
-    history: pd.DataFrame
+    history: pd.DataFrame  # one row per training step
+    # The task's metrics on the validation rows, before training and after it.
     evaluations: list[dict]
+    # Anisotropy scores of those rows "before" and "after", "raw" and "centred".
     geometry: dict[str, dict[str, list[float]]]
+    # "before" and "after" (n, d), and "labels" (n,), from the passes of the two evaluations: as the
+    # regularizer would see them, without dropout.
     embeddings: dict[str, Tensor]
-    model: PreTrainedModel
+    model: PreTrainedModel  # the fine-tuned encoder with its head, in evaluation mode
     tokenizer: PreTrainedTokenizerBase
 
 
@@ -74,17 +63,12 @@ def finetune(
     Parameters
     ----------
     config : RunConfig
-        The whole description of the run.
     on_row : callable, optional
         Called after every step that is made with what was recorded of it.
     checkpoints : Path, optional
-        Folder of this run's checkpoints, kept while the run is long (see `Checkpoints`): a run that
-        was ended goes on from there, and its numbers are those of a run that was not. It is left
-        for the caller to remove, when the result is safe.
-
-    Returns
-    -------
-    FinetuneResult
+        Folder of this run's checkpoints, kept while the run is long (see `Checkpoints`): an
+        interrupted run resumes there, and its numbers are those of an uninterrupted one. The
+        caller removes the folder when the result is safe.
 
     Raises
     ------
@@ -99,11 +83,7 @@ def finetune(
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with (
-        torch_threads(config.threads),
-        random_state_kept(),  # the Trainer seeds the global generators
-        _folder(checkpoints) as folder,
-    ):
+    with torch_threads(config.threads), random_state_kept(), _folder(checkpoints) as folder:
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
@@ -116,15 +96,12 @@ def finetune(
             trainer.train(resume_from_checkpoint=reached)
             trainer.evaluate()
         before, after = trainer.evaluated
+    labels = torch.tensor(rows["validation"]["label"])
     return FinetuneResult(
         history=recorder.history(),
         evaluations=_evaluations(trainer.state.log_history),
         geometry={"before": _scores(before), "after": _scores(after)},
-        embeddings={
-            "before": before,
-            "after": after,
-            "labels": torch.tensor(rows["validation"]["label"]),
-        },
+        embeddings={"before": before, "after": after, "labels": labels},
         model=model.eval(),
         tokenizer=tokenizer,
     )
@@ -155,22 +132,19 @@ def _trainer(
     *,
     keep: bool,
 ) -> tuple[RegularizedTrainer, str | None]:
-    """The Trainer of a run, and the checkpoint that it is to go on from, if any.
-
-    `folder` is the Trainer's; `keep` tells whether checkpoints are kept there.
-    """
+    """The Trainer of a run, whose folder is `folder`, and the checkpoint to resume from, if any."""
     spec = task_spec(config.task)
-    _check_length(config, model, tokenizer)
+    if config.max_length > (limit := Encoder(config.model, model, tokenizer).max_length):
+        raise ValueError(
+            f"max_length: {config.max_length} tokens, but {config.model} reads at most {limit}"
+        )
     regularizer = make_regularizer(config.arm, weight=config.weight)
     keeper = Checkpoints(folder, recorder, regularizer)
     reached = keeper.restore()
     trainer = RegularizedTrainer(
         model=model,
         args=fine_tuning_arguments(
-            config,
-            str(folder),
-            num_train_epochs=config.epochs,
-            eval_on_start=reached is None,
+            config, str(folder), num_train_epochs=config.epochs, eval_on_start=reached is None
         ),
         train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
         eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
@@ -185,16 +159,6 @@ def _trainer(
     if keep:
         trainer.add_callback(keeper)
     return trainer, reached
-
-
-def _check_length(
-    config: RunConfig, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    limit = Encoder(config.model, model, tokenizer).max_length
-    if config.max_length > limit:
-        raise ValueError(
-            f"max_length: {config.max_length} tokens, but {config.model} reads at most {limit}"
-        )
 
 
 def _scores(x: Tensor) -> dict[str, list[float]]:
@@ -217,3 +181,33 @@ def _evaluations(log: list[dict]) -> list[dict]:
         for entry in log
         if "eval_loss" in entry
     ]
+
+
+def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]:
+    """Function from predictions to the scores that `spec` names, for transformers' Trainer.
+
+    They are ``accuracy``, ``f1`` (of class 1), ``matthews`` and ``spearman``.
+    """
+    n = spec.n_labels
+    functions = {
+        "accuracy": lambda p, y: multiclass_accuracy(p, y, num_classes=n, average="micro"),
+        "f1": binary_f1_score,
+        "matthews": lambda p, y: _matthews(p, y, n),
+        "spearman": spearman_corrcoef,
+    }
+
+    def compute(prediction: EvalPrediction) -> dict[str, float]:
+        given = prediction.predictions  # of several outputs the first is judged
+        outputs = np.asarray(given[0] if isinstance(given, tuple) else given)  # (n, labels)
+        predicted = outputs.squeeze(-1) if spec.is_regression else outputs.argmax(-1)  # (n,)
+        p, y = torch.as_tensor(predicted), torch.as_tensor(prediction.label_ids)
+        return {name: functions[name](p, y).item() for name in spec.metrics}
+
+    return compute
+
+
+def _matthews(p: Tensor, y: Tensor, n_classes: int) -> Tensor:
+    """0 where either side has one class alone, as GLUE's scorer; torchmetrics rounds that 0/0."""
+    if len(p.unique()) < 2 or len(y.unique()) < 2:
+        return torch.tensor(0.0)
+    return matthews_corrcoef(p, y, task="multiclass", num_classes=n_classes)

@@ -1,15 +1,11 @@
 """A step that several processes share: everyone's loss is that of the whole batch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
-
-__all__ = ["whole_batch"]
 
 
 def whole_batch(
@@ -38,20 +34,22 @@ def whole_batch(
     Notes
     -----
     Made for a model inside ``DistributedDataParallel``, which divides the sum of the processes'
-    gradients by W. Every process adds the same regularizer to the same task loss, so there are W
-    losses of one value L, each of which depends on the rows e of all replicas. Backward, the gather
-    adds up what all of them ask of a row, as the derivative of their sum demands: W ∂L/∂e. Divided
-    by W, the gradient of the parameters is
+    gradients by W. Every process adds the same regularizer to the same task loss: W losses of one
+    value L, each of which depends on the rows e of all replicas. The backward pass of the gather
+    sums what all of them ask of a row: W ∂L/∂e. Divided by W, the gradient of the parameters is
 
     .. math:: \frac{1}{W} \sum_{r=1}^{W} \sum_{e \in r} W \frac{\partial L}{\partial e}
         \frac{\partial e}{\partial \theta} = \frac{\partial L}{\partial \theta},
 
-    that of one process. A gather that passed a process's own gradient on alone would weaken the
+    that of one process. A gather that passed on a process's own gradient alone would weaken the
     regularizer W times; regularizing each part alone would take the barcodes of smaller clouds.
     """
     if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
         return task_loss, embeddings, labels
-    counts = _counts(embeddings)
+    own = torch.tensor([len(embeddings)], device=embeddings.device)
+    rows = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(rows, own)
+    counts = torch.cat(rows).tolist()  # rows of each process
     shares = torch.tensor(counts, dtype=task_loss.dtype, device=task_loss.device) / sum(counts)
     means = _Gather.apply(task_loss[None], [1] * len(counts))  # (W,)
     return (
@@ -59,14 +57,6 @@ def whole_batch(
         _Gather.apply(embeddings, counts),
         None if labels is None else _Gather.apply(labels, counts),
     )
-
-
-def _counts(rows: Tensor) -> list[int]:
-    """How many rows each process has."""
-    own = torch.tensor([len(rows)], device=rows.device)
-    counts = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(counts, own)
-    return torch.cat(counts).tolist()
 
 
 class _Gather(Function):

@@ -1,14 +1,10 @@
 """From rows of a task to tokens, and from tokens to batches that never change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from datasets import Dataset
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
-
-__all__ = ["fixed_batches", "second_texts", "tokenized"]
 
 
 def tokenized(
@@ -16,12 +12,7 @@ def tokenized(
 ) -> Dataset:
     """Tokens of ``text`` (and ``text_pair``), with the label in ``labels``.
 
-    Parameters
-    ----------
-    rows : Dataset
-    tokenizer : PreTrainedTokenizerBase
-    max_length : int, optional
-        Longer rows are cut; by default at what the tokenizer says.
+    Longer rows than `max_length` are cut; by default at what the tokenizer says.
 
     Raises
     ------
@@ -34,7 +25,7 @@ def tokenized(
     if max_length is not None and max_length < least:
         raise ValueError(
             f"max_length: {max_length} tokens, expected at least {least}: "
-            f"{special} are special tokens, and one a text is to be left"
+            f"{special} are special tokens, and one per text is to be left"
         )
     tokens = tokenizer(list(rows["text"]), pairs, truncation=True, max_length=max_length)
     return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
@@ -46,15 +37,7 @@ def second_texts(rows: Dataset) -> list[str] | None:
 
 
 def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict[str, Tensor]]:
-    """Tokenized rows as padded batches, in their order.
-
-    Parameters
-    ----------
-    rows : Dataset
-    pad : callable
-        A collator of transformers.
-    batch_size : int
-    """
+    """Tokenized rows as batches, in their order, padded by `pad`, a collator of transformers."""
     examples = rows.to_list()
     starts = range(0, len(examples), batch_size)
     return [dict(pad(examples[start : start + batch_size])) for start in starts]

@@ -1,15 +1,18 @@
 """Train a small transformer from nothing: masked LM, causal LM or translation."""
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from typing import NamedTuple
 
 import pandas as pd
 import torch
+from datasets import Dataset
 from torch import Tensor
 from transformers import (
+    DataCollatorForLanguageModeling,
+    DataCollatorForSeq2Seq,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
@@ -18,45 +21,196 @@ from transformers import (
     TrainingArguments,
 )
 
-from shrink_utils.models import evaluating, scratch_model
-from shrink_utils.text import load_pairs
-from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
+from shrink_utils.names import unknown_name
+from shrink_utils.text import load_pairs, train_tokenizer
+from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
+from shrink_utils.training.config import require
 from shrink_utils.training.dynamics import FixedSetLoss
-from shrink_utils.training.random_state import random_state_kept
-from shrink_utils.training.scratch_config import ScratchConfig
-from shrink_utils.training.scratch_data import (
-    collator,
-    held_out_batches,
-    scratch_tokenizer,
-    training_examples,
-)
-from shrink_utils.training.threads import torch_threads
+from shrink_utils.training.rows import fixed_batches
 
-__all__ = ["ScratchResult", "held_out_loss", "new_model", "pretrain"]
-
-BETAS = (0.9, 0.98)  # Adam's, as V trains
+BETAS = (0.9, 0.98)  # Adam's, as Vázquez et al. train
+HELD_OUT_MASKS = 0  # seed of the masks on the held-out sentences: the same for every model
 JUDGES = 512  # held-out sentences that the loss before and after is taken on, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchConfig:
+    """One pretraining, described completely: equal configurations give equal models.
+
+    Raises ValueError for what no training can have.
+    """
+
+    objective: str  # "mlm", "clm" or "mt", as in `scratch_model`
+    width: int  # this and the next four: the `Trunk`
+    depth: int
+    heads: int
+    activation: str = "gelu"
+    dropout: float = 0.1
+    source: str  # of sentences and their translations, as in `load_pairs`
+    sentences: int | None = None  # at most so many to train on; None takes all
+    vocabulary: int  # word-pieces at most
+    max_length: int  # tokens kept of a sentence
+    steps: int
+    batch_size: int  # sentences per step
+    learning_rate: float  # Adam's highest
+    warmup: float  # the fraction of the steps after which it is reached
+    masked: float = 0.15  # share of the tokens that a masked LM has to predict
+    seed: int  # of initial weights and dropout
+    data_seed: int = 0  # of the order of the sentences, and of the masks
+    threads: int = 1  # of torch; they change the last digits of sums
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise unknown_name("objective", "objective", self.objective, OBJECTIVES)
+        _ = self.trunk  # refuses what cannot be built
+        require(self, "steps batch_size threads", lambda v: v >= 1, "at least 1")
+        require(self, "seed data_seed", lambda v: v >= 0, "0 or more")
+        require(self, "sentences", lambda v: v is None or v >= 1, "at least 1, or None")
+        require(self, "vocabulary", lambda v: v > 5, "above the 5 special tokens")
+        require(self, "max_length", lambda v: v >= 3, "at least 3")
+        require(self, "learning_rate masked", lambda v: 0 < v < 1, "between 0 and 1")
+        require(self, "warmup", lambda v: 0 <= v < 1, "at least 0 and below 1")
+
+    @property
+    def trunk(self) -> Trunk:
+        """The sizes that models of every objective share."""
+        return Trunk(**{field.name: getattr(self, field.name) for field in fields(Trunk)})
+
+    @property
+    def label(self) -> str:
+        """How a person names the model."""
+        sizes = f"{self.depth} × {self.width} {self.activation}"
+        return f"{self.objective} · {sizes} · {self.source} · seed {self.seed}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain values, in the order of the fields."""
+        return asdict(self)
+
+
+class _Reading(NamedTuple):
+    """The fields of a configuration that decide the tokens: the key under which they are cached."""
+
+    objective: str
+    source: str
+    sentences: int | None
+    max_length: int
+    masked: float
+
+
+def _reading(config: ScratchConfig) -> _Reading:
+    return _Reading(*(getattr(config, name) for name in _Reading._fields))
+
+
+def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
+    """The tokenizer of every model with this source, number of sentences and vocabulary.
+
+    It is trained on the sentences and on their translations, so that all objectives share it.
+    """
+    return _tokenizer(config.source, config.sentences, config.vocabulary, config.max_length)
+
+
+@lru_cache(maxsize=8)
+def _tokenizer(
+    source: str, sentences: int | None, vocabulary: int, max_length: int
+) -> PreTrainedTokenizerBase:
+    rows = load_pairs(source, n=sentences)["train"]
+    tokenizer = train_tokenizer([*rows["text"], *rows["translation"]], vocab_size=vocabulary)
+    tokenizer.model_max_length = max_length
+    return tokenizer
+
+
+def examples(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> tuple[Dataset, Dataset]:
+    """Tokens of the training and of the held-out sentences, with the `tokenizer` of `config`.
+
+    Returns
+    -------
+    train, held_out : Dataset
+        Columns ``input_ids`` and ``labels``, lists of unequal lengths. Labels are the tokens to
+        predict: the tokens themselves (clm: the model shifts them), those of the translation with
+        [SEP] and without [CLS] (mt), or −100 but at masked places (mlm). The training sentences
+        of mlm have no labels: `collator` masks them anew each time.
+    """
+    reading = _reading(config)
+    return _tokens(reading, tokenizer, "train"), _tokens(reading, tokenizer, "held_out")
+
+
+def collator(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> Callable:
+    """A function from training examples to a padded batch; of mlm, it masks by `data_seed`."""
+    if config.objective == "mlm":
+        return DataCollatorForLanguageModeling(
+            tokenizer, mlm_probability=config.masked, seed=config.data_seed
+        )
+    return DataCollatorForSeq2Seq(tokenizer)
+
+
+def held_out_batches(
+    config: ScratchConfig, tokenizer: PreTrainedTokenizerBase, *, n: int | None = None
+) -> list[dict[str, Tensor]]:
+    """The first `n` held-out sentences, or all, as padded batches: what losses are judged on.
+
+    Models of one source and objective are given the same sentences and masks.
+
+    Returns
+    -------
+    list of dict
+        ``input_ids``, ``attention_mask`` (b, t) and ``labels`` (b, u), b at most `batch_size`.
+
+    Raises
+    ------
+    ValueError
+        Fewer than `n` sentences are held out.
+    """
+    rows = _tokens(_reading(config), tokenizer, "held_out", n)
+    return fixed_batches(rows, DataCollatorForSeq2Seq(tokenizer), batch_size=config.batch_size)
+
+
+@lru_cache(maxsize=12)
+def _tokens(
+    reading: _Reading, tokenizer: PreTrainedTokenizerBase, split: str, n: int | None = None
+) -> Dataset:
+    """The first `n` sentences of a split, or all, as in `examples`."""
+    rows = load_pairs(reading.source, n=reading.sentences)[split]
+    n = len(rows) if n is None else n
+    if not 1 <= n <= len(rows):
+        raise ValueError(f"n: {n}, expected 1 to {len(rows)} held-out sentences")
+    rows = rows.select(range(n))
+
+    def encode(texts: Sequence[str]) -> list[list[int]]:
+        options = {"max_length": reading.max_length, "return_attention_mask": False}
+        return tokenizer(list(texts), truncation=True, **options)["input_ids"]
+
+    columns = {"input_ids": encode(rows["text"])}
+    if reading.objective == "clm":
+        columns["labels"] = columns["input_ids"]
+    elif reading.objective == "mt":  # [CLS] is what the decoder begins from
+        columns["labels"] = [ids[1:] for ids in encode(rows["translation"])]
+    elif split == "held_out":
+        columns = _masked(columns["input_ids"], reading, tokenizer)
+    return Dataset.from_dict(columns)
+
+
+def _masked(
+    rows: list[list[int]], reading: _Reading, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, list[list[int]]]:
+    """Masks that never change, drawn sentence by sentence so that the first n are the same."""
+    mask = DataCollatorForLanguageModeling(
+        tokenizer, mlm_probability=reading.masked, seed=HELD_OUT_MASKS
+    )
+    batches = [mask([{"input_ids": ids}]) for ids in rows]
+    return {
+        name: [batch[name][0].tolist() for batch in batches] for name in ("input_ids", "labels")
+    }
 
 
 @dataclass(frozen=True)
 class ScratchResult:
-    """What a pretraining leaves behind.
+    """What a pretraining leaves behind."""
 
-    Attributes
-    ----------
-    model : PreTrainedModel
-        In evaluation mode, on the CPU.
-    tokenizer : PreTrainedTokenizerBase
-    history : DataFrame
-        One row a step: step, loss (of the batch, nats a token), learning_rate.
-    evaluations : list of dict
-        ``step`` and ``loss`` (nats a token, of at most 512 held-out sentences), before and after.
-    """
-
-    model: PreTrainedModel
+    model: PreTrainedModel  # in evaluation mode, on the CPU
     tokenizer: PreTrainedTokenizerBase
-    history: pd.DataFrame
-    evaluations: list[dict]
+    history: pd.DataFrame  # per step: step, loss (of the batch, nats per token), learning_rate
+    evaluations: list[dict]  # step and loss (of at most 512 held-out sentences), before and after
 
 
 def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()) -> ScratchResult:
@@ -65,14 +219,9 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     Parameters
     ----------
     config : ScratchConfig
-        The whole description. Models whose `seed` alone differs read the same batches, with the
-        same masks, in the same order.
+        Models whose `seed` alone differs read the same batches, with the same masks, in order.
     callbacks : sequence of TrainerCallback
         Told of every step; they may look at the model and must not change it.
-
-    Returns
-    -------
-    ScratchResult
 
     Notes
     -----
@@ -89,14 +238,14 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, available))
     with (
         torch_threads(config.threads),
-        random_state_kept(),  # the Trainer seeds the global generators
+        random_state_kept(),
         tempfile.TemporaryDirectory(prefix="shrink-scratch-") as scratch,
     ):
         model = new_model(config, tokenizer)
         trainer = Trainer(
             model=model,
             args=_arguments(config, scratch),
-            train_dataset=training_examples(config, tokenizer),
+            train_dataset=_tokens(_reading(config), tokenizer, "train"),
             data_collator=collator(config, tokenizer),
             callbacks=list(callbacks),
         )
@@ -110,6 +259,22 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
         tokenizer=tokenizer,
         history=pd.DataFrame(rows)[["step", "loss", "learning_rate"]],
         evaluations=[{"step": 0, "loss": before}, {"step": config.steps, "loss": after}],
+    )
+
+
+def _arguments(config: ScratchConfig, scratch: str) -> TrainingArguments:
+    return quiet_arguments(
+        scratch,
+        max_steps=config.steps,
+        per_device_train_batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        adam_beta1=BETAS[0],
+        adam_beta2=BETAS[1],
+        weight_decay=0.0,
+        warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
+        lr_scheduler_type="inverse_sqrt",
+        seed=config.seed,
+        data_seed=config.data_seed,
     )
 
 
@@ -129,35 +294,10 @@ def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
 
 @torch.inference_mode()
 def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) -> float:
-    """Mean loss of a model over all predicted tokens of the batches, without dropout.
+    """Mean loss of a model over all predicted tokens of the batches, in nats per token.
 
-    Parameters
-    ----------
-    model : PreTrainedModel
-        Of any objective; every module is left in the mode it was in.
-    batches : iterable of dict
-        As `held_out_batches` gives them.
-
-    Returns
-    -------
-    float
-        Nats a token. A batch's mean counts by the tokens that it predicts.
+    Dropout is off; a mean of one of `held_out_batches` counts by the tokens that it predicts. Every
+    module is left in the mode it was in.
     """
     with evaluating(model):
         return sum(part.item() for part in FixedSetLoss(batches)(model))
-
-
-def _arguments(config: ScratchConfig, scratch: str) -> TrainingArguments:
-    return quiet_arguments(
-        scratch,
-        max_steps=config.steps,
-        per_device_train_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        adam_beta1=BETAS[0],
-        adam_beta2=BETAS[1],
-        weight_decay=0.0,
-        warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
-        lr_scheduler_type="inverse_sqrt",
-        seed=config.seed,
-        data_seed=config.data_seed,
-    )

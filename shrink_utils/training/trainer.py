@@ -1,11 +1,13 @@
-"""transformers' Trainer with a regularizer as a part of the loss."""
+"""transformers' Trainer with a regularizer as a part of the loss, and a record of every step."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
+import pandas as pd
 import torch
 from torch import Tensor
-from transformers import Trainer
+from transformers import Trainer, TrainerCallback
 
+from shrink_utils.geometry import anisotropy
 from shrink_utils.models import pool
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arms import arm_options
@@ -16,26 +18,17 @@ from shrink_utils.training.penalties import (
     IsoScoreStar,
     SpectralEntropy,
 )
-from shrink_utils.training.recorder import StepRecorder
-
-__all__ = ["PENALTIES", "RegularizedTrainer", "make_regularizer"]
 
 PENALTIES: dict[str, type[ClassPenalty]] = {
     "cosine": AverageCosine,
     "isoscore": IsoScoreStar,
     "spectral": SpectralEntropy,
 }
+N_SCORES = 3  # anisotropy scores kept, as in STL's Table 3
 
 
 def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | ClassPenalty | None:
-    """Regularizer of an arm of `ARMS`; None for the arm without one.
-
-    Parameters
-    ----------
-    arm : str
-    weight : float
-        Factor of the summed class terms in the loss.
-    """
+    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
     if (options := arm_options(arm)) is None:
         return None
     others = {name: value for name, value in options.items() if name != "penalty"}
@@ -43,8 +36,106 @@ def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | C
     return kind(**others, weight=weight)
 
 
+class StepRecorder(TrainerCallback):
+    """Collect one row per training step, and call `on_row` with each: progress bars, live plots.
+
+    The trainer calls `observe` with what only the forward pass knows; the Trainer's own log adds
+    learning rate and gradient norm. Where a step's rows are taken in parts (`RunConfig`'s
+    accumulation), its row holds how many rows they have together, and of all else their mean.
+    """
+
+    def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:
+        self.rows: list[dict] = []
+        self._on_row = on_row
+        self._parts: list[dict] = []  # of the step that is being made
+        self._every_bar = BarcodeRegularizer("all")
+
+    @torch.no_grad()
+    def observe(
+        self,
+        task_loss: Tensor,
+        embeddings: Tensor,
+        labels: Tensor | None,
+        bars: RegularizerOutput,
+        *,
+        regularizer: Tensor,
+    ) -> None:
+        """Note the state of a batch.
+
+        Parameters
+        ----------
+        task_loss, regularizer : Tensor, shape ()
+            The two summands of the loss.
+        embeddings : Tensor, shape (b, d)
+            The vectors that the regularizer sees.
+        labels : Tensor of shape (b,) or None
+            The classes that the barcodes are taken within.
+        bars : RegularizerOutput
+            Of the arm's own selection (of ``prominent`` for an arm that selects no bars).
+        """
+        x = embeddings.detach()
+        every = self._every_bar(x, labels)
+        observed = {
+            "rows": len(x),
+            "task_loss": task_loss.item(),
+            "regularizer": regularizer.item(),
+            "entropy": float(bars.entropy.sum()),
+            "entropy_all": float(every.entropy.sum()),
+            **_scores("raw", x, center=False),
+            **_scores("centred", x, center=True),
+            **_per_class("n_features", bars.classes, bars.n_features),
+            **_per_class("n_bars", every.classes, every.n_bars),  # whatever the arm selects from
+        }
+        self._parts.append(observed)
+
+    def on_log(self, args, state, control, logs=None, **kwargs) -> None:
+        """Join the Trainer's numbers to the batch's; only training steps carry a gradient norm."""
+        if logs is None or "grad_norm" not in logs:
+            return
+        row = {
+            "step": state.global_step,
+            "epoch": logs["epoch"],
+            "learning_rate": logs["learning_rate"],
+            "grad_norm": float(logs["grad_norm"]),
+            **_of_step(self._parts),
+        }
+        self._parts = []
+        self.rows.append(row)
+        if self._on_row is not None:
+            self._on_row(row)
+
+    def history(self) -> pd.DataFrame:
+        """One row per step; a class absent from a batch leaves its columns empty."""
+        return pd.DataFrame(self.rows)
+
+
+def _of_step(parts: list[dict]) -> dict:
+    """Rows together, of all else the mean over the parts that have it (a class may be absent)."""
+    step = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        values = [part[name] for part in parts if name in part]
+        step[name] = sum(values) if name == "rows" else sum(values) / len(values)
+    return step
+
+
+def _scores(name: str, x: Tensor, *, center: bool) -> dict[str, float]:
+    """First anisotropy scores; empty for a batch without spread (one row, equal rows)."""
+    try:
+        scores = anisotropy(x, k=min(N_SCORES, *x.shape), center=center)
+    except ValueError:
+        return {}
+    return {f"{name}_{k}": float(score) for k, score in enumerate(scores, 1)}
+
+
+def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
+    return {f"{name}_{c}": float(n) for c, n in zip(classes.tolist(), counts.tolist(), strict=True)}
+
+
 class RegularizedTrainer(Trainer):
     """Trainer whose loss is the task's plus the regularizer's (STL, eq. of the total loss).
+
+    An evaluation passes over the rows anyway: ``evaluated`` holds their embeddings (n, d), one
+    Tensor per evaluation so far, pooled as for the regularizer.
 
     Parameters
     ----------
@@ -55,15 +146,9 @@ class RegularizedTrainer(Trainer):
     pooling : str
         Which vectors of the hidden states are regularized.
     per_class : bool
-        One term a class; False (regression) takes the batch as one cloud.
+        One term per class; False (regression) takes the batch as one cloud.
     **kwargs
         As of `transformers.Trainer`.
-
-    Attributes
-    ----------
-    evaluated : list of Tensor
-        The embeddings (n, d) of the rows of each evaluation so far, pooled as for the regularizer:
-        an evaluation passes over the rows anyway.
     """
 
     def __init__(
@@ -78,10 +163,8 @@ class RegularizedTrainer(Trainer):
         super().__init__(**kwargs, callbacks=[recorder])
         self.model_accepts_loss_kwargs = True  # so that the rows of a step are counted, and
         self.loss_is_scaled_for_ga = True  # `compute_loss` itself weighs the parts of a step
-        self.regularizer = regularizer
-        self.recorder = recorder
-        self.pooling = pooling
-        self.per_class = per_class
+        self.regularizer, self.recorder = regularizer, recorder
+        self.pooling, self.per_class = pooling, per_class
         self.evaluated: list[Tensor] = []
         self._watch = BarcodeRegularizer("prominent", weight=0.0)
 
@@ -107,7 +190,7 @@ class RegularizedTrainer(Trainer):
         return (loss, outputs) if return_outputs else loss
 
     def evaluation_loop(self, *args, **kwargs):
-        """As the Trainer's; the embeddings are kept in `evaluated`."""
+        """As the Trainer's; the embeddings are kept in ``evaluated``."""
         output = super().evaluation_loop(*args, **kwargs)
         if output.predictions is not None:  # without metrics, the Trainer keeps the loss alone
             self.evaluated.append(torch.from_numpy(output.predictions[1]))

@@ -6,14 +6,11 @@ Seconds are CPU time of one thread, batch by batch the least of the repeats: wha
 machine does weighs little on them. docs/plan.md extrapolates from what this prints.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")  # before NumPy and torch read them
@@ -21,63 +18,46 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from numpy.typing import ArrayLike  # noqa: E402
-from torch import Tensor  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-from torchmetrics import Metric  # noqa: E402
 from transformers import BertConfig, BertForSequenceClassification  # noqa: E402
 
-from shrink_utils.geometry.streaming import (  # noqa: E402
-    AvgSim,
-    LayerCKA,
-    SelfSim,
-    Spectrum,
-)
+from shrink_utils.geometry.streaming import AvgSim, LayerCKA, SelfSim, Spectrum  # noqa: E402
 from shrink_utils.models import split_words  # noqa: E402
 from shrink_utils.text import load_sentences  # noqa: E402
 from shrink_utils.topology import BarcodeRegularizer  # noqa: E402
 from shrink_utils.training import StepRecorder  # noqa: E402
 
 BATCH, LAYERS, WORDS, MIN_COUNT = 1024, 7, 20_000, 5
-SHAPES = {  # depth, width, heads
-    "MiniLM-L6": (6, 384, 12),
-    "BERT-base": (12, 768, 12),
-}
+SHAPES = {"MiniLM-L6": (6, 384, 12), "BERT-base": (12, 768, 12)}  # depth, width, heads
 ROWS, TOKENS = 8, 64  # of a training step; its cost is linear in the rows
 
 
-@dataclass(frozen=True)
-class Way:
-    """A metric and what it is given of a batch (BATCH, d)."""
-
-    make: Callable[[int], Metric]
-    batch: Callable[[Tensor, Tensor], tuple]
-    note: str
-
-
+# A metric, and what it is given of a batch (BATCH, d) and its words (BATCH,).
 WAYS = {
-    "AvgSim, RogueDimensions": Way(AvgSim, lambda x, _: (x,), "one layer"),
-    "SelfSim": Way(lambda d: SelfSim(WORDS, d), lambda x, w: (x, w), f"one layer, {WORDS:,} words"),
-    "Spectrum, IsoScore, EffectiveRank": Way(Spectrum, lambda x, _: (x,), "one layer"),
-    "LayerCKA": Way(
+    "AvgSim, RogueDimensions (one layer)": (AvgSim, lambda x, words: (x,)),
+    f"SelfSim (one layer, {WORDS:,} words)": (
+        lambda d: SelfSim(WORDS, d),
+        lambda x, words: (x, words),
+    ),
+    "Spectrum, IsoScore, EffectiveRank (one layer)": (Spectrum, lambda x, words: (x,)),
+    f"LayerCKA ({LAYERS} layers)": (
         lambda d: LayerCKA([d] * LAYERS, debiased=True),
-        lambda x, _: ([x] * LAYERS,),
-        f"{LAYERS} layers",
+        lambda x, words: ([x] * LAYERS,),
     ),
 }
 
 
-def metric_seconds(way: Way, d: int, n_batches: int) -> tuple[list[float], int]:
+def metric_seconds(way: tuple, d: int, n_batches: int) -> tuple[list[float], int]:
     """CPU seconds of each batch of a pass, and the bytes of the state."""
     generator = np.random.default_rng(0)
     x = torch.from_numpy(generator.standard_normal((BATCH, d), dtype=np.float32))
     # Zipf's law: the word of rank r is 1/r as frequent as the first.
     shares = 1 / np.arange(1, WORDS + 1)
-    metric, seconds = way.make(d), []
+    make, given = way
+    metric, seconds = make(d), []
     for _ in range(n_batches):
         words = torch.from_numpy(generator.choice(WORDS, BATCH, p=shares / shares.sum()))
-        started = time.process_time()
-        metric.update(*way.batch(x, words))
-        seconds.append(time.process_time() - started)
+        seconds.append(_spent(lambda words=words: metric.update(*given(x, words))))
     return seconds, sum(state.nbytes for state in metric.metric_state.values())
 
 
@@ -87,7 +67,7 @@ def slope(n: ArrayLike, cost: ArrayLike) -> float:
 
 
 def print_metrics(widths: list[int], most: int, repeats: int) -> None:
-    """A few lines a metric and width."""
+    """A few lines per metric and width."""
     rows = np.arange(BATCH, most + 1, BATCH)
     marks = [i for i in range(len(rows)) if (i + 1).bit_count() == 1]  # 1, 2, 4, … batches
     print(f"Streaming metrics, float32 rows in batches of {BATCH}")
@@ -96,7 +76,7 @@ def print_metrics(widths: list[int], most: int, repeats: int) -> None:
             metric_seconds(way, d, 1)  # whatever is slow the first time
             runs = [metric_seconds(way, d, len(rows)) for _ in range(repeats)]
             spent = np.min([seconds for seconds, _ in runs], axis=0).cumsum()
-            print(f"{name} ({way.note}), d = {d}")
+            print(f"{name}, d = {d}")
             print("    " + "  ".join(f"{rows[i]}: {spent[i]:.4f} s" for i in marks))
             print(f"    slope {slope(rows[marks], spent[marks]):.2f}, ", end="")
             print(f"{spent[-1] / rows[-1] * 1e6:.1f} µs a row, {runs[0][1] / 1e6:.2f} MB")
@@ -138,34 +118,32 @@ def print_steps(repeats: int) -> None:
             passes()
         operations, seconds = counter.get_total_flops(), _least(passes, repeats)
         update = _least(optimizer.step, repeats)
-        print(
-            f"{name}: {operations / 1e9:.1f} GFLOP forward and backward, {seconds:.3f} s ", end=""
-        )
-        print(f"({operations / seconds / 1e9:.0f} GFLOP/s); AdamW {update:.3f} s")
+        print(f"{name}: {operations / 1e9:.1f} GFLOP forward and backward, ", end="")
+        rate = operations / seconds / 1e9
+        print(f"{seconds:.3f} s ({rate:.0f} GFLOP/s); AdamW {update:.3f} s")
     print("What stays on the processor, a step of 64 rows in 2 classes, d = 768")
     x, labels = torch.randn(64, 768), torch.arange(64) % 2
     regularizer, recorder = BarcodeRegularizer(), StepRecorder()
     bars, loss = regularizer(x, labels), torch.zeros(())
 
-    def regularize() -> None:
-        regularizer(x.clone().requires_grad_(), labels).loss.backward()
-
-    def record() -> None:
-        recorder.observe(loss, x, labels, bars, regularizer=loss)
-
-    for name, part in {"regularizer": regularize, "recorder": record}.items():
+    parts = {
+        "regularizer": lambda: regularizer(x.clone().requires_grad_(), labels).loss.backward(),
+        "recorder": lambda: recorder.observe(loss, x, labels, bars, regularizer=loss),
+    }
+    for name, part in parts.items():
         print(f"    {name} {_least(part, 10 * repeats) * 1e3:.1f} ms")
 
 
 def _least(run: Callable[[], object], repeats: int) -> float:
     """CPU seconds, the least of the repeats after a first one."""
     run()
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        run()
-        seconds.append(time.process_time() - started)
-    return min(seconds)
+    return min(_spent(run) for _ in range(repeats))
+
+
+def _spent(run: Callable[[], object]) -> float:
+    started = time.process_time()
+    run()
+    return time.process_time() - started
 
 
 def main(argv: list[str] | None = None) -> None:

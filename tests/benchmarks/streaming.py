@@ -8,8 +8,6 @@ weighs on both. Accumulating runs in a thread beside the forward passes: the rat
 processor's seconds tells what it costs where no core is free for that thread.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import sys
@@ -17,7 +15,6 @@ import time
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
 from shrink_utils.models import Encoder, load_encoder, state_batches, word_batches
 from shrink_utils.study.encoders.corpus import (
@@ -37,61 +34,50 @@ def _now() -> np.ndarray:
     return np.array([time.perf_counter(), time.process_time()])
 
 
-class ForwardTimer:
-    """Seconds spent inside a model's forward passes."""
+class Turns:
+    """Both passes over parts of the corpus, and the seconds that each has taken so far."""
 
-    def __init__(self, model: PreTrainedModel) -> None:
-        self.seconds = np.zeros(2)
-        model.register_forward_pre_hook(self._start)
-        model.register_forward_hook(self._stop)
+    def __init__(self, encoder: Encoder, texts: list[str]) -> None:
+        self.encoder, model = encoder, encoder.model
+        width = model.config.hidden_size
+        self.metrics = CorpusMetrics(len(encoder.layers), width, frequent_words(texts))
+        self.forward_seconds, self.pass_seconds, self._model_seconds = np.zeros((3, 2))
+        model.register_forward_pre_hook(lambda *_: self._add(-self._now()))
+        model.register_forward_hook(lambda *_: self._add(self._now()))
 
-    def _start(self, model: PreTrainedModel, _inputs: tuple) -> None:
-        _wait(model)
-        self._started = _now()
+    def _now(self) -> np.ndarray:
+        """Seconds of the clock, and of the processor over all threads."""
+        if self.encoder.model.device.type == "cuda":
+            torch.cuda.synchronize(self.encoder.model.device)
+        return np.array([time.perf_counter(), time.process_time()])
 
-    def _stop(self, model: PreTrainedModel, _inputs: tuple, _output: object) -> None:
-        _wait(model)
-        self.seconds += _now() - self._started
+    def _add(self, seconds: np.ndarray) -> None:
+        self._model_seconds += seconds
 
+    def forward(self, part: list[str]) -> None:
+        """The model's calls alone, without the tokenizer."""
+        self._model_seconds = np.zeros(2)
+        for _ in state_batches(self.encoder, part):
+            pass
+        self.forward_seconds += self._model_seconds
 
-def _wait(model: PreTrainedModel) -> None:
-    if model.device.type == "cuda":
-        torch.cuda.synchronize(model.device)
+    def whole_pass(self, part: list[str]) -> None:
+        """Tokenizer, model, word vectors and every accumulator."""
+        started = self._now()
+        for _ in accumulate(self.metrics, word_batches(self.encoder, part)):
+            pass
+        self.pass_seconds += self._now() - started
+
+    def flush(self) -> None:
+        """What still waits belongs to the pass."""
+        started = self._now()
+        self.metrics.flush()
+        self.pass_seconds += self._now() - started
 
 
 def _peak_megabytes() -> float:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1e6 if sys.platform == "darwin" else 1e3)  # bytes there, kilobytes elsewhere
-
-
-class Turns:
-    """Both passes over parts of the corpus, and the seconds that each has taken so far."""
-
-    def __init__(self, encoder: Encoder, texts: list[str]) -> None:
-        self.encoder, width = encoder, encoder.model.config.hidden_size
-        self.metrics = CorpusMetrics(len(encoder.layers), width, frequent_words(texts))
-        self.timer = ForwardTimer(encoder.model)
-        self.forward_seconds, self.pass_seconds = np.zeros(2), np.zeros(2)
-
-    def forward(self, part: list[str]) -> None:
-        """The model's calls alone, without the tokenizer."""
-        self.timer.seconds = np.zeros(2)
-        for _ in state_batches(self.encoder, part):
-            pass
-        self.forward_seconds += self.timer.seconds
-
-    def whole_pass(self, part: list[str]) -> None:
-        """Tokenizer, model, word vectors and every accumulator."""
-        started = _now()
-        for _ in accumulate(self.metrics, word_batches(self.encoder, part)):
-            pass
-        self.pass_seconds += _now() - started
-
-    def flush(self) -> None:
-        """What still waits belongs to the pass."""
-        started = _now()
-        self.metrics.flush()
-        self.pass_seconds += _now() - started
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -119,12 +105,12 @@ def main(argv: list[str] | None = None) -> None:
 
     print(f"{len(texts)} sentences, {len(encoder.layers)} layers, {arguments.threads} thread(s)")
     print("                         clock  processor")
-    for name, seconds, digits in (
-        ("forward passes alone", turns.forward_seconds, 3),
-        ("with all accumulators", turns.pass_seconds, 3),
-        ("ratio", turns.pass_seconds / turns.forward_seconds, 3),
+    for name, (clock, processor) in (
+        ("forward passes alone", turns.forward_seconds),
+        ("with all accumulators", turns.pass_seconds),
+        ("ratio", turns.pass_seconds / turns.forward_seconds),
     ):
-        print(f"{name:22}{seconds[0]:8.{digits}f}   {seconds[1]:8.{digits}f}")
+        print(f"{name:22}{clock:8.3f}   {processor:8.3f}")
     print(f"ratio of the clock    at most {MOST_TIME}")
     print(f"accumulators          {n_bytes['the rest'] / 1e6:8.1f} MB at most {MOST_MEGABYTES}")
     print(f"SelfSim's sums        {n_bytes['words'] / 1e6:8.1f} MB ", end="")

@@ -1,62 +1,48 @@
-"""What the Trainer is asked for: the rows of a pass, and the precision that the device has."""
+"""What the Trainer is asked for: rows per pass, precision; what it seeds comes back."""
 
-from __future__ import annotations
-
+import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from transformers import TrainingArguments
 
-from shrink_utils.training import RunConfig, arguments, finetune, trainer
-from shrink_utils.training.arguments import fine_tuning_arguments, quiet_arguments, used_precision
-
-CONFIG = RunConfig(
-    model="tiny-random",
-    task="sentiment_movies",
-    arm="all",
-    seed=3,
-    train_rows=32,
-    eval_rows=16,
-    epochs=1,
-    learning_rate=1e-3,
-    weight_decay=1e-4,
-    max_length=12,
-    batch_size=16,
+from shrink_utils.training import arguments, finetune, trainer
+from shrink_utils.training.arguments import (
+    fine_tuning_arguments,
+    quiet_arguments,
+    random_state_kept,
+    used_precision,
 )
-BFLOAT16 = replace(CONFIG, precision="bfloat16")
-
-
-def _device(monkeypatch, *, cuda: bool, bf16: bool) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: bf16)
 
 
 @pytest.mark.parametrize(
     ("cuda", "bf16", "used"),
     [(True, True, "bfloat16"), (True, False, "float32"), (False, True, "float32")],
 )
-def test_the_precision_is_the_devices(monkeypatch, cuda, bf16, used):
-    _device(monkeypatch, cuda=cuda, bf16=bf16)
-    assert used_precision(BFLOAT16) == used
-    assert used_precision(CONFIG) == "float32"
+def test_the_precision_is_the_devices(config, monkeypatch, cuda, bf16, used):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: bf16)
+    assert used_precision(replace(config, precision="bfloat16")) == used
+    assert used_precision(config) == "float32"
 
 
-def test_a_steps_rows_are_shared_out_over_its_parts(tmp_path, monkeypatch):
-    config = replace(CONFIG, accumulation=4)
+def test_a_steps_rows_are_shared_out_over_its_parts(config, tmp_path, monkeypatch):
+    config = replace(config, accumulation=4)
     found = fine_tuning_arguments(config, str(tmp_path))
     assert (found.per_device_train_batch_size, found.gradient_accumulation_steps) == (4, 4)
     assert found.per_device_eval_batch_size == 16
     monkeypatch.setenv("WORLD_SIZE", "3")
-    with pytest.raises(
-        ValueError, match=r"batch_size: 16 rows do not make 4 .* each of 3 processes"
-    ):
+    message = r"batch_size: 16 rows do not make 4 .* each of 3 processes"
+    with pytest.raises(ValueError, match=message):
         fine_tuning_arguments(config, str(tmp_path))
 
 
-def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(monkeypatch):
+def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(config, monkeypatch):
     """Mixed precision as a GPU would have it, on the CPU: the bars are taken in float32."""
-    exact = finetune(CONFIG).history
+    config = replace(config, arm="all", train_rows=32, epochs=1)
+    exact = finetune(config).history
     seen = []
     regularize = trainer.RegularizedTrainer._regularize
 
@@ -64,14 +50,13 @@ def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(monkeypatch):
         seen.append((embeddings.dtype, torch.is_autocast_enabled("cpu")))
         return regularize(self, embeddings, *others)
 
+    def on_cpu(folder, **options):
+        return quiet_arguments(folder, **options | {"use_cpu": True})
+
     monkeypatch.setattr(trainer.RegularizedTrainer, "_regularize", watched)
     monkeypatch.setattr(arguments, "used_precision", lambda config: "bfloat16")
-    monkeypatch.setattr(
-        arguments,
-        "quiet_arguments",
-        lambda folder, **options: quiet_arguments(folder, **options | {"use_cpu": True}),
-    )
-    rounded = finetune(BFLOAT16).history
+    monkeypatch.setattr(arguments, "quiet_arguments", on_cpu)
+    rounded = finetune(replace(config, precision="bfloat16")).history
     assert seen == [(torch.float32, False)] * 2
     difference = (rounded.regularizer - exact.regularizer).abs()
     assert difference.between(1e-7, 0.02).all()  # bfloat16 has three digits
@@ -86,3 +71,22 @@ def test_a_process_that_sees_several_gpus_takes_the_rows_of_one(tmp_path, monkey
     options = {"per_device_train_batch_size": 16}
     assert TrainingArguments(str(tmp_path), **options).train_batch_size == 64
     assert quiet_arguments(str(tmp_path), **options).train_batch_size == 16
+
+
+def test_all_random_generators_go_on_where_they_were_even_after_an_error():
+    def seed(number):
+        random.seed(number)
+        np.random.seed(number)
+        torch.manual_seed(number)
+
+    def drawn():
+        return random.random(), np.random.random(), torch.rand(1).item()
+
+    seed(1)
+    expected = drawn()
+    seed(1)
+    with pytest.raises(KeyError), random_state_kept():
+        seed(2)
+        drawn()
+        raise KeyError
+    assert drawn() == expected

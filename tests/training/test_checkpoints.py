@@ -1,6 +1,4 @@
-"""A run that was ended goes on: equal to one that was not, from what is whole only."""
-
-from __future__ import annotations
+"""An interrupted run resumes: equal to one that was not, from what is whole only."""
 
 import os
 import warnings
@@ -10,21 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from shrink_utils.training import RunConfig, checkpoints, finetune
+from shrink_utils.training import checkpoints, finetune
 
-CONFIG = RunConfig(
-    model="tiny-random",
-    task="sentiment_movies",
-    arm="isoscore",  # a regularizer that remembers batches
-    seed=3,
-    train_rows=40,
-    eval_rows=16,
-    epochs=3,
-    learning_rate=1e-3,
-    weight_decay=1e-4,
-    max_length=12,
-    batch_size=16,
-)
 STEPS = 3  # of an epoch
 
 
@@ -39,11 +24,16 @@ def always_old(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def undisturbed():
-    return {arm: finetune(replace(CONFIG, arm=arm)) for arm in ("isoscore", "random")}
+def config(config):
+    return replace(config, arm="isoscore", epochs=3)  # a regularizer that remembers batches
 
 
-def _end_after(folder, *, step, config=CONFIG):
+@pytest.fixture(scope="module")
+def undisturbed(config):
+    return {arm: finetune(replace(config, arm=arm)) for arm in ("isoscore", "random")}
+
+
+def _end_after(folder, config, *, step):
     """Run until the recorder has seen `step` steps."""
 
     def end(row):
@@ -54,7 +44,12 @@ def _end_after(folder, *, step, config=CONFIG):
         finetune(config, on_row=end, checkpoints=folder)
 
 
-def _assert_equal(run, other) -> None:
+def _assert_resumed(folder, config, undisturbed, *, first):
+    """Make the steps from `first` on: the result is that of the undisturbed run."""
+    told = []
+    run = finetune(config, on_row=lambda row: told.append(row["step"]), checkpoints=folder)
+    assert told == list(range(first, 3 * STEPS + 1))
+    other = undisturbed[config.arm]
     pd.testing.assert_frame_equal(run.history, other.history, check_exact=True)
     assert run.evaluations == other.evaluations
     assert run.geometry == other.geometry
@@ -64,33 +59,27 @@ def _assert_equal(run, other) -> None:
 
 
 @pytest.mark.parametrize("arm", ["isoscore", "random"])
-def test_a_resumed_run_is_the_undisturbed_one(arm, undisturbed, tmp_path):
+def test_a_resumed_run_is_the_undisturbed_one(arm, config, undisturbed, tmp_path):
     """``random`` draws bars from torch's generator, whose state has to come back too."""
-    config = replace(CONFIG, arm=arm)
-    _end_after(tmp_path, step=STEPS + 1, config=config)
-    told = []
-    run = finetune(config, on_row=lambda row: told.append(row["step"]), checkpoints=tmp_path)
-    assert told == list(range(STEPS + 1, 3 * STEPS + 1))
-    _assert_equal(run, undisturbed[arm])
+    config = replace(config, arm=arm)
+    _end_after(tmp_path, config, step=STEPS + 1)
+    _assert_resumed(tmp_path, config, undisturbed, first=STEPS + 1)
 
 
-def test_a_run_that_was_ended_twice(undisturbed, tmp_path):
-    _end_after(tmp_path, step=STEPS + 1)
-    _end_after(tmp_path, step=2 * STEPS)
-    told = []
-    run = finetune(CONFIG, on_row=lambda row: told.append(row["step"]), checkpoints=tmp_path)
-    assert told == list(range(2 * STEPS + 1, 3 * STEPS + 1))
-    _assert_equal(run, undisturbed["isoscore"])
+def test_a_run_that_was_ended_twice(config, undisturbed, tmp_path):
+    _end_after(tmp_path, config, step=STEPS + 1)
+    _end_after(tmp_path, config, step=2 * STEPS)
+    _assert_resumed(tmp_path, config, undisturbed, first=2 * STEPS + 1)
 
 
-def test_one_checkpoint_is_kept_and_none_of_the_last_epoch(tmp_path):
-    finetune(CONFIG, checkpoints=tmp_path)
+def test_one_checkpoint_is_kept_and_none_of_the_last_epoch(config, tmp_path):
+    finetune(config, checkpoints=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [f"checkpoint-{2 * STEPS}"]
 
 
-def test_a_short_run_writes_no_checkpoint_and_leaves_no_folder(tmp_path, monkeypatch):
+def test_a_short_run_writes_no_checkpoint_and_leaves_no_folder(config, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 60.0)
-    finetune(replace(CONFIG, epochs=2), checkpoints=tmp_path / "new")
+    finetune(replace(config, epochs=2), checkpoints=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -104,25 +93,21 @@ def test_a_short_run_writes_no_checkpoint_and_leaves_no_folder(tmp_path, monkeyp
     ],
     ids=["not finished", "a file less", "truncated", "changed"],
 )
-def test_a_damaged_checkpoint_is_passed_over_with_a_warning(hurt, undisturbed, tmp_path):
-    _end_after(tmp_path, step=STEPS)
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(hurt, config, undisturbed, tmp_path):
+    _end_after(tmp_path, config, step=STEPS)
     hurt(tmp_path / f"checkpoint-{STEPS}")
-    told = []
     with pytest.warns(UserWarning, match=f"checkpoint-{STEPS} is not used"):
-        run = finetune(CONFIG, on_row=lambda row: told.append(row["step"]), checkpoints=tmp_path)
-    assert told[0] == 1
-    _assert_equal(run, undisturbed["isoscore"])
+        _assert_resumed(tmp_path, config, undisturbed, first=1)
 
 
-def test_an_older_checkpoint_stands_in_for_one_that_was_not_finished(undisturbed, tmp_path):
+def test_an_older_checkpoint_stands_in_for_one_that_was_not_finished(config, undisturbed, tmp_path):
     """The older one goes only when the newer one is whole."""
-    _end_after(tmp_path, step=STEPS)
+    _end_after(tmp_path, config, step=STEPS)
     unfinished = tmp_path / f"checkpoint-{2 * STEPS}"
     unfinished.mkdir()
     (unfinished / "trainer_state.json").write_text("{")
     with pytest.warns(UserWarning, match=f"checkpoint-{2 * STEPS} is not used"):
-        run = finetune(CONFIG, checkpoints=tmp_path)
-    _assert_equal(run, undisturbed["isoscore"])
+        _assert_resumed(tmp_path, config, undisturbed, first=STEPS + 1)
 
 
 def test_no_checkpoint_is_no_warning(tmp_path):

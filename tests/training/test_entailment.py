@@ -1,7 +1,5 @@
 """A common start and the models that part from it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -44,19 +42,14 @@ def test_the_start_and_the_models_are_decided_by_their_seeds(start):
 
 def test_training_leaves_the_start_and_the_global_state_as_they_were(start):
     before, random_state = _encoder(start[0]).clone(), torch.random.get_rng_state()
-    threads = torch.get_num_threads()
-    model = entailment_model(*start, SHORT, counter_examples=0, seed=0)
+    threads, steps = torch.get_num_threads(), []
+    options = {"counter_examples": 0, "seed": 0, "on_step": lambda: steps.append(1)}
+    model = entailment_model(*start, SHORT, **options)
+    assert len(steps) == SHORT.steps  # every step is told
     assert torch.equal(_encoder(start[0]), before)
     assert not torch.equal(_encoder(model), before) and not model.training
     assert torch.equal(torch.random.get_rng_state(), random_state)
     assert torch.get_num_threads() == threads
-
-
-def test_every_step_is_told(start):
-    steps = []
-    options = {"counter_examples": 0, "seed": 0, "on_step": lambda: steps.append(1)}
-    entailment_model(*start, SHORT, **options)
-    assert len(steps) == SHORT.steps
 
 
 def test_a_start_learns_which_texts_belong_together():

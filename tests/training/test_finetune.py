@@ -1,6 +1,4 @@
-"""Whole small runs: what is in the loss, what is written down, what a seed fixes."""
-
-from __future__ import annotations
+"""Whole small runs: what is in the loss, what is written down, what a seed fixes, the scores."""
 
 import random
 from dataclasses import replace
@@ -9,30 +7,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import spearmanr
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+from transformers import EvalPrediction
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.training import RunConfig, finetune
+from shrink_utils.text import task_spec
+from shrink_utils.training import finetune, task_metrics
 
-CONFIG = RunConfig(
-    model="tiny-random",
-    task="sentiment_movies",
-    arm="prominent",
-    seed=3,
-    train_rows=40,
-    eval_rows=16,
-    epochs=2,
-    learning_rate=1e-3,
-    weight_decay=1e-4,
-    max_length=12,
-    batch_size=16,
-)
 # Of each kind one at least; the others are tested one by one (loops: 8 points hardly have any).
 ARMS = ("none", "prominent", "published", "all", "random", "isoscore")
+RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
-def results():
-    return {arm: finetune(replace(CONFIG, arm=arm)) for arm in ARMS}
+def results(config):
+    return {arm: finetune(replace(config, arm=arm)) for arm in ARMS}
 
 
 def test_every_step_is_recorded_with_every_quantity(results):
@@ -50,6 +40,14 @@ def test_bars_are_those_of_each_class(results):
     history = results["all"].history
     assert (history.n_bars_0 + history.n_bars_1 + 2 == history.rows).all()
     assert (history.n_features_0 == history.n_bars_0).all()
+
+
+def test_a_step_in_parts_is_one_row_that_holds_their_mean(config, results):
+    history = finetune(replace(config, arm="all", accumulation=4)).history
+    for column in ("step", "rows"):
+        assert history[column].equals(results["all"].history[column])
+    assert history.n_bars_0[0] + history.n_bars_1[0] <= 4 - 1  # of a part of 4 rows
+    assert history.regularizer[0] == pytest.approx(-history.entropy[0], rel=1e-5)
 
 
 def test_the_regularizer_term_is_minus_the_entropy_of_the_selected_bars(results):
@@ -75,42 +73,33 @@ def test_random_bars_are_as_many_as_the_prominent_ones(results):
     assert results["random"].history.entropy[0] != results["prominent"].history.entropy[0]
 
 
-def test_the_weight_scales_the_term():
-    half = finetune(replace(CONFIG, weight=0.5, epochs=1)).history.iloc[0]
+def test_the_weight_scales_the_term(config):
+    half = finetune(replace(config, weight=0.5, epochs=1)).history.iloc[0]
     assert half.regularizer == pytest.approx(-0.5 * half.entropy, rel=1e-5)
 
 
 def test_arms_of_a_seed_start_equal_and_then_part(results):
-    first = {arm: result.history.task_loss.iloc[0] for arm, result in results.items()}
-    assert len(set(first.values())) == 1
-    last = {arm: result.history.task_loss.iloc[-1] for arm, result in results.items()}
-    assert len(set(last.values())) == len(ARMS)
+    first = {result.history.task_loss.iloc[0] for result in results.values()}
+    last = {result.history.task_loss.iloc[-1] for result in results.values()}
+    assert (len(first), len(last)) == (1, len(ARMS))
 
 
-def test_the_same_configuration_gives_the_same_numbers(results):
-    again = finetune(CONFIG)
+def test_a_configuration_fixes_the_numbers_and_another_seed_changes_them(config, results):
+    again, other = finetune(config), finetune(replace(config, seed=4))
     pd.testing.assert_frame_equal(again.history, results["prominent"].history)
     assert torch.equal(again.embeddings["after"], results["prominent"].embeddings["after"])
+    assert other.history.task_loss.iloc[0] != again.history.task_loss.iloc[0]
 
 
-def test_another_seed_gives_other_numbers(results):
-    other = finetune(replace(CONFIG, seed=4))
-    assert other.history.task_loss.iloc[0] != results["prominent"].history.task_loss.iloc[0]
-
-
-def test_embeddings_are_of_the_same_rows_before_and_after(results):
+def test_embeddings_and_their_geometry_are_of_the_same_rows_before_and_after(results):
     embeddings = results["none"].embeddings
     assert embeddings["before"].shape == embeddings["after"].shape == (16, 32)
     assert embeddings["labels"].shape == (16,)
     assert not torch.equal(embeddings["before"], embeddings["after"])
     for arm in ("prominent", "published", "all"):
         assert torch.equal(results[arm].embeddings["before"], embeddings["before"])
-
-
-def test_geometry_is_that_of_the_embeddings(results):
-    result = results["all"]
-    after = anisotropy(result.embeddings["after"], k=3, center=True).tolist()
-    assert result.geometry["after"]["centred"] == pytest.approx(after)
+    after = anisotropy(embeddings["after"], k=3, center=True).tolist()
+    assert results["none"].geometry["after"]["centred"] == pytest.approx(after)
 
 
 def test_the_validation_rows_are_judged_before_training_and_after_it(results):
@@ -119,30 +108,62 @@ def test_the_validation_rows_are_judged_before_training_and_after_it(results):
     assert all(set(e) == {"epoch", "step", "loss", "accuracy", "f1"} for e in evaluations)
 
 
-def test_every_row_is_reported_as_it_comes():
+def test_every_row_is_reported_as_it_comes(config):
     steps = []
-    finetune(replace(CONFIG, epochs=1), on_row=lambda row: steps.append(row["step"]))
+    finetune(replace(config, epochs=1), on_row=lambda row: steps.append(row["step"]))
     assert steps == [1, 2, 3]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first_last"])
-def test_other_poolings_run(pooling):
-    result = finetune(replace(CONFIG, pooling=pooling, epochs=1))
+def test_other_poolings_run(config, pooling):
+    result = finetune(replace(config, pooling=pooling, epochs=1))
     assert result.history.entropy.notna().all()
     assert result.embeddings["after"].shape == (16, 32)
 
 
-def test_torch_threads_and_random_numbers_are_given_back():
-    before = torch.get_num_threads()
-    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    finetune(replace(CONFIG, epochs=1, threads=before + 1))
-    assert torch.get_num_threads() == before
-    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    assert after == states
+def test_torch_threads_and_random_numbers_are_given_back(config):
+    def state():
+        numbers = random.getstate(), np.random.get_state()[1].tolist()
+        return torch.get_num_threads(), numbers, torch.get_rng_state().tolist()
+
+    before = state()
+    finetune(replace(config, epochs=1, threads=before[0] + 1))
+    assert state() == before
 
 
-def test_a_length_beyond_the_encoders_positions_is_refused():
-    with pytest.raises(
-        ValueError, match="max_length: 600 tokens, but tiny-random reads at most 512"
-    ):
-        finetune(replace(CONFIG, max_length=600))
+def test_a_length_beyond_the_encoders_positions_is_refused(config):
+    message = "max_length: 600 tokens, but tiny-random reads at most 512"
+    with pytest.raises(ValueError, match=message):
+        finetune(replace(config, max_length=600))
+
+
+def _scores(task, outputs, labels):
+    return task_metrics(task_spec(task))(EvalPrediction(outputs, labels))
+
+
+def test_tasks_are_judged_as_scikit_learn_and_scipy_judge():
+    logits, labels = RNG.normal(size=(50, 2)).astype("float32"), RNG.integers(0, 2, 50)
+    predicted = logits.argmax(-1)
+    expected = {"accuracy": accuracy_score(labels, predicted), "f1": f1_score(labels, predicted)}
+    assert _scores("mrpc", logits, labels) == pytest.approx(expected)
+    expected = matthews_corrcoef(labels, predicted)
+    assert _scores("cola", logits, labels)["matthews"] == pytest.approx(expected, abs=1e-6)
+    outputs, targets = logits[:, :1], logits[:, 1] + logits[:, 0]
+    expected = spearmanr(outputs[:, 0], targets).statistic
+    assert _scores("stsb", outputs, targets)["spearman"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")  # scikit-learn's
+@pytest.mark.parametrize("predicted", [0, 1])
+@pytest.mark.parametrize("n_ones", [0, 30, 100])
+def test_a_collapsed_classifier_scores_as_glues_scorer_says(predicted, n_ones):
+    """With unequal classes, where an epsilon in the denominator would show."""
+    logits = np.eye(2, dtype="float32")[np.full(100, predicted)]
+    labels = (np.arange(100) < n_ones).astype(int)
+    expected = matthews_corrcoef(labels, logits.argmax(-1))
+    assert _scores("cola", logits, labels)["matthews"] == expected == 0.0
+
+
+def test_one_class_in_the_labels_scores_zero_whatever_is_predicted():
+    logits = np.eye(2, dtype="float32")[(np.arange(50) >= 5).astype(int)]
+    assert _scores("cola", logits, np.ones(50, int))["matthews"] == 0.0

@@ -1,7 +1,5 @@
 """Two real processes share a step: losses and gradients are those of one process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

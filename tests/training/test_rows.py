@@ -1,7 +1,5 @@
 """Rows of a task become tokens and labels, in their order, and batches that are padded alike."""
 
-from __future__ import annotations
-
 import pytest
 from datasets import Dataset
 from transformers import DataCollatorWithPadding
@@ -22,15 +20,11 @@ def tokenizer():
     return load_encoder("tiny-random").tokenizer
 
 
-def test_tokens_are_those_of_the_tokenizer_and_labels_stay_with_them(tokenizer):
-    tokens = tokenized(_rows(), tokenizer)
-    assert tokens["labels"] == [0, 1, 1, 0, 1]
-    assert [list(ids) for ids in tokens["input_ids"]] == tokenizer(TEXTS).input_ids
-
-
-def test_rows_are_cut_at_max_length(tokenizer):
-    tokens = tokenized(_rows(), tokenizer, max_length=5)
-    assert [len(ids) for ids in tokens["input_ids"]] == [
+def test_rows_are_tokenized_and_cut_at_max_length_beside_their_labels(tokenizer):
+    whole, cut = tokenized(_rows(), tokenizer), tokenized(_rows(), tokenizer, max_length=5)
+    assert whole["labels"] == cut["labels"] == [0, 1, 1, 0, 1]
+    assert [list(ids) for ids in whole["input_ids"]] == tokenizer(TEXTS).input_ids
+    assert [len(ids) for ids in cut["input_ids"]] == [
         min(5, len(ids)) for ids in tokenizer(TEXTS).input_ids
     ]
 

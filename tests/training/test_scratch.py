@@ -1,6 +1,4 @@
-"""Training from nothing: seeded, quiet, and it learns."""
-
-from __future__ import annotations
+"""Training from nothing: what is read, what it is judged by, seeded, quiet, and it learns."""
 
 import math
 from collections import Counter
@@ -8,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback
 
 from shrink_utils.models import OBJECTIVES
+from shrink_utils.text import load_pairs
 from shrink_utils.training import (
-    ScratchConfig,
     examples,
     held_out_batches,
     held_out_loss,
@@ -21,21 +20,27 @@ from shrink_utils.training import (
     scratch_tokenizer,
 )
 
-CONFIG = ScratchConfig(
-    objective="mlm",
-    width=16,
-    depth=2,
-    heads=2,
-    source="products",
-    sentences=80,
-    vocabulary=300,
-    max_length=12,
-    steps=3,
-    batch_size=16,
-    learning_rate=1e-2,
-    warmup=0.5,
-    seed=0,
-)
+
+@pytest.fixture
+def configs(scratch_config):
+    """By objective."""
+    return {objective: replace(scratch_config, objective=objective) for objective in OBJECTIVES}
+
+
+@pytest.fixture(params=OBJECTIVES)
+def config(request, configs):
+    """Of each objective in turn."""
+    return configs[request.param]
+
+
+@pytest.fixture
+def tokenizer(scratch_config):
+    return scratch_tokenizer(scratch_config)
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    return load_pairs("products", n=80)
 
 
 class _Reader(TrainerCallback):
@@ -67,9 +72,7 @@ def _equal(first, second):
     )
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_one_seed_one_model_and_another_seed_reads_the_same_batches(objective):
-    config = replace(CONFIG, objective=objective)
+def test_one_seed_one_model_and_another_seed_reads_the_same_batches(config):
     state = torch.get_rng_state()
     (first, read), (again, _) = _read(config), _read(config)
     assert torch.equal(torch.get_rng_state(), state)
@@ -83,15 +86,15 @@ def test_one_seed_one_model_and_another_seed_reads_the_same_batches(objective):
     assert not _equal(read, _read(replace(config, data_seed=1))[1])
 
 
-def test_the_trained_activation_is_the_one_that_was_asked_for():
-    gelu, solu = (pretrain(replace(CONFIG, activation=name)) for name in ("gelu", "solu"))
+def test_the_trained_activation_is_the_one_that_was_asked_for(scratch_config):
+    gelu, solu = (pretrain(replace(scratch_config, activation=name)) for name in ("gelu", "solu"))
     assert gelu.evaluations != solu.evaluations
     norms = [p for name, p in solu.model.named_parameters() if "intermediate_act_fn" in name]
     assert len(norms) == 4 and not all(torch.all((p == 0) | (p == 1)) for p in norms)
 
 
-def test_the_history_has_a_row_a_step_and_the_rate_of_the_schedule():
-    history = pretrain(replace(CONFIG, steps=8)).history
+def test_the_history_has_a_row_per_step_and_the_rate_of_the_schedule(scratch_config):
+    history = pretrain(replace(scratch_config, steps=8)).history
     assert list(history.columns) == ["step", "loss", "learning_rate"]
     assert history.step.tolist() == list(range(1, 9))
     # Four steps up from 0; then the inverse square root, 1 at the end of the warm-up.
@@ -99,9 +102,8 @@ def test_the_history_has_a_row_a_step_and_the_rate_of_the_schedule():
     assert history.learning_rate.tolist() == pytest.approx([1e-2 * share for share in shares])
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_held_out_loss_is_the_mean_over_predicted_tokens_without_dropout(objective):
-    config = replace(CONFIG, objective=objective, dropout=0.5)
+def test_the_held_out_loss_is_the_mean_over_predicted_tokens_without_dropout(config):
+    config = replace(config, dropout=0.5)
     tokenizer = scratch_tokenizer(config)
     batches = held_out_batches(config, tokenizer, n=20)
     model = new_model(config, tokenizer).train()
@@ -113,20 +115,16 @@ def test_the_held_out_loss_is_the_mean_over_predicted_tokens_without_dropout(obj
         with torch.inference_mode():
             logits = model(**batch).logits
         labels = batch["labels"]
-        if objective == "clm":
+        if config.objective == "clm":
             logits, labels = logits[:, :-1], labels[:, 1:]
-        for row, y in zip(logits.flatten(0, 1), labels.flatten(), strict=True):
-            if y != -100:
-                terms.append((row.logsumexp(0) - row[y]).item())
+        logits, labels = logits.flatten(0, 1), labels.flatten()
+        terms += cross_entropy(logits, labels, reduction="none")[labels != -100].tolist()
     assert loss == pytest.approx(sum(terms) / len(terms), rel=1e-5)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(objective):
+def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(config):
     """On 16 sentences seen again and again, the loss falls well below the unigram entropy."""
-    config = replace(
-        CONFIG, objective=objective, dropout=0.0, sentences=16, steps=80, width=32, depth=1
-    )
+    config = replace(config, dropout=0.0, sentences=16, steps=80, width=32, depth=1)
     result = pretrain(config)
     train, _ = examples(config, result.tokenizer)
     words = Counter(x for row in train["input_ids"] for x in row[1:-1])
@@ -135,21 +133,87 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(object
     assert result.history.loss.tail(10).mean() < 0.8 * entropy
 
 
-def test_every_module_is_left_in_the_mode_it_was_in():
-    tokenizer = scratch_tokenizer(CONFIG)
-    model = new_model(CONFIG, tokenizer).train()
+def test_every_module_is_left_in_the_mode_it_was_in(scratch_config, tokenizer):
+    model = new_model(scratch_config, tokenizer).train()
     model.bert.embeddings.eval()  # a frozen part
     modes = [module.training for module in model.modules()]
-    batches = held_out_batches(CONFIG, tokenizer)
+    batches = held_out_batches(scratch_config, tokenizer)
     held_out_loss(model, batches)
     with pytest.raises(IndexError):
         held_out_loss(model, [{key: x + 1000 for key, x in batch.items()} for batch in batches])
     assert [module.training for module in model.modules()] == modes
 
 
-def test_training_prints_nothing_and_stores_nothing(capfd, tmp_path, monkeypatch):
+def test_training_prints_nothing_and_stores_nothing(configs, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pretrain(replace(CONFIG, objective="clm", steps=1))
+    pretrain(replace(configs["clm"], steps=1))
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_all_objectives_share_the_tokenizer_which_spells_both_languages(
+    configs, tokenizer, sentences
+):
+    assert all(scratch_tokenizer(config).vocab == tokenizer.vocab for config in configs.values())
+    for column in ("text", "translation"):
+        ids = tokenizer(sentences["train"][column][:]).input_ids
+        assert not any(tokenizer.unk_token_id in row for row in ids)
+    assert tokenizer.model_max_length == 12
+
+
+def test_inputs_are_the_sentences_cut_to_length(config, tokenizer, sentences):
+    expected = tokenizer(sentences["train"]["text"][:]).input_ids
+    expected = [row if len(row) <= 12 else [*row[:11], row[-1]] for row in expected]
+    assert examples(config, tokenizer)[0]["input_ids"][:] == expected
+
+
+def test_labels_are_what_each_objective_predicts(configs, tokenizer, sentences):
+    train, held_out = examples(configs["clm"], tokenizer)
+    assert train["labels"][:] == train["input_ids"][:]
+    assert held_out["labels"][:] == held_out["input_ids"][:]
+    _, held_out = examples(configs["mt"], tokenizer)
+    translated = tokenizer(sentences["held_out"]["translation"][:]).input_ids
+    assert held_out["labels"][:] == [
+        row[1:] if len(row) <= 12 else [*row[1:11], row[-1]] for row in translated
+    ]
+    assert examples(configs["mlm"], tokenizer)[0].column_names == ["input_ids"]
+
+
+def test_masked_places_and_no_others_are_to_be_predicted(configs, tokenizer):
+    _, masked = examples(replace(configs["mlm"], masked=0.5), tokenizer)
+    _, plain = examples(configs["clm"], tokenizer)
+    predicted = changed = total = 0
+    for row, ids in zip(masked, plain["input_ids"], strict=True):
+        for x, y, original in zip(row["input_ids"], row["labels"], ids, strict=True):
+            assert y in (-100, original) and (y != -100 or x == original)
+            assert original not in (2, 3) or y == -100  # [CLS] and [SEP] stay
+            predicted += y != -100
+            changed += x == tokenizer.mask_token_id
+            total += original not in (2, 3)
+    assert abs(predicted / total - 0.5) < 0.05
+    assert abs(changed / predicted - 0.8) < 0.05  # as in BERT
+
+
+def test_the_judges_are_the_same_for_every_seed_and_size_of_model(scratch_config, tokenizer):
+    other = replace(scratch_config, seed=5, data_seed=7, width=32, steps=9)
+    batches = held_out_batches(scratch_config, tokenizer)
+    assert set(batches[0]) == {"input_ids", "attention_mask", "labels"}
+    assert _equal(batches, held_out_batches(other, tokenizer))
+
+
+def test_batches_hold_the_first_sentences_padded(config, tokenizer):
+    _, held_out = examples(config, tokenizer)
+    batches = held_out_batches(config, tokenizer, n=20)
+    assert [len(batch["input_ids"]) for batch in batches] == [16, 4]
+    names = ("input_ids", "attention_mask", "labels")
+    rows = [row for batch in batches for row in zip(*map(batch.get, names), strict=True)]
+    for (ids, mask, labels), row in zip(rows, held_out.select(range(20)), strict=True):
+        assert ids[mask.bool()].tolist() == row["input_ids"]
+        assert labels[labels != -100].tolist() == [y for y in row["labels"] if y != -100]
+
+
+def test_more_judges_than_there_are_are_refused(scratch_config, tokenizer):
+    n = len(load_pairs("products")["held_out"])
+    with pytest.raises(ValueError, match=f"n: {n + 1}, expected 1 to {n} held-out sentences"):
+        held_out_batches(scratch_config, tokenizer, n=n + 1)

@@ -1,51 +1,110 @@
-"""Gradients of the whole loss, against its definition written out."""
+"""Gradients of the whole loss, in one piece and in parts, against its definition written out."""
 
-from __future__ import annotations
+import copy
 
 import pytest
 import torch
 from datasets import Dataset
-from transformers import DataCollatorWithPadding, TrainingArguments
+from torch import nn
+from transformers import DataCollatorWithPadding, TrainerCallback
 
 from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import RegularizedTrainer, StepRecorder
+from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.penalties import AverageCosine
 from shrink_utils.training.rows import tokenized
 
+TEXTS = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
 
-def _trainer(tmp_path, *, per_class: bool, regularizer=None) -> RegularizedTrainer:
-    model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
-    return RegularizedTrainer(
-        model=model,
-        args=TrainingArguments(output_dir=tmp_path, report_to="none", use_cpu=True),
-        data_collator=DataCollatorWithPadding(tokenizer),
-        regularizer=regularizer or BarcodeRegularizer("all", weight=0.7),
-        recorder=StepRecorder(),
-        pooling="cls",
-        per_class=per_class,
-    )
+
+def _rows(n):
+    texts = (TEXTS * n)[:n]
+    columns = {"text": texts, "text_pair": [None] * n, "label": [k % 2 for k in range(n)]}
+    return Dataset.from_dict(columns)
+
+
+@pytest.fixture
+def make_trainer(tmp_path):
+    def make(*, regularizer=None, per_class=True, rows=None, **options):
+        model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0  # two passes have to agree
+        return RegularizedTrainer(
+            model=model,
+            args=quiet_arguments(str(tmp_path), use_cpu=True, **options),
+            data_collator=DataCollatorWithPadding(tokenizer),
+            train_dataset=None if rows is None else tokenized(rows, tokenizer),
+            regularizer=regularizer or BarcodeRegularizer("all", weight=0.7),
+            recorder=StepRecorder(),
+            pooling="cls",
+            per_class=per_class,
+        )
+
+    return make
 
 
 def _batch(trainer):
-    texts = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
-    batch = trainer.data_collator.tokenizer(texts, padding=True, return_tensors="pt")
+    batch = trainer.data_collator.tokenizer(TEXTS, padding=True, return_tensors="pt")
     return {**batch, "labels": torch.tensor([0, 1, 0, 1, 0, 1])}
 
 
-def test_the_loss_is_task_minus_weighted_entropies_class_by_class(tmp_path):
-    trainer, regularizer = _trainer(tmp_path, per_class=True), BarcodeRegularizer("all")
-    model = trainer.model.eval()  # no dropout, so that two passes agree
-    batch = _batch(trainer)
+class Gradients(TrainerCallback):
+    """What the optimizer is about to see."""
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        self.seen = {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.7])
+def test_the_gradient_of_a_step_in_parts(make_trainer, weight, monkeypatch):
+    """Ten rows in parts of 4, 4 and 2: mean over rows of the task's, over parts of the term."""
+    gradients, regularizer = Gradients(), BarcodeRegularizer("all", weight=weight)
+    trainer = make_trainer(
+        regularizer=regularizer,
+        rows=_rows(10),
+        max_steps=1,
+        per_device_train_batch_size=4,
+        gradient_accumulation_steps=3,
+        max_grad_norm=0.0,
+    )
+    by_hand, parts, compute = copy.deepcopy(trainer.model), [], trainer.compute_loss
+
+    def watched(model, inputs, **options):
+        parts.append(inputs)
+        return compute(model, inputs, **options)
+
+    monkeypatch.setattr(trainer, "compute_loss", watched)
+    trainer.add_callback(gradients)
+    trainer.train()
+    assert [len(part["labels"]) for part in parts] == [4, 4, 2]
+    loss = torch.zeros(())
+    for part in parts:
+        outputs = by_hand(**part, output_hidden_states=True)
+        term = regularizer(outputs.hidden_states[-1][:, 0], part["labels"]).loss
+        loss = loss + outputs.loss * len(part["labels"]) / 10 + term / 3
+    loss.backward()
+    for name, parameter in by_hand.named_parameters():
+        torch.testing.assert_close(gradients.seen[name], parameter.grad, rtol=1e-4, atol=1e-7)
+
+
+def test_the_loss_is_task_minus_weighted_entropies_class_by_class(make_trainer):
+    trainer, regularizer = make_trainer(), BarcodeRegularizer("all")
+    model, batch = trainer.model.train(), _batch(trainer)
     outputs = model(**batch, output_hidden_states=True)
     cls = outputs.hidden_states[-1][:, 0]  # (b, d)
     entropy = sum(-regularizer(cls[batch["labels"] == c]).loss for c in (0, 1))
-    model.training = True  # the trainer regularizes while training; the layers stay in eval
-    assert torch.allclose(trainer.compute_loss(model, batch), outputs.loss - 0.7 * entropy)
+    loss = trainer.compute_loss(model, batch)
+    assert torch.allclose(loss, outputs.loss - 0.7 * entropy)
+    assert loss.item() < trainer.recorder._parts[-1]["task_loss"]
+    loss.backward()
+    gradients = [p.grad for p in model.base_model.encoder.parameters()]
+    assert all(g is not None and g.isfinite().all() for g in gradients)
 
 
-def test_evaluation_sees_the_task_alone(tmp_path):
-    trainer = _trainer(tmp_path, per_class=True)
+def test_evaluation_sees_the_task_alone(make_trainer):
+    trainer = make_trainer()
     model, batch = trainer.model.eval(), _batch(trainer)
     loss, outputs = trainer.compute_loss(model, batch, return_outputs=True)
     assert torch.equal(loss, model(**batch).loss)
@@ -53,53 +112,38 @@ def test_evaluation_sees_the_task_alone(tmp_path):
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(tmp_path, pooling):
-    trainer = _trainer(tmp_path, per_class=True)
+def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trainer, pooling):
+    trainer, rows = make_trainer(), _rows(18)
+    tokenizer = trainer.data_collator.tokenizer
     trainer.pooling, trainer.compute_metrics = pooling, lambda prediction: {}
-    texts = ["a", "two words", "three words now", "b", "c d", "and a longer one at last"] * 3
-    rows = Dataset.from_dict({"text": texts, "text_pair": [None] * 18, "label": [0, 1] * 9})
-    trainer.evaluate(tokenized(rows, trainer.data_collator.tokenizer))
-    trainer.predict(tokenized(rows.select([3, 5]), trainer.data_collator.tokenizer))
-    encoder = Encoder("tiny-random", trainer.model.base_model, trainer.data_collator.tokenizer)
-    expected = hidden_states(encoder, texts, pooling=pooling)[-1]  # (18, d)
+    trainer.evaluate(tokenized(rows, tokenizer))
+    trainer.predict(tokenized(rows.select([3, 5]), tokenizer))
+    encoder = Encoder("tiny-random", trainer.model.base_model, tokenizer)
+    expected = hidden_states(encoder, rows["text"][:], pooling=pooling)[-1]  # (18, d)
     whole, two = trainer.evaluated
     assert torch.allclose(whole, expected, atol=1e-5)
     assert torch.allclose(two, expected[[3, 5]], atol=1e-5)
 
 
-def test_an_evaluation_without_metrics_keeps_nothing(tmp_path):
-    trainer = _trainer(tmp_path, per_class=True)
-    rows = Dataset.from_dict({"text": ["a", "b"], "text_pair": [None] * 2, "label": [0, 1]})
-    trainer.evaluate(tokenized(rows, trainer.data_collator.tokenizer))
+def test_an_evaluation_without_metrics_keeps_nothing(make_trainer):
+    trainer = make_trainer()
+    trainer.evaluate(tokenized(_rows(2), trainer.data_collator.tokenizer))
     assert trainer.evaluated == []
 
 
-def test_the_regularizer_reaches_the_encoder(tmp_path):
-    trainer = _trainer(tmp_path, per_class=True)
-    trainer.model.train()
-    loss = trainer.compute_loss(trainer.model, _batch(trainer))
-    task = trainer.recorder._parts[-1]["task_loss"]
-    assert loss.item() < task
-    loss.backward()
-    gradients = [p.grad for p in trainer.model.base_model.encoder.parameters()]
-    assert all(g is not None and g.isfinite().all() for g in gradients)
-
-
-def test_regression_takes_the_batch_as_one_cloud(tmp_path):
-    trainer = _trainer(tmp_path, per_class=False)
-    trainer.model.train()
-    trainer.compute_loss(trainer.model, _batch(trainer))
+def test_regression_takes_the_batch_as_one_cloud(make_trainer):
+    trainer = make_trainer(per_class=False)
+    trainer.compute_loss(trainer.model.train(), _batch(trainer))
     assert trainer.recorder._parts[-1]["n_bars_0"] == 5
     assert "n_bars_1" not in trainer.recorder._parts[-1]
 
 
-def test_a_penalty_is_added_and_the_prominent_bars_are_watched(tmp_path):
+def test_a_penalty_is_added_and_the_prominent_bars_are_watched(make_trainer):
     penalty = AverageCosine(weight=0.7)
-    trainer = _trainer(tmp_path, per_class=True, regularizer=penalty)
-    model, batch = trainer.model.eval(), _batch(trainer)
+    trainer = make_trainer(regularizer=penalty)
+    model, batch = trainer.model.train(), _batch(trainer)
     outputs = model(**batch, output_hidden_states=True)
     cls = outputs.hidden_states[-1][:, 0].detach()  # (b, d)
-    model.training = True
     loss = trainer.compute_loss(model, batch)
     expected, bars = penalty(cls, batch["labels"]).loss, BarcodeRegularizer()(cls, batch["labels"])
     assert torch.allclose(loss, outputs.loss + expected)
@@ -108,15 +152,13 @@ def test_a_penalty_is_added_and_the_prominent_bars_are_watched(tmp_path):
     assert observed["entropy"] == float(bars.entropy.sum())
     assert observed["n_features_0"] == bars.n_features[0]
     loss.backward()
-    assert all(p.grad.isfinite().all() for p in trainer.model.base_model.encoder.parameters())
+    assert all(p.grad.isfinite().all() for p in model.base_model.encoder.parameters())
 
 
-def test_bars_are_counted_among_components_whatever_is_selected(tmp_path):
+def test_bars_are_counted_among_components_whatever_is_selected(make_trainer):
     """`entropy_all` is about these, also where loops are regularized."""
-    loops = BarcodeRegularizer(homology_dim=1)
-    trainer = _trainer(tmp_path, per_class=True, regularizer=loops)
-    trainer.model.train()
-    trainer.compute_loss(trainer.model, _batch(trainer))
+    trainer = make_trainer(regularizer=BarcodeRegularizer(homology_dim=1))
+    trainer.compute_loss(trainer.model.train(), _batch(trainer))
     observed = trainer.recorder._parts[-1]
-    assert [observed["n_bars_0"], observed["n_bars_1"]] == [2, 2]  # three rows a class
+    assert [observed["n_bars_0"], observed["n_bars_1"]] == [2, 2]  # three rows per class
     assert observed["n_features_0"] < 2

@@ -7,20 +7,154 @@ Lan, Liu, Zhou & Yosinski 2019, *LCA: Loss Change Allocation for Neural Network 
 Language and Translation Models* (COLING).
 """
 
-from __future__ import annotations
-
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+import torch
 from torch import Tensor, nn
+from transformers import TrainerCallback
 
 from shrink_utils.training.dynamics.blocks import Blocks
-from shrink_utils.training.dynamics.changes import LossChanges
-from shrink_utils.training.dynamics.gradients import Loss, loss_and_gradients
+from shrink_utils.training.dynamics.gradients import Loss, Point, loss_and_gradients, trainable
 from shrink_utils.training.dynamics.quadrature import Segment, check_rules, integrate
 
-__all__ = ["loss_change"]
+BATCH = "batch"  # beside the rules: Euler's with the optimizer's own gradient
+
+
+@dataclass(frozen=True)
+class LossChanges:
+    """What each block contributed to each step, by each rule."""
+
+    blocks: pd.DataFrame  # of `Blocks.table`
+    values: dict[str, np.ndarray]  # by rule (steps, blocks); negative where the loss was lowered
+    losses: np.ndarray  # (steps, 2), before and after each step
+    pieces: np.ndarray  # (steps,), that the adaptive rule split each step into; 1 without it
+    gradients: int  # evaluations of the loss and its gradient that this took
+
+    @property
+    def change(self) -> float:
+        """ΔL, over all steps."""
+        return float((self.losses[:, 1] - self.losses[:, 0]).sum())
+
+    def closure(self, rule: str) -> float:
+        """|ΣA − ΔL| / |ΔL| over all steps; NaN when the loss did not change."""
+        if self.change == 0:
+            return float("nan")
+        return abs(float(self.values[rule].sum()) - self.change) / abs(self.change)
+
+    def table(self, rule: str) -> pd.DataFrame:
+        """One row per step (from 1) and block, with the columns of `blocks` and ``value``."""
+        steps, count = self.values[rule].shape
+        table = pd.concat([self.blocks] * steps, ignore_index=True)
+        table.insert(0, "step", np.repeat(np.arange(1, steps + 1), count))
+        return table.assign(value=self.values[rule].reshape(-1))
+
+
+class Allocator:
+    """Follows any optimizer: `start` before and `finish` after each of its steps.
+
+    The gradient at the end of a step is that at the start of the next one: Euler's rule and the
+    trapezoid cost one gradient per step, Simpson's two.
+
+    Parameters
+    ----------
+    model, loss, rules, token_ids, tolerance, max_pieces
+        As in `loss_change`.
+    batch_gradient : bool
+        Record also, as rule "batch", Δ times the gradient that the optimizer was given: of the
+        mini-batch, with dropout, clipping and regularizer. Its sum is no change of any fixed loss.
+
+    Notes
+    -----
+    The model's weights, gradients, modes and the state of the random numbers are left alone:
+    training with an allocator gives the same weights, to the bit, as training without one.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        *,
+        rules: Sequence[str] = ("trapezoid",),
+        token_ids: Tensor | None = None,
+        tolerance: float = 1e-3,
+        max_pieces: int = 32,
+        batch_gradient: bool = False,
+    ) -> None:
+        check_rules(rules)
+        self._model, self._loss, self._rules = model, loss, tuple(rules)
+        self._blocks = Blocks(model, token_ids=token_ids)
+        self._options = {"tolerance": tolerance, "max_pieces": max_pieces}
+        self._batch_gradient = batch_gradient
+        self._weights: Mapping[str, Tensor] = {}
+        self._point: Point | None = None
+        names = (*self._rules, BATCH) if batch_gradient else self._rules
+        self._rows: dict[str, list[Tensor]] = {name: [] for name in names}
+        self._losses: list[tuple[float, float]] = []
+        self._pieces: list[int] = []
+        self._gradients = 0
+
+    def start(self) -> None:
+        """Note where a step begins: nothing is evaluated when that is where the last one ended."""
+        now = trainable(self._model)
+        if self._point is None or not all(torch.equal(self._weights[n], now[n]) for n in now):
+            self._begin(_copied(now), loss_and_gradients(self._model, self._loss))
+
+    def finish(self) -> None:
+        """Allocate what the step changed.
+
+        Raises
+        ------
+        RuntimeError
+            `start` has not been called.
+        """
+        if self._point is None:
+            raise RuntimeError("finish was called without start: where did the step begin?")
+        now = trainable(self._model)
+        after = _copied(now)
+        if self._batch_gradient:
+            given = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in now.items()}
+            self._rows[BATCH] += self._blocks.dots(self._weights, after, given)
+        self._end(after)
+
+    def changes(self) -> LossChanges:
+        """What has been allocated so far.
+
+        Raises
+        ------
+        ValueError
+            No step has been finished.
+        """
+        if not self._losses:
+            raise ValueError("no step has been finished: there is no change to allocate")
+        return LossChanges(
+            blocks=self._blocks.table,
+            values={rule: torch.stack(rows).numpy() for rule, rows in self._rows.items()},
+            losses=np.array(self._losses),
+            pieces=np.array(self._pieces),
+            gradients=self._gradients,
+        )
+
+    def _begin(self, weights: Mapping[str, Tensor], point: Point) -> None:
+        self._weights, self._point = weights, point
+        self._gradients += 1
+
+    def _end(self, after: Mapping[str, Tensor]) -> None:
+        """Allocate the way from where it began; the next step may begin where it ends."""
+        line = Segment(self._model, self._loss, self._blocks, self._weights, after, self._point)
+        found = [integrate(line, rule, **self._options) for rule in self._rules]
+        for rule, (values, _) in zip(self._rules, found, strict=True):
+            self._rows[rule].append(values)
+        self._losses.append((self._point.loss, line.end.loss))
+        self._pieces.append(max(pieces for _, pieces in found))
+        self._weights, self._point = after, line.end
+        self._gradients += line.gradients
+
+
+def _copied(parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in parameters.items()}
 
 
 def loss_change(
@@ -34,7 +168,7 @@ def loss_change(
     tolerance: float = 1e-3,
     max_pieces: int = 32,
 ) -> LossChanges:
-    """Allocate the change of a loss between two settings of a model's weights.
+    """Allocate the change of a loss between two settings of a model's weights, as one step.
 
     Parameters
     ----------
@@ -52,28 +186,66 @@ def loss_change(
     tolerance, max_pieces
         Of the adaptive rule; see `quadrature.integrate`.
 
-    Returns
-    -------
-    LossChanges
-        Of one step.
-
     Raises
     ------
     ValueError
         An unknown rule, weights that are not the model's, or a loss that is not finite.
     """
-    check_rules(rules)
-    began = time.perf_counter()
-    blocks = Blocks(model, token_ids=token_ids)
-    start = loss_and_gradients(model, loss, at=before)
-    line = Segment(model, loss, blocks, before, after, start)
     options = {"tolerance": tolerance, "max_pieces": max_pieces}
-    found = {rule: integrate(line, rule, **options) for rule in rules}
-    return LossChanges(
-        blocks=blocks.table,
-        values={rule: values.numpy()[None] for rule, (values, _) in found.items()},
-        losses=np.array([[start.loss, line.end.loss]]),
-        pieces=np.array([max(pieces for _, pieces in found.values())]),
-        gradients=1 + line.gradients,
-        seconds=time.perf_counter() - began,
-    )
+    allocator = Allocator(model, loss, rules=rules, token_ids=token_ids, **options)
+    allocator._begin(before, loss_and_gradients(model, loss, at=before))
+    allocator._end(after)
+    return allocator.changes()
+
+
+class AllocationRecorder(TrainerCallback):
+    """Allocate the loss of a fixed set at every optimizer step of transformers' Trainer.
+
+    Whatever the Trainer minimizes (a regularizer may be in it), what is allocated is `loss`.
+
+    Parameters
+    ----------
+    loss : callable
+        Deterministic, such as a `FixedSetLoss`.
+    on_step : callable, optional
+        Called without arguments after every recorded step: progress bars.
+    **options
+        Of `Allocator`.
+
+    Notes
+    -----
+    Under the Trainer's mixed precision the model's own forward is in it too, and the closure error
+    says what that costs.
+    """
+
+    def __init__(
+        self, loss: Loss, *, on_step: Callable[[], None] | None = None, **options: object
+    ) -> None:
+        self._loss, self._on_step, self._options = loss, on_step, options
+        self._allocator: Allocator | None = None
+
+    def on_train_begin(self, args, state, control, model=None, **kwargs) -> None:
+        """Begin a new record."""
+        self._allocator = Allocator(model, self._loss, **self._options)
+
+    def on_pre_optimizer_step(self, args, state, control, **kwargs) -> None:
+        """Note where the step begins."""
+        self._allocator.start()
+
+    def on_optimizer_step(self, args, state, control, **kwargs) -> None:
+        """Allocate the step, before the Trainer clears the gradients."""
+        self._allocator.finish()
+        if self._on_step is not None:
+            self._on_step()
+
+    def changes(self) -> LossChanges:
+        """The record of the training that began last.
+
+        Raises
+        ------
+        ValueError
+            Nothing has been trained with this callback.
+        """
+        if self._allocator is None:
+            raise ValueError("nothing has been trained with this callback yet")
+        return self._allocator.changes()

@@ -1,21 +1,17 @@
-"""What a parameter is: layer, component and attention head, read off its name in a BERT-like model.
+"""Layer, component and attention head of each parameter of a BERT-like model, and sums over them.
 
 A *block* is a parameter tensor or the part of one that belongs to an attention head: rows of the
 query, key and value projections (with their biases), columns of the output projection.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from shrink_utils.training.dynamics.gradients import trainable
-
-__all__ = ["COMPONENTS", "TRUNK", "Blocks"]
 
 # Components of a layer, in the order of the computation; the encoder's states come in by "cross".
 ATTENTION = ("query", "key", "value", "out")
@@ -35,6 +31,11 @@ INSIDE = {  # what follows the number of the layer
 class Blocks:
     """The blocks of a model, and the sums of products of tensors over them.
 
+    The DataFrame ``table`` has one row per block: ``parameter``, ``stack`` ("encoder" or "decoder"
+    in a model that has both, else ""), ``layer`` (0 for the embeddings, −1 outside trunk and
+    embeddings), ``component``, ``head`` (−1 where there is none), ``counted`` (whether sign
+    statistics count it) and ``size`` in scalars.
+
     Parameters
     ----------
     model : nn.Module
@@ -42,14 +43,6 @@ class Blocks:
     token_ids : Tensor, optional
         Word-pieces that the allocated loss has to do with. The rows of the others become a block
         of their own, which sign statistics leave out.
-
-    Attributes
-    ----------
-    table : DataFrame
-        One row a block: ``parameter``, ``stack`` ("encoder" or "decoder" in a model that has both,
-        else ""), ``layer`` (0 for the embeddings, −1 outside trunk and embeddings), ``component``,
-        ``head`` (−1 where there is none), ``counted`` (whether sign statistics count it) and
-        ``size`` in scalars.
     """
 
     def __init__(self, model: nn.Module, *, token_ids: Tensor | None = None) -> None:
@@ -68,18 +61,10 @@ class Blocks:
     def dots(
         self, before: Mapping[str, Tensor], after: Mapping[str, Tensor], *by: Mapping[str, Tensor]
     ) -> list[Tensor]:
-        """Σ (after − before) · by, over each block, for each of `by`.
+        """Σ (after − before) · by, over each block: one Tensor (blocks,) for each of `by`.
 
-        Parameters
-        ----------
-        before, after, *by : mapping of str to Tensor
-            By parameter, of its shape.
-
-        Returns
-        -------
-        list of Tensor, shape (blocks,)
-            One for each of `by`; float64, on the CPU: differences, products and sums are taken in
-            float64.
+        All arguments are tensors by parameter, of its shape. Differences, products and sums are
+        taken in float64; the result is on the CPU.
         """
         # All of `by` in one call: in a large model the differences take longer than the products.
         sums = [
@@ -92,7 +77,7 @@ class Blocks:
 class _Split:
     """A parameter as one block."""
 
-    def dots(self, before: Tensor, after: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
+    def dots(self, before: Tensor, after: Tensor, by: list[Tensor]) -> list[Tensor]:
         """One (blocks,) for each of `by`."""
         change = after.to(torch.float64, copy=True).sub_(before.double())
         return [self._sums(x.to(torch.float64, copy=True).mul_(change)) for x in by]
@@ -108,7 +93,7 @@ class _Split:
 
 
 class _Heads(_Split):
-    """Equal shares of the rows, or of the columns, of a parameter: one a head."""
+    """Equal shares of the rows, or of the columns, of a parameter: one per head."""
 
     def __init__(self, heads: int, *, columns: bool) -> None:
         self.heads, self.columns = heads, columns
@@ -130,7 +115,7 @@ class _Vocabulary(_Split):
     def __init__(self, used: Tensor) -> None:
         self.used = used  # (vocabulary,)
 
-    def dots(self, before: Tensor, after: Tensor, by: Sequence[Tensor]) -> list[Tensor]:
+    def dots(self, before: Tensor, after: Tensor, by: list[Tensor]) -> list[Tensor]:
         return [self._of_touched(before, after, x) for x in by]
 
     def _of_touched(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:
@@ -140,11 +125,10 @@ class _Vocabulary(_Split):
         return torch.stack([by_row[used].sum(), by_row[~used].sum()])
 
     def describe(self, name: str, parameter: Tensor) -> list[dict]:
-        rows, width = int(self.used.sum()), parameter[0].numel()
-        unused = len(self.used) - rows
+        width = parameter[0].numel()
         return [
-            {"head": -1, "counted": True, "size": rows * width},
-            {"head": -1, "counted": False, "size": unused * width},
+            {"head": -1, "counted": counted, "size": int(rows.sum()) * width}
+            for counted, rows in ((True, self.used), (False, ~self.used))
         ]
 
 
@@ -178,3 +162,60 @@ def _component(name: str) -> str:
             cross = "cross " if name.startswith("cross") and component != "LayerNorm" else ""
             return cross + (component or match[2])
     return "other"
+
+
+def allocated(table: pd.DataFrame, *by: str) -> pd.Series:
+    """Sum of the contributions in `table`, that of `LossChanges.table` or a part, per group.
+
+    The columns `by` are one or more of ``step``, ``stack``, ``layer``, ``component``, ``head`` and
+    ``parameter``; ValueError for none, or one that the table does not have.
+    """
+    _check(table, by)
+    return table.groupby(list(by), sort=True, dropna=False).value.sum()
+
+
+def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
+    """Share of the loss change: positive where a group lowered a loss that fell; their sum is 1.
+
+    `trunk` leaves out the embeddings, the head and what is in no layer, and divides by the sum of
+    the rest: the embeddings' share is so large that it hides the others. Contributions that sum to
+    zero are a ValueError.
+    """
+    sums = allocated(table[table.layer > 0] if trunk else table, *by)
+    total = sums.sum()
+    if total == 0:
+        raise ValueError("table: its contributions sum to 0, shares are not defined")
+    return sums / total
+
+
+def block_steps(table: pd.DataFrame, *by: str) -> pd.DataFrame:
+    """Contributions of each group at each step, (steps, groups).
+
+    Blocks whose sign means nothing are left out: the biases of keys, whose true gradient is zero,
+    and word-pieces that the loss has nothing to do with.
+    """
+    _check(table, by)
+    counted = table[table.counted]
+    return counted.pivot_table(index="step", columns=list(by), values="value", aggfunc="sum")
+
+
+def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
+    """Parameters that hurt: block-steps that raised the loss, A > 0 (Vázquez et al.).
+
+    One row per block, such as ``by = "stack", "layer", "component"``: ``positive`` (how many
+    steps), ``of`` (how many there are), ``last`` (the last such step, 0 for none), ``maximum`` (the
+    largest contribution, negative when all helped) and ``gradient``: of what it is, such as
+    ``"fixed set"`` or ``"mini-batch"``, because the counts depend on it.
+    """
+    values = block_steps(table, *by)
+    positive = values > 0
+    last = positive.mul(values.index, axis=0).max()
+    found = pd.DataFrame(
+        {"positive": positive.sum(), "of": len(values), "last": last, "maximum": values.max()}
+    )
+    return found.reset_index().assign(gradient=gradient)
+
+
+def _check(table: pd.DataFrame, by: tuple[str, ...]) -> None:
+    if not by or not set(by) <= set(table.columns):
+        raise ValueError(f"by: {list(by)}, expected columns out of {', '.join(table.columns)}")

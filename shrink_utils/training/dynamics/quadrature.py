@@ -4,18 +4,13 @@ L(θ + Δ) − L(θ) = ∫₀¹ Δ · ∇L(θ + sΔ) ds, a sum over parameters o
 2019). A rule replaces the integral by nodes s_k and weights w_k.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from shrink_utils.training.dynamics.blocks import Blocks
 from shrink_utils.training.dynamics.gradients import Loss, Point, loss_and_gradients
-
-__all__ = ["RULES", "Segment", "check_rules", "integrate"]
 
 NODES = {
     "euler": {0.0: 1.0},
@@ -31,24 +26,10 @@ def check_rules(rules: Sequence[str]) -> None:
         raise ValueError(f"rules: {list(rules)}, expected one or more of {', '.join(RULES)}")
 
 
-class Sample(NamedTuple):
-    """At one place of the line: the loss, and Δ · ∇L over each block, (blocks,)."""
-
-    loss: float
-    dots: Tensor
-
-
 class Segment:
     """The line from the weights before a step to those after it; nothing on it is computed twice.
 
-    Parameters
-    ----------
-    model, loss, blocks
-        As in `loss_change`.
-    before, after : mapping of str to Tensor
-        Weights by parameter.
-    start : Point
-        Loss and gradient at `before`.
+    `start` holds the loss and gradient at `before`; the other arguments are as in `loss_change`.
     """
 
     def __init__(
@@ -64,10 +45,11 @@ class Segment:
         self._before, self._after = before, after
         self.end = loss_and_gradients(model, loss, at=after)
         self.gradients = 1  # evaluated here; the one at the start was given
+        # By the share of the way: the loss, and Δ · ∇L over each block, (blocks,).
         self._samples = dict(zip((0.0, 1.0), self._sampled(start, self.end), strict=True))
 
-    def at(self, s: float) -> Sample:
-        """Loss and products at the share `s` of the way."""
+    def at(self, s: float) -> tuple[float, Tensor]:
+        """Loss, and Δ · ∇L over each block (blocks,), at the share `s` of the way."""
         if s not in self._samples:
             weights = {n: torch.lerp(x, self._after[n], s) for n, x in self._before.items()}
             point = loss_and_gradients(self._model, self._loss, at=weights)
@@ -75,14 +57,14 @@ class Segment:
             self.gradients += 1
         return self._samples[s]
 
-    def _sampled(self, *points: Point) -> list[Sample]:
+    def _sampled(self, *points: Point) -> list[tuple[float, Tensor]]:
         gradients = [point.gradients for point in points]
         dots = self._blocks.dots(self._before, self._after, *gradients)
-        return [Sample(point.loss, of) for point, of in zip(points, dots, strict=True)]
+        return [(point.loss, of) for point, of in zip(points, dots, strict=True)]
 
 
 def integrate(
-    segment: Segment, rule: str, *, tolerance: float = 1e-3, max_pieces: int = 32
+    segment: Segment, rule: str, *, tolerance: float, max_pieces: int
 ) -> tuple[Tensor, int]:
     """What each block contributed to the change of the loss.
 
@@ -102,13 +84,7 @@ def integrate(
     values : Tensor, shape (blocks,)
     pieces : int
         How many the line was split into.
-
-    Raises
-    ------
-    ValueError
-        An unknown rule.
     """
-    check_rules([rule])
     if rule != "adaptive":
         return _piece(segment, NODES[rule], 0.0, 1.0), 1
     pieces = {(0.0, 1.0): _simpson(segment, 0.0, 1.0)}
@@ -123,10 +99,10 @@ def integrate(
 
 def _piece(segment: Segment, nodes: dict[float, float], a: float, b: float) -> Tensor:
     length = b - a
-    return length * sum(w * segment.at(a + s * length).dots for s, w in nodes.items())
+    return length * sum(w * segment.at(a + s * length)[1] for s, w in nodes.items())
 
 
 def _simpson(segment: Segment, a: float, b: float) -> tuple[Tensor, float]:
     """Contributions of a piece, and by how much their sum misses the change of the loss."""
     values = _piece(segment, NODES["simpson"], a, b)
-    return values, abs(float(values.sum()) - (segment.at(b).loss - segment.at(a).loss))
+    return values, abs(float(values.sum()) - (segment.at(b)[0] - segment.at(a)[0]))

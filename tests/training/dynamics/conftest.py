@@ -1,7 +1,5 @@
 """Tiny models for the tests of loss change allocation."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn
@@ -31,6 +29,43 @@ class Power(nn.Module):
 @pytest.fixture
 def power():
     return Power
+
+
+@pytest.fixture
+def weights():
+    """A function that copies the weights of a model."""
+    return lambda model: {n: p.detach().clone() for n, p in model.named_parameters()}
+
+
+@pytest.fixture
+def mean_loss():
+    """The fixed loss without the package: mean over all predicted tokens, dropout off."""
+
+    def compute(model, batches):
+        model.eval()
+        flat = [model(batch["input_ids"]).logits.flatten(0, 1) for batch in batches]
+        labels = torch.cat([batch["labels"].flatten() for batch in batches])
+        return nn.functional.cross_entropy(torch.cat(flat), labels)
+
+    return compute
+
+
+@pytest.fixture
+def train():
+    """Some steps of SGD on one batch after the other, followed by an allocator if there is one."""
+
+    def run(model, batches, allocator, *, steps, **sgd):
+        optimizer = torch.optim.SGD(model.parameters(), **sgd)
+        for i in range(steps):
+            optimizer.zero_grad()
+            model(**batches[i % len(batches)]).loss.backward()
+            if allocator is not None:
+                allocator.start()
+            optimizer.step()
+            if allocator is not None:
+                allocator.finish()
+
+    return run
 
 
 @pytest.fixture

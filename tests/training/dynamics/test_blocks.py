@@ -1,7 +1,6 @@
-"""Which layer, component and head a parameter belongs to."""
+"""Which layer, component and head a parameter belongs to; sums over groups of them."""
 
-from __future__ import annotations
-
+import pandas as pd
 import pytest
 import torch
 from transformers import (
@@ -16,7 +15,16 @@ from transformers import (
 )
 
 from shrink_utils.models import Trunk, scratch_model
-from shrink_utils.training.dynamics import COMPONENTS, Blocks
+from shrink_utils.training.dynamics import (
+    COMPONENTS,
+    Allocator,
+    Blocks,
+    FixedSetLoss,
+    allocated,
+    block_steps,
+    hurting,
+    shares,
+)
 
 
 def _translator(sizes):
@@ -77,10 +85,9 @@ def test_a_translator_has_two_stacks_and_cross_attention(sizes):
     layer = "decoder.bert.encoder.layer.0"
     assert _place(blocks, "encoder.encoder.layer.0.output.dense.weight") == ("encoder", 1, "W2")
     assert _place(blocks, f"{layer}.crossattention.self.key.weight") == ("decoder", 1, "cross key")
-    found = _place(blocks, f"{layer}.crossattention.output.LayerNorm.bias")
-    assert found == ("decoder", 1, "LayerNorm")
-    found = _place(blocks, f"{layer}.crossattention.output.dense.bias")
-    assert found == ("decoder", 1, "cross out")
+    layer = f"{layer}.crossattention.output"
+    assert _place(blocks, f"{layer}.LayerNorm.bias") == ("decoder", 1, "LayerNorm")
+    assert _place(blocks, f"{layer}.dense.bias") == ("decoder", 1, "cross out")
     assert _place(blocks, "decoder.bert.embeddings.word_embeddings.weight")[1:] == (0, "embedding")
 
 
@@ -113,25 +120,17 @@ def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm)
     (sums,) = blocks.dots(before, after, by)
     table = blocks.table.assign(found=sums.numpy())
     product = {n: after[n].double() * by[n].double() for n in names}
-
-    def found(parameter):
-        return torch.tensor(table[table.parameter == parameter].found.tolist()).double()
-
-    layer = "bert.encoder.layer.0.attention"
-    rows = product[f"{layer}.self.value.weight"]  # (8, 8), 4 rows a head
-    expected = torch.stack([rows[:4].sum(), rows[4:].sum()])
-    torch.testing.assert_close(found(f"{layer}.self.value.weight"), expected)
-    bias = product[f"{layer}.self.query.bias"]
-    torch.testing.assert_close(
-        found(f"{layer}.self.query.bias"), torch.stack([bias[:4].sum(), bias[4:].sum()])
-    )
-    columns = product[f"{layer}.output.dense.weight"]
-    expected = torch.stack([columns[:, :4].sum(), columns[:, 4:].sum()])
-    torch.testing.assert_close(found(f"{layer}.output.dense.weight"), expected)
-    words = product["bert.embeddings.word_embeddings.weight"]  # (20, 8)
+    layer, first, second = "bert.encoder.layer.0.attention", slice(4), slice(4, None)
     unused = [i for i in range(20) if i not in used.tolist()]
-    expected = torch.stack([words[used].sum(), words[unused].sum()])
-    torch.testing.assert_close(found("bert.embeddings.word_embeddings.weight"), expected)
+    parts = {  # of two heads, or of used and unused word-pieces
+        f"{layer}.self.value.weight": (first, second),  # rows
+        f"{layer}.self.query.bias": (first, second),
+        f"{layer}.output.dense.weight": ((slice(None), first), (slice(None), second)),  # columns
+        "bert.embeddings.word_embeddings.weight": (used, unused),
+    }
+    for name, (one, other) in parts.items():
+        expected = [float(product[name][one].sum()), float(product[name][other].sum())]
+        assert table[table.parameter == name].found.tolist() == pytest.approx(expected, rel=1e-7)
     total = sum(float(x.sum()) for x in product.values())
     assert table.found.sum() == pytest.approx(total, rel=1e-12)
 
@@ -162,3 +161,74 @@ def test_biases_of_keys_and_unused_word_pieces_are_not_counted(masked_lm):
     }
     words = table[table.parameter == "bert.embeddings.word_embeddings.weight"]
     assert words["size"].tolist() == [3 * 8, 17 * 8] and words.counted.tolist() == [True, False]
+
+
+@pytest.fixture
+def table(masked_lm, batches, train):
+    """Three steps of SGD, by the trapezoid."""
+    loss = FixedSetLoss(batches)
+    allocator = Allocator(masked_lm, loss, token_ids=loss.token_ids)
+    train(masked_lm, batches, allocator, steps=3, lr=0.5)
+    return allocator.changes().table("trapezoid")
+
+
+GROUPINGS = [
+    ("step",),
+    ("layer",),
+    ("component",),
+    ("head",),
+    ("parameter",),
+    ("layer", "component"),
+    ("stack", "layer", "component", "head", "step"),
+]
+
+
+@pytest.mark.parametrize("by", GROUPINGS, ids=" ".join)
+def test_any_grouping_sums_to_the_total(table, by):
+    total = table.value.sum()
+    assert allocated(table, *by).sum() == pytest.approx(total, rel=1e-6)
+    assert shares(table, *by).sum() == pytest.approx(1)
+    assert shares(table, *by, trunk=True).sum() == pytest.approx(1)
+
+
+def test_shares_of_the_trunk_are_of_its_layers_alone(table):
+    inside = shares(table, "layer", trunk=True)
+    assert inside.index.tolist() == [1, 2]
+    sums = {layer: table[table.layer == layer].value.sum() for layer in (1, 2)}
+    assert inside[2] == pytest.approx(sums[2] / (sums[1] + sums[2]))
+
+
+def _planted():
+    """Two components over four steps, one head each, and a key's bias that may not count."""
+    values = {"W1": [-1.0, 0.5, -2.0, 0.25], "key": [-1.0, -1.0, 0.0, -3.0]}
+    rows = [
+        {"step": i, "component": name, "counted": True, "layer": 1, "value": value}
+        for name, column in values.items()
+        for i, value in enumerate(column, 1)
+    ]
+    bias = {"step": 1, "component": "key", "counted": False, "layer": 1, "value": 9.0}
+    return pd.DataFrame([*rows, bias])
+
+
+def test_the_steps_that_hurt_are_counted_and_dated():
+    found = hurting(_planted(), "component", gradient="fixed set").set_index("component")
+    assert found.loc["W1", ["positive", "of", "last", "maximum"]].tolist() == [2, 4, 4, 0.5]
+    assert found.loc["key", ["positive", "of", "last", "maximum"]].tolist() == [0, 4, 0, 0.0]
+    assert set(found.gradient) == {"fixed set"}
+    assert block_steps(_planted(), "component").shape == (4, 2)
+
+
+def test_key_biases_have_no_gradient_and_are_not_counted(table):
+    bias = table[table.parameter.str.endswith("attention.self.key.bias")]
+    assert bias.value.abs().max() < 1e-7 < table.value.abs().max()
+    found = hurting(table, "parameter", gradient="fixed set")
+    assert not found.parameter.str.endswith("attention.self.key.bias").any()
+
+
+def test_unknown_groups_and_empty_changes_are_refused(table):
+    with pytest.raises(ValueError, match="by: "):
+        allocated(table, "depth")
+    with pytest.raises(ValueError, match="by: "):
+        hurting(table, gradient="fixed set")
+    with pytest.raises(ValueError, match="sum to 0"):
+        shares(table.assign(value=0.0), "layer")

@@ -1,0 +1,97 @@
+"""The benchmarks run and print what rests on them; the published algorithm is transcribed right."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, prominent_features
+
+
+@pytest.fixture
+def script(request):
+    """The names of a benchmark's script."""
+    return runpy.run_path(str(Path(__file__).with_name(f"{request.param}.py")))
+
+
+regularizer = pytest.mark.parametrize("script", ["regularizer"], indirect=True)
+growth = pytest.mark.parametrize("script", ["growth"], indirect=True)
+streaming = pytest.mark.parametrize("script", ["streaming"], indirect=True)
+
+
+@regularizer
+def test_the_benchmark_of_the_regularizer_prints_its_tables_and_draws(script, capsys, tmp_path):
+    figure = tmp_path / "figures" / "speed.png"
+    script["main"](["--sizes", "16", "40", "--repeats", "2", "--out", str(figure)])
+    printed = capsys.readouterr().out
+    for n in (16, 40):
+        table = printed.split(f"\n{n} points")[1]
+        for name in ("ours", "ours, all bars", "published", r"gudhi \*", r"torch.cdist \*"):
+            row = re.search(rf"^  {name} +([\d.]+) ms +([\d.]+) ms +([\d.]+)", table, re.MULTILINE)
+            median, least, ratio = map(float, row.groups())
+            assert 0 < least <= median
+            assert ratio > 0
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+@regularizer
+def test_what_is_missing_or_too_large_is_passed_over(script, capsys, monkeypatch):
+    ways = script["WAYS"]
+    way = type(ways["gudhi"])
+    monkeypatch.setitem(ways, "gudhi", way(ways["gudhi"].run, "no_such_package"))
+    monkeypatch.setitem(ways, "ripser", way(ways["ripser"].run, "torch", 10, "n² distances"))
+    results = script["measure"](16, 1)
+    printed = capsys.readouterr().out
+    assert "gudhi: no_such_package is not installed" in printed
+    assert "ripser: not at 16 points (n² distances)" in printed
+    assert not {"gudhi", "ripser"} & results.keys()
+
+
+@regularizer
+def test_the_transcription_is_the_published_method(script):
+    points = torch.randn(40, 32, dtype=torch.float64)
+    for name, selection in (("entropy_of_all", "all"), ("entropy_of_selected", "prominent")):
+        x, y = (points.clone().requires_grad_() for _ in range(2))
+        entropy = script[name](x)
+        entropy.backward()
+        loss = BarcodeRegularizer(selection, rule="published")(y).loss
+        (-loss).backward()
+        assert entropy.item() == pytest.approx(-loss.item(), rel=1e-6)
+        torch.testing.assert_close(x.grad, y.grad, rtol=1e-5, atol=1e-8)
+    lengths = h0_barcode(points).lengths
+    bars = torch.cat([lengths[1:], lengths[:1]])
+    kept = lengths[prominent_features(lengths, rule="published")]
+    assert script["select"](bars).sort().values.tolist() == sorted(kept.tolist())
+
+
+@growth
+def test_the_benchmark_of_growth_prints_what_the_plan_rests_on(script, capsys):
+    script["SHAPES"].clear()
+    script["SHAPES"]["small"] = (1, 24, 2)
+    options = ["--rows", "4096", "--widths", "8", "--repeats", "1", "--sentences", "200"]
+    script["main"](options)
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"slope [\d.]+, [\d.]+ µs a row, ", printed)) == 4
+    assert re.search(r"exponents 0\.\d+ and \d\.\d+", printed)
+    assert re.search(r"small: \d+\.\d GFLOP forward and backward", printed)
+    assert re.search(r"recorder \d+\.\d ms", printed)
+    assert script["slope"]([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
+
+
+@streaming
+def test_the_benchmark_of_streaming_prints_time_and_memory(script, capsys):
+    script["main"](["--sentences", "70", "--model", "tiny-random", "--threads", "1"])
+    printed = capsys.readouterr().out
+    numbers = {
+        name: float(re.search(rf"^{name} +([\d.]+) ", printed, re.MULTILINE).group(1))
+        for name in ("forward passes alone", "with all accumulators", "ratio", "accumulators")
+    }
+    forward, whole = numbers["forward passes alone"], numbers["with all accumulators"]
+    half = 0.0005  # of the last digit printed: the passes of a tiny encoder take milliseconds
+    assert forward > half and whole > half
+    least, most = (whole - half) / (forward + half), (whole + half) / (forward - half)
+    assert least - half <= numbers["ratio"] <= most + half
+    assert 0 < numbers["accumulators"] < 1
+    assert "70 sentences, 3 layers, 1 thread(s)" in printed

@@ -1,0 +1,312 @@
+"""Rules where the integral is known in closed form; along a training; as the Trainer's callback."""
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from torch import nn
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    PrinterCallback,
+    Trainer,
+)
+
+from shrink_utils.training import RegularizedTrainer, StepRecorder, make_regularizer
+from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.dynamics import (
+    BATCH,
+    RULES,
+    AllocationRecorder,
+    Allocator,
+    FixedSetLoss,
+    loss_change,
+)
+
+X, Y = (0.3, -1.0, 2.0, 0.7), (1.1, 0.4, -0.5, 0.7)
+
+
+def _theta(changes, rule):
+    """Contribution of the parameter that matters; it stands before the ignored one."""
+    assert changes.blocks.parameter.tolist() == ["theta", "ignored"]
+    assert changes.values[rule][0, 1] == 0
+    return float(changes.values[rule][0, 0])
+
+
+def _exact(model):
+    x, y = torch.tensor([X, Y], dtype=torch.float64)
+    return float((model.c * (y**model.power - x**model.power)).sum())
+
+
+def _changes(model, **options):
+    return loss_change(model, model.loss, model.weights(*X), model.weights(*Y), **options)
+
+
+def test_the_trapezoid_is_exact_for_a_quadratic_loss_and_euler_is_not(power):
+    model = power(2)
+    changes = _changes(model, rules=("euler", "trapezoid"))
+    assert changes.change == pytest.approx(_exact(model), rel=1e-12)
+    assert _theta(changes, "trapezoid") == pytest.approx(_exact(model), rel=1e-12)
+    # Euler misses the second-order term Σ c Δ².
+    second = sum(c * (y - x) ** 2 for c, x, y in zip(model.c.tolist(), X, Y, strict=True))
+    assert _theta(changes, "euler") == pytest.approx(_exact(model) - second, rel=1e-12)
+    assert changes.closure("trapezoid") < 1e-12
+    assert changes.closure("euler") == pytest.approx(abs(second / _exact(model)), rel=1e-9)
+
+
+def test_simpson_is_exact_for_a_cubic_loss_and_the_trapezoid_misses_half_the_third_order(power):
+    model = power(3)
+    changes = _changes(model, rules=("trapezoid", "simpson"))
+    assert _theta(changes, "simpson") == pytest.approx(_exact(model), rel=1e-12)
+    # ∫ 3cθ²Δ by two nodes: the error of the trapezoid is (1/12) f'' = c Δ³ / 2.
+    third = sum(c * (y - x) ** 3 / 2 for c, x, y in zip(model.c.tolist(), X, Y, strict=True))
+    assert _theta(changes, "trapezoid") == pytest.approx(_exact(model) + third, rel=1e-12)
+
+
+def test_simpson_is_exact_to_the_quartic_and_not_beyond(power):
+    error = {
+        p: abs(_theta(_changes(power(p), rules=("simpson",)), "simpson") - _exact(power(p)))
+        for p in (4, 6)
+    }
+    # (1/2880) f'''' of 4cθ³Δ is 0; of 6cθ⁵Δ it is not.
+    assert error[4] < 1e-12 < 1e-3 < error[6]
+
+
+def test_adaptive_splitting_halves_until_the_tolerance_holds(power):
+    model = power(9)
+    pieces = []
+    for tolerance in (1.0, 1e-2, 1e-4):
+        changes = _changes(model, rules=("adaptive",), tolerance=tolerance, max_pieces=500)
+        assert abs(_theta(changes, "adaptive") - _exact(model)) <= tolerance
+        pieces.append(int(changes.pieces[0]))
+    assert 1 < pieces[0] < pieces[1] < pieces[2]
+
+
+def test_adaptive_splitting_is_simpsons_rule_where_that_is_good_enough(power):
+    changes = _changes(power(3), rules=("simpson", "adaptive"))
+    assert changes.pieces.tolist() == [1]
+    assert changes.gradients == 3
+    np.testing.assert_array_equal(changes.values["adaptive"], changes.values["simpson"])
+
+
+def test_adaptive_splitting_ends_at_the_number_of_pieces(power):
+    changes = _changes(power(9), rules=("adaptive",), tolerance=0.0, max_pieces=4)
+    assert changes.pieces.tolist() == [4]
+    assert changes.gradients == 9  # nodes at the ends and the middles of 4 pieces
+
+
+def test_rules_share_their_gradients(power):
+    assert _changes(power(2), rules=("euler", "trapezoid")).gradients == 2
+    assert _changes(power(2), rules=("euler", "trapezoid", "simpson")).gradients == 3
+
+
+def test_no_change_has_no_closure(power):
+    model = power(2)
+    still = loss_change(model, model.loss, model.weights(*X), model.weights(*X))
+    assert still.change == 0 and still.values["trapezoid"].sum() == 0
+    assert np.isnan(still.closure("trapezoid"))
+
+
+@pytest.mark.parametrize("rules", [(), ("midpoint",), ("euler", "Simpson")])
+def test_unknown_rules_are_refused(power, rules):
+    for allocate in (_changes, lambda model, **options: Allocator(model, model.loss, **options)):
+        with pytest.raises(ValueError, match=f"rules: .*{RULES[0]}"):
+            allocate(power(2), rules=rules)
+
+
+def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights, train):
+    """Trapezoid by definition, parameter by parameter, with backward and no sharing."""
+    model = masked_lm
+    allocator = Allocator(model, FixedSetLoss(batches), rules=("euler", "trapezoid"))
+    expected = []
+
+    def gradients():
+        modes = torch.get_rng_state(), model.training
+        found = torch.autograd.grad(mean_loss(model, batches), [*model.parameters()])
+        torch.set_rng_state(modes[0])
+        model.train(modes[1])
+        return found
+
+    for batch in batches:
+        starts, at_start = weights(model), gradients()
+        train(model, [batch], allocator, steps=1, lr=0.3)
+        moves = [(p.detach() - starts[n]).double() for n, p in model.named_parameters()]
+        expected.append(
+            [
+                float((move * (g.double() + h.double()) / 2).sum())
+                for move, g, h in zip(moves, at_start, gradients(), strict=True)
+            ]
+        )
+    table = allocator.changes().table("trapezoid")
+    found = table.groupby(["step", "parameter"], sort=False).value.sum().unstack()
+    found = found[[name for name, _ in model.named_parameters()]].to_numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-8)
+    assert np.abs(found).max() > 1e-3
+
+
+def test_training_with_it_is_training_without_it_to_the_bit(sizes, batches, train):
+    ends = []
+    for watched in (False, True):
+        torch.manual_seed(5)
+        model = BertForMaskedLM(BertConfig(**sizes)).train()
+        allocator = Allocator(model, FixedSetLoss(batches), rules=RULES) if watched else None
+        train(model, batches, allocator, steps=4, lr=0.5, momentum=0.9)
+        ends.append(model.state_dict())
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+def test_the_end_of_a_step_is_the_start_of_the_next(masked_lm, batches, train):
+    for rules, per_step in ((("euler", "trapezoid"), 1), (("trapezoid", "simpson"), 2)):
+        allocator = Allocator(masked_lm, FixedSetLoss(batches), rules=rules)
+        train(masked_lm, batches, allocator, steps=3, lr=0.1)
+        changes = allocator.changes()
+        assert changes.gradients == 1 + 3 * per_step
+        np.testing.assert_array_equal(changes.losses[1:, 0], changes.losses[:-1, 1])
+
+
+def test_weights_that_something_else_moved_are_measured_anew(masked_lm, batches, train):
+    allocator = Allocator(masked_lm, FixedSetLoss(batches))
+    train(masked_lm, batches, allocator, steps=1, lr=1e-3)
+    with torch.no_grad():
+        masked_lm.cls.predictions.bias += torch.linspace(0, 1, 20)
+    train(masked_lm, batches, allocator, steps=1, lr=1e-3)
+    changes = allocator.changes()
+    assert changes.gradients == 4
+    assert changes.losses[1, 0] != changes.losses[0, 1]
+    # What something else did is no part of the change that is allocated.
+    assert changes.closure("trapezoid") < 0.01
+
+
+def test_adaptive_splitting_holds_where_euler_errs_by_more_than_its_size():
+    """Momentum SGD that overshoots, on a loss with steep walls."""
+    model = nn.Linear(3, 1, bias=False)
+    nn.init.constant_(model.weight, 2.0)
+    x = torch.tensor([[1.0, 0.2, -0.1], [0.3, 1.0, 0.4], [-0.2, 0.1, 1.0]])
+
+    def loss(model):
+        return [torch.cosh(model(x)).sum().log()]
+
+    rules = ("euler", "trapezoid", "adaptive")
+    allocator = Allocator(model, loss, rules=rules, tolerance=1e-4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=2.5, momentum=0.9)
+    for _ in range(12):
+        optimizer.zero_grad()
+        loss(model)[0].backward()
+        allocator.start()
+        optimizer.step()
+        allocator.finish()
+    changes = allocator.changes()
+    assert changes.closure("euler") > 1
+    assert changes.closure("adaptive") <= 1e-3
+    assert changes.pieces.max() > 1
+
+
+def test_the_batch_gradient_is_the_one_that_the_optimizer_was_given(masked_lm, batches, train):
+    allocator = Allocator(masked_lm, FixedSetLoss(batches), batch_gradient=True)
+    train(masked_lm, batches, allocator, steps=1, lr=0.1)
+    squares = sum(float((p.grad.double() ** 2).sum()) for p in masked_lm.parameters())
+    # SGD moves by −lr · gradient.
+    assert allocator.changes().values[BATCH].sum() == pytest.approx(-0.1 * squares, rel=1e-4)
+
+
+def test_the_plain_function_agrees_with_the_record(masked_lm, batches, weights, train):
+    loss = FixedSetLoss(batches)
+    before = weights(masked_lm)
+    allocator = Allocator(masked_lm, loss, rules=("simpson",))
+    train(masked_lm, batches, allocator, steps=1, lr=0.2)
+    after = weights(masked_lm)
+    with torch.no_grad():
+        for parameter in masked_lm.parameters():
+            parameter.zero_()  # the function does not look at them
+    plain = loss_change(masked_lm, loss, before, after, rules=("simpson",))
+    recorded = allocator.changes()
+    np.testing.assert_allclose(plain.values["simpson"], recorded.values["simpson"], rtol=1e-9)
+    assert plain.change == recorded.change
+    assert not any(p.detach().any() for p in masked_lm.parameters())
+
+
+def test_use_out_of_order_is_refused(masked_lm, batches):
+    allocator = Allocator(masked_lm, FixedSetLoss(batches))
+    with pytest.raises(RuntimeError, match="start"):
+        allocator.finish()
+    with pytest.raises(ValueError, match="no step"):
+        allocator.changes()
+    with pytest.raises(ValueError, match="nothing has been trained"):
+        AllocationRecorder(FixedSetLoss(batches)).changes()
+
+
+@pytest.fixture
+def trained(sizes, batches, tmp_path):
+    """A function that trains the masked LM of a seed by the Trainer, with or without a recorder."""
+
+    def run(*recorders, **options):
+        torch.manual_seed(0)
+        ids, labels = (torch.cat([b[k] for b in batches]).tolist() for k in ("input_ids", "labels"))
+        trainer = Trainer(
+            model=BertForMaskedLM(BertConfig(**sizes)),
+            args=_arguments(tmp_path, **options),
+            train_dataset=Dataset.from_dict({"input_ids": ids * 4, "labels": labels * 4}),
+            callbacks=list(recorders),
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+        return trainer.model
+
+    return run
+
+
+def _arguments(folder, **options):
+    schedule = {"max_steps": 4, "learning_rate": 2e-3, "lr_scheduler_type": "constant"}
+    return quiet_arguments(str(folder), per_device_train_batch_size=4, **schedule, **options)
+
+
+def test_a_trainer_run_with_it_ends_in_the_same_weights_to_the_bit(trained, batches, mean_loss):
+    recorder = AllocationRecorder(FixedSetLoss(batches), rules=("trapezoid", "simpson"))
+    plain, watched = trained(), trained(recorder)
+    for (name, x), y in zip(plain.named_parameters(), watched.parameters(), strict=True):
+        assert torch.equal(x, y), name
+    changes = recorder.changes()
+    assert changes.values["trapezoid"].shape[0] == 4
+    assert changes.gradients == 9
+    assert changes.closure("simpson") < 1e-3
+    assert changes.losses[-1, 1] == pytest.approx(mean_loss(watched, batches).item(), rel=1e-5)
+
+
+def test_a_step_of_several_batches_is_one_step(trained, batches):
+    seen = []
+    recorder = AllocationRecorder(FixedSetLoss(batches), on_step=lambda: seen.append(1))
+    trained(recorder, gradient_accumulation_steps=2)
+    assert len(seen) == recorder.changes().losses.shape[0] == 4
+
+
+def test_the_task_loss_is_allocated_while_the_regularizer_trains(sizes, batches, tmp_path):
+    """No regularizer is in the allocated loss, and it is in the gradient of the batch."""
+    ids = torch.cat([batch["input_ids"] for batch in batches])
+    labels = torch.tensor([0, 1, 0, 1, 0])
+    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
+    loss = FixedSetLoss([batch])
+    found = {}
+    for arm in ("none", "all"):
+        torch.manual_seed(0)
+        model = BertForSequenceClassification(BertConfig(**sizes))
+        recorder = AllocationRecorder(loss, batch_gradient=True)
+        trainer = RegularizedTrainer(
+            model=model,
+            args=_arguments(tmp_path),
+            train_dataset=Dataset.from_dict({name: x.tolist() * 4 for name, x in batch.items()}),
+            regularizer=make_regularizer(arm, weight=1.0),
+            recorder=StepRecorder(),
+            pooling="cls",
+            per_class=True,
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.add_callback(recorder)
+        trainer.train()
+        model.eval()
+        found[arm] = recorder.changes()
+        after = torch.nn.functional.cross_entropy(model(ids).logits, labels)
+        assert found[arm].losses[-1, 1] == pytest.approx(after.item(), rel=1e-5)
+        assert found[arm].closure("trapezoid") < 0.02
+    assert found["none"].losses[0, 0] == found["all"].losses[0, 0]
+    assert found["none"].values[BATCH][0].sum() != found["all"].values[BATCH][0].sum()

@@ -1,0 +1,355 @@
+"""Penalties: what holds for all of them, then each against geometry and by hand."""
+
+import math
+
+import pytest
+import torch
+
+from shrink_utils.geometry import avg_sim, effective_rank, iso_score
+from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training.penalties import AverageCosine, IsoScoreStar, SpectralEntropy
+
+
+@pytest.fixture(params=[AverageCosine, IsoScoreStar, SpectralEntropy])
+def penalty_class(request):
+    """Each of the penalties in turn."""
+    return request.param
+
+
+def _gaussian(n, d, *, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, d, generator=generator, dtype=torch.float64)
+
+
+@pytest.fixture
+def cloud():
+    """One class: 12 anisotropic rows off the origin, float64 (12, 5)."""
+    return _gaussian(12, 5) * torch.tensor([3.0, 1.0, 1.0, 0.5, 0.2]) + 0.7
+
+
+@pytest.fixture
+def batch():
+    """Rows of three classes, float64 (24, 6), that wait for a gradient, and their labels."""
+    embeddings = _gaussian(24, 6, seed=1) * torch.linspace(0.2, 2.0, 6) + 0.3
+    return embeddings.requires_grad_(), torch.arange(24) % 3
+
+
+def test_classes_are_summed_one_term_each(penalty_class, batch):
+    embeddings, labels = batch
+    out = penalty_class(weight=0.3)(embeddings, labels)
+    assert out.classes.tolist() == [0, 1, 2]
+    assert len(set(out.values.tolist())) == 3
+    torch.testing.assert_close(out.loss, 0.3 * out.values.sum())
+
+
+def test_another_class_changes_no_gradient(penalty_class, batch):
+    embeddings, labels = batch
+    # Without shrinkage: other classes are a part of what IsoScore* shrinks a class towards.
+    options = {"shrinkage": 0.0} if penalty_class is IsoScoreStar else {}
+    penalty = penalty_class(**options)
+    (together,) = torch.autograd.grad(penalty(embeddings, labels).loss, embeddings)
+    alone = embeddings.detach()[labels == 1].requires_grad_()
+    (by_itself,) = torch.autograd.grad(penalty(alone).loss, alone)
+    torch.testing.assert_close(together[labels == 1], by_itself, rtol=1e-10, atol=1e-12)
+
+
+def test_classes_are_named_by_labels_and_one_without_them(penalty_class, batch):
+    embeddings, labels = batch
+    out = penalty_class()(embeddings)
+    assert out.classes.tolist() == [0]
+    together = penalty_class()(embeddings, torch.zeros(24, dtype=torch.long))
+    assert out.loss.item() == together.loss.item()
+    renamed = penalty_class()(embeddings, torch.tensor([7, -3, 40])[labels])
+    assert renamed.classes.tolist() == [-3, 7, 40]
+    torch.testing.assert_close(renamed.loss, penalty_class()(embeddings, labels).loss)
+
+
+def test_gradcheck(penalty_class, batch):
+    embeddings, labels = batch
+    penalty = penalty_class(weight=0.7)
+    if penalty_class is IsoScoreStar:  # what carries no gradient must not move with the rows
+        penalty(embeddings.detach().flip(1) + 1.0, labels)
+        penalty.degrees += 10**15
+    penalty.eval()
+    assert torch.autograd.gradcheck(lambda x: penalty(x, labels).loss, embeddings)
+
+
+def test_a_step_down_the_gradient_makes_the_rows_more_isotropic(penalty_class, batch):
+    embeddings, labels = batch
+    penalty = penalty_class()
+    before = penalty(embeddings, labels)
+    before.loss.backward()
+    after = penalty.eval()(embeddings.detach() - 0.05 * embeddings.grad, labels)
+    assert (after.values < before.values).all()
+
+
+def test_unit_and_rotation_do_not_matter(penalty_class, batch):
+    embeddings, labels = batch
+    rotated = embeddings @ torch.linalg.qr(_gaussian(6, 6, seed=2)).Q
+    expected = penalty_class()(embeddings, labels).values
+    for same in (1e3 * embeddings, 1e-3 * embeddings, rotated):
+        values = penalty_class()(same, labels).values
+        torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("penalty_class", [IsoScoreStar, SpectralEntropy], indirect=True)
+def test_a_shift_of_a_class_does_not_matter(penalty_class, cloud):
+    here, there = (penalty_class()(x).values for x in (cloud, cloud + 1000.0))
+    torch.testing.assert_close(here, there, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+# Duplicated, collinear, zero.
+@pytest.mark.parametrize("factors", [(1, 1, 1), (1, 2, 3), (0, 0, 0)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tiny_and_flat_classes_have_a_defined_result(penalty_class, n, factors, dtype):
+    rows = torch.outer(torch.tensor(factors[:n]).double(), _gaussian(1, 4)[0])
+    embeddings = rows.to(dtype).requires_grad_()
+    out = penalty_class()(embeddings)
+    out.loss.backward()
+    assert out.loss.isfinite() and out.values.isfinite().all()
+    assert embeddings.grad.isfinite().all()
+    if n < 2:
+        assert (out.loss.item(), embeddings.grad.abs().sum()) == (0.0, 0.0)
+
+
+def test_a_class_with_one_member_adds_nothing(penalty_class):
+    embeddings = _gaussian(9, 4).requires_grad_()
+    out = penalty_class()(embeddings, torch.tensor([0] * 8 + [1]))
+    out.loss.backward()
+    assert out.values[1].item() == 0.0
+    assert out.loss.item() == penalty_class()(embeddings[:8]).loss.item()
+    assert embeddings.grad[8].abs().max() == 0.0
+
+
+def test_a_batch_without_rows_can_be_differentiated(penalty_class):
+    embeddings = torch.zeros(0, 4, requires_grad=True)
+    out = penalty_class()(embeddings, torch.zeros(0, dtype=torch.long))
+    out.loss.backward()
+    assert (out.loss.item(), out.classes.tolist(), out.values.tolist()) == (0.0, [], [])
+
+
+def test_huge_and_tiny_embeddings_give_a_finite_loss_and_gradient(penalty_class, batch):
+    for scale in (1e36, 1e-36):
+        embeddings = (batch[0].detach() * scale).float().requires_grad_()
+        out = penalty_class()(embeddings, batch[1])
+        out.loss.backward()
+        torch.testing.assert_close(
+            out.loss.double(), penalty_class()(*batch).loss, rtol=1e-5, atol=1e-6
+        )
+        assert embeddings.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("given_dtype", "expected"),
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+    ],
+)
+def test_dtypes_are_those_of_the_barcode_regularizer(penalty_class, batch, given_dtype, expected):
+    embeddings = batch[0].detach().to(given_dtype).requires_grad_()
+    out = penalty_class()(embeddings, batch[1])
+    out.loss.backward()
+    assert out.loss.dtype == out.values.dtype == expected
+    assert out.loss.dtype == BarcodeRegularizer()(embeddings, batch[1]).loss.dtype
+    assert embeddings.grad.dtype == given_dtype
+    assert embeddings.grad.isfinite().all()
+
+
+def test_only_the_loss_carries_a_gradient(penalty_class, batch):
+    out = penalty_class()(*batch)
+    assert out.loss.requires_grad and not out.values.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "labels", "message"),
+    [
+        (torch.ones(24, 6), torch.zeros(23).long(), r"labels .*\(24, 6\)"),
+        (torch.ones(24, 6), torch.zeros(24, 1).long(), r"labels .*\(24, 6\)"),
+        (torch.ones(24, 6), torch.zeros(()).long(), r"labels .*\(24, 6\)"),
+        (torch.ones(4, 6), torch.ones(4) / 2, r"labels must be whole numbers.*labels=None"),
+        (torch.full((8, 4), math.nan), None, r"embeddings of shape \(8, 4\) .* row 0"),
+        (torch.diag(torch.tensor([0, 0, math.inf])), None, r"of shape \(3, 3\) .* row 2"),
+        (torch.zeros(8, 16, 4), None, r"embeddings must .*\(8, 16, 4\)"),
+    ],
+)
+def test_inputs_without_a_meaning_are_an_error(penalty_class, embeddings, labels, message):
+    with pytest.raises(ValueError, match=message):
+        penalty_class()(embeddings, labels)
+
+
+def test_the_weight_is_a_number_and_shown(penalty_class):
+    assert "weight=0.5" in repr(penalty_class(weight=0.5))
+    with pytest.raises(ValueError, match="weight must be finite; got nan"):
+        penalty_class(weight=math.nan)
+
+
+def test_the_average_cosine_is_the_mean_over_pairs_whatever_their_lengths(cloud):
+    rows = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], dtype=torch.float64)
+    assert AverageCosine()(rows).values.item() == pytest.approx((0 + 2 * 0.5**0.5) / 3)
+    lengths = torch.linspace(0.1, 5.0, len(cloud), dtype=torch.float64)[:, None]
+    for same in (cloud, lengths * cloud):
+        assert AverageCosine()(same).values.item() == pytest.approx(avg_sim(cloud).value, abs=1e-12)
+    assert AverageCosine()(cloud + 100.0).values.item() > 0.99  # a shift matters
+
+
+def test_a_zero_row_counts_as_orthogonal_to_all_and_does_not_move(cloud):
+    rows = torch.cat([cloud, torch.zeros(1, 5)]).requires_grad_()
+    out = AverageCosine()(rows)
+    out.loss.backward()
+    n = len(cloud)
+    assert out.values.item() == pytest.approx(avg_sim(cloud).value * (n - 1) / (n + 1), abs=1e-12)
+    assert rows.grad[-1].abs().max() == 0.0
+    assert rows.grad[:-1].abs().max() > 0.0
+
+
+def _iso_score(covariance):
+    """(PR − 1) / (d − 1), from eigenvalues."""
+    eigenvalues = torch.linalg.eigvalsh(covariance)
+    ratio = eigenvalues.sum() ** 2 / eigenvalues.square().sum()
+    return float((ratio - 1) / (len(covariance) - 1))
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.2, 0.9])
+def test_at_the_first_batch_of_one_class_it_is_its_iso_score(cloud, shrinkage):
+    penalty = IsoScoreStar(shrinkage=shrinkage)
+    assert penalty(cloud).values.item() == pytest.approx(1 - iso_score(cloud), abs=1e-12)
+
+
+@pytest.mark.parametrize("unit_trace", [False, True])
+def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches(unit_trace):
+    first, second = _gaussian(9, 4), 3 * _gaussian(7, 4, seed=1)
+    labels = torch.tensor([0] * 4 + [1] * 3)
+    penalty = IsoScoreStar(shrinkage=0.3, unit_trace=unit_trace)
+    penalty(first)
+    values = penalty(second, labels).values
+    covariances = [torch.cov(x.T) for x in (first, second[:4], second[4:])]
+    if unit_trace:
+        covariances = [c / c.trace() for c in covariances]
+    pooled = sum(k * c for k, c in zip((8, 3, 2), covariances, strict=True)) / 13
+    torch.testing.assert_close(penalty.stable, pooled, rtol=1e-12, atol=1e-14)
+    assert penalty.degrees.item() == 13
+    for value, covariance in zip(values, covariances[1:], strict=True):
+        expected = 1 - _iso_score(0.7 * covariance + 0.3 * pooled)
+        assert value.item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_cloud_that_shrinks_gains_nothing():
+    """As published it does: what is left of it is the stable covariance, of full rank."""
+    many, few = _gaussian(200, 8), _gaussian(4, 8, seed=1)
+    values = {}
+    for unit_trace in (False, True):
+        penalty = IsoScoreStar(unit_trace=unit_trace)
+        penalty(many)
+        penalty.eval()
+        values[unit_trace] = [penalty(scale * few).loss.item() for scale in (1.0, 1e-3)]
+    assert values[True][1] == pytest.approx(values[True][0], rel=1e-9)
+    assert values[False][1] < values[False][0] - 0.2
+
+
+def test_in_evaluation_mode_nothing_is_remembered(cloud):
+    penalty = IsoScoreStar()
+    penalty(cloud.requires_grad_())
+    before = penalty.stable.clone()
+    assert not before.requires_grad
+    penalty.eval()
+    first, again = (penalty(_gaussian(8, 5)).loss.item() for _ in range(2))
+    assert torch.equal(penalty.stable, before) and first == again
+    assert first != IsoScoreStar()(_gaussian(8, 5)).loss.item()  # what is remembered counts
+
+
+def test_a_class_of_one_row_is_not_remembered(cloud):
+    penalty = IsoScoreStar()
+    penalty(cloud[:1])
+    assert penalty.degrees.item() == 0
+    penalty(cloud)
+    own = torch.cov(cloud.T) / torch.cov(cloud.T).trace()
+    torch.testing.assert_close(penalty.stable, own, rtol=1e-12, atol=1e-14)
+
+
+def test_a_stored_state_goes_on_bit_for_bit(cloud):
+    penalty, resumed = IsoScoreStar(), IsoScoreStar()
+    for seed in range(3):
+        penalty(_gaussian(8, 5, seed=seed))
+    resumed.load_state_dict(penalty.state_dict())
+    here, there = (each(_gaussian(8, 5, seed=3)).loss.item() for each in (penalty, resumed))
+    assert here == there and torch.equal(penalty.stable, resumed.stable)
+    resumed.load_state_dict(IsoScoreStar().state_dict())  # of before the first batch
+    assert resumed(cloud).values.item() == pytest.approx(1 - iso_score(cloud), abs=1e-12)
+
+
+def test_isotropy_has_value_zero_a_line_one_and_equal_rows_no_gradient():
+    cross = torch.cat([torch.eye(4), -torch.eye(4)]).double()
+    line = torch.outer(torch.arange(6), torch.tensor([1, 2, 0, 0])).double()
+    assert IsoScoreStar()(cross).values.item() == pytest.approx(0.0, abs=1e-12)
+    assert IsoScoreStar()(line).values.item() == pytest.approx(1.0, abs=1e-12)
+    rows = torch.ones(6, 3, dtype=torch.float64, requires_grad=True)
+    out = IsoScoreStar()(rows)
+    out.loss.backward()
+    assert (out.values.item(), rows.grad.abs().max()) == (0.0, 0.0)
+
+
+def test_rows_of_another_width_are_an_error(cloud):
+    penalty = IsoScoreStar()
+    penalty(cloud)
+    with pytest.raises(ValueError, match=r"embeddings must keep the 5 dimensions .* got 3"):
+        penalty(_gaussian(8, 3))
+    with pytest.raises(ValueError, match=r"embeddings must have at least 2 dimensions .* got 1"):
+        IsoScoreStar()(_gaussian(8, 1))
+
+
+@pytest.mark.parametrize("shrinkage", [-0.1, 1.0, float("nan")])
+def test_a_shrinkage_out_of_range_is_an_error(shrinkage):
+    with pytest.raises(ValueError, match="shrinkage must be at least 0 and below 1; got"):
+        IsoScoreStar(shrinkage=shrinkage)
+
+
+def _centred(x):
+    return x - x.mean(0)
+
+
+def test_the_spectral_entropy_is_minus_the_log_of_the_effective_rank(cloud):
+    expected = -math.log(effective_rank(cloud))
+    assert SpectralEntropy()(cloud).values.item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(6, 20), (20, 6)])
+def test_the_spectral_gradient_is_that_of_the_formula(shape):
+    """Also with fewer rows than dimensions, where centring takes a direction away."""
+    rows = _gaussian(*shape).requires_grad_()
+    SpectralEntropy(weight=2.0)(rows).loss.backward()
+    u, sigma, v = torch.linalg.svd(_centred(rows.detach()), full_matrices=False)
+    rank = min(shape[0] - 1, shape[1])
+    u, sigma, v = u[:, :rank], sigma[:rank], v[:rank]
+    p = sigma / sigma.sum()
+    entropy = -(p * p.log()).sum()
+    slopes = -(p.log() + entropy) / sigma.sum()  # ∂H/∂σ
+    torch.testing.assert_close(rows.grad, -2.0 * (u * slopes) @ v, rtol=1e-9, atol=1e-12)
+
+
+def test_equal_singular_values_have_a_finite_gradient():
+    rows = torch.cat([torch.eye(4), -torch.eye(4)]).double().requires_grad_()
+    out = SpectralEntropy()(rows)
+    out.loss.backward()
+    assert out.values.item() == pytest.approx(-math.log(4), abs=1e-12)
+    assert rows.grad.abs().max() < 1e-12  # the most that four directions can have
+
+
+def test_rows_in_few_dimensions_stay_in_them():
+    """Rounding would otherwise choose directions, with gradients of the size of ln 1e-16."""
+    flat = _gaussian(10, 2) @ _gaussian(2, 8, seed=1)
+    rows = flat.clone().requires_grad_()
+    SpectralEntropy()(rows).loss.backward()
+    outside = torch.linalg.svd(_centred(flat)).Vh[2:]  # (6, 8)
+    assert rows.grad.abs().max() > 1e-3
+    assert (rows.grad @ outside.T).abs().max() < 1e-12
+
+
+def test_equal_rows_stay_equal():
+    rows = _gaussian(4, 6).repeat(3, 1).requires_grad_()
+    SpectralEntropy()(rows).loss.backward()
+    torch.testing.assert_close(rows.grad[:4], rows.grad[4:8], rtol=1e-9, atol=1e-12)
+    assert rows.grad.abs().max() > 1e-3
