@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import Circle
 
-from shrink_utils.study.drawing import marks
+from shrink_utils.study.drawing import data
 from shrink_utils.study.drawing.data import COLUMNS, figure_data
 
 
@@ -169,6 +169,6 @@ def test_a_mark_that_cannot_be_read_is_an_error_and_not_left_out(ax):
     ax.imshow(np.zeros((2, 2)))
     with pytest.raises(ValueError) as found:
         figure_data(ax.figure)
-    where = "drawing.marks.READERS"
+    where = "drawing.data.READERS"
     assert str(found.value) == f"fig: no reader for AxesImage: add one to {where}"
-    assert marks.__name__.endswith(where.removesuffix(".READERS")) and marks.READERS
+    assert data.__name__.endswith(where.removesuffix(".READERS")) and data.READERS

@@ -7,10 +7,7 @@ import torch
 from sklearn.decomposition import TruncatedSVD
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.encoders.contextuality import (
-    measure_contextuality,
-    released_mev,
-)
+from shrink_utils.study.contextuality.experiment import measure_contextuality, released_mev
 
 SENTENCE = torch.tensor([5, 5, 2, 2, 2, 9, 9, 0, 5, 0, 7])
 

@@ -21,8 +21,8 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import load_encoder, word_batches, word_states
 from shrink_utils.study import load_profile, measure_corpus, stream_corpus
-from shrink_utils.study.encoders import corpus
-from shrink_utils.study.encoders.corpus import CorpusMetrics, accumulate, frequent_words
+from shrink_utils.study.contextuality import corpus
+from shrink_utils.study.contextuality.corpus import CorpusMetrics, accumulate, frequent_words
 from shrink_utils.text import load_sentences
 
 MIN_COUNT = 3

@@ -1,4 +1,4 @@
-"""The table of similarities, on runs of a tiny encoder."""
+"""The table of similarities, on runs of a tiny encoder; words of two encoders, matched."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from shrink_utils.geometry import affine, cka, rsa, svcca
-from shrink_utils.models import load_encoder, word_states
+from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.study import run_encoder, run_grid
-from shrink_utils.study.encoders.layers import Layers, matched_layers
-from shrink_utils.study.finetuned.similarity import (
+from shrink_utils.study.similarity.experiment import (
     ALIGNMENTS,
     SIMILARITIES,
-    _against_others,
     _alignments,
+    against_others,
     measure_similarity,
     similarity_texts,
 )
+from shrink_utils.study.similarity.layers import Layers, matched_layers
 from shrink_utils.text import load_sentences
 
 
@@ -135,15 +135,13 @@ def test_alignments_are_judged_on_sentences_that_were_not_fitted(table, layers):
 def test_a_partner_is_compared_and_aligned(finished):
     encoder = load_encoder("tiny-random")
     texts = similarity_texts(finished)
-    pairs = {
-        rows.pair.iloc[0]: rows
-        for rows in _against_others(
-            replace(finished, partner="tiny-random"), encoder, word_states(encoder, texts), texts
-        )
-        if rows.measure.isin([*ALIGNMENTS]).all()
-    }
-    assert list(pairs) == ["partner"]
-    np.testing.assert_allclose(pairs["partner"].value, 1, atol=1e-9)  # it is its own partner
+    profile = replace(finished, partner="tiny-random")
+    blocks = [*against_others(profile, encoder, word_states(encoder, texts), texts)]
+    assert [pair for pair, _, _ in blocks[-2:]] == ["partner", "partner"]
+    aligned = blocks[-1][2]
+    assert {measure for measure, *_ in aligned} == {*ALIGNMENTS}
+    values = [value for *_, value in aligned]
+    np.testing.assert_allclose(values, 1, atol=1e-9)  # it is its own partner
 
 
 def test_a_planted_rotation_is_told_from_staying_put():
@@ -168,3 +166,46 @@ def test_layers_of_unequal_depth_are_paired_by_relative_depth_and_width_may_diff
     found = _alignments(deep, flat)
     assert [other for name, _, other, _ in found if name == "affine"] == [0, 0, 1, 2, 2]
     assert "identity" not in {name for name, *_ in found}
+
+
+def _states(names):
+    """A vector that tells its sentence and position, in two layers."""
+    sentence, position = torch.tensor(names).T
+    vectors = torch.stack([sentence, position], dim=1).float()
+    return WordBatch(
+        vectors=torch.stack([vectors, vectors + 100]),
+        sentence=sentence,
+        position=position,
+        word=["w"] * len(names),
+        n_texts=3,
+    )
+
+
+def test_words_are_matched_by_sentence_and_position():
+    first = _states([(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)])
+    second = _states([(2, 1), (0, 0), (0, 2), (1, 0)])
+    x, y = matched_layers(first, second)
+    assert x.words[0].tolist() == [[0, 0], [0, 2], [2, 1]]
+    assert torch.equal(x.words, y.words)
+    assert x.sentence.tolist() == y.sentence.tolist() == [0, 0, 2]
+
+
+def test_one_encoder_keeps_all_its_words():
+    (x,) = matched_layers(_states([(0, 0), (0, 1), (1, 0)]))
+    assert x.words.shape == (2, 3, 2)
+
+
+def test_sentences_are_means_of_their_words():
+    x = Layers(torch.tensor([[[1.0], [3.0], [10.0]]]), torch.tensor([4, 4, 9]))
+    assert x.sentences().tolist() == [[[2.0], [10.0]]]
+    assert torch.equal(x.rows("rsa"), x.sentences())
+
+
+def test_many_words_are_thinned_evenly_and_few_are_kept():
+    many = Layers(torch.arange(5000.0).reshape(1, 5000, 1), torch.arange(5000) // 10)
+    kept = many.thinned()
+    assert kept.words.shape == (1, 2000, 1)
+    assert kept.words[0, :4, 0].tolist() == [0, 2, 5, 7]
+    assert kept.sentence.tolist() == (kept.words[0, :, 0].long() // 10).tolist()
+    few = Layers(many.words[:, :30], many.sentence[:30])
+    assert torch.equal(few.rows("cka"), few.words)

@@ -11,9 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study import figures
-from shrink_utils.study.explore.explorer import Explorer, slider
-
-__all__ = ["describe_layer", "draw_layer", "layer_explorer", "layer_stages"]
+from shrink_utils.study.explorer import Explorer, slider
 
 LOOKS = {
     "encoder": (figures.PALETTE[0], "o"),
@@ -33,18 +31,13 @@ def draw_layer(
         Columns ``space``, ``layer``, ``cloud`` and the measures, each a number in about [0, 1].
     cosines : mapping of int to ndarray
         By layer, those of random pairs of vectors.
-    layer : int
     measures : sequence of str
         Columns to show, from top to bottom.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------
     ValueError
-        If the table holds no such layer.
+        The table holds no such layer.
     """
     spaces = list(dict.fromkeys(table.space))
     fig, axes = plt.subplots(1, len(spaces) + 1, figsize=(4.2 * (len(spaces) + 1), 3.4))
@@ -65,7 +58,7 @@ def layer_stages(
     *,
     measures: Sequence[str],
 ) -> Figure:
-    """The same for several layers, of the last space: what stands where no slider can move."""
+    """The same for several layers, of the last space, for readers without a kernel."""
     fig, axes = plt.subplots(
         2, len(layers), figsize=(3.1 * len(layers), 5), sharex="row", squeeze=False
     )
@@ -82,7 +75,7 @@ def layer_stages(
 def describe_layer(
     table: pd.DataFrame, cosines: Mapping[int, np.ndarray], layer: int, *, measures: Sequence[str]
 ) -> str:
-    """The encoder's numbers of one layer, in a sentence for each space."""
+    """The encoder's numbers of one layer, in a sentence per space."""
     said = []
     for space in dict.fromkeys(table.space):
         rows = _rows(table, space, layer)

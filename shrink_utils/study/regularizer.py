@@ -18,70 +18,37 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from shrink_utils.study import figures
-from shrink_utils.study.explore.explorer import Explorer
+from shrink_utils.study.explorer import Explorer
 from shrink_utils.topology import persistent_entropy
 from shrink_utils.topology.selection import most_features
-
-__all__ = [
-    "Step",
-    "describe_step",
-    "draw_step",
-    "selection_explorer",
-    "selection_stages",
-    "selection_steps",
-]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One bar of one round, and what the rule says of it.
+    """One bar of one round, ``bars[i]``, and the rule's verdict on it."""
 
-    Attributes
-    ----------
-    round : int
-        From 1.
-    bars : tuple of float
-        The list of this round, longest first; ``bars[0]`` is always kept.
-    i : int
-        The position that is looked at, ``bars[i]``.
-    neutral : tuple of float
-        Length ℓ' that would replace the first 1, …, i bars.
-    c : tuple of float
-        C(1), …, C(i); below 1 the bar is noise.
-    entropy : tuple of float
-        Of the whole list with the first 0, …, i bars replaced.
-    """
-
-    round: int
-    bars: tuple[float, ...]
+    round: int  # from 1
+    bars: tuple[float, ...]  # of this round, longest first; bars[0] is always kept
     i: int
-    neutral: tuple[float, ...]
-    c: tuple[float, ...]
-    entropy: tuple[float, ...]
+    neutral: tuple[float, ...]  # length ℓ' that would replace the first 1, …, i bars
+    c: tuple[float, ...]  # C(1), …, C(i); below 1 the bar is noise
+    entropy: tuple[float, ...]  # of the whole list with the first 0, …, i bars replaced
 
     @property
     def is_feature(self) -> bool:
-        """Whether the bar is longer than what would replace it."""
+        """Whether the bar is longer than the length that would replace it."""
         return self.c[-1] >= 1
 
 
 def selection_steps(lengths: Sequence[float]) -> list[Step]:
     """The decisions of ``prominent_features(rule="ratio")``, in order.
 
-    Parameters
-    ----------
-    lengths : sequence of float
-        Two or more positive lengths, not all equal.
-
-    Returns
-    -------
-    list of Step
-        A round ends with the first bar that is noise; the last round's kept bars are the result.
+    A round ends with the first bar that is noise; the last round's kept bars are the result.
 
     Raises
     ------
     ValueError
-        If there is nothing to decide.
+        There are not two or more positive lengths, or all are equal.
     """
     bars = tuple(sorted((float(length) for length in lengths), reverse=True))
     if len(bars) < 2 or bars[-1] <= 0 or bars[0] == bars[-1]:
@@ -115,18 +82,7 @@ def _one_round(number: int, bars: tuple[float, ...]) -> list[Step]:
 
 
 def draw_step(steps: list[Step], at: int) -> Figure:
-    """The bars, the threshold and the entropy at one step.
-
-    Parameters
-    ----------
-    steps : list of Step
-    at : int
-        Index into them.
-
-    Returns
-    -------
-    Figure
-    """
+    """The bars, the threshold and the entropy at one of the steps."""
     step = steps[at]
     fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.4), width_ratios=[1.6, 1, 1])
     _bars(left, step)
@@ -143,7 +99,7 @@ def draw_step(steps: list[Step], at: int) -> Figure:
 
 
 def selection_stages(steps: list[Step]) -> Figure:
-    """The bars of every step side by side: what stands where no slider can move."""
+    """The bars of every step side by side, for readers without a kernel."""
     columns = min(4, len(steps))
     rows = math.ceil(len(steps) / columns)
     fig, axes = plt.subplots(
@@ -158,7 +114,7 @@ def selection_stages(steps: list[Step]) -> Figure:
 
 
 def describe_step(steps: list[Step], at: int) -> str:
-    """What the rule says at one step, in a sentence or two."""
+    """The rule's verdict at one step, in a sentence or two."""
     step = steps[at]
     compared = "longer than" if step.is_feature else "shorter than"
     verdict = "a feature" if step.is_feature else "from here on, noise"
@@ -173,13 +129,7 @@ def describe_step(steps: list[Step], at: int) -> str:
 
 
 def selection_explorer(examples: Mapping[str, Sequence[float]]) -> Explorer:
-    """Choose a list of bars, and step through the rule.
-
-    Parameters
-    ----------
-    examples : mapping of str to sequence of float
-        Lengths by the name that the reader chooses.
-    """
+    """Choose a named list of bars, and step through the rule."""
     steps = {name: selection_steps(lengths) for name, lengths in examples.items()}
     which = widgets.Dropdown(options=list(steps), description="bars")
     step = widgets.IntSlider(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from shrink_utils.models import load_encoder, word_states
-from shrink_utils.study.encoders.contexts import word_contexts
+from shrink_utils.study.contextuality.words import word_contexts
 
 TEXTS = [
     "The bank of the river was steep, and we rested there a while.",
