@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
@@ -16,11 +16,18 @@ from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
 from shrink_utils.names import unknown_name
-from shrink_utils.study import figures
 from shrink_utils.study.explorer import Explorer, PointCanvas, slider
-from shrink_utils.topology import h0_barcode, persistent_entropy
+from shrink_utils.study.figures import PALETTE
+from shrink_utils.topology import (
+    Barcode,
+    H0Barcode,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
 
 DRAWN = "the points drawn below"
+UNIT = "scale ε (unit of the coordinates)"
 SCALES = [step / 20 for step in range(0, 121)]  # 0 to 6 in steps of 0.05
 
 
@@ -82,14 +89,115 @@ def draw_complex(ax: Axes, points: Tensor, scale: float, *, balls: bool = True) 
     triangles = [(i, j, k) for i, j in edges for k in range(j) if max(d[i, k], d[j, k]) <= scale]
     if balls:
         circles = [Circle(point, scale / 2) for point in points.tolist()]
-        ax.add_collection(PatchCollection(circles, color=figures.PALETTE[6], alpha=0.25, lw=0))
+        ax.add_collection(PatchCollection(circles, color=PALETTE[6], alpha=0.25, lw=0))
     fill = [Polygon(points[list(corners)].numpy()) for corners in triangles]
-    ax.add_collection(PatchCollection(fill, color=figures.PALETTE[5], alpha=0.25, lw=0))
+    ax.add_collection(PatchCollection(fill, color=PALETTE[5], alpha=0.25, lw=0))
     lines = [points[list(edge)].numpy() for edge in edges]
     ax.add_collection(LineCollection(lines, color="0.45", lw=1))
-    ax.plot(*points.T, "o", color=figures.PALETTE[0], markersize=5)
+    ax.plot(*points.T, "o", color=PALETTE[0], markersize=5)
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
+
+
+def filtration(points: Tensor, scales: Sequence[float]) -> Figure:
+    """The complex of a cloud at four scales."""
+    fig, axes = plt.subplots(1, 4, figsize=(12, 3.1), sharex=True, sharey=True)
+    for ax, scale in zip(axes, scales, strict=True):
+        draw_complex(ax, points, scale)
+        ax.set_title(f"ε = {scale}, components: {_components(points, scale)}")
+    axes[0].set(xlim=(-1.6, 6.8), ylim=(-2.4, 4.4))
+    return fig
+
+
+def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -> Figure:
+    """The minimum spanning tree beside the H0 barcode, edges and bars with equal numbers."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.9), width_ratios=[1, 1.25])
+    draw_complex(left, points, 0.0, balls=False)
+    middle = dict(ha="center", va="center", fontsize="small")
+    disc = dict(boxstyle="circle,pad=0.15", fc="white", ec="none")
+    for number, edge in enumerate(bars.edges.tolist(), start=1):
+        left.plot(*points[edge].T, color=PALETTE[1], lw=2.5, zorder=0)
+        left.annotate(number, points[edge].mean(0), bbox=disc, **middle)
+    left.set_title("minimum spanning tree")
+
+    right.annotate(
+        "", (3.45, 0), xytext=(0, 0), arrowprops=dict(arrowstyle="-|>", color="0.45", lw=3)
+    )
+    right.text(3.5, 0, "∞", va="center", color="0.45")
+    for number, length in enumerate(bars.lengths.tolist(), start=1):
+        right.plot([0, length], [number] * 2, color=PALETTE[1], lw=4, solid_capstyle="butt")
+        right.text(length + 0.04, number, number, va="center", fontsize="small")
+    for scale in scales:
+        right.axvline(scale, color="0.6", ls=":", lw=1, zorder=0)
+    right.set(xlabel=UNIT, yticks=[], ylim=(8.8, -0.8), xlim=(0, 3.7))
+    right.spines["left"].set_visible(False)
+    right.set_title("$H_0$ barcode: one bar a component")
+    return fig
+
+
+def entropy_curve(m: int = 8) -> Figure:
+    """Entropy of m bars, one of length 1 and the others of a common length, with four barcodes."""
+    others = torch.linspace(0, 2, 201, dtype=torch.float64)
+    curve = [persistent_entropy(torch.cat([torch.ones(1), s.repeat(m - 1)])).item() for s in others]
+    fig, ax = plt.subplots(figsize=(8, 3.8))
+    ax.plot(others, curve, color=PALETTE[1], lw=2)
+    ax.axhline(math.log(m), color="0.6", ls=":", lw=1)
+    small = dict(fontsize="small", color="0.35")
+    ax.text(2.08, math.log(m) + 0.03, f"ln {m}", ha="right", va="bottom", **small)
+    for s, left in ((0.04, 0.14), (0.3, 0.5), (1.0, 1.05), (1.8, 1.65)):
+        bars = [1.0] + [s] * (m - 1)
+        at = persistent_entropy(torch.tensor(bars)).item()
+        ax.plot([s, left + 0.1], [at, 1.05], color="0.7", lw=0.8, zorder=0)
+        ax.plot(s, at, "o", color=PALETTE[2])
+        inset = ax.inset_axes([left, 0.25, 0.36, 0.75], transform=ax.transData)
+        inset.barh(range(m), bars, color=PALETTE[0], height=0.6)
+        inset.set(xlim=(0, 2), ylim=(m - 0.4, -0.6), xticks=[], yticks=[])
+        inset.spines["bottom"].set_visible(False)
+    xlabel = "length s of each of the seven other bars (the first has length 1)"
+    ax.set(xlim=(0, 2.1), ylim=(0, 2.4), xlabel=xlabel, ylabel="persistent entropy E (nats)")
+    return fig
+
+
+def loop(ring: Tensor, barcodes: Sequence[Barcode]) -> Figure:
+    """A ring of points where its longest loop is born, lives and dies, and its H0 and H1 bars."""
+    fig, axes = plt.subplots(1, 4, figsize=(13, 3.4), width_ratios=[1, 1, 1, 1.5])
+    born, dies = barcodes[1].births[0].item(), barcodes[1].deaths[0].item()
+    moments = {"born": born, "alive": (born + dies) / 2, "dies": dies}
+    for ax, (title, scale) in zip(axes, moments.items(), strict=False):
+        draw_complex(ax, ring, scale + 1e-9, balls=False)
+        ax.set_title(f"ε = {scale:.2f}: {title}")
+    offset, beside = 0, dict(xytext=(6, 0), textcoords="offset points", va="center")
+    for dimension, (found, ls) in enumerate(zip(barcodes, ("-", (0, (2, 0.6))), strict=True)):
+        color = PALETTE[1 + dimension]
+        for row, ends in enumerate(zip(found.births, found.deaths, strict=True), start=offset):
+            axes[3].plot(ends, [row] * 2, color=color, ls=ls, lw=2.5)
+        axes[3].annotate(f"$H_{dimension}$", (found.deaths[0], offset), color=color, **beside)
+        offset += len(found.lengths) + 2
+    axes[3].set(xlabel="scale ε", yticks=[], xlim=(0, 2.1))
+    axes[3].invert_yaxis()
+    axes[3].spines["left"].set_visible(False)
+    axes[3].set_title("barcode")
+    return fig
+
+
+def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
+    """Bars by class and cloud in units of their mean; the prominent ones are dark."""
+    fig, axes = plt.subplots(2, 4, figsize=(12, 6.4), sharex=True, sharey=True)
+    for i, (ax, ((label, name), bars)) in enumerate(zip(axes.flat, lengths.items(), strict=True)):
+        relative = (bars / bars.mean()).numpy()
+        kept = len(prominent_features(bars))  # the longest ones: under this rule a prefix
+        style = dict(orientation="horizontal", fill=True, color=PALETTE[1 + i % 4])
+        ax.stairs(relative, alpha=0.35, **style)
+        ax.stairs(relative[:kept], **style)
+        ax.axvline(1, color="0.5", ls=":", lw=1)
+        missing = math.log(len(bars)) - persistent_entropy(bars).item()
+        ax.set_title(f"{name}, {label}\nln m − E = {missing:.4f}, kept {kept} of {len(bars)}")
+        ax.set(yticks=[])
+        ax.spines["left"].set_visible(False)
+    axes[0, 0].invert_yaxis()
+    for ax in axes[1]:
+        ax.set_xlabel("length / mean length")
+    return fig
 
 
 def draw_filtration(points: Tensor, scale: float) -> Figure:
@@ -154,8 +262,12 @@ def filtration_explorer() -> Explorer:
 
 def _panel(ax: Axes, points: Tensor, scale: float) -> None:
     draw_complex(ax, points, scale)
-    components = int((h0_barcode(points).lengths > scale).sum()) + 1
-    ax.set(xlim=(-0.5, 10.5), ylim=(-0.5, 6.5), title=f"ε = {scale:.2f}, components: {components}")
+    title = f"ε = {scale:.2f}, components: {_components(points, scale)}"
+    ax.set(xlim=(-0.5, 10.5), ylim=(-0.5, 6.5), title=title)
+
+
+def _components(points: Tensor, scale: float) -> int:
+    return int((h0_barcode(points).lengths > scale).sum()) + 1
 
 
 def _bars(ax: Axes, lengths: Tensor, scale: float) -> None:
@@ -163,9 +275,9 @@ def _bars(ax: Axes, lengths: Tensor, scale: float) -> None:
     lengths = lengths.numpy()
     rows, living = np.arange(len(lengths)), lengths > scale
     ax.barh(rows, lengths, color="0.9", height=0.7)
-    ax.barh(rows, lengths.clip(max=scale), color=figures.PALETTE[1], height=0.7, label="alive")
+    ax.barh(rows, lengths.clip(max=scale), color=PALETTE[1], height=0.7, label="alive")
     ax.barh(rows[~living], lengths[~living], color="0.55", height=0.7, label="ended")
-    ax.axvline(scale, color=figures.PALETTE[2], ls="--", lw=1.5)
+    ax.axvline(scale, color=PALETTE[2], ls="--", lw=1.5)
     ax.set(xlabel="scale ε", yticks=[], xlim=(0, max(6.0, 1.05 * float(lengths.max()))))
     ax.set_title(f"{int((~living).sum())} of {len(lengths)} bars ended")
     ax.invert_yaxis()

@@ -52,6 +52,11 @@ ARM_STYLE = {
 }
 
 
+def look(i: int) -> dict:
+    """Colour, marker and line style of the i-th line of a figure, from 0."""
+    return {"color": PALETTE[i % 7], "marker": MARKERS[i % 7], "linestyle": LINESTYLES[i % 7]}
+
+
 def use_house_style() -> None:
     """Set seaborn and matplotlib to the study's look."""
     sns.set_theme(
