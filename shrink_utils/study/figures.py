@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import inspect
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -116,6 +117,12 @@ def show(
         data, metadata = with_fallback(widget, light, alt=alt)
         display(data, metadata=metadata, raw=True)
     display(Markdown(caption))
+
+
+def show_source(*functions: Callable) -> None:
+    """Display the code of functions of the package."""
+    source = "\n\n".join(inspect.getsource(function) for function in functions)
+    display(Markdown(f"```python\n{source}```"))
 
 
 def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
