@@ -15,16 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PatchCollection
 
-from shrink_utils.study.barcodes import (
-    CLOUDS,
-    DRAWN,
-    describe_filtration,
-    draw_complex,
-    draw_filtration,
-    example_cloud,
-    filtration_explorer,
-    filtration_stages,
-)
+from shrink_utils.study import barcodes, isotropy, regularizer
+from shrink_utils.study.barcodes import CLOUDS, describe_filtration, draw_complex, example_cloud
 from shrink_utils.study.contextuality.words import (
     WordContexts,
     describe_contexts,
@@ -34,14 +26,7 @@ from shrink_utils.study.contextuality.words import (
 from shrink_utils.study.drawing.data import figure_data
 from shrink_utils.study.explorer import Explorer, PointCanvas, slider
 from shrink_utils.study.figures import use_house_style
-from shrink_utils.study.isotropy import describe_layer, draw_layer, layer_explorer, layer_stages
-from shrink_utils.study.regularizer import (
-    describe_step,
-    draw_step,
-    selection_explorer,
-    selection_stages,
-    selection_steps,
-)
+from shrink_utils.study.regularizer import describe_step, selection_steps
 from shrink_utils.topology import prominent_features
 
 TRIANGLE = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]], dtype=torch.float64)
@@ -54,6 +39,10 @@ def _figures():
     use_house_style()
     yield
     plt.close("all")
+
+
+def _titles(fig):
+    return [ax.get_title("left") or ax.get_title() for ax in fig.axes]
 
 
 def _draw(height):
@@ -75,13 +64,14 @@ def _png(explorer):
     return base64.b64decode(re.search(r"base64,([^\"]+)", explorer.picture.value)[1])
 
 
-def test_a_moved_control_draws_another_figure(explorer):
+def test_a_moved_control_draws_another_figure_and_leaves_none_open(explorer):
     before = _png(explorer)
     assert before.startswith(b"\x89PNG")
     explorer.controls["height"].value = 4
     assert _png(explorer) != before
     explorer.controls["height"].value = 1
     assert _png(explorer) == before
+    assert plt.get_fignums() == []
 
 
 def test_the_description_is_alt_text_and_read_out(explorer):
@@ -96,38 +86,23 @@ def test_what_is_wrong_stands_in_the_figures_place(explorer):
     assert "<img" in explorer.picture.value
 
 
-def test_no_figure_stays_open(explorer):
-    explorer.controls["height"].value = 3
-    assert plt.get_fignums() == []
-
-
 def test_a_slider_over_layers_shows_whole_numbers_and_one_over_scales_decimals():
     assert [label for label, _ in slider([0, 1, 2], name="layer").options] == ["0", "1", "2"]
     scale = slider([0.0, 0.25, 0.5], name="scale", start=1)
     assert scale.label == "0.25" and scale.value == 0.25 and scale.description == "scale"
 
 
-def _drawn(ax):
-    """Numbers of edges and of triangles."""
-    (edges,) = [c for c in ax.collections if isinstance(c, LineCollection)]
-    filled = [c for c in ax.collections if isinstance(c, PatchCollection)][-1]
-    return len(edges.get_segments()), len(filled.get_paths())
-
-
 @pytest.mark.parametrize(
-    ("scale", "edges", "triangles"), [(2.9, 0, 0), (3.0, 1, 0), (4.0, 2, 0), (5.0, 3, 1)]
+    ("scale", "n_edges", "n_triangles"), [(2.9, 0, 0), (3.0, 1, 0), (4.0, 2, 0), (5.0, 3, 1)]
 )
-def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, edges, triangles):
+def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, n_edges, n_triangles):
     _, ax = plt.subplots()
     draw_complex(ax, TRIANGLE, scale)
-    assert _drawn(ax) == (edges, triangles)
-
-
-def test_balls_touch_when_their_edge_appears():
-    _, ax = plt.subplots()
-    draw_complex(ax, TRIANGLE, 3.0)
-    balls = next(c for c in ax.collections if isinstance(c, PatchCollection))
-    assert balls.get_paths()[0].get_extents().width == pytest.approx(3.0, rel=1e-3)
+    (edges,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    balls, filled = (c for c in ax.collections if isinstance(c, PatchCollection))
+    assert (len(edges.get_segments()), len(filled.get_paths())) == (n_edges, n_triangles)
+    # balls touch when their edge appears
+    assert balls.get_paths()[0].get_extents().width == pytest.approx(scale, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", CLOUDS)
@@ -138,32 +113,27 @@ def test_every_cloud_is_on_the_sheet_and_the_same_each_time(name):
     assert torch.equal(points, example_cloud(name))
 
 
-def test_the_sentence_counts_components_and_bars():
+def test_a_name_that_is_no_cloud_is_named():
+    with pytest.raises(ValueError, match="name: no cloud 'a circel', did you mean 'a circle'"):
+        example_cloud("a circel")
+
+
+def test_a_filtration_counts_components_and_draws_bars_as_far_as_the_scale_has_come():
     assert describe_filtration(TRIANGLE, 3.5) == (
         "At scale 3.50 the 3 points form 2 components; 1 of 2 bars have ended. "
         "Entropy of all bars: 0.68."
     )
     assert "form 1 component;" in describe_filtration(TRIANGLE, 4.0)
-
-
-def test_a_bar_is_drawn_as_far_as_the_scale_has_come():
-    _, right = draw_filtration(TRIANGLE, 3.5).axes
-    bars = figure_data(right.figure)
+    bars = figure_data(barcodes.draw_filtration(TRIANGLE, 3.5))
     bars = bars[(bars.panel == 2) & (bars.kind == "bar")]
     assert bars[bars.series == "alive"].x.tolist() == [3.5, 3.0]
     assert bars[bars.series == "ended"].x.tolist() == [3.0]
-
-
-def test_the_stages_are_a_column_a_scale():
-    axes = filtration_stages("two clusters", [0.3, 4.0]).axes
-    assert [ax.get_title("left") or ax.get_title() for ax in axes[:2]] == [
-        "ε = 0.30, components: 11",
-        "ε = 4.00, components: 1",
-    ]
+    stages = _titles(barcodes.filtration_stages("two clusters", [0.3, 4.0]))
+    assert stages[:2] == ["ε = 0.30, components: 11", "ε = 4.00, components: 1"]
 
 
 def test_moving_the_slider_and_choosing_a_cloud_change_the_figure():
-    explorer = filtration_explorer()
+    explorer = barcodes.filtration_explorer()
     first = explorer.picture.value
     explorer.controls["scale"].value = 2.0
     second = explorer.picture.value
@@ -173,69 +143,52 @@ def test_moving_the_slider_and_choosing_a_cloud_change_the_figure():
 
 
 def test_points_that_are_set_become_the_cloud():
-    explorer = filtration_explorer()
+    explorer = barcodes.filtration_explorer()
     canvas = explorer.widget.children[-1]
     assert isinstance(canvas, PointCanvas)
     canvas.points = [[1.0, 1.0]]
-    assert explorer.controls["name"].value == DRAWN
+    assert explorer.controls["name"].value == barcodes.DRAWN
     assert "the sheet below has 1, expected 2 to 60" in explorer.picture.value
     canvas.points = [[1.0, 1.0], [1.0, 2.0], [4.0, 2.0]]
     assert "the 3 points form 3 components" in explorer.picture.value
 
 
-def test_a_name_that_is_no_cloud_is_named():
-    with pytest.raises(ValueError, match="name: no cloud 'a circel', did you mean 'a circle'"):
-        example_cloud("a circel")
-
-
 @pytest.fixture
-def table():
-    return pd.DataFrame(
-        [
-            {"space": space, "layer": layer, "cloud": cloud, "AvgSim": layer / 4, "IsoScore": 0.5}
-            for space, layers in (("[CLS] vectors", (1, 2)), ("word-pieces", (0, 1, 2)))
-            for layer in layers
-            for cloud in ("encoder", "matched Gaussian", "isotropic Gaussian")
-        ]
-    )
+def layers():
+    """A table of measures, and the cosines of each layer's pairs."""
+    rows = [
+        {"space": space, "layer": layer, "cloud": cloud, "AvgSim": layer / 4, "IsoScore": 0.5}
+        for space, layers in (("[CLS] vectors", (1, 2)), ("word-pieces", (0, 1, 2)))
+        for layer in layers
+        for cloud in ("encoder", "matched Gaussian", "isotropic Gaussian")
+    ]
+    return pd.DataFrame(rows), {layer: np.linspace(-0.5, layer / 2, 50) for layer in range(3)}
 
 
-@pytest.fixture
-def cosines():
-    return {layer: np.linspace(-0.5, layer / 2, 50) for layer in range(3)}
-
-
-def test_the_marks_are_the_numbers_of_the_layer(table, cosines):
-    cls, words, _ = draw_layer(table, cosines, 2, measures=MEASURES).axes
-    for ax in (cls, words):
+def test_the_marks_of_a_layer_are_its_numbers_and_a_missing_cloud_is_said(layers):
+    for ax in isotropy.draw_layer(*layers, 2, measures=MEASURES).axes[:2]:
         assert [line.get_xdata().tolist() for line in ax.lines] == [[0.5, 0.5]] * 3
-
-
-def test_a_layer_without_a_cloud_says_so(table, cosines):
-    cls, words, _ = draw_layer(table, cosines, 0, measures=MEASURES).axes
+    cls, words, _ = isotropy.draw_layer(*layers, 0, measures=MEASURES).axes
     assert "no shape" in cls.texts[0].get_text() and not cls.lines
     assert len(words.lines) == 3
-    assert describe_layer(table, cosines, 0, measures=MEASURES) == (
+    assert isotropy.describe_layer(*layers, 0, measures=MEASURES) == (
         "Layer 0, [CLS] vectors: one point, no shape. Layer 0, word-pieces: AvgSim 0.00, "
         "IsoScore 0.50. Mean cosine of pairs: -0.25."
     )
+    assert len(isotropy.layer_stages(*layers, [0, 2], measures=MEASURES).axes) == 4
 
 
-def test_an_unknown_layer_is_an_error(table, cosines):
+def test_an_unknown_layer_is_an_error(layers):
     with pytest.raises(ValueError, match=r"layer: 9 is not in the table, which has \[0, 1, 2\]"):
-        draw_layer(table, cosines, 9, measures=MEASURES)
+        isotropy.draw_layer(*layers, 9, measures=MEASURES)
 
 
-def test_the_slider_changes_the_figure(table, cosines):
-    explorer = layer_explorer(table, cosines, measures=MEASURES)
+def test_the_slider_over_layers_changes_the_figure(layers):
+    explorer = isotropy.layer_explorer(*layers, measures=MEASURES)
     first = explorer.picture.value
     assert "Layer 0" in first
     explorer.controls["layer"].value = 2
     assert explorer.picture.value != first and "AvgSim 0.50" in explorer.picture.value
-
-
-def test_the_stages_are_two_panels_a_layer(table, cosines):
-    assert len(layer_stages(table, cosines, [0, 2], measures=MEASURES).axes) == 4
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=40))
@@ -252,16 +205,9 @@ def test_the_last_round_keeps_what_the_package_selects(lengths):
 
 def test_the_dozen_takes_three_rounds():
     steps = selection_steps(DOZEN)
-    assert [(step.round, step.i) for step in steps if not step.is_feature] == [
-        (1, 4),
-        (2, 3),
-        (3, 3),
-    ]
+    noise = [(step.round, step.i) for step in steps if not step.is_feature]
+    assert noise == [(1, 4), (2, 3), (3, 3)]
     assert steps[3].neutral[-1] > DOZEN[4] and steps[2].neutral[-1] < DOZEN[3]
-
-
-def test_the_sentence_says_length_threshold_and_result():
-    steps = selection_steps(DOZEN)
     assert describe_step(steps, 0) == (
         "Round 1, bar 1: its length 9 is longer than what would replace it, 4.46 (C = 1.105): "
         "a feature."
@@ -275,22 +221,16 @@ def test_nothing_to_decide_is_an_error(lengths):
         selection_steps(lengths)
 
 
-def test_the_figure_shows_the_step_that_was_asked_for():
-    left, middle, right = draw_step(selection_steps(DOZEN), 3).axes
+def test_a_step_is_drawn_up_to_its_bar_and_the_stages_show_every_step():
+    left, middle, right = regularizer.draw_step(selection_steps(DOZEN), 3).axes
     assert (left.get_title("left") or left.get_title()) == "round 1, bar 4: noise"
     assert len(middle.lines[0].get_xdata()) == 4 and len(right.lines[0].get_xdata()) == 5
-
-
-def test_the_stages_show_every_step():
-    titles = [
-        ax.get_title() or ax.get_title("left")
-        for ax in selection_stages(selection_steps(DOZEN)).axes
-    ]
+    titles = _titles(regularizer.selection_stages(selection_steps(DOZEN)))
     assert sum(title.startswith("round") for title in titles) == 10
 
 
 def test_the_slider_steps_and_ends_where_a_shorter_list_ends():
-    explorer = selection_explorer({"dozen": DOZEN, "three": [3.0, 2.0, 1.0]})
+    explorer = regularizer.selection_explorer({"dozen": DOZEN, "three": [3.0, 2.0, 1.0]})
     step = explorer.controls["step"]
     first = explorer.picture.value
     step.value = 10
@@ -307,20 +247,16 @@ def _contexts(word, cosine=0.25):
     return WordContexts(word, snippets, torch.stack([torch.ones(3, 3).double(), near]), 7)
 
 
-def test_heatmaps_are_sorted_by_the_last_layer():
+def test_heatmaps_of_contexts_are_sorted_by_the_last_layer():
     first, last = draw_contexts(_contexts("cat"), (0, 1)).axes[:2]
     assert [label.get_text() for label in first.get_yticklabels()][2] == "no CAT"
     cosines = last.collections[0].get_array().reshape(3, 3)
     assert cosines[0, 1] == 0.25 and cosines[0, 2] == 0
-
-
-def test_the_sentence_names_the_most_and_the_least_alike():
     said = describe_contexts(_contexts("cat"), (0, 1))
     assert said.startswith("Most alike at layer 1 (+0.25): “a CAT” and “the CAT”. Least alike")
 
 
-@pytest.fixture
-def typed():
+def test_typing_reads_a_word_once_and_a_rare_one_gets_an_answer():
     asked = []
 
     def find(word):
@@ -329,21 +265,13 @@ def typed():
             raise ValueError("word: 'rare' stands in 1 of 7 texts")
         return _contexts(word, 0.75)
 
-    made = word_explorer(_contexts("cat"), find, (0, 1))
-    made.asked = asked
-    return made
-
-
-def test_typing_reads_the_word_once_and_draws_it(typed):
-    first = typed.picture.value
-    assert typed.asked == []  # the first word came read
-    typed.controls["word"].value = "dog"
-    assert typed.asked == ["dog"]
-    assert typed.picture.value != first and "a DOG" in typed.picture.value
-
-
-def test_a_rare_word_gets_an_answer_and_the_next_one_is_drawn(typed):
-    typed.controls["word"].value = "rare"
-    assert "stands in 1 of 7 texts" in typed.picture.value
-    typed.controls["word"].value = "dog"
-    assert "<img" in typed.picture.value
+    explorer = word_explorer(_contexts("cat"), find, (0, 1))
+    first = explorer.picture.value
+    assert asked == []  # the first word came read
+    explorer.controls["word"].value = "dog"
+    assert asked == ["dog"]
+    assert explorer.picture.value != first and "a DOG" in explorer.picture.value
+    explorer.controls["word"].value = "rare"
+    assert "stands in 1 of 7 texts" in explorer.picture.value
+    explorer.controls["word"].value = "dog"
+    assert "<img" in explorer.picture.value

@@ -38,16 +38,8 @@ def layers(finished):
 
 
 def _value(table, pair, measure, layer, other, arm="", seed=-1):
-    rows = table[
-        (table.pair == pair)
-        & (table.measure == measure)
-        & (table.layer == layer)
-        & (table.other == other)
-        & (table.arm == arm)
-        & (table.seed == seed)
-    ]
-    (value,) = rows.value
-    return value
+    keys = ["pair", "measure", "layer", "other", "arm", "seed"]
+    return table.set_index(keys).value[pair, measure, layer, other, arm, seed]
 
 
 def test_the_sentences_are_a_third_of_the_diagnostic_ones(finished):
@@ -76,33 +68,23 @@ def test_values_are_those_of_the_measures(table, layers):
     assert found == pytest.approx(cka(tuned[0], tuned[2], debiased=True))
 
 
-def test_every_run_is_compared_and_arms_of_equal_seeds(table):
-    last = table[(table.layer == 2) & (table.other == 2) & (table.measure == "rsa")]
-    runs = {("none", 0), ("none", 1), ("all", 0), ("all", 1)}
-    assert {*last[last.pair == "finetuned"][["arm", "seed"]].itertuples(index=False)} == runs
-    assert {*last[last.pair == "arms"][["arm", "seed"]].itertuples(index=False)} == {
-        ("all", 0),
-        ("all", 1),
-    }
+def test_every_run_is_compared_arms_of_equal_seeds_and_all_layers_of_the_first_seed(table):
+    rows = table[(table.layer == 2) & (table.other == 2) & (table.measure == "rsa")]
+    runs = {pair: {*zip(part.arm, part.seed, strict=True)} for pair, part in rows.groupby("pair")}
+    assert runs["finetuned"] == {("none", 0), ("none", 1), ("all", 0), ("all", 1)}
+    assert runs["arms"] == {("all", 0), ("all", 1)}
+    tuned = table[(table.pair == "finetuned") & (table.measure == "rsa")]
+    assert tuned.groupby("seed").size().to_dict() == {0: 2 * 9, 1: 2 * 3}
 
 
 def test_an_arm_is_compared_with_the_plain_run_of_its_own_seed(table, finished):
     texts = similarity_texts(finished)
-    plain, regularized = matched_layers(
-        *(
-            word_states(run_encoder(run), texts)
-            for run in run_grid(finished)  # none stands before all in the grid
-            if run.config.seed == 1
-        )
-    )
+    runs = [run for run in run_grid(finished) if run.config.seed == 1]  # none stands before all
+    states = (word_states(run_encoder(run), texts) for run in runs)
+    plain, regularized = matched_layers(*states)
     expected = cka(plain.thinned().words[2], regularized.thinned().words[2], debiased=True)
     found = _value(table, "arms", "cka_debiased", 2, 2, arm="all", seed=1)
     assert found == pytest.approx(expected) and found < 1 - 1e-6
-
-
-def test_only_the_first_seed_has_all_pairs_of_layers(table):
-    rows = table[(table.pair == "finetuned") & (table.measure == "rsa")]
-    assert rows.groupby("seed").size().to_dict() == {0: 2 * 9, 1: 2 * 3}
 
 
 def test_fine_tuning_moves_the_encoder_less_than_new_weights_do(table):
