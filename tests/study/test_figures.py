@@ -61,6 +61,16 @@ def line():
     return fig
 
 
+def test_the_same_figure_gives_the_same_bytes(finished):
+    files = []
+    for name in ("one", "two"):
+        fig, ax = plt.subplots()
+        ax.plot([0, 1, 4])
+        figures.show(fig, name, profile=finished, alt="A curve.", caption="")
+        files.append((finished.folder / "figures" / f"{name}.png").read_bytes())
+    assert files[0] == files[1]
+
+
 def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, line):
     shown = []
     monkeypatch.setattr(figures, "display", shown.append)
@@ -121,16 +131,6 @@ def test_a_figure_that_cannot_be_read_leaves_no_file(finished):
     with pytest.raises(ValueError, match="no reader"):
         figures.show(fig, "image", profile=finished, alt="", caption="")
     assert not list((finished.folder / "figures").glob("image*"))
-
-
-def test_the_same_figure_gives_the_same_bytes(finished):
-    files = []
-    for name in ("one", "two"):
-        fig, ax = plt.subplots()
-        ax.plot([0, 1, 4])
-        figures.show(fig, name, profile=finished, alt="A curve.", caption="")
-        files.append((finished.folder / "figures" / f"{name}.png").read_bytes())
-    assert files[0] == files[1]
 
 
 def test_every_arm_has_a_look_that_needs_no_colour():

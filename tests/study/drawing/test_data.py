@@ -47,19 +47,16 @@ def test_points_without_a_line_are_points(ax):
     assert table.value.tolist()[-1] == 7 and table.mark.nunique() == 2
 
 
-def test_error_bars_are_ends_beside_their_point_and_drawn_once(ax):
+def test_error_bars_are_ends_beside_their_point_once_and_missing_ones_stay_missing(ax):
     ax.errorbar([1, 2], [10, 20], yerr=[[1, 2], [3, 4]], xerr=0.5, capsize=2, label="mean")
     table = _rows(ax)
     assert table.y_low.tolist() == [9, 18] and table.y_high.tolist() == [13, 24]
     assert table.x_low.tolist() == [0.5, 1.5] and table.series.eq("mean").all()
     assert len(table) == 2
-
-
-def test_a_missing_interval_stays_missing(ax):
     ax.errorbar([1, 2, 3], [1, np.nan, 3], yerr=[0.1, 0.1, np.nan])
-    table = _rows(ax)
-    assert table.y_low.isna().tolist() == [False, True, True]
-    assert table.y.isna().tolist() == [False, True, False]
+    missing = _rows(ax, mark=2)
+    assert missing.y_low.isna().tolist() == [False, True, True]
+    assert missing.y.isna().tolist() == [False, True, False]
 
 
 def test_a_line_across_the_panel_lacks_the_coordinate_it_does_not_have(ax):
@@ -78,13 +75,6 @@ def test_bars_end_where_they_end_and_know_their_words(ax):
     assert table.y_name.tolist() == ["a", "b"] and table.series.eq("share").all()
 
 
-def test_a_histogram_has_its_edges_and_counts(ax):
-    ax.hist([0.1, 0.2, 0.9], bins=[0, 0.5, 1])
-    table = _rows(ax, kind="bar")
-    assert table.y.tolist() == [2, 1]
-    assert table.x_low.tolist() == [0, 0.5] and table.x_high.tolist() == [0.5, 1]
-
-
 @pytest.mark.parametrize("way", ["vertical", "horizontal"])
 def test_stairs_have_their_edges_and_heights(ax, way):
     ax.stairs([3, 1], [0, 2, 3], orientation=way, fill=True)
@@ -92,6 +82,13 @@ def test_stairs_have_their_edges_and_heights(ax, way):
     across, along = "xy" if way == "vertical" else "yx"
     assert table[along].tolist() == [3, 1] and table[across].tolist() == [1, 2.5]
     assert table[f"{across}_low"].tolist() == [0, 2]
+
+
+def test_a_histogram_has_its_edges_and_counts(ax):
+    ax.hist([0.1, 0.2, 0.9], bins=[0, 0.5, 1])
+    table = _rows(ax, kind="bar")
+    assert table.y.tolist() == [2, 1]
+    assert table.x_low.tolist() == [0, 0.5] and table.x_high.tolist() == [0.5, 1]
 
 
 def test_a_heatmap_has_a_row_a_cell_with_both_names_and_no_text(ax):
@@ -136,9 +133,10 @@ def test_a_note_at_a_point_is_kept_and_one_in_the_corner_is_not(ax):
     assert "legend" not in table.index
 
 
-def test_a_legend_in_one_panel_names_the_lines_of_another():
+def test_a_legend_in_one_panel_names_the_lines_of_another_and_a_shared_axis_has_one_label():
     fig, (left, right) = plt.subplots(1, 2, sharex=True)
     left.plot([0], [1], "o-", color="red", label="all")
+    left.set_xlabel("layer")
     right.plot([0], [2], "o-", color="red")
     right.plot([0], [3], "s", color="red")
     right.plot([0], [4], color="blue", gid="bare")
@@ -148,15 +146,7 @@ def test_a_legend_in_one_panel_names_the_lines_of_another():
     plt.close(fig)
     assert table.series.tolist() == ["all", "none", "all", "all", "bare", ""]
     assert table.panel.tolist() == [1, 1, 2, 2, 2, 2]
-
-
-def test_panels_that_share_an_axis_share_its_label():
-    fig, (upper, lower) = plt.subplots(2, 1, sharex=True)
-    upper.plot([0], [1])
-    lower.plot([0], [2])
-    lower.set_xlabel("layer")
-    assert figure_data(fig).x_axis.tolist() == ["layer", "layer"]
-    plt.close(fig)
+    assert table.x_axis.tolist() == ["layer"] * 6
 
 
 def test_an_inset_is_a_panel_and_an_empty_figure_an_empty_table(ax):
