@@ -58,6 +58,12 @@ def look(i: int) -> dict:
     return {"color": PALETTE[i % 7], "marker": MARKERS[i % 7], "linestyle": LINESTYLES[i % 7]}
 
 
+def log_ticks(ax: Axes, values: Sequence[float]) -> None:
+    """A logarithmic horizontal axis with ticks at these values alone."""
+    ax.set(xscale="log", xticks=values, xticklabels=values)
+    ax.minorticks_off()
+
+
 def use_house_style() -> None:
     """Set seaborn and matplotlib to the study's look."""
     sns.set_theme(

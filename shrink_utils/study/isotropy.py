@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from shrink_utils.study.explorer import Explorer, slider
-from shrink_utils.study.figures import MARKERS, PALETTE, look
+from shrink_utils.study.figures import MARKERS, PALETTE, log_ticks, look
 
 CLOUD_STYLE = {
     "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-"),
@@ -34,15 +34,8 @@ def avgsim_by_layer(table: pd.DataFrame, by_sentence: pd.DataFrame) -> Figure:
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True)
     cls, word_pieces = table.space.unique()
     _lines(axes[0], table, "AvgSim", cls, error="AvgSim s.e.")
-    label, layers = "encoder, different sentences", by_sentence.index
-    axes[1].errorbar(
-        layers,
-        by_sentence.value,
-        yerr=2 * by_sentence.stderr,
-        capsize=3,
-        label=label,
-        **CLOUD_STYLE["encoder"],
-    )
+    style = dict(capsize=3, label="encoder, different sentences", **CLOUD_STYLE["encoder"])
+    axes[1].errorbar(by_sentence.index, by_sentence.value, 2 * by_sentence.stderr, **style)
     _lines(axes[1], table, "AvgSim", word_pieces, clouds=REFERENCES)
     axes[0].set(ylabel="AvgSim (cosine)", ylim=(-0.05, 1.05))
     axes[0].legend(loc="center left")
@@ -59,13 +52,8 @@ def avgsim_published(values: pd.Series, published: pd.DataFrame, *, model: str) 
     for i, (name, part) in enumerate(published.groupby("model"), start=3):
         ax.plot(part.layer / part.layer.max(), part.avg_sim, **look(i), markerfacecolor="white")
         ax.annotate(f"{name}\n(published)", (1, part.avg_sim.iloc[-1]), color=PALETTE[i], **beside)
-    ax.set(
-        xlabel="relative depth (0 = embeddings, 1 = last layer)",
-        ylabel="AvgSim (cosine)",
-        xlim=(-0.03, 1.28),
-        xticks=np.linspace(0, 1, 6),
-        ylim=(-0.05, 1.05),
-    )
+    ax.set(xlabel="relative depth (0 = embeddings, 1 = last layer)", ylabel="AvgSim (cosine)")
+    ax.set(xlim=(-0.03, 1.28), xticks=np.linspace(0, 1, 6), ylim=(-0.05, 1.05))
     return fig
 
 
@@ -75,17 +63,11 @@ def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
     d = len(shares[layer])
     counts = np.arange(1, d + 1)
     for i, (name, share) in enumerate(shares.items()):
-        style = {**look(i), "marker": None}
-        left.plot(
-            counts, share.sort(descending=True).values.cumsum(0), label=f"layer {name}", **style
-        )
+        together = share.sort(descending=True).values.cumsum(0)
+        left.plot(counts, together, label=f"layer {name}", **{**look(i), "marker": None})
     left.plot(counts, counts / d, color="0.6", lw=3, zorder=0, label="even")
-    left.set(
-        xscale="log",
-        xlabel="number of dimensions, largest first",
-        ylabel="share of AvgSim (1 = all of it)",
-        title="word-piece vectors",
-    )
+    left.set(xscale="log", xlabel="number of dimensions, largest first")
+    left.set(ylabel="share of AvgSim (1 = all of it)", title="word-piece vectors")
     left.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     top = shares[layer].argsort(descending=True)[:10]
     right.barh([f"dim {i}" for i in top.tolist()], shares[layer][top], color=PALETTE[1])
@@ -95,14 +77,9 @@ def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
 
 
 def two_measures_by_layer(
-    table: pd.DataFrame,
-    measures: Sequence[str],
-    *,
-    label: str,
-    legend: tuple[int, str],
-    from_zero: bool = False,
+    table: pd.DataFrame, measures: Sequence[str], *, label: str, from_zero: bool = False
 ) -> Figure:
-    """Two measures, one above the other, of both spaces; the legend is in a row, at a place."""
+    """Two measures of both spaces, "name, raw" above "name, …"."""
     fig, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True, sharey="row")
     for row, measure in zip(axes, measures, strict=True):
         for ax, space in zip(row, table.space.unique(), strict=True):
@@ -113,8 +90,6 @@ def two_measures_by_layer(
         row[0].set_ylabel(label)
     for ax in axes[1]:
         ax.set_xlabel("layer")
-    row, place = legend
-    axes[row, row].legend(loc=place)
     return fig
 
 
@@ -128,15 +103,8 @@ def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
         ax.errorbar(sizes, mean, yerr=sd, capsize=3, label=kind, **style)
     ax.axhline(1, color="0.6", lw=3, zorder=0)
     ax.annotate("the truth", (256, 1), xytext=(8, 6), textcoords="offset points", color="0.4")
-    ax.set(
-        xscale="log",
-        xticks=sizes,
-        xticklabels=sizes,
-        xlabel="sample size n (d = 64)",
-        ylabel="IsoScore",
-        ylim=(0, 1.7),
-    )
-    ax.minorticks_off()
+    log_ticks(ax, sizes)
+    ax.set(xlabel="sample size n (d = 64)", ylabel="IsoScore", ylim=(0, 1.7))
     ax.legend(loc="lower right")
     return fig
 
@@ -144,12 +112,11 @@ def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
 def isoscore_and_rank_by_layer(table: pd.DataFrame) -> Figure:
     """IsoScore (filled: bias-corrected, open: plug-in) above effective rank, of both spaces."""
     fig, axes = plt.subplots(2, 2, figsize=(9, 6.4), sharex=True, sharey="row")
+    pale = dict(markerfacecolor="white", alpha=0.6)
     for (upper, lower), space in zip(axes.T, table.space.unique(), strict=True):
         for cloud in CLOUD_STYLE:
             _lines(upper, table, "IsoScore, corrected", space, clouds=[cloud])
-            _lines(
-                upper, table, "IsoScore", space, clouds=[cloud], markerfacecolor="white", alpha=0.6
-            )
+            _lines(upper, table, "IsoScore", space, clouds=[cloud], **pale)
         upper.set(xlabel="")
         _lines(lower, table, "effective rank", space)
     axes[0, 0].set(ylim=(0, None), ylabel="IsoScore\n(filled: corrected, open: plug-in)")
@@ -172,9 +139,8 @@ def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
 def distance_distributions(distances: Mapping[int, Mapping[str, Sequence[np.ndarray]]]) -> Figure:
     """Densities of pair distances, by layer and metric: the encoder's, an isotropic Gaussian's."""
     units = {"cosine": "1 − cos", "euclidean": "Euclidean distance (units of the layer)"}
-    fig, axes = plt.subplots(
-        len(distances), 2, figsize=(9, 0.95 * len(distances) + 1), sharex="col"
-    )
+    figsize = (9, 0.95 * len(distances) + 1)
+    fig, axes = plt.subplots(len(distances), 2, figsize=figsize, sharex="col")
     for row, (layer, of_layer) in zip(axes, distances.items(), strict=True):
         for ax, (metric, unit) in zip(row, units.items(), strict=True):
             drawn, reference = of_layer[metric]
@@ -245,9 +211,8 @@ def layer_stages(
     measures: Sequence[str],
 ) -> Figure:
     """The same for several layers, of the last space, for readers without a kernel."""
-    fig, axes = plt.subplots(
-        2, len(layers), figsize=(3.1 * len(layers), 5), sharex="row", squeeze=False
-    )
+    figsize = (3.1 * len(layers), 5)
+    fig, axes = plt.subplots(2, len(layers), figsize=figsize, sharex="row", squeeze=False)
     space = table.space.iloc[-1]
     for (upper, lower), layer in zip(axes.T, layers, strict=True):
         _measures(upper, _rows(table, space, layer), measures)

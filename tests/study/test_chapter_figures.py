@@ -42,9 +42,7 @@ def test_ratings_near_zero_are_left_out():
         ),
         (
             ["a, raw", "a, unit"],
-            lambda table: isotropy.two_measures_by_layer(
-                table, ["a, raw", "a, unit"], label="a", legend=(0, "upper left")
-            ),
+            lambda table: isotropy.two_measures_by_layer(table, ["a, raw", "a, unit"], label="a"),
         ),
     ],
 )

@@ -101,20 +101,12 @@ def draw_contexts(contexts: WordContexts, layers: Sequence[int]) -> Figure:
     """
     order = contexts.similarity[layers[-1]].sum(0).argsort(descending=True)
     names = [contexts.snippets[i] for i in order]
+    look = dict(vmin=0, vmax=1, cmap="cividis", square=True, cbar_kws={"label": "cosine"})
+    look["xticklabels"] = range(1, len(names) + 1)
     fig, axes = plt.subplots(1, len(layers), figsize=(13, 4), sharey=True, squeeze=False)
     for ax, layer in zip(axes[0], layers, strict=True):
-        sns.heatmap(
-            contexts.similarity[layer][order][:, order],
-            ax=ax,
-            vmin=0,
-            vmax=1,
-            cmap="cividis",
-            square=True,
-            xticklabels=range(1, len(names) + 1),
-            yticklabels=names,
-            cbar=layer == layers[-1],
-            cbar_kws={"label": "cosine"},
-        )
+        cosines, bar = contexts.similarity[layer][order][:, order], layer == layers[-1]
+        sns.heatmap(cosines, ax=ax, cbar=bar, yticklabels=names, **look)
         ax.tick_params(axis="x", labelrotation=0)
         ax.set(title=f"layer {layer}", xlabel="context (as on the left)")
         ax.tick_params(length=0)

@@ -75,12 +75,14 @@ def _panel(ax: Axes, number: int, names: dict) -> pd.DataFrame:
     if not parts:
         return pd.DataFrame(columns=COLUMNS)
     table = pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
-    across, along = ax.get_shared_x_axes(), ax.get_shared_y_axes()
+    # Panels that share an axis share its label.
+    xlabels = [one.get_xlabel() for one in [ax, *ax.get_shared_x_axes().get_siblings(ax)]]
+    ylabels = [one.get_ylabel() for one in [ax, *ax.get_shared_y_axes().get_siblings(ax)]]
     return table.assign(
         panel=number,
         title=ax.get_title("left") or ax.get_title(),
-        x_axis=_label([one.get_xlabel() for one in [ax, *across.get_siblings(ax)]]),
-        y_axis=_label([one.get_ylabel() for one in [ax, *along.get_siblings(ax)]]),
+        x_axis=next(filter(None, xlabels), ""),
+        y_axis=next(filter(None, ylabels), ""),
         x_name=_words(ax.xaxis, table.x),
         y_name=_words(ax.yaxis, table.y),
     )
@@ -128,11 +130,6 @@ def _look(artist: object) -> tuple:
     return (to_hex(colors[0]),) if len(colors) == 1 else ()
 
 
-def _label(labels: list[str]) -> str:
-    """An axis's own label, or that of a panel which shares the axis."""
-    return next(filter(None, labels), "")
-
-
 def _words(axis: Axis, at: pd.Series) -> list[str]:
     """The words on an axis at these places; empty where it has numbers, or no word is near."""
     formatter, ticks = axis.get_major_formatter(), np.asarray(axis.get_majorticklocs(), float)
@@ -154,7 +151,8 @@ def _marks(ax: Axes) -> Iterator[Mark]:
             yield container, _line_or_points(container.lines[0]), _error_bars(container)
         else:
             yield container, "bar", _bars(container)
-        read |= set(_members(container))
+        for child in container:
+            read.update(child if isinstance(child, tuple) else (child,))
     on_heatmap = any(isinstance(artist, QuadMesh) for artist in ax.collections)
     texts = [] if on_heatmap else ax.texts  # there they repeat the values
     for artist in [*ax.lines, *ax.collections, *ax.patches, *ax.images, *texts]:
@@ -173,11 +171,6 @@ def _reader(artist: Artist) -> tuple[str, Callable]:
 
 def _line_or_points(line: Line2D) -> str:
     return "points" if line.get_linestyle() in ("None", "none", "", " ") else "line"
-
-
-def _members(container: Container) -> Iterator[Artist]:
-    for child in container:
-        yield from child if isinstance(child, tuple) else (child,)
 
 
 def _data_only(places: dict, artist: Artist, ax: Axes) -> dict:
@@ -249,12 +242,12 @@ def _cells(mesh: QuadMesh) -> dict:
     return {"x": x.ravel(), "y": y.ravel(), "value": values.ravel()}
 
 
-def _shapes(shapes: PatchCollection) -> dict:
-    return _boxes([path.get_extents() for path in shapes.get_paths()])
-
-
-def _shape(patch: Patch) -> dict:
-    return _boxes([patch.get_path().transformed(patch.get_patch_transform()).get_extents()])
+def _shapes(shapes: PatchCollection | Patch) -> dict:
+    if isinstance(shapes, Patch):
+        paths = [shapes.get_path().transformed(shapes.get_patch_transform())]
+    else:
+        paths = shapes.get_paths()
+    return _boxes([path.get_extents() for path in paths])
 
 
 def _steps(stairs: StepPatch) -> dict:
@@ -265,12 +258,8 @@ def _steps(stairs: StepPatch) -> dict:
 
 
 def _arrows(arrows: Quiver) -> dict:
-    return {
-        "x": arrows.X,
-        "y": arrows.Y,
-        "x_high": arrows.X + arrows.U,
-        "y_high": arrows.Y + arrows.V,
-    }
+    x, y = arrows.X, arrows.Y
+    return {"x": x, "y": y, "x_high": x + arrows.U, "y_high": y + arrows.V}
 
 
 def _text(text: Text) -> dict:
@@ -288,6 +277,6 @@ READERS: dict[type, tuple[str, Callable]] = {
     QuadMesh: ("cell", _cells),
     PatchCollection: ("shape", _shapes),
     StepPatch: ("bar", _steps),
-    Patch: ("shape", _shape),
+    Patch: ("shape", _shapes),
     Text: ("text", _text),
 }

@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import ARM_STYLE, PALETTE, look
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, log_ticks, look
 
 NAMES = {
     "cka": "CKA",
@@ -53,9 +53,9 @@ def nulls_by_rows(means: pd.DataFrame) -> Figure:
     for i, measure in enumerate(NAMES):
         ax.plot(sizes, means[measure], label=NAMES[measure], **look(i))
     ax.axhline(0, color="0.6", lw=3, zorder=0)
-    ax.set(xscale="log", xticks=sizes, xticklabels=sizes, xlabel="rows n (d = 32 on both sides)")
-    ax.set(ylabel="similarity of independent clouds", ylim=(-0.05, 1))
-    ax.minorticks_off()
+    log_ticks(ax, sizes)
+    ax.set(xlabel="rows n (d = 32 on both sides)", ylim=(-0.05, 1))
+    ax.set_ylabel("similarity of independent clouds")
     ax.legend(loc="upper right")
     return fig
 
