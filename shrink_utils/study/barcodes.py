@@ -195,8 +195,7 @@ def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
         ax.set(yticks=[])
         ax.spines["left"].set_visible(False)
     axes[0, 0].invert_yaxis()
-    for ax in axes[1]:
-        ax.set_xlabel("length / mean length")
+    plt.setp(axes[1], xlabel="length / mean length")
     return fig
 
 

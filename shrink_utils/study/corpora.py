@@ -46,10 +46,8 @@ def token_lengths(lengths: Mapping[str, np.ndarray], limits: Mapping[str, int]) 
             ax.set_ylim(top=1.4 * ax.get_ylim()[1])
             corner = dict(ha="right", va="top", transform=ax.transAxes)
             ax.text(0.98, 0.98, cut, color=PALETTE[2], **corner)
-    for ax in axes[-1]:
-        ax.set_xlabel("tokens (100: or more)")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("training rows")
+    plt.setp(axes[-1], xlabel="tokens (100: or more)")
+    plt.setp(axes[:, 0], ylabel="training rows")
     for ax in axes.flat[len(lengths) :]:
         ax.set_axis_off()
     return fig

@@ -88,8 +88,7 @@ def two_measures_by_layer(
         if from_zero:
             row[0].set_ylim(0, None)  # both panels of the row: they share the axis
         row[0].set_ylabel(label)
-    for ax in axes[1]:
-        ax.set_xlabel("layer")
+    plt.setp(axes[1], xlabel="layer")
     return fig
 
 

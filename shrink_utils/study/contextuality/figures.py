@@ -17,24 +17,24 @@ OURS = dict(color=PALETTE[0], marker="o", linestyle="-")
 BERT = dict(color=PALETTE[1], marker="^", linestyle=":", markerfacecolor="white")
 NULL = dict(color=PALETTE[3], marker="D", linestyle="-.")
 
-# A `by_layer` table has one row per layer, the mean and the standard error over sentences or words.
+# `sample` is the table of `measure_contextuality`, `corpus` that of `measure_corpus`.
 
 
-def selfsim_by_layer(
-    avg_sim: pd.DataFrame, whole_corpus: pd.Series, self_sim: pd.DataFrame, *, model: str
-) -> Figure:
-    """AvgSim of a sample (by layer) and of the whole corpus, and SelfSim (words by layers)."""
+def selfsim_by_layer(sample: pd.DataFrame, corpus: pd.DataFrame, *, model: str) -> Figure:
+    """AvgSim of the sample and of the whole corpus; SelfSim of the corpus, raw and corrected."""
     fig, axes = plt.subplots(1, 2, figsize=(10, 4.6), sharex=True, sharey=True)
     left, right = axes
-    _means(left, avg_sim, label=f"{model}, sample", **OURS)
+    avg_sim, self_sim = _of(sample, "avg_sim"), _of(corpus, "self_sim")
+    whole = _of(corpus, "avg_sim").set_index("layer").value
+    _means(left, avg_sim.value, avg_sim, label=f"{model}, sample", **OURS)
     cross = dict(color=PALETTE[2], markersize=9, zorder=3)
-    left.plot(_depth(whole_corpus), whole_corpus, "x", label=f"{model}, whole corpus", **cross)
+    left.plot(whole.index / whole.index.max(), whole, "x", label=f"{model}, whole corpus", **cross)
     left.plot(*_published("avgsim_layers", "avg_sim"), label="BERT-base-cased (published)", **BERT)
     left.set(title="AvgSim: words of different sentences", ylabel="cosine", ylim=(-0.03, 1))
     grey = dict(color="0.6", linestyle="--", marker="s")
-    _means(right, self_sim.agg(["mean", "sem"]).T, label=f"{model}: SelfSim", **grey)
-    corrected = (self_sim - whole_corpus).agg(["mean", "sem"]).T
-    _means(right, corrected, label=f"{model}: SelfSim − AvgSim", **OURS)
+    _means(right, self_sim.value, self_sim, label=f"{model}: SelfSim", **grey)
+    corrected = self_sim.value - self_sim.layer.map(whole)
+    _means(right, corrected, self_sim, label=f"{model}: SelfSim − AvgSim", **OURS)
     label = "BERT-base-cased: SelfSim − AvgSim (published)"
     right.plot(*_published("selfsim_layers", "adjusted_self_sim"), label=label, **BERT)
     right.set(title="SelfSim: one word in different sentences")
@@ -66,16 +66,16 @@ def intrasim_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True)
     left, right = axes
     intra, avg_sim = _of(sample, "intra_sim"), _of(sample, "avg_sim")
-    _means(left, by_layer(intra.value, intra), label="IntraSim", **OURS)
-    _means(left, by_layer(intra.null, intra), bars=False, label="length-matched null", **NULL)
+    _means(left, intra.value, intra, label="IntraSim", **OURS)
+    _means(left, intra.null, intra, bars=False, label="length-matched null", **NULL)
     cross = dict(color=PALETTE[2], marker="x", linestyle=":")
-    _means(left, by_layer(avg_sim.value, avg_sim), bars=False, label="AvgSim", **cross)
+    _means(left, avg_sim.value, avg_sim, bars=False, label="AvgSim", **cross)
     left.set(title=model, ylabel="cosine", ylim=(0, 1))
     squares = dict(color=PALETTE[2], marker="s", linestyle="--")
-    published = by_layer(intra.value - intra.baseline, intra)
-    _means(right, published, label=f"{model} − AvgSim (published correction)", **squares)
-    excess = by_layer(intra.value - intra.null, intra)
-    _means(right, excess, label=f"{model} − length-matched null", **OURS)
+    published = intra.value - intra.baseline
+    _means(right, published, intra, label=f"{model} − AvgSim (published correction)", **squares)
+    excess = intra.value - intra.null
+    _means(right, excess, intra, label=f"{model} − length-matched null", **OURS)
     depth, bert = _published("intrasim_layers", "intra_sim")
     bert = bert - _published("avgsim_layers", "avg_sim")[1].to_numpy()
     right.plot(depth, bert, label="BERT-base-cased − AvgSim (published)", **BERT)
@@ -91,16 +91,16 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True, sharey=True)
     left, right = axes
     mev, released = _of(sample, "mev"), _of(sample, "mev_released")
-    _means(left, by_layer(mev.value, mev), label="MEV, as defined", **OURS)
-    _means(left, by_layer(mev.null, mev), bars=False, label="size-matched null", **NULL)
+    _means(left, mev.value, mev, label="MEV, as defined", **OURS)
+    _means(left, mev.null, mev, bars=False, label="size-matched null", **NULL)
     cross = dict(color=PALETTE[2], marker="x", linestyle=":")
     label = "all rows together (published correction)"
-    _means(left, by_layer(mev.baseline, mev), bars=False, label=label, **cross)
+    _means(left, mev.baseline, mev, bars=False, label=label, **cross)
     left.set(title=model, ylabel="share of a word's squared length", ylim=(-0.06, 1))
-    _means(right, by_layer(mev.value - mev.null, mev), label="as defined − its null", **OURS)
-    above = by_layer(released.value - released.baseline, released)
+    _means(right, mev.value - mev.null, mev, label="as defined − its null", **OURS)
+    above = released.value - released.baseline
     squares = dict(color=PALETTE[1], marker="s", linestyle="--")
-    _means(right, above, label="as the released tables − random words", **squares)
+    _means(right, above, released, label="as the released tables − random words", **squares)
     right.axhline(0.05, color=PALETTE[2], linestyle=":", label="the published 5 %")
     right.set(title="above the reference", ylabel="share")
     _finish(axes, loc="center left")
@@ -108,25 +108,20 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     return fig
 
 
-def by_layer(values: pd.Series, rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard error over the units (sentences, words) of each layer."""
-    return values.groupby(rows.layer).agg(["mean", "sem"])
-
-
 def _of(sample: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return sample[sample.quantity == quantity]
 
 
-def _depth(of_layer: pd.DataFrame | pd.Series) -> pd.Index:
-    return of_layer.index / of_layer.index.max()
-
-
-def _means(ax: Axes, table: pd.DataFrame, *, bars: bool = True, **look: object) -> None:
-    """Means by relative depth, with ± 2 standard errors."""
+def _means(
+    ax: Axes, values: pd.Series, rows: pd.DataFrame, *, bars: bool = True, **look: object
+) -> None:
+    """Means over each layer's units (sentences, words) by relative depth, ± 2 standard errors."""
+    means = values.groupby(rows.layer).agg(["mean", "sem"])
+    depth = means.index / means.index.max()
     if bars:
-        ax.errorbar(_depth(table), table["mean"], 2 * table["sem"], capsize=3, **look)
+        ax.errorbar(depth, means["mean"], 2 * means["sem"], capsize=3, **look)
     else:
-        ax.plot(_depth(table), table["mean"], **look)
+        ax.plot(depth, means["mean"], **look)
 
 
 def _published(name: str, column: str) -> tuple[pd.Series, pd.Series]:

@@ -66,8 +66,7 @@ def five_grids(table: pd.DataFrame, pair: str, *, other: str, **keys: object) ->
     for ax, (measure, name) in zip(axes.flat, NAMES.items(), strict=False):
         _layers(ax, layer_grid(table, pair, measure, **keys), name)
         ax.set_xlabel(f"layer, {other}")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("layer, pretrained")
+    plt.setp(axes[:, 0], ylabel="layer, pretrained")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
     null = table[table.pair == "null"].groupby("measure").value.mean()[list(NAMES)]
     null = null.round(2) + 0.0  # no −0.00
@@ -121,8 +120,7 @@ def arms_grids(table: pd.DataFrame, arms: Sequence[str], *, seed: int, title: st
             values = layer_grid(table, "finetuned", measure, arm=arm, seed=seed)
             _layers(ax, values, f"{arm}: {NAMES[measure]}")
         row[0].set_ylabel("layer, pretrained")
-    for ax in axes[1]:
-        ax.set_xlabel("layer, fine-tuned")
+    plt.setp(axes[1], xlabel="layer, fine-tuned")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
     fig.suptitle(title)
     return fig

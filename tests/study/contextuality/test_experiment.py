@@ -9,16 +9,10 @@ from sklearn.decomposition import TruncatedSVD
 from shrink_utils.study import load_profile
 from shrink_utils.study.contextuality.experiment import measure_contextuality, released_mev
 
-SENTENCE = torch.tensor([5, 5, 2, 2, 2, 9, 9, 0, 5, 0, 7])
-
-
-def _cloud(n=11, d=4):
-    return torch.randn(n, d, dtype=torch.float64) + 0.5
-
 
 @pytest.mark.parametrize("shape", [(5, 9), (40, 6), (2, 3)])
 def test_the_released_share_is_that_of_truncated_svd(shape):
-    x = _cloud(*shape)
+    x = torch.randn(*shape, dtype=torch.float64) + 0.5
     model = TruncatedSVD(n_components=1, algorithm="arpack").fit(x.numpy())
     assert released_mev(x) == pytest.approx(model.explained_variance_ratio_[0], rel=1e-9)
 
