@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, log_ticks, look
+from shrink_utils.study.similarity.experiment import TRACKED
 
 NAMES = {
     "cka": "CKA",
@@ -19,7 +20,6 @@ NAMES = {
     "pwcca": "PWCCA",
     "rsa": "RSA",
 }
-TRACKED = ("cka_debiased", "rsa")
 ALIGNMENT_STYLE = {
     "identity": dict(color=PALETTE[0], marker="o", linestyle="-"),
     "procrustes": dict(color=PALETTE[1], marker="s", linestyle="--"),
