@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import inspect
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -17,11 +20,10 @@ from matplotlib.figure import Figure
 from shrink_utils.names import unknown_name
 from shrink_utils.study.drawing.dark import darken
 from shrink_utils.study.drawing.data import figure_data
-from shrink_utils.study.drawing.fallback import with_fallback
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.whole_file import written
 
-__all__ = ["ARM_STYLE", "LINESTYLES", "MARKERS", "PALETTE", "curves", "show", "use_house_style"]
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 # Okabe & Ito 2008: told apart under every common colour blindness; black leads, yellow is left out
 # (too light on white).
@@ -49,6 +51,17 @@ ARM_STYLE = {
     arm: dict(zip(("color", "linestyle", "marker"), look, strict=True))
     for arm, look in _ARM_LOOKS.items()
 }
+
+
+def look(i: int) -> dict:
+    """Colour, marker and line style of the i-th line of a figure, from 0."""
+    return {"color": PALETTE[i % 7], "marker": MARKERS[i % 7], "linestyle": LINESTYLES[i % 7]}
+
+
+def log_ticks(ax: Axes, values: Sequence[float]) -> None:
+    """A logarithmic horizontal axis with ticks at these values alone."""
+    ax.set(xscale="log", xticks=values, xticklabels=values)
+    ax.minorticks_off()
 
 
 def use_house_style() -> None:
@@ -87,17 +100,12 @@ def show(
 
     Parameters
     ----------
-    fig : Figure
-    name : str
-        File name without ending, below the profile's ``figures`` folder.
-    profile : Profile
-        Whose results the figure belongs to.
     alt : str
         One sentence for somebody who cannot see the figure.
     caption : str
         Markdown that says what to see.
     widget : DOMWidget, optional
-        What is shown in the figure's place by a notebook that has a kernel.
+        Shown in the figure's place by a notebook that has a kernel.
     """
     light, table = _png(fig), figure_data(fig)
     fig.set_layout_engine("none")  # everything has its place
@@ -117,6 +125,26 @@ def show(
     display(Markdown(caption))
 
 
+def show_source(*functions: Callable) -> None:
+    """Display the code of functions of the package."""
+    source = "\n\n".join(inspect.getsource(function) for function in functions)
+    display(Markdown(f"```python\n{source}```"))
+
+
+def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
+    """Data and metadata that IPython's `display(…, raw=True)` takes to show widget or picture.
+
+    A frontend shows the richest kind that it knows: JupyterLab the widget; GitHub, the book and a
+    notebook whose kernel has ended the picture.
+    """
+    data = {
+        WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id},
+        "image/png": base64.b64encode(png).decode("ascii"),
+        "text/plain": alt,
+    }
+    return data, {"image/png": {"alt": alt}}
+
+
 def _png(fig: Figure) -> bytes:
     """Drawn once: `Figure.savefig` draws twice where there is a layout, to try it and to print."""
     buffer = io.BytesIO()
@@ -133,17 +161,14 @@ def curves(
     label: str,
     smooth: int = 1,
 ) -> None:
-    """Mean over seeds by training step, one line an arm, with a band of ± one standard deviation.
+    """Mean over seeds by training step, one line per arm, with a band of ± one standard deviation.
 
     Parameters
     ----------
-    ax : Axes
     histories : DataFrame
         Columns ``arm``, ``seed``, ``step`` and `column`.
-    column : str
-        What is drawn.
     arms : sequence of str
-        Which arms, in the order of the legend.
+        In the order of the legend.
     label : str
         The vertical axis, with its unit.
     smooth : int
@@ -165,3 +190,56 @@ def curves(
         ax.plot(mean.index, mean, label=arm, markevery=every, markersize=5, **style)
         ax.fill_between(mean.index, mean - sd, mean + sd, color=style["color"], alpha=0.15, lw=0)
     ax.set(xlabel="training step", ylabel=label)
+
+
+RUN_PANELS = {
+    "loss (nats)": ["task_loss"],
+    "entropy (nats, both classes)": ["entropy_all", "entropy"],
+    "first anisotropy score": ["raw_1", "centred_1"],
+    "gradient norm": ["grad_norm"],
+}
+RUN_NAMES = {
+    "task_loss": "task",
+    "entropy_all": "every bar",
+    "entropy": "selected bars",
+    "raw_1": "raw",
+    "centred_1": "centred",
+    "grad_norm": "before clipping",
+}
+
+
+def run_curves(history: pd.DataFrame, *, title: str) -> Figure:
+    """Four panels over the training steps of one run, from the rows of its `StepRecorder`."""
+    fig, axes = plt.subplots(1, 4, figsize=(13, 2.9), sharex=True)
+    for ax, (label, columns) in zip(axes, RUN_PANELS.items(), strict=True):
+        for column, style, color in zip(columns, ("-", "--"), ("C0", "C1"), strict=False):
+            ax.plot(history.step, history[column], style, color=color, label=RUN_NAMES[column])
+        ax.set(xlabel="training step")
+        ax.set_title(label, fontsize="small")
+        ax.set_ylim(bottom=0)
+        if len(columns) > 1:
+            ax.legend(fontsize="small")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+class LiveCurves:
+    """Callable for `run_or_load`'s `on_row`: redraws the curves every few steps as they come."""
+
+    def __init__(self, title: str, *, every: int = 3) -> None:
+        self.title = title
+        self.every = every
+        self._rows: list[dict] = []
+        self._handle = None
+
+    def __call__(self, row: dict) -> None:
+        """Take one step's row."""
+        self._rows.append(row)
+        if len(self._rows) % self.every:
+            return
+        fig = run_curves(pd.DataFrame(self._rows), title=self.title)
+        plt.close(fig)
+        if self._handle is None:
+            self._handle = display(fig, display_id=True)
+        else:
+            self._handle.update(fig)

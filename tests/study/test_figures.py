@@ -1,6 +1,8 @@
-"""What a figure leaves behind, and that its lines can be told apart."""
+"""What a figure leaves behind; its lines and colours can be told apart, by everybody."""
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,24 +12,69 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from shrink_utils.study import figures
-from shrink_utils.study.drawing import live
-from shrink_utils.study.drawing.live import LiveCurves, run_curves
+from shrink_utils.study.drawing.dark import on_dark
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, LiveCurves, run_curves
 from shrink_utils.training import ARMS
+
+LOOKS = [style["color"] for style in ARM_STYLE.values()]
+
+# Machado, Oliveira & Fernandes 2009, table 1, severity 1: what linear RGB becomes.
+SEEN_AS = {
+    "normal": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+}
+TO_XYZ = np.array(  # sRGB, D65
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.072175],
+        [0.0193339, 0.119192, 0.9503041],
+    ]
+)
+TOLD_APART = 10.0  # CIE 1976 units; about 2.3 are just noticeable side by side
 
 
 @pytest.fixture(autouse=True)
-def _style():
+def _style(monkeypatch):
     figures.use_house_style()
+    monkeypatch.setattr(figures, "display", lambda shown: None)
     yield
     plt.close("all")
 
 
-def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch):
+@pytest.fixture
+def line():
+    fig, ax = plt.subplots()
+    ax.plot([0, 1], [0.25, 1 / 3], label="mean")
+    return fig
+
+
+def test_the_same_figure_gives_the_same_bytes(finished):
+    files = []
+    for name in ("one", "two"):
+        fig, ax = plt.subplots()
+        ax.plot([0, 1, 4])
+        figures.show(fig, name, profile=finished, alt="A curve.", caption="")
+        files.append((finished.folder / "figures" / f"{name}.png").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, line):
     shown = []
     monkeypatch.setattr(figures, "display", shown.append)
-    fig, ax = plt.subplots()
-    ax.plot([0, 1])
-    figures.show(fig, "line", profile=finished, alt="A line.", caption="**See.** A line.")
+    figures.show(line, "line", profile=finished, alt="A line.", caption="**See.** A line.")
     saved = (finished.folder / "figures" / "line.png").read_bytes()
     assert saved.startswith(b"\x89PNG")
     image, caption = shown
@@ -36,11 +83,8 @@ def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch):
     assert not plt.get_fignums()
 
 
-def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, monkeypatch):
-    monkeypatch.setattr(figures, "display", lambda shown: None)
-    fig, ax = plt.subplots()
-    ax.plot([0, 1], [0.25, 1 / 3], label="mean")
-    figures.show(fig, "both", profile=finished, alt="A line.", caption="")
+def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, line):
+    figures.show(line, "both", profile=finished, alt="A line.", caption="")
     folder = finished.folder / "figures"
     table = pd.read_csv(folder / "both.csv")
     assert table.y.tolist() == [0.25, 0.333333333] and table.series.eq("mean").all()
@@ -50,7 +94,6 @@ def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, monkeypatch
 
 
 def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, monkeypatch):
-    monkeypatch.setattr(figures, "display", lambda shown: None)
     drawn, draw = [], Figure.draw
 
     def counted(fig, renderer):
@@ -65,26 +108,24 @@ def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, mon
     assert light == dark
 
 
-def test_a_figure_that_cannot_be_written_whole_leaves_the_old_one(finished, monkeypatch):
+def test_a_figure_that_cannot_be_written_whole_leaves_the_old_one(finished, monkeypatch, line):
     def fail(table, path, **options):
         path.write_text("panel,ti")
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(figures, "display", lambda shown: None)
-    folder = finished.folder / "figures"
-    for height in (1, 2):
-        fig, ax = plt.subplots()
-        ax.plot([0, height])
-        if height == 1:
-            figures.show(fig, "half", profile=finished, alt="A line.", caption="")
-            old = {path.name: path.read_bytes() for path in folder.glob("half*")}
+    figures.show(line, "half", profile=finished, alt="A line.", caption="")
+    files = sorted((finished.folder / "figures").glob("half*"))
+    old = [path.read_bytes() for path in files]
+    fig, ax = plt.subplots()
+    ax.plot([0, 2])
     monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
     with pytest.raises(OSError, match="No space"):
         figures.show(fig, "half", profile=finished, alt="A line.", caption="")
-    assert {path.name: path.read_bytes() for path in folder.glob("half*")} == old
+    assert sorted((finished.folder / "figures").glob("half*")) == files
+    assert [path.read_bytes() for path in files] == old
 
 
-def test_a_figure_that_cannot_be_read_leaves_no_file(finished, monkeypatch):
+def test_a_figure_that_cannot_be_read_leaves_no_file(finished):
     fig, ax = plt.subplots()
     ax.imshow([[0.0]])
     with pytest.raises(ValueError, match="no reader"):
@@ -92,26 +133,15 @@ def test_a_figure_that_cannot_be_read_leaves_no_file(finished, monkeypatch):
     assert not list((finished.folder / "figures").glob("image*"))
 
 
-def test_the_same_figure_gives_the_same_bytes(finished, monkeypatch):
-    monkeypatch.setattr(figures, "display", lambda shown: None)
-    files = []
-    for name in ("one", "two"):
-        fig, ax = plt.subplots()
-        ax.plot([0, 1, 4])
-        figures.show(fig, name, profile=finished, alt="A curve.", caption="")
-        files.append((finished.folder / "figures" / f"{name}.png").read_bytes())
-    assert files[0] == files[1]
-
-
 def test_every_arm_has_a_look_that_needs_no_colour():
-    assert set(figures.ARM_STYLE) == set(ARMS)
+    assert set(ARM_STYLE) == set(ARMS)
     for key in ("color", "linestyle", "marker"):
-        assert len({str(style[key]) for style in figures.ARM_STYLE.values()}) == len(ARMS)
+        assert len({str(style[key]) for style in ARM_STYLE.values()}) == len(ARMS)
 
 
 def test_arm_colours_differ_in_grey():
     greys = sorted(
-        float(np.dot(to_rgb(s["color"]), (0.299, 0.587, 0.114))) for s in figures.ARM_STYLE.values()
+        float(np.dot(to_rgb(s["color"]), (0.299, 0.587, 0.114))) for s in ARM_STYLE.values()
     )
     assert min(np.diff(greys)) > 0.03
 
@@ -138,7 +168,7 @@ def test_live_curves_redraw_one_display(tiny_runs, monkeypatch):
         def update(self, fig):
             updates.append(fig)
 
-    monkeypatch.setattr(live, "display", lambda fig, display_id: Handle())
+    monkeypatch.setattr(figures, "display", lambda fig, display_id: Handle())
     watch = LiveCurves("run", every=1)
     for row in tiny_runs[0].history.to_dict("records"):
         watch(row)
@@ -148,7 +178,7 @@ def test_live_curves_redraw_one_display(tiny_runs, monkeypatch):
 
 def test_run_curves_have_a_panel_for_each_quantity(tiny_runs):
     fig = run_curves(tiny_runs[0].history, title="run")
-    assert [ax.get_title(loc="left") for ax in fig.axes] == list(live.PANELS)
+    assert [ax.get_title(loc="left") for ax in fig.axes] == list(figures.RUN_PANELS)
 
 
 def test_a_name_that_is_no_arm_is_named():
@@ -156,3 +186,41 @@ def test_a_name_that_is_no_arm_is_named():
     _, ax = plt.subplots()
     with pytest.raises(ValueError, match="arms: no arm 'promnent', did you mean 'prominent'"):
         figures.curves(ax, frame, "x", arms=["none", "promnent"], label="x (m)")
+
+
+def _lab(color: str, vision: str) -> np.ndarray:
+    """CIE L*a*b* of a colour as it is seen."""
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = (SEEN_AS[vision] @ linear).clip(0, 1)
+    x, y, z = np.cbrt(np.maximum(TO_XYZ @ seen / TO_XYZ.sum(axis=1), 1e-12))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+def test_the_formula_knows_white_grey_and_the_distance_of_red_and_green():
+    np.testing.assert_allclose(_lab("white", "normal"), [100, 0, 0], atol=0.01)
+    distances = {
+        vision: np.linalg.norm(_lab("#c04000", vision) - _lab("#608000", vision))
+        for vision in SEEN_AS
+    }
+    assert distances["deuteranopia"] < distances["normal"] / 3
+
+
+def _on_dark(colors: list) -> list:
+    return [on_dark(color, least=3.0)[:3] for color in colors]
+
+
+@pytest.mark.parametrize("vision", SEEN_AS)
+@pytest.mark.parametrize(
+    "colors",
+    [PALETTE, LOOKS, _on_dark(PALETTE), _on_dark(LOOKS)],
+    ids=["palette", "arms", "palette on dark", "arms on dark"],
+)
+def test_colours_are_told_apart(colors, vision):
+    pairs = combinations(colors, 2)
+    near = {
+        (a, b): distance
+        for a, b in pairs
+        if (distance := np.linalg.norm(_lab(a, vision) - _lab(b, vision))) < TOLD_APART
+    }
+    assert not near

@@ -1,1 +1,1 @@
-"""What the figures are made of: their style, dark pages, what their marks say, and widgets."""
+"""What a drawn figure becomes: a table of its marks, a dark picture."""

@@ -12,8 +12,6 @@ from matplotlib.patches import Patch
 from matplotlib.text import Text
 from matplotlib.typing import ColorType
 
-__all__ = ["BACKGROUND", "INK", "contrast", "darken", "on_dark"]
-
 BACKGROUND, INK = "#161616", "#ececec"
 GREY = 0.04  # below this spread of red, green and blue, a colour is a grey
 INSTEAD = {"#332288": "#8a6cff"}  # lightened, it would be too near to the blue of `PALETTE`
@@ -27,19 +25,10 @@ def contrast(one: ColorType, other: ColorType) -> float:
 
 
 def on_dark(color: ColorType, *, least: float = 0.0) -> tuple[float, float, float, float]:
-    """The colour that takes the place of `color` on the dark background.
+    """The colour (red, green, blue, opacity) that replaces `color` on the dark background.
 
-    Parameters
-    ----------
-    color : matplotlib color
-    least : float
-        Contrast with the background that is wanted; a colour is mixed with white until it has that.
-        Greys are turned around first, white into the background and black into `INK`.
-
-    Returns
-    -------
-    tuple of float
-        Red, green, blue and opacity, each from 0 to 1; the opacity is that of `color`.
+    Greys are turned around first, white into the background and black into `INK`. Then the colour
+    is mixed with white until it has at least this contrast with the background; its opacity stays.
     """
     *rgb, opacity = to_rgba(color)
     rgb = np.array(to_rgb(INSTEAD.get(to_hex(rgb), rgb)))

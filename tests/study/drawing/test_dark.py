@@ -27,12 +27,9 @@ def test_contrast_is_that_of_wcag():
     assert contrast("red", "red") == 1
 
 
-def test_black_and_white_change_places():
+def test_black_and_white_change_places_and_opacity_stays():
     assert to_hex(on_dark("black")) == INK and to_hex(on_dark("white")) == BACKGROUND
     assert contrast(INK, BACKGROUND) > 12
-
-
-def test_opacity_stays_and_nothing_stays_nothing():
     assert on_dark((0, 0.45, 0.7, 0.15))[3] == 0.15
     assert on_dark("none")[3] == 0
 
@@ -65,25 +62,13 @@ def test_every_line_stands_out_three_to_one_and_every_text_more(figure):
         assert to_hex(patch.get_facecolor()) == BACKGROUND
 
 
-def test_a_heatmap_and_its_numbers_stay(figure):
-    right = figure.axes[1]
+def test_a_heatmap_and_its_numbers_stay_and_a_band_keeps_its_opacity(figure):
+    left, right = figure.axes[:2]
     numbers = [text.get_color() for text in right.texts]
     cells = right.collections[0].get_facecolor().copy()
     darken(figure)
     figure.canvas.draw()
     assert [text.get_color() for text in right.texts] == numbers
     np.testing.assert_array_equal(right.collections[0].get_facecolor(), cells)
-
-
-def test_a_band_keeps_its_opacity(figure):
-    darken(figure)
-    (face,) = figure.axes[0].collections[0].get_facecolor()
+    (face,) = left.collections[0].get_facecolor()
     assert face[3] == 0.5 and to_rgba(face)[:3] != to_rgba("white")[:3]
-
-
-def test_what_was_drawn_is_dark_where_the_page_was_white(figure):
-    figure.canvas.draw()
-    light = np.asarray(figure.canvas.buffer_rgba())[..., :3].mean()
-    darken(figure)
-    figure.canvas.draw()
-    assert np.asarray(figure.canvas.buffer_rgba())[..., :3].mean() < light / 2

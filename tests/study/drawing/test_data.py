@@ -10,8 +10,82 @@ import seaborn as sns
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import Circle
 
-from shrink_utils.study.drawing import marks
+from shrink_utils.study.drawing import data
 from shrink_utils.study.drawing.data import COLUMNS, figure_data
+
+NAN = float("nan")
+HEATMAP = pd.DataFrame([[1.0, 2.0], [3.0, NAN]], index=["r", "s"], columns=["u", "v"])
+# What is drawn, its kind, and columns of the table; a column that is not named holds no number.
+MARKS = {
+    "line": (lambda ax: ax.plot([1, 2], [3, 4], "s--"), "line", {"x": [1, 2], "y": [3, 4]}),
+    "points": (lambda ax: ax.plot([1, 2], [3, 4], "o"), "points", {"x": [1, 2], "y": [3, 4]}),
+    "scatter": (
+        lambda ax: ax.scatter([5], [6], c=[7.0]),
+        "points",
+        {"x": [5], "y": [6], "value": [7]},
+    ),
+    "across": (lambda ax: ax.axhline(0.5), "line", {"y": [0.5]}),
+    "along": (lambda ax: ax.axvline(2), "line", {"x": [2]}),
+    "error bars": (
+        lambda ax: ax.errorbar([1, 2], [10, 20], yerr=[[1, 2], [3, 4]], xerr=0.5, capsize=2),
+        "line",
+        {"x": [1, 2], "y": [10, 20], "y_low": [9, 18], "y_high": [13, 24]}
+        | {"x_low": [0.5, 1.5], "x_high": [1.5, 2.5]},
+    ),
+    "missing error bars": (
+        lambda ax: ax.errorbar([1, 2, 3], [1, NAN, 3], yerr=[0.5, 0.5, NAN]),
+        "line",
+        {"x": [1, 2, 3], "y": [1, NAN, 3], "y_low": [0.5, NAN, NAN], "y_high": [1.5, NAN, NAN]},
+    ),
+    "bars": (
+        lambda ax: ax.barh([0, 1], [3, -1], height=1),
+        "bar",
+        {"x": [3, -1], "y": [0, 1], "x_low": [0, -1], "x_high": [3, 0]}
+        | {"y_low": [-0.5, 0.5], "y_high": [0.5, 1.5]},
+    ),
+    "histogram": (
+        lambda ax: ax.hist([0.1, 0.2, 0.9], bins=[0, 0.5, 1]),
+        "bar",
+        {"x": [0.25, 0.75], "y": [2, 1], "x_low": [0, 0.5], "x_high": [0.5, 1]}
+        | {"y_low": [0, 0], "y_high": [2, 1]},
+    ),
+    "stairs": (
+        lambda ax: ax.stairs([3, 1], [0, 2, 3], fill=True),
+        "bar",
+        {"x": [1, 2.5], "y": [3, 1], "x_low": [0, 2], "x_high": [2, 3]},
+    ),
+    "horizontal stairs": (
+        lambda ax: ax.stairs([3, 1], [0, 2, 3], orientation="horizontal"),
+        "bar",
+        {"x": [3, 1], "y": [1, 2.5], "y_low": [0, 2], "y_high": [2, 3]},
+    ),
+    "band": (
+        lambda ax: ax.fill_between([0, 1], [0, 1], [2, 3]),
+        "band",
+        {"x": [0, 1], "y_low": [0, 1], "y_high": [2, 3]},
+    ),
+    "circle": (
+        lambda ax: ax.add_collection(PatchCollection([Circle((1, 2), 0.5)])),
+        "shape",
+        {"x": [1], "y": [2], "x_low": [0.5], "x_high": [1.5], "y_low": [1.5], "y_high": [2.5]},
+    ),
+    "span": (lambda ax: ax.axhspan(3, 4), "shape", {"y": [3.5], "y_low": [3], "y_high": [4]}),
+    "segment": (
+        lambda ax: ax.add_collection(LineCollection([[(0, 1), (2, 0)]])),
+        "segment",
+        {"x_low": [0], "y_low": [1], "x_high": [2], "y_high": [0]},
+    ),
+    "arrow": (
+        lambda ax: ax.quiver([0], [1], [2], [3]),
+        "arrow",
+        {"x": [0], "y": [1], "x_high": [2], "y_high": [4]},
+    ),
+    "heatmap": (  # neither its text nor its colour bar
+        lambda ax: sns.heatmap(HEATMAP, annot=True, ax=ax),
+        "cell",
+        {"x": [0.5, 1.5, 0.5, 1.5], "y": [0.5, 0.5, 1.5, 1.5], "value": [1, 2, 3, NAN]},
+    ),
+}
 
 
 @pytest.fixture
@@ -21,108 +95,37 @@ def ax():
     plt.close("all")
 
 
-def _rows(ax, **chosen) -> pd.DataFrame:
+@pytest.mark.parametrize("name", MARKS)
+def test_a_mark_is_where_it_is(ax, name):
+    draw, kind, expected = MARKS[name]
+    draw(ax)
     table = figure_data(ax.figure)
-    for name, value in chosen.items():
-        table = table[table[name] == value]
-    return table
-
-
-def test_a_line_is_its_points_under_its_name_and_axes(ax):
-    ax.plot([1, 2, 4], [0.1, 0.2, 0.4], "s--", label="all")
-    ax.set(title="loss", xlabel="step", ylabel="nats")
-    table = _rows(ax)
     assert list(table.columns) == COLUMNS
-    assert table.x.tolist() == [1, 2, 4] and table.y.tolist() == [0.1, 0.2, 0.4]
-    first = table.iloc[0]
-    assert (first.panel, first.title, first.x_axis, first.y_axis) == (1, "loss", "step", "nats")
-    assert (first.series, first.kind) == ("all", "line")
+    assert table.kind.eq(kind).all() and table.mark.eq(1).all()
+    for column in data.PLACES:
+        nothing = [NAN] * len(table)
+        np.testing.assert_allclose(table[column], expected.get(column, nothing), rtol=1e-3)
 
 
-def test_points_without_a_line_are_points(ax):
-    ax.plot([1, 2], [3, 4], "o")
-    ax.scatter([5], [6], c=[7.0])
-    table = _rows(ax, kind="points")
-    assert table.x.tolist() == [1, 2, 5] and table.y.tolist() == [3, 4, 6]
-    assert table.value.tolist()[-1] == 7 and table.mark.nunique() == 2
-
-
-def test_error_bars_are_ends_beside_their_point_and_drawn_once(ax):
-    ax.errorbar([1, 2], [10, 20], yerr=[[1, 2], [3, 4]], xerr=0.5, capsize=2, label="mean")
-    table = _rows(ax)
-    assert table.y_low.tolist() == [9, 18] and table.y_high.tolist() == [13, 24]
-    assert table.x_low.tolist() == [0.5, 1.5] and table.series.eq("mean").all()
-    assert len(table) == 2
-
-
-def test_a_missing_interval_stays_missing(ax):
-    ax.errorbar([1, 2, 3], [1, np.nan, 3], yerr=[0.1, 0.1, np.nan])
-    table = _rows(ax)
-    assert table.y_low.isna().tolist() == [False, True, True]
-    assert table.y.isna().tolist() == [False, True, False]
-
-
-def test_a_line_across_the_panel_lacks_the_coordinate_it_does_not_have(ax):
-    ax.axhline(0.5)
-    ax.axvline(2)
-    across, along = _rows(ax).itertuples()
-    assert (across.y, along.x) == (0.5, 2)
-    assert np.isnan(across.x) and np.isnan(along.y)
-
-
-def test_bars_end_where_they_end_and_know_their_words(ax):
+def test_a_row_says_its_panel_axes_series_and_words(ax):
     ax.barh(["a", "b"], [3, -1], label="share")
-    table = _rows(ax, kind="bar")
-    assert table.x_low.tolist() == [0, -1] and table.x_high.tolist() == [3, 0]
-    assert table.x.tolist() == [3, -1]
+    ax.set(title="loss", xlabel="nats", ylabel="step")
+    table = figure_data(ax.figure)
+    first = table.iloc[0]
+    assert (first.panel, first.title, first.x_axis, first.y_axis) == (1, "loss", "nats", "step")
     assert table.y_name.tolist() == ["a", "b"] and table.series.eq("share").all()
 
 
-def test_a_histogram_has_its_edges_and_counts(ax):
-    ax.hist([0.1, 0.2, 0.9], bins=[0, 0.5, 1])
-    table = _rows(ax, kind="bar")
-    assert table.y.tolist() == [2, 1]
-    assert table.x_low.tolist() == [0, 0.5] and table.x_high.tolist() == [0.5, 1]
-
-
-@pytest.mark.parametrize("way", ["vertical", "horizontal"])
-def test_stairs_have_their_edges_and_heights(ax, way):
-    ax.stairs([3, 1], [0, 2, 3], orientation=way, fill=True)
-    table = _rows(ax, kind="bar")
-    across, along = "xy" if way == "vertical" else "yx"
-    assert table[along].tolist() == [3, 1] and table[across].tolist() == [1, 2.5]
-    assert table[f"{across}_low"].tolist() == [0, 2]
-
-
-def test_a_heatmap_has_a_row_a_cell_with_both_names_and_no_text(ax):
-    values = pd.DataFrame([[1.0, 2.0], [3.0, np.nan]], index=["r", "s"], columns=["u", "v"])
-    sns.heatmap(values, annot=True, ax=ax)
-    table = _rows(ax).set_index(["y_name", "x_name"])
-    assert table.kind.eq("cell").all() and len(table) == 4  # nor is the colour bar a panel
+def test_a_cell_has_the_words_of_its_row_and_column(ax):
+    sns.heatmap(HEATMAP, ax=ax)
+    table = figure_data(ax.figure).set_index(["y_name", "x_name"])
     assert table.value["r", "v"] == 2 and table.value["s", "u"] == 3
-    assert np.isnan(table.value["s", "v"])
 
 
-def test_a_band_has_its_ends_and_the_name_of_its_line(ax):
+def test_a_band_has_the_name_of_its_line(ax):
     ax.plot([0, 1], [1, 2], color="#0072B2", label="mean")
     ax.fill_between([0, 1], [0, 1], [2, 3], color="#0072B2", alpha=0.2)
-    table = _rows(ax, kind="band")
-    assert table.y_low.tolist() == [0, 1] and table.y_high.tolist() == [2, 3]
-    assert table.series.eq("mean").all()
-
-
-def test_shapes_segments_and_arrows_are_where_they_are(ax):
-    ax.add_collection(PatchCollection([Circle((1, 2), 0.5)]))
-    ax.add_collection(LineCollection([[(0, 1), (2, 0)]]))
-    ax.axhspan(3, 4)
-    ax.quiver([0], [1], [2], [3])
-    circle, span = _rows(ax, kind="shape").itertuples()
-    assert (circle.x, circle.y, circle.y_high) == pytest.approx((1, 2, 2.5))
-    assert (span.y_low, span.y_high) == (3, 4) and np.isnan(span.x)
-    (segment,) = _rows(ax, kind="segment").itertuples()
-    assert (segment.x_low, segment.y_low, segment.x_high, segment.y_high) == (0, 1, 2, 0)
-    (arrow,) = _rows(ax, kind="arrow").itertuples()
-    assert (arrow.x, arrow.y, arrow.x_high, arrow.y_high) == (0, 1, 2, 4)
+    assert figure_data(ax.figure).series.eq("mean").all()
 
 
 def test_a_note_at_a_point_is_kept_and_one_in_the_corner_is_not(ax):
@@ -130,15 +133,16 @@ def test_a_note_at_a_point_is_kept_and_one_in_the_corner_is_not(ax):
     ax.text(1, 2, "here")
     ax.text(0.5, 0.5, "legend", transform=ax.transAxes)
     ax.annotate("edge", (1.01, 7), xycoords=("axes fraction", "data"))
-    table = _rows(ax, kind="text").set_index("series")
+    table = figure_data(ax.figure).set_index("series")
+    assert table.kind.eq("text").all() and "legend" not in table.index
     assert table.x["the"] == 3 and table.y["here"] == 2
     assert np.isnan(table.x["edge"]) and table.y["edge"] == 7
-    assert "legend" not in table.index
 
 
-def test_a_legend_in_one_panel_names_the_lines_of_another():
+def test_a_legend_in_one_panel_names_the_lines_of_another_and_a_shared_axis_has_one_label():
     fig, (left, right) = plt.subplots(1, 2, sharex=True)
     left.plot([0], [1], "o-", color="red", label="all")
+    left.set_xlabel("layer")
     right.plot([0], [2], "o-", color="red")
     right.plot([0], [3], "s", color="red")
     right.plot([0], [4], color="blue", gid="bare")
@@ -148,27 +152,19 @@ def test_a_legend_in_one_panel_names_the_lines_of_another():
     plt.close(fig)
     assert table.series.tolist() == ["all", "none", "all", "all", "bare", ""]
     assert table.panel.tolist() == [1, 1, 2, 2, 2, 2]
-
-
-def test_panels_that_share_an_axis_share_its_label():
-    fig, (upper, lower) = plt.subplots(2, 1, sharex=True)
-    upper.plot([0], [1])
-    lower.plot([0], [2])
-    lower.set_xlabel("layer")
-    assert figure_data(fig).x_axis.tolist() == ["layer", "layer"]
-    plt.close(fig)
+    assert table.x_axis.tolist() == ["layer"] * 6
 
 
 def test_an_inset_is_a_panel_and_an_empty_figure_an_empty_table(ax):
     assert figure_data(ax.figure).empty
     ax.inset_axes([0.5, 0.5, 0.4, 0.4]).plot([1], [2])
-    assert _rows(ax).panel.tolist() == [2]
+    assert figure_data(ax.figure).panel.tolist() == [2]
 
 
 def test_a_mark_that_cannot_be_read_is_an_error_and_not_left_out(ax):
     ax.imshow(np.zeros((2, 2)))
     with pytest.raises(ValueError) as found:
         figure_data(ax.figure)
-    where = "drawing.marks.READERS"
+    where = "drawing.data.READERS"
     assert str(found.value) == f"fig: no reader for AxesImage: add one to {where}"
-    assert marks.__name__.endswith(where.removesuffix(".READERS")) and marks.READERS
+    assert data.__name__.endswith(where.removesuffix(".READERS")) and data.READERS

@@ -9,25 +9,15 @@ from torch import Tensor
 
 from shrink_utils.models import WordBatch
 
-__all__ = ["Layers", "matched_layers"]
-
 WORDS = 2000  # rows of the measures that need n ≫ 2d
 
 
 @dataclass(frozen=True)
 class Layers:
-    """What one encoder makes of some texts, layer by layer.
+    """The vectors that one encoder makes of some texts, layer by layer."""
 
-    Attributes
-    ----------
-    words : Tensor, shape (layers, n, d)
-        Word vectors.
-    sentence : Tensor, shape (n,)
-        The sentence of each word.
-    """
-
-    words: Tensor
-    sentence: Tensor
+    words: Tensor  # (layers, n, d)
+    sentence: Tensor  # (n,): the sentence of each word
 
     def thinned(self) -> Layers:
         """At most 2,000 words, evenly spaced over the texts."""
@@ -49,7 +39,7 @@ class Layers:
 def matched_layers(*states: WordBatch) -> list[Layers]:
     """The words that all encoders read, row for row.
 
-    A word is named by its sentence and its position there, whatever the tokenizers; one that an
+    A word is named by its sentence and its position there, whatever the tokenizers. A word that one
     encoder did not read to its end (texts are cut at different words) is dropped from all.
     """
     names = [[*zip(s.sentence.tolist(), s.position.tolist(), strict=True)] for s in states]

@@ -1,4 +1,4 @@
-"""The worked example of streaming: every layer of an encoder over a whole corpus in one pass."""
+"""Every layer of an encoder over a whole corpus, in one pass that holds no vectors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from shrink_utils.study.runs.measured import measured
 from shrink_utils.study.runs.progress import progress_bar
 from shrink_utils.text import load_sentences
 
-__all__ = ["CorpusMetrics", "accumulate", "frequent_words", "measure_corpus", "stream_corpus"]
-
 # Sentence means that are handed over together: an update of the spectra costs d³ even for one row.
 BLOCK = 1024
 
@@ -40,16 +38,12 @@ PORTION = 65_536
 
 
 class CorpusMetrics:
-    """What one pass keeps of every layer, independent of the number of sentences.
+    """The state that one pass keeps of every layer, independent of the number of sentences.
 
     Parameters
     ----------
-    n_layers, width : int
-        Of the encoder.
     vocabulary : sequence of str
-        Words whose SelfSim is measured.
-    min_count : int
-        Fewest sentences of such a word.
+        Words whose SelfSim is measured, each in at least `min_count` sentences.
     """
 
     def __init__(
@@ -58,9 +52,21 @@ class CorpusMetrics:
         self.vocabulary = list(vocabulary)
         self.index = {word: i for i, word in enumerate(vocabulary)}
         layers = range(n_layers)
-        self.cosines = [_cosines(width) for _ in layers]
+        self.cosines = [
+            _one_state({"avg_sim": AvgSim(width), "rogue_dimension": RogueDimensions(width)})
+            for _ in layers
+        ]
         self.self_sim = [SelfSim(len(vocabulary), width, min_count=min_count) for _ in layers]
-        self.spectra = [_spectra(width) for _ in layers]
+        self.spectra = [
+            _one_state(
+                {
+                    "anisotropy": Spectrum(width, k=1, center=True),
+                    "iso_score": IsoScore(width, bias_corrected=True),
+                    "effective_rank": EffectiveRank(width),
+                }
+            )
+            for _ in layers
+        ]
         self.cka = LayerCKA([width] * n_layers, debiased=True)
         self.waiting: list[Tensor] = []  # sentence means (layers, sentences, width), < BLOCK
 
@@ -101,7 +107,7 @@ class CorpusMetrics:
         }
 
     def table(self) -> pd.DataFrame:
-        """All values, one a row: see `measure_corpus` for the columns."""
+        """All values, one per row; `measure_corpus` names the columns."""
         self.flush()
         rows = []
         for layer, alignments in enumerate(self.cka.compute().tolist()):
@@ -120,19 +126,8 @@ def _n_bytes(metric: Metric) -> int:
     return sum(state.nbytes for state in metric.metric_state.values())
 
 
-def _cosines(width: int) -> MetricCollection:
-    """Two readings of one state: a compute group is updated once."""
-    metrics = {"avg_sim": AvgSim(width), "rogue_dimension": RogueDimensions(width)}
-    return MetricCollection(metrics, compute_groups=[list(metrics)])
-
-
-def _spectra(width: int) -> MetricCollection:
-    """Three readings of one state."""
-    metrics = {
-        "anisotropy": Spectrum(width, k=1, center=True),
-        "iso_score": IsoScore(width, bias_corrected=True),
-        "effective_rank": EffectiveRank(width),
-    }
+def _one_state(metrics: dict[str, Metric]) -> MetricCollection:
+    """Several readings of one state, which a compute group updates once."""
     return MetricCollection(metrics, compute_groups=[list(metrics)])
 
 
@@ -143,12 +138,9 @@ def frequent_words(texts: Sequence[str], *, min_count: int = 5) -> list[str]:
 
 
 def accumulate(metrics: CorpusMetrics, batches: Iterable[WordBatch]) -> Iterator[int]:
-    """Take in the batches in order, each while the encoder reads the next, in a second thread.
+    """Take in the batches in order, each in a second thread while the encoder reads the next.
 
-    Yields
-    ------
-    int
-        The number of texts of each batch.
+    Yields the number of texts of each batch.
     """
     with ThreadPoolExecutor(1) as beside:
         before = beside.submit(int)
@@ -176,10 +168,6 @@ def stream_corpus(
     min_count : int
         Fewest sentences in which a word must stand for its SelfSim.
 
-    Returns
-    -------
-    CorpusMetrics
-
     Raises
     ------
     ValueError
@@ -189,9 +177,9 @@ def stream_corpus(
     width = encoder.model.config.hidden_size
     metrics = CorpusMetrics(len(encoder.layers), width, vocabulary, min_count=min_count)
     with progress_bar(total=len(texts), unit="sentence", description=encoder.name) as bar:
-        options = {"max_length": max_length, "batch_size": batch_size}
         for start in range(0, len(texts), PORTION):
-            batches = word_batches(encoder, texts[start : start + PORTION], **options)
+            portion = texts[start : start + PORTION]
+            batches = word_batches(encoder, portion, max_length=max_length, batch_size=batch_size)
             for n_texts in accumulate(metrics, batches):
                 bar.update(n_texts)
     return metrics
@@ -204,13 +192,11 @@ def measure_corpus(profile: Profile) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One value a row, in the column ``value``; ``quantity``, ``layer`` and ``item`` say of what:
-
-        - of words, as vectors: ``avg_sim`` (pairs from different sentences), ``rogue_dimension``
-          (`item`: the dimension), ``self_sim`` (`item`: the word; pairs from different sentences);
-        - of sentences, as means of their words' vectors: ``anisotropy`` (first centred score),
-          ``iso_score`` (bias-corrected), ``effective_rank`` (centred), ``cka`` (debiased; `item`:
-          the other layer).
+        One ``value`` per row; ``quantity``, ``layer`` and ``item`` say of what. Of words, as
+        vectors: ``avg_sim`` (pairs from different sentences), ``rogue_dimension`` (`item`: the
+        dimension), ``self_sim`` (`item`: the word; pairs from different sentences). Of sentences,
+        as means of their words: ``anisotropy`` (first centred score), ``iso_score``
+        (bias-corrected), ``effective_rank`` (centred), ``cka`` (debiased; `item`: the other layer).
     """
     sentences = load_sentences("all", n=profile.corpus_sentences, seed=profile.base_seed)
     encoder = load_encoder(profile.models[0], device="auto")

@@ -1,4 +1,4 @@
-"""The table of similarities, on runs of a tiny encoder."""
+"""The table of similarities, on runs of a tiny encoder; words of two encoders, matched."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from shrink_utils.geometry import affine, cka, rsa, svcca
-from shrink_utils.models import load_encoder, word_states
+from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.study import run_encoder, run_grid
-from shrink_utils.study.encoders.layers import Layers, matched_layers
-from shrink_utils.study.finetuned.similarity import (
+from shrink_utils.study.similarity.experiment import (
     ALIGNMENTS,
     SIMILARITIES,
-    _against_others,
     _alignments,
+    against_others,
     measure_similarity,
     similarity_texts,
 )
+from shrink_utils.study.similarity.layers import Layers, matched_layers
 from shrink_utils.text import load_sentences
 
 
@@ -38,16 +38,8 @@ def layers(finished):
 
 
 def _value(table, pair, measure, layer, other, arm="", seed=-1):
-    rows = table[
-        (table.pair == pair)
-        & (table.measure == measure)
-        & (table.layer == layer)
-        & (table.other == other)
-        & (table.arm == arm)
-        & (table.seed == seed)
-    ]
-    (value,) = rows.value
-    return value
+    keys = ["pair", "measure", "layer", "other", "arm", "seed"]
+    return table.set_index(keys).value[pair, measure, layer, other, arm, seed]
 
 
 def test_the_sentences_are_a_third_of_the_diagnostic_ones(finished):
@@ -76,33 +68,23 @@ def test_values_are_those_of_the_measures(table, layers):
     assert found == pytest.approx(cka(tuned[0], tuned[2], debiased=True))
 
 
-def test_every_run_is_compared_and_arms_of_equal_seeds(table):
-    last = table[(table.layer == 2) & (table.other == 2) & (table.measure == "rsa")]
-    runs = {("none", 0), ("none", 1), ("all", 0), ("all", 1)}
-    assert {*last[last.pair == "finetuned"][["arm", "seed"]].itertuples(index=False)} == runs
-    assert {*last[last.pair == "arms"][["arm", "seed"]].itertuples(index=False)} == {
-        ("all", 0),
-        ("all", 1),
-    }
+def test_every_run_is_compared_arms_of_equal_seeds_and_all_layers_of_the_first_seed(table):
+    rows = table[(table.layer == 2) & (table.other == 2) & (table.measure == "rsa")]
+    runs = {pair: {*zip(part.arm, part.seed, strict=True)} for pair, part in rows.groupby("pair")}
+    assert runs["finetuned"] == {("none", 0), ("none", 1), ("all", 0), ("all", 1)}
+    assert runs["arms"] == {("all", 0), ("all", 1)}
+    tuned = table[(table.pair == "finetuned") & (table.measure == "rsa")]
+    assert tuned.groupby("seed").size().to_dict() == {0: 2 * 9, 1: 2 * 3}
 
 
 def test_an_arm_is_compared_with_the_plain_run_of_its_own_seed(table, finished):
     texts = similarity_texts(finished)
-    plain, regularized = matched_layers(
-        *(
-            word_states(run_encoder(run), texts)
-            for run in run_grid(finished)  # none stands before all in the grid
-            if run.config.seed == 1
-        )
-    )
+    runs = [run for run in run_grid(finished) if run.config.seed == 1]  # none stands before all
+    states = (word_states(run_encoder(run), texts) for run in runs)
+    plain, regularized = matched_layers(*states)
     expected = cka(plain.thinned().words[2], regularized.thinned().words[2], debiased=True)
     found = _value(table, "arms", "cka_debiased", 2, 2, arm="all", seed=1)
     assert found == pytest.approx(expected) and found < 1 - 1e-6
-
-
-def test_only_the_first_seed_has_all_pairs_of_layers(table):
-    rows = table[(table.pair == "finetuned") & (table.measure == "rsa")]
-    assert rows.groupby("seed").size().to_dict() == {0: 2 * 9, 1: 2 * 3}
 
 
 def test_fine_tuning_moves_the_encoder_less_than_new_weights_do(table):
@@ -135,15 +117,13 @@ def test_alignments_are_judged_on_sentences_that_were_not_fitted(table, layers):
 def test_a_partner_is_compared_and_aligned(finished):
     encoder = load_encoder("tiny-random")
     texts = similarity_texts(finished)
-    pairs = {
-        rows.pair.iloc[0]: rows
-        for rows in _against_others(
-            replace(finished, partner="tiny-random"), encoder, word_states(encoder, texts), texts
-        )
-        if rows.measure.isin([*ALIGNMENTS]).all()
-    }
-    assert list(pairs) == ["partner"]
-    np.testing.assert_allclose(pairs["partner"].value, 1, atol=1e-9)  # it is its own partner
+    profile = replace(finished, partner="tiny-random")
+    blocks = [*against_others(profile, encoder, word_states(encoder, texts), texts)]
+    assert [pair for pair, _, _ in blocks[-2:]] == ["partner", "partner"]
+    aligned = blocks[-1][2]
+    assert {measure for measure, *_ in aligned} == {*ALIGNMENTS}
+    values = [value for *_, value in aligned]
+    np.testing.assert_allclose(values, 1, atol=1e-9)  # it is its own partner
 
 
 def test_a_planted_rotation_is_told_from_staying_put():
@@ -168,3 +148,46 @@ def test_layers_of_unequal_depth_are_paired_by_relative_depth_and_width_may_diff
     found = _alignments(deep, flat)
     assert [other for name, _, other, _ in found if name == "affine"] == [0, 0, 1, 2, 2]
     assert "identity" not in {name for name, *_ in found}
+
+
+def _states(names):
+    """A vector that tells its sentence and position, in two layers."""
+    sentence, position = torch.tensor(names).T
+    vectors = torch.stack([sentence, position], dim=1).float()
+    return WordBatch(
+        vectors=torch.stack([vectors, vectors + 100]),
+        sentence=sentence,
+        position=position,
+        word=["w"] * len(names),
+        n_texts=3,
+    )
+
+
+def test_words_are_matched_by_sentence_and_position():
+    first = _states([(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)])
+    second = _states([(2, 1), (0, 0), (0, 2), (1, 0)])
+    x, y = matched_layers(first, second)
+    assert x.words[0].tolist() == [[0, 0], [0, 2], [2, 1]]
+    assert torch.equal(x.words, y.words)
+    assert x.sentence.tolist() == y.sentence.tolist() == [0, 0, 2]
+
+
+def test_one_encoder_keeps_all_its_words():
+    (x,) = matched_layers(_states([(0, 0), (0, 1), (1, 0)]))
+    assert x.words.shape == (2, 3, 2)
+
+
+def test_sentences_are_means_of_their_words():
+    x = Layers(torch.tensor([[[1.0], [3.0], [10.0]]]), torch.tensor([4, 4, 9]))
+    assert x.sentences().tolist() == [[[2.0], [10.0]]]
+    assert torch.equal(x.rows("rsa"), x.sentences())
+
+
+def test_many_words_are_thinned_evenly_and_few_are_kept():
+    many = Layers(torch.arange(5000.0).reshape(1, 5000, 1), torch.arange(5000) // 10)
+    kept = many.thinned()
+    assert kept.words.shape == (1, 2000, 1)
+    assert kept.words[0, :4, 0].tolist() == [0, 2, 5, 7]
+    assert kept.sentence.tolist() == (kept.words[0, :, 0].long() // 10).tolist()
+    few = Layers(many.words[:, :30], many.sentence[:30])
+    assert torch.equal(few.rows("cka"), few.words)

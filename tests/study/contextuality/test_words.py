@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from shrink_utils.models import load_encoder, word_states
-from shrink_utils.study.encoders.contexts import word_contexts
+from shrink_utils.study.contextuality.words import word_contexts
 
 TEXTS = [
     "The bank of the river was steep, and we rested there a while.",
@@ -36,13 +36,12 @@ def test_each_text_gives_one_context_and_a_repeated_text_counts_once(encoder):
 
 def test_similarity_is_the_cosine_of_the_words_first_vectors(encoder):
     found = word_contexts(encoder, TEXTS, "bank")
-    states = word_states(encoder, ["A bank lends money.", "He went to the bank, and the bank was"])
+    twice = "He went to the bank, and the bank was"
+    states = word_states(encoder, [TEXTS[1], twice])
     first = [1, len("a bank lends money".split()) + 4]
     assert [states.word[row] for row in first] == ["bank", "bank"]
     a, b = states.vectors[2, first].double()
-    shorter = word_contexts(
-        encoder, [TEXTS[1], "He went to the bank, and the bank was", TEXTS[3]], "bank"
-    )
+    shorter = word_contexts(encoder, [TEXTS[1], twice, TEXTS[3]], "bank")
     expected = torch.nn.functional.cosine_similarity(a, b, dim=0)
     assert float(shorter.similarity[2, 0, 1]) == pytest.approx(float(expected), abs=1e-5)
     assert found.similarity.shape == (3, 4, 4)
@@ -70,30 +69,24 @@ def test_many_contexts_are_thinned_evenly(encoder):
     assert found.n_texts == 10
 
 
-def test_upper_case_and_white_space_are_forgiven(encoder):
-    assert word_contexts(encoder, TEXTS, " Bank ").word == "bank"
-
-
 def test_a_text_that_is_cut_before_the_word_is_left_out(encoder):
-    texts = [*TEXTS, "so " * 200 + "bank"]
-    found = word_contexts(encoder, texts, "bank")
+    found = word_contexts(encoder, [*TEXTS, "so " * 200 + "bank"], " Bank ")
+    assert found.word == "bank"  # upper case and white space are forgiven
     assert len(found.snippets) == 4
     assert found.n_texts == 5
 
 
-def test_a_rare_word_is_refused_with_its_neighbours(encoder):
-    with pytest.raises(ValueError, match=r"'rive' stands in 0 of 6 texts, .* near it: river"):
-        word_contexts(encoder, TEXTS, "rive")
-    with pytest.raises(ValueError, match=r"'money' stands in 1 of 6 texts, expected 3 or more$"):
-        word_contexts(encoder, TEXTS, "money")
-
-
-@pytest.mark.parametrize("typed", ["", "two words", "…"])
-def test_what_is_not_one_word_is_refused(encoder, typed):
-    with pytest.raises(ValueError, match="is not one word"):
-        word_contexts(encoder, TEXTS, typed)
-
-
-def test_two_contexts_are_too_few_to_compare(encoder):
-    with pytest.raises(ValueError, match="n must be at least 3, got 2"):
-        word_contexts(encoder, TEXTS, "bank", n=2)
+@pytest.mark.parametrize(
+    ("typed", "n", "problem"),
+    [
+        ("rive", 12, r"'rive' stands in 0 of 6 texts, .* near it: river"),
+        ("money", 12, r"'money' stands in 1 of 6 texts, expected 3 or more$"),
+        ("", 12, "is not one word"),
+        ("two words", 12, "is not one word"),
+        ("…", 12, "is not one word"),
+        ("bank", 2, "n must be at least 3, got 2"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(encoder, typed, n, problem):
+    with pytest.raises(ValueError, match=problem):
+        word_contexts(encoder, TEXTS, typed, n=n)

@@ -1,4 +1,4 @@
-"""How alike are layers: of one encoder, of encoders, before and after fine-tuning."""
+"""How alike layers are: of one encoder, of several, before and after fine-tuning."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ import torch
 
 from shrink_utils.geometry import affine, bootstrap_interval, procrustes, similarity_grid
 from shrink_utils.models import Encoder, WordBatch, load_encoder, random_encoder, word_states
-from shrink_utils.study.encoders.layers import Layers, matched_layers
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.ablation import run_grid
-from shrink_utils.study.runs.folder import Run
 from shrink_utils.study.runs.measured import measured
 from shrink_utils.study.runs.run_or_load import run_encoder
+from shrink_utils.study.similarity.layers import Layers, matched_layers
 from shrink_utils.text import load_sentences
 
-__all__ = ["ALIGNMENTS", "SIMILARITIES", "measure_similarity", "similarity_texts"]
-
 SIMILARITIES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
-TRACKED = ("cka_debiased", "rsa")  # what is followed through every run
+TRACKED = ("cka_debiased", "rsa")  # followed through every run
 ALIGNMENTS = ("identity", "procrustes", "affine")
 
-KEYS = ["pair", "task", "arm", "seed"]
+COLUMNS = ["pair", "task", "arm", "seed", "measure", "layer", "other", "value"]
 Entry = tuple[str, int, int, float]  # measure, layer, other layer, value
+Block = tuple[str, tuple[str, str, int], list[Entry]]  # pair; task, arm, seed; its entries
+NO_RUN = ("", "", -1)
 
 
 def similarity_texts(profile: Profile) -> list[str]:
@@ -46,11 +45,11 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One value a row, with columns ``pair``, ``task``, ``arm``, ``seed``, ``measure``, ``layer``
-        (of the first encoder), ``other`` (of the second) and ``value``. By ``pair``:
+        One ``value`` per row, of a ``measure`` between ``layer`` of the first encoder and ``other``
+        of the second; ``task``, ``arm`` and ``seed`` name a run. By ``pair``:
 
-        - "itself", "random", "partner": the pretrained encoder against itself, against its random
-          initialization, and against the profile's partner if it has one; all pairs of layers;
+        - "itself", "random", "partner": the pretrained encoder against itself, its random
+          initialization, and the profile's partner if it has one; all pairs of layers;
         - "null": the encoder against itself with the rows shuffled, first, middle and last layer;
         - "finetuned": against a run; all pairs of layers for the first seed (of arm none by every
           measure), else equal ones;
@@ -59,7 +58,7 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
         - "within": a run against itself, ``cka_debiased``;
         - "arms": the run without regularizer against that of another arm and the same seed.
 
-        Of "finetuned" with the first seed, and of "partner", also the alignments: the share of the
+        "finetuned" with the first seed and "partner" also hold the alignments: the share of the
         second encoder's variance that the first explains on sentences that were not fitted: shifted
         to the same mean ("identity"), rotated and scaled as well ("procrustes"), and under the best
         affine map ("affine").
@@ -71,86 +70,70 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
     with warnings.catch_warnings():
         # Encoders have dimensions that never vary; notebook 03 counts them.
         warnings.filterwarnings("ignore", message=".* linearly independent direction")
-        frames = list(_against_others(profile, encoder, states, texts))
-        frames += _against_runs(profile, states, texts)
-    return pd.concat(frames, ignore_index=True)
+        blocks = [
+            *against_others(profile, encoder, states, texts),
+            *against_runs(profile, states, texts),
+        ]
+    rows = [(pair, *run, *entry) for pair, run, entries in blocks for entry in entries]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _against_others(
+def against_others(
     profile: Profile, encoder: Encoder, states: WordBatch, texts: Sequence[str]
-) -> Iterator[pd.DataFrame]:
+) -> Iterator[Block]:
+    """The encoder against itself, its random initialization and the profile's partner."""
     (itself,) = matched_layers(states)
-    yield _frame(_grids(itself, itself, SIMILARITIES), pair="itself")
-    yield _frame(_null(itself, seed=profile.base_seed), pair="null")
+    yield "itself", NO_RUN, _grids(itself, itself, SIMILARITIES)
+    yield "null", NO_RUN, _null(itself, seed=profile.base_seed)
     random = random_encoder(encoder.name, seed=profile.base_seed + 1)
-    yield _frame(
-        _grids(*matched_layers(states, word_states(random, texts)), SIMILARITIES), pair="random"
-    )
+    both = matched_layers(states, word_states(random, texts))
+    yield "random", NO_RUN, _grids(*both, SIMILARITIES)
     if profile.partner:
         partner = word_states(load_encoder(profile.partner, device="auto"), texts)
         both = matched_layers(states, partner)
-        yield _frame(_grids(*both, SIMILARITIES), pair="partner")
-        yield _frame(_alignments(*both), pair="partner")
+        yield "partner", NO_RUN, _grids(*both, SIMILARITIES)
+        yield "partner", NO_RUN, _alignments(*both)
 
 
-def _against_runs(
-    profile: Profile, states: WordBatch, texts: Sequence[str]
-) -> Iterator[pd.DataFrame]:
+def against_runs(profile: Profile, states: WordBatch, texts: Sequence[str]) -> Iterator[Block]:
+    """The encoder before and after each run of the first task, and arms of equal seeds."""
     first = profile.runs()[0]
-    runs = [
-        run
-        for run in run_grid(profile)
-        if (run.config.model, run.config.task) == (first.model, first.task)
-    ]
-    plain: dict[int, Layers] = {}
-    for run in sorted(runs, key=lambda run: run.config.arm != "none"):
+    plain: dict[int, Layers] = {}  # seed → layers of arm none, which comes first
+    for run in sorted(run_grid(profile), key=lambda run: run.config.arm != "none"):
+        task, arm, seed = about = run.config.task, run.config.arm, run.config.seed
+        if (run.config.model, task) != (first.model, first.task):
+            continue
         before, after = matched_layers(states, word_states(run_encoder(run, device="auto"), texts))
-        seed, about = run.config.seed, _about(run)
         if seed == first.seed:
-            measures = SIMILARITIES if run.config.arm == "none" else TRACKED
-            yield _frame(_grids(before, after, measures), pair="finetuned", **about)
-            yield _frame(_alignments(before, after), pair="finetuned", **about)
+            measures = SIMILARITIES if arm == "none" else TRACKED
+            yield "finetuned", about, _grids(before, after, measures)
+            yield "finetuned", about, _alignments(before, after)
         else:
-            yield _frame(_equal_layers(before, after, TRACKED), pair="finetuned", **about)
-        yield _frame(_grids(after, after, ["cka_debiased"]), pair="within", **about)
-        if run.config.arm == "none":
+            yield "finetuned", about, _equal_layers(before, after)
+        yield "within", about, _grids(after, after, ["cka_debiased"])
+        if arm == "none":
             plain[seed] = after
             if seed == first.seed:
                 low, high = _bounds(before, after)
-                yield _frame(low, pair="low", **about)
-                yield _frame(high, pair="high", **about)
+                yield "low", about, low
+                yield "high", about, high
         elif seed in plain:
-            yield _frame(_equal_layers(plain[seed], after, TRACKED), pair="arms", **about)
-
-
-def _about(run: Run) -> dict:
-    return {name: getattr(run.config, name) for name in ("task", "arm", "seed")}
-
-
-def _frame(
-    entries: Sequence[Entry], *, pair: str, task: str = "", arm: str = "", seed: int = -1
-) -> pd.DataFrame:
-    frame = pd.DataFrame(entries, columns=["measure", "layer", "other", "value"])
-    keys = zip(KEYS, (pair, task, arm, seed), strict=True)
-    for place, (name, value) in enumerate(keys):
-        frame.insert(place, name, value)
-    return frame
+            yield "arms", about, _equal_layers(plain[seed], after)
 
 
 def _grids(x: Layers, y: Layers, measures: Sequence[str]) -> list[Entry]:
     """Every layer of x against every layer of y."""
     entries = []
     for measure in measures:
-        grid = similarity_grid(
-            measure, x.rows(measure), None if x is y else y.rows(measure)
-        ).tolist()
+        others = None if x is y else y.rows(measure)
+        grid = similarity_grid(measure, x.rows(measure), others).tolist()
         entries += [(measure, i, j, v) for i, row in enumerate(grid) for j, v in enumerate(row)]
     return entries
 
 
-def _equal_layers(x: Layers, y: Layers, measures: Sequence[str]) -> list[Entry]:
+def _equal_layers(x: Layers, y: Layers) -> list[Entry]:
     entries = []
-    for measure in measures:
+    for measure in TRACKED:
         for layer, (a, b) in enumerate(zip(x.rows(measure), y.rows(measure), strict=True)):
             value = similarity_grid(measure, [a], [b]).item()
             entries.append((measure, layer, layer, value))
@@ -158,7 +141,7 @@ def _equal_layers(x: Layers, y: Layers, measures: Sequence[str]) -> list[Entry]:
 
 
 def _null(x: Layers, *, seed: int) -> list[Entry]:
-    """What each measure says of layers whose rows have nothing to do with each other."""
+    """Each measure between a layer and the same layer with its rows shuffled."""
     entries = []
     for measure in SIMILARITIES:
         rows = x.rows(measure)

@@ -21,8 +21,8 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import load_encoder, word_batches, word_states
 from shrink_utils.study import load_profile, measure_corpus, stream_corpus
-from shrink_utils.study.encoders import corpus
-from shrink_utils.study.encoders.corpus import CorpusMetrics, accumulate, frequent_words
+from shrink_utils.study.contextuality import corpus
+from shrink_utils.study.contextuality.corpus import CorpusMetrics, accumulate, frequent_words
 from shrink_utils.text import load_sentences
 
 MIN_COUNT = 3
@@ -70,13 +70,7 @@ def test_similarity_of_words_is_that_of_all_vectors_at_once(table, states, layer
     shares = _values(table, "rogue_dimension", layer)
     np.testing.assert_allclose(shares, rogue_dimensions(x), rtol=1e-4, atol=1e-8)
     assert list(shares.index) == [str(i) for i in range(32)]
-
-
-@pytest.mark.parametrize("layer", range(3))
-def test_self_sim_has_the_words_and_the_values_of_all_vectors_at_once(table, states, layer):
-    found = self_sim(
-        states.vectors[layer], states.word, sentences=states.sentence, min_count=MIN_COUNT
-    )
+    found = self_sim(x, states.word, sentences=states.sentence, min_count=MIN_COUNT)
     values = _values(table, "self_sim", layer)
     assert set(values.index) == set(found.per_word)
     for word, expected in found.per_word.items():

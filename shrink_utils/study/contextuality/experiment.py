@@ -1,4 +1,4 @@
-"""How contextual an encoder's word vectors are, layer by layer, with what claims need: units."""
+"""How contextual an encoder's word vectors are, layer by layer, with the units that claims need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nan
 
 from shrink_utils.geometry import avg_sim_pseudo_values, intra_sim, max_explainable_variance
 from shrink_utils.models import load_encoder, word_states
@@ -15,10 +15,8 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.measured import measured
 from shrink_utils.text import load_sentences
 
-__all__ = ["measure_contextuality", "released_mev"]
-
 MIN_COUNT = 5  # occurrences of a word whose MEV is measured
-DEALINGS = 5  # of the nulls
+DEALINGS = 5  # random dealings of rows, for the nulls
 
 COLUMNS = ["quantity", "layer", "item", "value", "null", "baseline"]
 Row = tuple[str, int, str, float, float, float]
@@ -33,12 +31,9 @@ def measure_contextuality(profile: Profile) -> pd.DataFrame:
     DataFrame
         Columns ``quantity``, ``layer``, ``item`` (a sentence's number or a word), ``value``,
         ``null`` (its expectation for rows dealt at random) and ``baseline`` (what the literature
-        subtracts, the same for all items of a layer). Quantities, with NaN where there is none:
-
-        - ``avg_sim``: a sentence's jackknife pseudo-value; their mean is the estimate;
-        - ``intra_sim``: a sentence's;
-        - ``mev``: a word's, as it is defined;
-        - ``mev_released``: a word's, as the code released with it computed it (layers above 0).
+        subtracts, one per layer); NaN where there is none. ``avg_sim`` holds jackknife
+        pseudo-values, whose mean is the estimate; ``intra_sim`` is per sentence; ``mev`` is per
+        word, as defined; ``mev_released`` as the released code computed it (layers above 0).
     """
     encoder = load_encoder(profile.models[0])
     texts = load_sentences("all", n=profile.diagnostic_sentences, seed=profile.base_seed)["text"]
@@ -54,7 +49,7 @@ def measure_contextuality(profile: Profile) -> pd.DataFrame:
 def _sentence_rows(layer: int, x: Tensor, sentence: Tensor, seed: int) -> Iterator[Row]:
     pseudo_values = avg_sim_pseudo_values(x, groups=sentence)
     for item, value in zip(sentence.unique().tolist(), pseudo_values.tolist(), strict=True):
-        yield "avg_sim", layer, str(item), value, torch.nan, torch.nan
+        yield "avg_sim", layer, str(item), value, nan, nan
     found = intra_sim(x, sentence, n_permutations=DEALINGS, seed=seed)
     for item, value in found.per_sentence.items():
         null = found.null_per_sentence[item]
@@ -62,18 +57,19 @@ def _sentence_rows(layer: int, x: Tensor, sentence: Tensor, seed: int) -> Iterat
 
 
 def _word_rows(layer: int, x: Tensor, words: list[str], seed: int) -> Iterator[Row]:
-    options = {"min_count": MIN_COUNT, "n_permutations": DEALINGS, "seed": seed}
-    found = max_explainable_variance(x, words, **options)
+    found = max_explainable_variance(
+        x, words, min_count=MIN_COUNT, n_permutations=DEALINGS, seed=seed
+    )
     for item, value in found.per_word.items():
         yield "mev", layer, item, value, found.null_per_word[item], found.baseline
-    if layer == 0:  # nothing has been read yet: a word's vectors may be all the same
+    if layer == 0:  # before any context is read, a word's vectors may be all the same
         return
     occurrences = defaultdict(list)
     for row, word in enumerate(words):
         occurrences[word].append(row)
     baseline = released_mev(x)
     for item in found.per_word:
-        yield "mev_released", layer, item, released_mev(x[occurrences[item]]), torch.nan, baseline
+        yield "mev_released", layer, item, released_mev(x[occurrences[item]]), nan, baseline
 
 
 def released_mev(x: Tensor) -> float:
@@ -89,8 +85,8 @@ def released_mev(x: Tensor) -> float:
     float
         ``TruncatedSVD(…).fit(x).explained_variance_ratio_[0]`` of scikit-learn: the *centred*
         variance along the first singular direction of the *uncentred* matrix, over all centred
-        variance. That direction is nearly the mean's, so that where a word's vectors agree, and one
-        static vector explains most, this share is next to nothing.
+        variance. That direction is nearly the mean's. So this share is next to nothing where a
+        word's vectors agree and one static vector explains most of them.
 
     References
     ----------

@@ -1,0 +1,283 @@
+"""Vietoris–Rips complexes and their bars (chapter 04): figures, and a slider over the scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import ipywidgets as widgets
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Polygon
+from torch import Tensor
+
+from shrink_utils.names import unknown_name
+from shrink_utils.study.explorer import Explorer, PointCanvas, slider
+from shrink_utils.study.figures import PALETTE
+from shrink_utils.topology import (
+    Barcode,
+    H0Barcode,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
+
+DRAWN = "the points drawn below"
+UNIT = "scale ε (unit of the coordinates)"
+SCALES = [step / 20 for step in range(0, 121)]  # 0 to 6 in steps of 0.05
+
+
+def example_cloud(name: str) -> Tensor:
+    """One of `CLOUDS`, the same points every time, float64, shape (n, 2), within 10 by 6."""
+    if name not in CLOUDS:
+        raise unknown_name("name", "cloud", name, CLOUDS)
+    generator = torch.Generator().manual_seed(0)
+    return CLOUDS[name](lambda n: torch.randn(n, 2, generator=generator, dtype=torch.float64))
+
+
+def _groups(centres: list[tuple[float, float]], n: int, spread: float, noise: Callable) -> Tensor:
+    middle = torch.tensor(centres, dtype=torch.float64).repeat_interleave(n, dim=0)
+    return middle + spread * noise(len(middle))
+
+
+def _circle(noise: Callable) -> Tensor:
+    angle = 2 * math.pi * torch.arange(16, dtype=torch.float64) / 16
+    return torch.stack([5 + 2.4 * angle.cos(), 3 + 2.4 * angle.sin()], dim=1) + 0.12 * noise(16)
+
+
+def _line(noise: Callable) -> Tensor:
+    along = torch.linspace(0.8, 9.2, 12, dtype=torch.float64)
+    return torch.stack([along, 1 + 0.45 * along], dim=1) + 0.15 * noise(12)
+
+
+def _far(noise: Callable) -> Tensor:
+    near = _groups([(2.5, 3.0)], 12, 0.9, noise)
+    return torch.cat([near, _groups([(9.0, 4.5)], 4, 0.08, noise)])
+
+
+def _grid(noise: Callable) -> Tensor:
+    return torch.cartesian_prod(torch.arange(2.0, 9, 2), torch.arange(1.0, 6, 2)).double()
+
+
+CLOUDS: dict[str, Callable[[Callable], Tensor]] = {
+    "two clusters": lambda noise: _groups([(2.5, 2.0), (7.0, 4.0)], 7, 0.5, noise),
+    "a circle": _circle,
+    "a line": _line,
+    "a tight cluster far away": _far,
+    "an even grid": _grid,
+    "one round cloud": lambda noise: _groups([(5.0, 3.0)], 16, 1.1, noise),
+}
+
+
+def draw_complex(ax: Axes, points: Tensor, scale: float, *, balls: bool = True) -> None:
+    """Draw the Vietoris–Rips complex of points in the plane at a scale.
+
+    Parameters
+    ----------
+    points : Tensor, shape (n, 2)
+    scale : float
+        Length of the longest edge, in the unit of the coordinates.
+    balls : bool
+        Draw balls of radius scale/2: two of them touch where an edge appears.
+    """
+    d, n = torch.cdist(points, points), len(points)
+    edges = [(i, j) for i in range(n) for j in range(i) if d[i, j] <= scale]
+    triangles = [(i, j, k) for i, j in edges for k in range(j) if max(d[i, k], d[j, k]) <= scale]
+    if balls:
+        circles = [Circle(point, scale / 2) for point in points.tolist()]
+        ax.add_collection(PatchCollection(circles, color=PALETTE[6], alpha=0.25, lw=0))
+    fill = [Polygon(points[list(corners)].numpy()) for corners in triangles]
+    ax.add_collection(PatchCollection(fill, color=PALETTE[5], alpha=0.25, lw=0))
+    lines = [points[list(edge)].numpy() for edge in edges]
+    ax.add_collection(LineCollection(lines, color="0.45", lw=1))
+    ax.plot(*points.T, "o", color=PALETTE[0], markersize=5)
+    ax.set(aspect="equal", xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+
+
+def filtration(points: Tensor, scales: Sequence[float]) -> Figure:
+    """The complex of a cloud at four scales."""
+    fig, axes = plt.subplots(1, 4, figsize=(12, 3.1), sharex=True, sharey=True)
+    for ax, scale in zip(axes, scales, strict=True):
+        draw_complex(ax, points, scale)
+        ax.set_title(f"ε = {scale}, components: {_components(points, scale)}")
+    axes[0].set(xlim=(-1.6, 6.8), ylim=(-2.4, 4.4))
+    return fig
+
+
+def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -> Figure:
+    """The minimum spanning tree beside the H0 barcode, edges and bars with equal numbers."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.9), width_ratios=[1, 1.25])
+    draw_complex(left, points, 0.0, balls=False)
+    middle = dict(ha="center", va="center", fontsize="small")
+    disc = dict(boxstyle="circle,pad=0.15", fc="white", ec="none")
+    for number, edge in enumerate(bars.edges.tolist(), start=1):
+        left.plot(*points[edge].T, color=PALETTE[1], lw=2.5, zorder=0)
+        left.annotate(number, points[edge].mean(0), bbox=disc, **middle)
+    left.set_title("minimum spanning tree")
+
+    right.annotate(
+        "", (3.45, 0), xytext=(0, 0), arrowprops=dict(arrowstyle="-|>", color="0.45", lw=3)
+    )
+    right.text(3.5, 0, "∞", va="center", color="0.45")
+    for number, length in enumerate(bars.lengths.tolist(), start=1):
+        right.plot([0, length], [number] * 2, color=PALETTE[1], lw=4, solid_capstyle="butt")
+        right.text(length + 0.04, number, number, va="center", fontsize="small")
+    for scale in scales:
+        right.axvline(scale, color="0.6", ls=":", lw=1, zorder=0)
+    right.set(xlabel=UNIT, yticks=[], ylim=(8.8, -0.8), xlim=(0, 3.7))
+    right.spines["left"].set_visible(False)
+    right.set_title("$H_0$ barcode: one bar a component")
+    return fig
+
+
+def entropy_curve(m: int = 8) -> Figure:
+    """Entropy of m bars, one of length 1 and the others of a common length, with four barcodes."""
+    others = torch.linspace(0, 2, 201, dtype=torch.float64)
+    curve = [persistent_entropy(torch.cat([torch.ones(1), s.repeat(m - 1)])).item() for s in others]
+    fig, ax = plt.subplots(figsize=(8, 3.8))
+    ax.plot(others, curve, color=PALETTE[1], lw=2)
+    ax.axhline(math.log(m), color="0.6", ls=":", lw=1)
+    small = dict(fontsize="small", color="0.35")
+    ax.text(2.08, math.log(m) + 0.03, f"ln {m}", ha="right", va="bottom", **small)
+    for s, left in ((0.04, 0.14), (0.3, 0.5), (1.0, 1.05), (1.8, 1.65)):
+        bars = [1.0] + [s] * (m - 1)
+        at = persistent_entropy(torch.tensor(bars)).item()
+        ax.plot([s, left + 0.1], [at, 1.05], color="0.7", lw=0.8, zorder=0)
+        ax.plot(s, at, "o", color=PALETTE[2])
+        inset = ax.inset_axes([left, 0.25, 0.36, 0.75], transform=ax.transData)
+        inset.barh(range(m), bars, color=PALETTE[0], height=0.6)
+        inset.set(xlim=(0, 2), ylim=(m - 0.4, -0.6), xticks=[], yticks=[])
+        inset.spines["bottom"].set_visible(False)
+    xlabel = "length s of each of the seven other bars (the first has length 1)"
+    ax.set(xlim=(0, 2.1), ylim=(0, 2.4), xlabel=xlabel, ylabel="persistent entropy E (nats)")
+    return fig
+
+
+def loop(ring: Tensor, barcodes: Sequence[Barcode]) -> Figure:
+    """A ring of points where its longest loop is born, lives and dies, and its H0 and H1 bars."""
+    fig, axes = plt.subplots(1, 4, figsize=(13, 3.4), width_ratios=[1, 1, 1, 1.5])
+    born, dies = barcodes[1].births[0].item(), barcodes[1].deaths[0].item()
+    moments = {"born": born, "alive": (born + dies) / 2, "dies": dies}
+    for ax, (title, scale) in zip(axes, moments.items(), strict=False):
+        draw_complex(ax, ring, scale + 1e-9, balls=False)
+        ax.set_title(f"ε = {scale:.2f}: {title}")
+    offset, beside = 0, dict(xytext=(6, 0), textcoords="offset points", va="center")
+    for dimension, (found, ls) in enumerate(zip(barcodes, ("-", (0, (2, 0.6))), strict=True)):
+        color = PALETTE[1 + dimension]
+        for row, ends in enumerate(zip(found.births, found.deaths, strict=True), start=offset):
+            axes[3].plot(ends, [row] * 2, color=color, ls=ls, lw=2.5)
+        axes[3].annotate(f"$H_{dimension}$", (found.deaths[0], offset), color=color, **beside)
+        offset += len(found.lengths) + 2
+    axes[3].set(xlabel="scale ε", yticks=[], xlim=(0, 2.1))
+    axes[3].invert_yaxis()
+    axes[3].spines["left"].set_visible(False)
+    axes[3].set_title("barcode")
+    return fig
+
+
+def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
+    """Bars by class and cloud in units of their mean; the prominent ones are dark."""
+    fig, axes = plt.subplots(2, 4, figsize=(12, 6.4), sharex=True, sharey=True)
+    for i, (ax, ((label, name), bars)) in enumerate(zip(axes.flat, lengths.items(), strict=True)):
+        relative = (bars / bars.mean()).numpy()
+        kept = len(prominent_features(bars))  # the longest ones: under this rule a prefix
+        style = dict(orientation="horizontal", fill=True, color=PALETTE[1 + i % 4])
+        ax.stairs(relative, alpha=0.35, **style)
+        ax.stairs(relative[:kept], **style)
+        ax.axvline(1, color="0.5", ls=":", lw=1)
+        missing = math.log(len(bars)) - persistent_entropy(bars).item()
+        ax.set_title(f"{name}, {label}\nln m − E = {missing:.4f}, kept {kept} of {len(bars)}")
+        ax.set(yticks=[])
+        ax.spines["left"].set_visible(False)
+    axes[0, 0].invert_yaxis()
+    plt.setp(axes[1], xlabel="length / mean length")
+    return fig
+
+
+def draw_filtration(points: Tensor, scale: float) -> Figure:
+    """The complex of points (n, 2) within 10 by 6, beside the bars that have ended or live."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), width_ratios=[1.5, 1])
+    _panel(left, points, scale)
+    _bars(right, h0_barcode(points).lengths, scale)
+    fig.get_layout_engine().set(h_pad=0.1)  # titles of square panels, else cut off
+    return fig
+
+
+def filtration_stages(name: str, scales: list[float]) -> Figure:
+    """The same for several scales of one of `CLOUDS`, for readers without a kernel."""
+    points = example_cloud(name)
+    fig, axes = plt.subplots(
+        2, len(scales), figsize=(3.2 * len(scales), 4.4), height_ratios=[1.5, 1], squeeze=False
+    )
+    for (upper, lower), scale in zip(axes.T, scales, strict=True):
+        _panel(upper, points, scale)
+        _bars(lower, h0_barcode(points).lengths, scale)
+    fig.get_layout_engine().set(h_pad=0.1)
+    return fig
+
+
+def describe_filtration(points: Tensor, scale: float) -> str:
+    """What the figure shows, in a sentence."""
+    lengths = h0_barcode(points).lengths
+    living = int((lengths > scale).sum())
+    components = "1 component" if living == 0 else f"{living + 1} components"
+    entropy = persistent_entropy(lengths).item()
+    return (
+        f"At scale {scale:.2f} the {len(points)} points form {components}; {len(lengths) - living} "
+        f"of {len(lengths)} bars have ended. Entropy of all bars: {entropy:.2f}."
+    )
+
+
+def filtration_explorer() -> Explorer:
+    """Choose a cloud or draw one, and move the scale."""
+    canvas = PointCanvas()
+    cloud = widgets.Dropdown(options=[*CLOUDS, DRAWN], description="cloud")
+    scale = slider(SCALES, name="scale ε", start=SCALES.index(0.5))
+
+    def points(name: str) -> Tensor:
+        return canvas.cloud() if name == DRAWN else example_cloud(name)
+
+    explorer = Explorer(
+        {"name": cloud, "scale": scale},
+        lambda name, scale: draw_filtration(points(name), scale),
+        lambda name, scale: describe_filtration(points(name), scale),
+        extra=canvas,
+    )
+
+    def drawn(change: object) -> None:
+        if cloud.value == DRAWN:
+            explorer.redraw()
+        else:
+            cloud.value = DRAWN  # which draws
+
+    canvas.observe(drawn, "points")
+    return explorer
+
+
+def _panel(ax: Axes, points: Tensor, scale: float) -> None:
+    draw_complex(ax, points, scale)
+    title = f"ε = {scale:.2f}, components: {_components(points, scale)}"
+    ax.set(xlim=(-0.5, 10.5), ylim=(-0.5, 6.5), title=title)
+
+
+def _components(points: Tensor, scale: float) -> int:
+    return int((h0_barcode(points).lengths > scale).sum()) + 1
+
+
+def _bars(ax: Axes, lengths: Tensor, scale: float) -> None:
+    """Bars as far as the scale has come; what is still to come is pale."""
+    lengths = lengths.numpy()
+    rows, living = np.arange(len(lengths)), lengths > scale
+    ax.barh(rows, lengths, color="0.9", height=0.7)
+    ax.barh(rows, lengths.clip(max=scale), color=PALETTE[1], height=0.7, label="alive")
+    ax.barh(rows[~living], lengths[~living], color="0.55", height=0.7, label="ended")
+    ax.axvline(scale, color=PALETTE[2], ls="--", lw=1.5)
+    ax.set(xlabel="scale ε", yticks=[], xlim=(0, max(6.0, 1.05 * float(lengths.max()))))
+    ax.set_title(f"{int((~living).sum())} of {len(lengths)} bars ended")
+    ax.invert_yaxis()
+    ax.spines["left"].set_visible(False)

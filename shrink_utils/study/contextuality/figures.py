@@ -1,0 +1,136 @@
+"""Figures of contextuality by depth (chapter 02), beside published curves of BERT-base-cased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.paths import data_dir
+from shrink_utils.study.figures import PALETTE
+
+OURS = dict(color=PALETTE[0], marker="o", linestyle="-")
+BERT = dict(color=PALETTE[1], marker="^", linestyle=":", markerfacecolor="white")
+NULL = dict(color=PALETTE[3], marker="D", linestyle="-.")
+
+# `sample` is the table of `measure_contextuality`, `corpus` that of `measure_corpus`.
+
+
+def selfsim_by_layer(sample: pd.DataFrame, corpus: pd.DataFrame, *, model: str) -> Figure:
+    """AvgSim of the sample and of the whole corpus; SelfSim of the corpus, raw and corrected."""
+    fig, axes = plt.subplots(1, 2, figsize=(10, 4.6), sharex=True, sharey=True)
+    left, right = axes
+    avg_sim, self_sim = _of(sample, "avg_sim"), _of(corpus, "self_sim")
+    whole = _of(corpus, "avg_sim").set_index("layer").value
+    _means(left, avg_sim.value, avg_sim, label=f"{model}, sample", **OURS)
+    cross = dict(color=PALETTE[2], markersize=9, zorder=3)
+    left.plot(whole.index / whole.index.max(), whole, "x", label=f"{model}, whole corpus", **cross)
+    left.plot(*_published("avgsim_layers", "avg_sim"), label="BERT-base-cased (published)", **BERT)
+    left.set(title="AvgSim: words of different sentences", ylabel="cosine", ylim=(-0.03, 1))
+    grey = dict(color="0.6", linestyle="--", marker="s")
+    _means(right, self_sim.value, self_sim, label=f"{model}: SelfSim", **grey)
+    corrected = self_sim.value - self_sim.layer.map(whole)
+    _means(right, corrected, self_sim, label=f"{model}: SelfSim − AvgSim", **OURS)
+    label = "BERT-base-cased: SelfSim − AvgSim (published)"
+    right.plot(*_published("selfsim_layers", "adjusted_self_sim"), label=label, **BERT)
+    right.set(title="SelfSim: one word in different sentences")
+    _finish(axes, loc="upper center", bbox_to_anchor=(0.5, -0.18))
+    return fig
+
+
+def selfsim_by_frequency(words: pd.DataFrame, named: Sequence[str]) -> Figure:
+    """Corrected SelfSim (``cosine``) of each word against its occurrences (``n``)."""
+    fig, ax = plt.subplots(figsize=(8, 4.2))
+    ax.plot(words.n, words.cosine, ".", color="0.75", markersize=4)
+    edges = np.unique(np.geomspace(5, words.n.max() + 1, 9).astype(int))
+    medians = words.groupby(pd.cut(words.n, edges, right=False), observed=True).median()
+    ax.plot(medians.n, medians.cosine, "-o", color=PALETTE[0], label="median in a bin of n")
+    above = dict(xytext=(0, 5), textcoords="offset points", ha="center", color=PALETTE[2])
+    for word in named:
+        at = tuple(words.loc[word, ["n", "cosine"]])
+        ax.plot(*at, "s", color=PALETTE[2], markersize=5)
+        ax.annotate(word, at, **above)
+    ax.set(xscale="log", xlabel="occurrences in the corpus", ylabel="SelfSim − AvgSim (cosine)")
+    ax.set_title(f"last layer, {len(words):,} words")
+    ax.margins(x=0.08)
+    ax.legend()
+    return fig
+
+
+def intrasim_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
+    """IntraSim, its length-matched null and AvgSim, and the two differences."""
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True)
+    left, right = axes
+    intra, avg_sim = _of(sample, "intra_sim"), _of(sample, "avg_sim")
+    _means(left, intra.value, intra, label="IntraSim", **OURS)
+    _means(left, intra.null, intra, bars=False, label="length-matched null", **NULL)
+    cross = dict(color=PALETTE[2], marker="x", linestyle=":")
+    _means(left, avg_sim.value, avg_sim, bars=False, label="AvgSim", **cross)
+    left.set(title=model, ylabel="cosine", ylim=(0, 1))
+    squares = dict(color=PALETTE[2], marker="s", linestyle="--")
+    published = intra.value - intra.baseline
+    _means(right, published, intra, label=f"{model} − AvgSim (published correction)", **squares)
+    excess = intra.value - intra.null
+    _means(right, excess, intra, label=f"{model} − length-matched null", **OURS)
+    depth, bert = _published("intrasim_layers", "intra_sim")
+    bert = bert - _published("avgsim_layers", "avg_sim")[1].to_numpy()
+    right.plot(depth, bert, label="BERT-base-cased − AvgSim (published)", **BERT)
+    right.axhline(0, color="0.7", lw=1, zorder=0)
+    right.set(title="IntraSim, above its reference", ylabel="difference of cosines")
+    right.set_ylim(-0.05, 1)
+    _finish(axes, loc="upper left")
+    return fig
+
+
+def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
+    """MEV as it is defined with its references, and two estimators of it above theirs."""
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True, sharey=True)
+    left, right = axes
+    mev, released = _of(sample, "mev"), _of(sample, "mev_released")
+    _means(left, mev.value, mev, label="MEV, as defined", **OURS)
+    _means(left, mev.null, mev, bars=False, label="size-matched null", **NULL)
+    cross = dict(color=PALETTE[2], marker="x", linestyle=":")
+    label = "all rows together (published correction)"
+    _means(left, mev.baseline, mev, bars=False, label=label, **cross)
+    left.set(title=model, ylabel="share of a word's squared length", ylim=(-0.06, 1))
+    _means(right, mev.value - mev.null, mev, label="as defined − its null", **OURS)
+    above = released.value - released.baseline
+    squares = dict(color=PALETTE[1], marker="s", linestyle="--")
+    _means(right, above, released, label="as the released tables − random words", **squares)
+    right.axhline(0.05, color=PALETTE[2], linestyle=":", label="the published 5 %")
+    right.set(title="above the reference", ylabel="share")
+    _finish(axes, loc="center left")
+    right.legend(fontsize="small", loc="upper right")
+    return fig
+
+
+def _of(sample: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    return sample[sample.quantity == quantity]
+
+
+def _means(
+    ax: Axes, values: pd.Series, rows: pd.DataFrame, *, bars: bool = True, **look: object
+) -> None:
+    """Means over each layer's units (sentences, words) by relative depth, ± 2 standard errors."""
+    means = values.groupby(rows.layer).agg(["mean", "sem"])
+    depth = means.index / means.index.max()
+    if bars:
+        ax.errorbar(depth, means["mean"], 2 * means["sem"], capsize=3, **look)
+    else:
+        ax.plot(depth, means["mean"], **look)
+
+
+def _published(name: str, column: str) -> tuple[pd.Series, pd.Series]:
+    table = pd.read_csv(data_dir() / "published" / f"{name}.csv")
+    table = table[table.model == "bert-base-cased"]
+    return table.layer / table.layer.max(), table[column]
+
+
+def _finish(axes: Sequence[Axes], **legend: object) -> None:
+    for ax in axes:
+        ax.set(xlabel="relative depth (0 = embeddings, 1 = last layer)")
+        ax.legend(fontsize="small", **legend)

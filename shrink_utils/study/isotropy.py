@@ -1,0 +1,273 @@
+"""How isotropic layers are (chapter 01): figures, and a slider over the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from shrink_utils.study.explorer import Explorer, slider
+from shrink_utils.study.figures import MARKERS, PALETTE, log_ticks, look
+
+CLOUD_STYLE = {
+    "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-"),
+    "matched Gaussian": dict(color=PALETTE[2], marker=MARKERS[1], linestyle="--"),
+    "isotropic Gaussian": dict(color=PALETTE[1], marker=MARKERS[2], linestyle=":"),
+}
+REFERENCES = ("matched Gaussian", "isotropic Gaussian")
+
+
+# Every `table` has columns ``space``, ``layer``, ``cloud`` and the measures.
+
+
+def avgsim_by_layer(table: pd.DataFrame, by_sentence: pd.DataFrame) -> Figure:
+    """AvgSim of both spaces; that of word-pieces over pairs from different sentences.
+
+    `by_sentence` holds the latter, by layer, in its columns ``value`` and ``stderr``.
+    """
+    fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True)
+    cls, word_pieces = table.space.unique()
+    _lines(axes[0], table, "AvgSim", cls, error="AvgSim s.e.")
+    style = dict(capsize=3, label="encoder, different sentences", **CLOUD_STYLE["encoder"])
+    axes[1].errorbar(by_sentence.index, by_sentence.value, 2 * by_sentence.stderr, **style)
+    _lines(axes[1], table, "AvgSim", word_pieces, clouds=REFERENCES)
+    axes[0].set(ylabel="AvgSim (cosine)", ylim=(-0.05, 1.05))
+    axes[0].legend(loc="center left")
+    axes[1].legend(loc="upper right")
+    return fig
+
+
+def avgsim_published(values: pd.Series, published: pd.DataFrame, *, model: str) -> Figure:
+    """AvgSim by relative depth: measured here, and published curves of other models."""
+    fig, ax = plt.subplots(figsize=(7, 3.6))
+    ax.plot(values.index / values.index.max(), values, **CLOUD_STYLE["encoder"])
+    beside = dict(xytext=(12, 0), textcoords="offset points", va="center")
+    ax.annotate(f"{model}\n(measured here)", (1, values.iloc[-1]), **beside)
+    for i, (name, part) in enumerate(published.groupby("model"), start=3):
+        ax.plot(part.layer / part.layer.max(), part.avg_sim, **look(i), markerfacecolor="white")
+        ax.annotate(f"{name}\n(published)", (1, part.avg_sim.iloc[-1]), color=PALETTE[i], **beside)
+    ax.set(xlabel="relative depth (0 = embeddings, 1 = last layer)", ylabel="AvgSim (cosine)")
+    ax.set(xlim=(-0.03, 1.28), xticks=np.linspace(0, 1, 6), ylim=(-0.05, 1.05))
+    return fig
+
+
+def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
+    """Share of AvgSim by number of dimensions, and the ten largest shares of one layer."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=[3, 2])
+    d = len(shares[layer])
+    counts = np.arange(1, d + 1)
+    for i, (name, share) in enumerate(shares.items()):
+        together = share.sort(descending=True).values.cumsum(0)
+        left.plot(counts, together, label=f"layer {name}", **{**look(i), "marker": None})
+    left.plot(counts, counts / d, color="0.6", lw=3, zorder=0, label="even")
+    left.set(xscale="log", xlabel="number of dimensions, largest first")
+    left.set(ylabel="share of AvgSim (1 = all of it)", title="word-piece vectors")
+    left.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    top = shares[layer].argsort(descending=True)[:10]
+    right.barh([f"dim {i}" for i in top.tolist()], shares[layer][top], color=PALETTE[1])
+    right.invert_yaxis()
+    right.set(xlabel="share of AvgSim", title=f"layer {layer}: the ten largest of {d}")
+    return fig
+
+
+def two_measures_by_layer(
+    table: pd.DataFrame, measures: Sequence[str], *, label: str, from_zero: bool = False
+) -> Figure:
+    """Two measures of both spaces, "name, raw" above "name, …"."""
+    fig, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True, sharey="row")
+    for row, measure in zip(axes, measures, strict=True):
+        for ax, space in zip(row, table.space.unique(), strict=True):
+            _lines(ax, table, measure, space)
+            ax.set(xlabel="", title=f"{space}, {measure.split(', ')[1]}")
+        if from_zero:
+            row[0].set_ylim(0, None)  # both panels of the row: they share the axis
+        row[0].set_ylabel(label)
+    plt.setp(axes[1], xlabel="layer")
+    return fig
+
+
+def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
+    """IsoScore of isotropic samples by their size: plug-in and bias-corrected, ± one s.d."""
+    fig, ax = plt.subplots(figsize=(7, 3.4))
+    sizes = trials.n.unique()
+    for i, kind in enumerate(["plug-in", "bias-corrected"]):
+        mean, sd = trials.groupby("n")[kind].mean(), trials.groupby("n")[kind].std()
+        style = {**look(i), "color": PALETTE[2 - i]}
+        ax.errorbar(sizes, mean, yerr=sd, capsize=3, label=kind, **style)
+    ax.axhline(1, color="0.6", lw=3, zorder=0)
+    ax.annotate("the truth", (256, 1), xytext=(8, 6), textcoords="offset points", color="0.4")
+    log_ticks(ax, sizes)
+    ax.set(xlabel="sample size n (d = 64)", ylabel="IsoScore", ylim=(0, 1.7))
+    ax.legend(loc="lower right")
+    return fig
+
+
+def isoscore_and_rank_by_layer(table: pd.DataFrame) -> Figure:
+    """IsoScore (filled: bias-corrected, open: plug-in) above effective rank, of both spaces."""
+    fig, axes = plt.subplots(2, 2, figsize=(9, 6.4), sharex=True, sharey="row")
+    pale = dict(markerfacecolor="white", alpha=0.6)
+    for (upper, lower), space in zip(axes.T, table.space.unique(), strict=True):
+        for cloud in CLOUD_STYLE:
+            _lines(upper, table, "IsoScore, corrected", space, clouds=[cloud])
+            _lines(upper, table, "IsoScore", space, clouds=[cloud], **pale)
+        upper.set(xlabel="")
+        _lines(lower, table, "effective rank", space)
+    axes[0, 0].set(ylim=(0, None), ylabel="IsoScore\n(filled: corrected, open: plug-in)")
+    axes[1, 0].set(ylim=(0, None), ylabel="effective rank\n(number of directions)")
+    axes[1, 1].legend(loc="lower left")
+    return fig
+
+
+def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
+    """TwoNN dimension of both spaces, on a logarithmic axis."""
+    fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True)
+    for ax, space in zip(axes, table.space.unique(), strict=True):
+        _lines(ax, table, "intrinsic dimension", space)
+        ax.set_yscale("log")
+    axes[0].set_ylabel("intrinsic dimension (TwoNN)")
+    axes[1].legend(loc="center right", bbox_to_anchor=(1, 0.55))
+    return fig
+
+
+def distance_distributions(distances: Mapping[int, Mapping[str, Sequence[np.ndarray]]]) -> Figure:
+    """Densities of pair distances, by layer and metric: the encoder's, an isotropic Gaussian's."""
+    units = {"cosine": "1 − cos", "euclidean": "Euclidean distance (units of the layer)"}
+    figsize = (9, 0.95 * len(distances) + 1)
+    fig, axes = plt.subplots(len(distances), 2, figsize=figsize, sharex="col")
+    for row, (layer, of_layer) in zip(axes, distances.items(), strict=True):
+        for ax, (metric, unit) in zip(row, units.items(), strict=True):
+            drawn, reference = of_layer[metric]
+            sns.kdeplot(x=drawn, ax=ax, fill=True, color=PALETTE[1], alpha=0.5)
+            sns.kdeplot(x=reference, ax=ax, color=PALETTE[2], linestyle="--")
+            ax.set(yticks=[], ylabel="", xlabel=unit)
+            sns.despine(ax=ax, left=True)
+        row[0].set_ylabel(f"layer {layer}", rotation=0, ha="right", va="center")
+    axes[0, 0].set_title("encoder (filled), isotropic Gaussian (dashed)")
+    return fig
+
+
+def _lines(
+    ax: Axes,
+    table: pd.DataFrame,
+    measure: str,
+    space: str,
+    *,
+    clouds: Sequence[str] = tuple(CLOUD_STYLE),
+    error: str | None = None,
+    **overrides: object,
+) -> None:
+    """One measure by layer: a line per cloud, with ± 2 standard errors where there are any."""
+    for cloud in clouds:
+        part = table[(table.space == space) & (table.cloud == cloud)]
+        bars = None if error is None else 2 * part[error]
+        style = {**CLOUD_STYLE[cloud], **overrides}
+        ax.errorbar(part.layer, part[measure], yerr=bars, capsize=3, label=cloud, **style)
+    ax.set(xlabel="layer", title=space, xticks=sorted(table.layer.unique()))
+
+
+def draw_layer(
+    table: pd.DataFrame, cosines: Mapping[int, np.ndarray], layer: int, *, measures: Sequence[str]
+) -> Figure:
+    """Measures of one layer beside its references, and the cosines of its pairs of vectors.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As above, of measures in about [0, 1].
+    cosines : mapping of int to ndarray
+        By layer, those of random pairs of vectors.
+    measures : sequence of str
+        Columns to show, from top to bottom.
+
+    Raises
+    ------
+    ValueError
+        The table holds no such layer.
+    """
+    spaces = list(dict.fromkeys(table.space))
+    fig, axes = plt.subplots(1, len(spaces) + 1, figsize=(4.2 * (len(spaces) + 1), 3.4))
+    for ax, space in zip(axes, spaces, strict=False):
+        _measures(ax, _rows(table, space, layer), measures)
+        ax.set_title(f"layer {layer}: {space}")
+        ax.set_yticks(range(len(measures)), measures if ax is axes[0] else [])
+    fig.legend(*axes[-2].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    _cosines(axes[-1], cosines[layer])
+    axes[-1].set_title(f"layer {layer}: cosines of pairs")
+    return fig
+
+
+def layer_stages(
+    table: pd.DataFrame,
+    cosines: Mapping[int, np.ndarray],
+    layers: Sequence[int],
+    *,
+    measures: Sequence[str],
+) -> Figure:
+    """The same for several layers, of the last space, for readers without a kernel."""
+    figsize = (3.1 * len(layers), 5)
+    fig, axes = plt.subplots(2, len(layers), figsize=figsize, sharex="row", squeeze=False)
+    space = table.space.iloc[-1]
+    for (upper, lower), layer in zip(axes.T, layers, strict=True):
+        _measures(upper, _rows(table, space, layer), measures)
+        upper.set_title(f"layer {layer}")
+        upper.set_yticks(range(len(measures)), measures if upper is axes[0, 0] else [])
+        _cosines(lower, cosines[layer])
+    fig.legend(*axes[0, -1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return fig
+
+
+def describe_layer(
+    table: pd.DataFrame, cosines: Mapping[int, np.ndarray], layer: int, *, measures: Sequence[str]
+) -> str:
+    """The encoder's numbers of one layer, in a sentence per space."""
+    said = []
+    for space in dict.fromkeys(table.space):
+        rows = _rows(table, space, layer)
+        row = rows[rows.cloud == "encoder"]
+        values = (f"{name} {row[name].iloc[0]:.2f}" for name in measures if len(row))
+        said.append(f"Layer {layer}, {space}: {', '.join(values) or 'one point, no shape'}.")
+    return " ".join([*said, f"Mean cosine of pairs: {np.mean(cosines[layer]):.2f}."])
+
+
+def layer_explorer(
+    table: pd.DataFrame, cosines: Mapping[int, np.ndarray], *, measures: Sequence[str]
+) -> Explorer:
+    """Move through the layers; the parameters are those of `draw_layer`."""
+    return Explorer(
+        {"layer": slider(sorted(cosines), name="layer")},
+        lambda layer: draw_layer(table, cosines, layer, measures=measures),
+        lambda layer: describe_layer(table, cosines, layer, measures=measures),
+    )
+
+
+def _rows(table: pd.DataFrame, space: str, layer: int) -> pd.DataFrame:
+    if layer not in set(table.layer):
+        raise ValueError(
+            f"layer: {layer} is not in the table, which has {sorted(set(table.layer))}"
+        )
+    return table[(table.space == space) & (table.layer == layer)]
+
+
+def _measures(ax: Axes, rows: pd.DataFrame, measures: Sequence[str]) -> None:
+    for cloud, style in CLOUD_STYLE.items():
+        values = rows.loc[rows.cloud == cloud, list(measures)]
+        if len(values):
+            points = {**style, "linestyle": "none"}
+            ax.plot(values.iloc[0], range(len(measures)), label=cloud, **points)
+    ax.set(xlim=(-0.05, 1.1), ylim=(len(measures) - 0.5, -0.5))
+    ax.grid(axis="y", color="0.9")
+    if not len(rows):
+        ax.text(0.5, 0.5, "one point:\nno shape", transform=ax.transAxes, ha="center", va="center")
+
+
+def _cosines(ax: Axes, cosines: np.ndarray) -> None:
+    ax.hist(cosines, bins=np.linspace(-1, 1, 81), density=True, histtype="stepfilled", color="0.7")
+    ax.axvline(np.mean(cosines), color=PALETTE[2], ls="--")
+    ax.set(xlabel="cosine (dashed: mean)", xlim=(-0.5, 1.02), yticks=[])
+    ax.spines["left"].set_visible(False)

@@ -1,0 +1,289 @@
+"""The regularizer and its selection rule (chapter 05): figures, and a walk through the rule.
+
+`topology.selection` decides all bars at once. Here the same decisions are taken as the paper words
+them, so that each can be looked at. A test holds the two together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import ipywidgets as widgets
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
+
+from shrink_utils.study.explorer import Explorer
+from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, curves
+from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
+from shrink_utils.topology.selection import most_features
+
+LABELS = {
+    "task": "task loss (nats)",
+    "score": "first score, centred",
+    "missing": "missing entropy ln m − E (nats)",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One bar of one round, ``bars[i]``, and the rule's verdict on it."""
+
+    round: int  # from 1
+    bars: tuple[float, ...]  # of this round, longest first; bars[0] is always kept
+    i: int
+    neutral: tuple[float, ...]  # length ℓ' that would replace the first 1, …, i bars
+    c: tuple[float, ...]  # C(1), …, C(i); below 1 the bar is noise
+    entropy: tuple[float, ...]  # of the whole list with the first 0, …, i bars replaced
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether the bar is longer than the length that would replace it."""
+        return self.c[-1] >= 1
+
+
+def selection_steps(lengths: Sequence[float]) -> list[Step]:
+    """The decisions of ``prominent_features(rule="ratio")``, in order.
+
+    A round ends with the first bar that is noise; the last round's kept bars are the result.
+
+    Raises
+    ------
+    ValueError
+        There are not two or more positive lengths, or all are equal.
+    """
+    bars = tuple(sorted((float(length) for length in lengths), reverse=True))
+    if len(bars) < 2 or bars[-1] <= 0 or bars[0] == bars[-1]:
+        raise ValueError("lengths: expected two or more positive ones that are not all equal")
+    steps: list[Step] = []
+    for number in range(1, len(bars) + 1):
+        steps += _one_round(number, bars)
+        kept = bars[: steps[-1].i]
+        if len(kept) <= most_features(bars[-1] / bars[0], len(bars)) or len(kept) + 1 >= len(bars):
+            break
+        bars = (*kept, bars[-1])
+    return steps
+
+
+def _one_round(number: int, bars: tuple[float, ...]) -> list[Step]:
+    values = torch.tensor([*bars[1:], bars[0]], dtype=torch.float64)  # the longest at the end
+    neutral, ratios, steps = [], [], []
+    entropy, before = [persistent_entropy(values).item()], values.sum().item()
+    for i in range(1, len(values)):
+        rest = values[i:]  # R_i
+        neutral.append((rest.sum() / persistent_entropy(rest).exp()).item())  # ℓ'_i
+        total = rest.sum().item() + i * neutral[-1]  # S_i
+        ratios.append(before / total)
+        replaced = torch.cat([rest, torch.full((i,), neutral[-1], dtype=torch.float64)])
+        entropy.append(persistent_entropy(replaced).item())
+        before = total
+        steps.append(Step(number, bars, i, tuple(neutral), tuple(ratios), tuple(entropy)))
+        if ratios[-1] < 1:
+            return steps
+    return steps
+
+
+def draw_step(steps: list[Step], at: int) -> Figure:
+    """The bars, the threshold and the entropy at one of the steps."""
+    step = steps[at]
+    fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.4), width_ratios=[1.6, 1, 1])
+    _bars(left, step)
+    left.legend(fontsize="small", loc="upper right")
+    limits = (0.5, len(step.bars) - 0.5)
+    middle.plot(range(1, step.i + 1), step.c, "o-", color=PALETTE[1])
+    middle.axhline(1, color=PALETTE[2], ls="--")
+    middle.set(xlabel="position i", xlim=limits, title="C(i): below 1, noise")
+    right.plot(range(step.i + 1), step.entropy, "s-", color=PALETTE[3])
+    right.axhline(math.log(len(step.bars)), color="0.6", ls=":")
+    right.set(xlabel="bars replaced", xlim=(-0.5, len(step.bars) - 0.5))
+    right.set_title("entropy (nats); dotted: ln m")
+    return fig
+
+
+def selection_stages(steps: list[Step]) -> Figure:
+    """The bars of every step side by side, for readers without a kernel."""
+    columns = min(4, len(steps))
+    rows = math.ceil(len(steps) / columns)
+    fig, axes = plt.subplots(
+        rows, columns, figsize=(3.1 * columns, 2.6 * rows), squeeze=False, sharey=True
+    )
+    for ax, step in zip(axes.flat, steps, strict=False):
+        _bars(ax, step)
+    for ax in axes.flat[len(steps) :]:
+        ax.set_axis_off()
+    axes[0, 0].legend(fontsize="x-small", loc="upper right")
+    return fig
+
+
+def describe_step(steps: list[Step], at: int) -> str:
+    """The rule's verdict at one step, in a sentence or two."""
+    step = steps[at]
+    compared = "longer than" if step.is_feature else "shorter than"
+    verdict = "a feature" if step.is_feature else "from here on, noise"
+    said = (
+        f"Round {step.round}, bar {step.i}: its length {step.bars[step.i]:.3g} is {compared} what "
+        f"would replace it, {step.neutral[-1]:.3g} (C = {step.c[-1]:.3f}): {verdict}."
+    )
+    if at + 1 == len(steps):
+        kept = ", ".join(f"{length:.3g}" for length in step.bars[: step.i])
+        said += f" Kept in the end: {kept}."
+    return said
+
+
+def selection_explorer(examples: Mapping[str, Sequence[float]]) -> Explorer:
+    """Choose a named list of bars, and step through the rule."""
+    steps = {name: selection_steps(lengths) for name, lengths in examples.items()}
+    which = widgets.Dropdown(options=list(steps), description="bars")
+    step = widgets.IntSlider(
+        value=1, min=1, max=len(steps[which.value]), description="step", continuous_update=False
+    )
+    explorer = Explorer(
+        {"name": which, "step": step},
+        lambda name, step: draw_step(steps[name], min(step, len(steps[name])) - 1),
+        lambda name, step: describe_step(steps[name], min(step, len(steps[name])) - 1),
+    )
+    which.observe(lambda change: setattr(step, "max", len(steps[change.new])), "value")
+    return explorer
+
+
+def _bars(ax: Axes, step: Step) -> None:
+    """Longest first: kept, looked at, not yet looked at; dashes where a bar would be replaced."""
+    looks = {
+        "kept so far": (range(step.i), dict(color=PALETTE[1])),
+        "looked at": ([step.i], dict(color=PALETTE[2])),
+        "to come": (range(step.i + 1, len(step.bars)), dict(color="0.8")),
+    }
+    if not step.is_feature:
+        looks["noise"] = looks.pop("to come")
+        looks["noise"][1].update(facecolor="white", edgecolor="0.5", hatch="///")
+    for name, (positions, look) in looks.items():
+        ax.bar(positions, [step.bars[i] for i in positions], width=0.75, label=name, **look)
+    ax.hlines(step.neutral[-1], 0.5, step.i + 0.5, color="black", ls="--", label="neutral length")
+    ax.set(xlabel="position i (0: the longest)", xlim=(-0.6, len(step.bars) - 0.4))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_title(f"round {step.round}, bar {step.i}: {'feature' if step.is_feature else 'noise'}")
+
+
+def first_round(rounds: pd.DataFrame) -> Figure:
+    """Bars, neutral lengths and C(i) of the first round; columns "ℓ_i", "ℓ'_i", "C(i)", by i."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), sharex=True)
+    i, c = rounds.index, rounds["C(i)"]
+    left.bar(i, rounds["ℓ_i"], color=PALETTE[6], width=0.7, label="bar $\\ell_i$")
+    left.plot(i, rounds["ℓ'_i"], "s--", color=PALETTE[2], label="neutral length $\\ell'_i$")
+    left.set(xlabel="position i", ylabel="length")
+    left.legend()
+    right.plot(i, c, "o-", color=PALETTE[1])
+    right.axhline(1, color="0.6", ls=":")
+    right.set(xlabel="position i", ylabel="C(i)", xticks=i)
+    i_star = int((c < 1).idxmax())
+    for ax in (left, right):
+        ax.axvline(i_star - 0.5, color="0.5", lw=1)
+    corner = dict(xytext=(6, -4), textcoords="offset points", va="top")
+    at = (i_star - 0.5, right.get_ylim()[1])
+    right.annotate(f"i* = {i_star}: from here on, noise", at, **corner)
+    return fig
+
+
+def three_rules(lengths: Mapping[str, Tensor], rules: Sequence[str]) -> Figure:
+    """Bars of three clouds of 64 points, and below them the bars that each rule keeps."""
+    fig, axes = plt.subplots(2, 3, figsize=(12, 4.6), sharex=True, height_ratios=[3, 1])
+    for (upper, lower), (kind, bars) in zip(axes.T, lengths.items(), strict=True):
+        upper.stairs((bars / bars.mean()).numpy(), fill=True, color=PALETTE[6])
+        upper.set(title=kind, ylim=(0, None))
+        for row, rule in enumerate(rules):
+            kept, color = prominent_features(bars, rule=rule), PALETTE[1 + row]
+            marks = np.full(len(kept), row)
+            lower.plot(kept + 0.5, marks, MARKERS[row], markersize=4, color=color)
+            lower.text(65, row, f"{len(kept)}", va="center", color=color)
+        lower.set(yticks=range(3), yticklabels=rules if upper is axes[0, 0] else [])
+        lower.set(ylim=(2.6, -0.6), xlabel="bar, longest first", xlim=(0, 64))
+    axes[0, 0].set_ylabel("length / mean length")
+    return fig
+
+
+def descent_arrows(points: Tensor, results: Mapping[str, tuple[Tensor, Sequence[int]]]) -> Figure:
+    """The spanning tree of a plane cloud and the direction in which each arm moves its points.
+
+    `results` holds, by arm, the gradient at the points and the numbers of the selected bars.
+    """
+    tree = h0_barcode(points)
+    fig, axes = plt.subplots(1, len(results), figsize=(12, 4.2), sharex=True, sharey=True)
+    for ax, (arm, (gradient, chosen)) in zip(axes, results.items(), strict=True):
+        for bar, edge in enumerate(tree.edges.tolist()):
+            width, style = (1.8, "-") if bar in chosen else (1, ":")
+            ax.plot(*points[edge].T, color="0.6", lw=width, ls=style, zorder=0)
+        ax.plot(*points.T, "o", color=PALETTE[0], markersize=4)
+        moved = gradient.norm(dim=1) > 0
+        arrows = -gradient[moved]
+        scale = arrows.norm(dim=1).max().item() / 1.5  # the longest is drawn 1.5 long
+        units = dict(angles="xy", scale_units="xy", scale=scale)
+        ax.quiver(*points[moved].T, *arrows.T, color=PALETTE[2], width=0.006, **units)
+        ax.set(aspect="equal", xticks=[], yticks=[])
+        ax.set_title(f"{arm}: {len(chosen)} of {len(tree.lengths)} bars")
+        ax.spines[:].set_visible(False)
+    axes[0].margins(0.12)
+    return fig
+
+
+def plane_clouds(
+    planes: Mapping[str, Tensor], labels: Tensor, measured: Mapping[str, Mapping[str, float]]
+) -> Figure:
+    """Both classes in the plane at the start and at the end of each arm, with what was measured."""
+    fig, axes = plt.subplots(1, len(planes), figsize=(13, 3.4), sharex=True, sharey=True)
+    for ax, (arm, x) in zip(axes, planes.items(), strict=True):
+        _classes(ax, x, labels, alpha=0.8, markeredgewidth=0)
+        score, missing = (measured[arm][name] for name in ("score", "missing"))
+        ax.set_title(f"{arm}\nscore {score:.3f}\nln m − E = {missing:.3f}")
+        ax.set(aspect="equal", xlabel="direction of the task")
+    return fig
+
+
+def plane_curves(history: pd.DataFrame, arms: Sequence[str]) -> Figure:
+    """Task loss, first score and missing entropy by step."""
+    fig, axes = plt.subplots(1, 3, figsize=(12, 3.6))
+    for ax, (column, label) in zip(axes, LABELS.items(), strict=True):
+        curves(ax, history, column, arms=arms, label=label)
+    axes[0].set_yscale("log")
+    axes[0].legend()
+    return fig
+
+
+def layer_curves(history: pd.DataFrame, spectra: Mapping[str, Tensor]) -> Figure:
+    """Missing entropy and first score by step; by arm, the mean spectrum (k scores) at the end."""
+    fig, axes = plt.subplots(1, 3, figsize=(12.5, 3.8))
+    for ax, column in zip(axes, ("missing", "score"), strict=False):
+        curves(ax, history, column, arms=list(spectra), label=LABELS[column])
+    for arm, spectrum in spectra.items():
+        axes[2].plot(range(1, 17), spectrum, label=arm, markersize=4, **ARM_STYLE[arm])
+    axes[2].axhline(1 / 16, color="0.6", ls=":", lw=1)
+    small = dict(ha="right", va="bottom", fontsize="small", color="0.35")
+    axes[2].text(16, 1 / 16, "isotropic", **small)
+    axes[2].set(xlabel="k", ylabel="k-th score at the end, centred", yscale="log")
+    axes[2].set_xticks([1, 4, 8, 12, 16])
+    axes[2].legend(loc="lower left", fontsize="small")
+    return fig
+
+
+def gaps_between_classes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
+    """Two classes in the plane, with the smallest distance between them."""
+    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.3), sharex=True, sharey=True)
+    for ax, (name, x) in zip(axes, clouds.items(), strict=True):
+        _classes(ax, x, labels)
+        gap = torch.cdist(x[labels == 0], x[labels == 1]).min().item()
+        ax.set_title(f"{name}: gap {gap:.2f}")
+        ax.set(aspect="equal", xticks=[], yticks=[])
+        ax.spines[:].set(visible=True, color="0.8")
+    return fig
+
+
+def _classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
+    for label in (0, 1):
+        style = dict(color=PALETTE[1 + label], markersize=4, **look)
+        ax.plot(*x[labels == label].T, MARKERS[label], **style)

@@ -1,0 +1,1 @@
+"""How alike the layers of encoders are: measured and shown (chapter 03)."""

@@ -1,0 +1,195 @@
+"""Figures of the similarity of layers (chapter 03); `table` is that of `measure_similarity`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, log_ticks, look
+from shrink_utils.study.similarity.experiment import TRACKED
+
+NAMES = {
+    "cka": "CKA",
+    "cka_debiased": "CKA, debiased",
+    "svcca": "SVCCA",
+    "pwcca": "PWCCA",
+    "rsa": "RSA",
+}
+ALIGNMENT_STYLE = {
+    "identity": dict(color=PALETTE[0], marker="o", linestyle="-"),
+    "procrustes": dict(color=PALETTE[1], marker="s", linestyle="--"),
+    "affine": dict(color=PALETTE[2], marker="^", linestyle=":"),
+}
+BESIDE = dict(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))  # legend, off the data
+
+
+def layer_grid(table: pd.DataFrame, pair: str, measure: str, **keys: object) -> pd.DataFrame:
+    """One measure of one pair, layers of the pretrained encoder downward; `keys` name a run."""
+    rows = table[(table.pair == pair) & (table.measure == measure)]
+    for key, value in keys.items():
+        rows = rows[rows[key] == value]
+    return rows.pivot(index="layer", columns="other", values="value")
+
+
+def invariances(values: pd.DataFrame) -> Figure:
+    """Similarity of a cloud with its versions (rows), by several measures (columns)."""
+    fig, ax = plt.subplots(figsize=(8.5, 4.4))
+    label = {"label": "similarity of x with its version"}
+    _heatmap(ax, values, annot=True, cbar=True, linewidths=0.5, cbar_kws=label)
+    ax.set(title="What each measure sees", xlabel="", ylabel="version y of the cloud x")
+    _slant(ax)
+    return fig
+
+
+def nulls_by_rows(means: pd.DataFrame) -> Figure:
+    """Mean similarity of independent clouds: a row per number of rows, a column per measure."""
+    fig, ax = plt.subplots(figsize=(7, 3.6))
+    sizes = means.index
+    for i, measure in enumerate(NAMES):
+        ax.plot(sizes, means[measure], label=NAMES[measure], **look(i))
+    ax.axhline(0, color="0.6", lw=3, zorder=0)
+    log_ticks(ax, sizes)
+    ax.set(xlabel="rows n (d = 32 on both sides)", ylim=(-0.05, 1))
+    ax.set_ylabel("similarity of independent clouds")
+    ax.legend(loc="upper right")
+    return fig
+
+
+def five_grids(table: pd.DataFrame, pair: str, *, other: str, **keys: object) -> Figure:
+    """All pairs of layers by each measure, and beside them each measure of shuffled rows."""
+    fig, axes = plt.subplots(2, 3, figsize=(11.5, 6.4))
+    for ax, (measure, name) in zip(axes.flat, NAMES.items(), strict=False):
+        _layers(ax, layer_grid(table, pair, measure, **keys), name)
+        ax.set_xlabel(f"layer, {other}")
+    plt.setp(axes[:, 0], ylabel="layer, pretrained")
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
+    null = table[table.pair == "null"].groupby("measure").value.mean()[list(NAMES)]
+    null = null.round(2) + 0.0  # no −0.00
+    floor = axes.flat[5]
+    floor.barh(range(len(NAMES)), null, color="0.6")
+    for i, (measure, name) in enumerate(NAMES.items()):
+        said = f"{name}: {null[measure]:.2f}"
+        floor.text(max(null[measure], 0) + 0.03, i, said, va="center")
+    floor.set(title="pretrained, rows shuffled", xlabel="similarity", xlim=(0, 1), yticks=[])
+    floor.invert_yaxis()
+    return fig
+
+
+def agreement(table: pd.DataFrame) -> Figure:
+    """Rank correlation of the measures over pairs of layers, within and against random weights."""
+    fig, axes = plt.subplots(1, 2, figsize=(9.5, 4), sharey=True)
+    titles = {"itself": "pretrained, pairs of its layers", "random": "pretrained with random"}
+    for ax, (pair, title) in zip(axes, titles.items(), strict=True):
+        rows = table[(table.pair == pair) & table.measure.isin(list(NAMES))]
+        if pair == "itself":
+            rows = rows[rows.layer < rows.other]
+        wide = rows.pivot(index=["layer", "other"], columns="measure", values="value")[list(NAMES)]
+        order = wide.rename(columns=NAMES).corr("spearman")
+        _heatmap(ax, order, annot=True, cmap="viridis")
+        ax.set(title=title, xlabel="", ylabel="")
+        _slant(ax)
+    fig.colorbar(axes[0].collections[0], ax=axes, label="rank correlation")
+    return fig
+
+
+def parts_by_layer(rsa: Mapping[str, Sequence[float]], cka: Sequence[float]) -> Figure:
+    """RSA of the trained layers with several others, and debiased CKA with a random encoder."""
+    fig, ax = plt.subplots(figsize=(7.5, 3.8))
+    layers = range(len(cka))
+    for i, (name, values) in enumerate(rsa.items()):
+        ax.plot(layers, values, label=f"RSA, {name}", **look(i))
+    label = "debiased CKA of words, random encoder"
+    ax.plot(layers, cka, label=label, color="0.5", marker="x")
+    ax.set(xlabel="layer of the trained encoder", ylabel="similarity", ylim=(-0.1, 1))
+    ax.set_xticks(layers)
+    ax.legend(**BESIDE)
+    return fig
+
+
+def arms_grids(table: pd.DataFrame, arms: Sequence[str], *, seed: int, title: str) -> Figure:
+    """All pairs of layers before and after fine-tuning: a row per measure, a column per arm."""
+    figsize = (3 * len(arms) + 0.8, 6.2)
+    fig, axes = plt.subplots(2, len(arms), figsize=figsize, squeeze=False)
+    for row, measure in zip(axes, TRACKED, strict=True):
+        for ax, arm in zip(row, arms, strict=True):
+            values = layer_grid(table, "finetuned", measure, arm=arm, seed=seed)
+            _layers(ax, values, f"{arm}: {NAMES[measure]}")
+        row[0].set_ylabel("layer, pretrained")
+    plt.setp(axes[1], xlabel="layer, fine-tuned")
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
+    fig.suptitle(title)
+    return fig
+
+
+def moved_by_layer(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
+    """Equal layers before and after fine-tuning, with the bounds of one run over sentences."""
+    fig, axes = _equal_layers(table, "finetuned", arms)
+    for ax, measure in zip(axes, TRACKED, strict=True):
+        rows = table[table.measure == measure]
+        low, high = (rows[rows.pair == side] for side in ("low", "high"))
+        label = "none, first seed: 95 %\nover sentences"
+        ax.vlines(low.layer + 0.08, low.value, high.value, color="0.4", lw=2, label=label)
+    axes[0].set_ylabel("similarity, before with after")
+    axes[1].legend(**BESIDE)
+    return fig
+
+
+def arms_by_layer(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
+    """Equal layers of each arm and of the run without regularizer from the same seed."""
+    fig, axes = _equal_layers(table, "arms", arms)
+    axes[0].set_ylabel("similarity with arm none, same seed")
+    axes[1].legend(title="arm", **BESIDE)
+    return fig
+
+
+def alignments(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
+    """Share of the fine-tuned layers that each map of the pretrained ones explains, by arm."""
+    figsize = (3 * len(arms) + 1, 3.4)
+    fig, axes = plt.subplots(1, len(arms), figsize=figsize, sharey=True, squeeze=False)
+    tuned = table[table.pair == "finetuned"]
+    for ax, arm in zip(axes[0], arms, strict=True):
+        for name, style in ALIGNMENT_STYLE.items():
+            rows = tuned[(tuned.measure == name) & (tuned.arm == arm)]
+            ax.plot(rows.layer, rows.value, label=name, **style)
+        ax.set(title=arm, xlabel="layer", xticks=sorted(tuned.layer.unique()))
+    axes[0, 0].set_ylabel("explained on held-out sentences")
+    axes[0, -1].legend(fontsize="small", loc="lower left")
+    return fig
+
+
+def _equal_layers(
+    table: pd.DataFrame, pair: str, arms: Sequence[str]
+) -> tuple[Figure, Sequence[Axes]]:
+    """Both tracked measures: mean over seeds, with a band from the least to the greatest."""
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True)
+    equal = table[(table.pair == pair) & (table.layer == table.other)]
+    for ax, measure in zip(axes, TRACKED, strict=True):
+        for arm in arms:
+            rows = equal[(equal.measure == measure) & (equal.arm == arm)]
+            wide, style = rows.pivot(index="layer", columns="seed", values="value"), ARM_STYLE[arm]
+            ax.plot(wide.index, wide.mean(axis=1), label=arm, **style)
+            band = dict(color=style["color"], alpha=0.15, lw=0)
+            ax.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), **band)
+        ax.set(title=NAMES[measure], xlabel="layer", xticks=sorted(table.layer.unique()))
+    return fig, axes
+
+
+def _layers(ax: Axes, values: pd.DataFrame, title: str) -> None:
+    """Annotated where cells are few; the same colours mean the same everywhere."""
+    _heatmap(ax, values, annot=len(values) <= 8, annot_kws={"size": 8})
+    ax.tick_params(axis="y", rotation=0)
+    ax.set(title=title, xlabel="", ylabel="")
+
+
+def _heatmap(ax: Axes, values: pd.DataFrame, **options: object) -> None:
+    look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "fmt": ".2f", "cbar": False, **options}
+    sns.heatmap(values, ax=ax, **look)
+
+
+def _slant(ax: Axes) -> None:
+    ax.set_xticklabels(ax.get_xticklabels(), rotation=30, ha="right")

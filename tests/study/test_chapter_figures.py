@@ -1,0 +1,98 @@
+"""Figures of the chapters hold the numbers of the tables that they are given."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from shrink_utils.study import corpora, isotropy
+from shrink_utils.study.contextuality.figures import intrasim_by_layer, mev_by_layer
+from shrink_utils.study.drawing.data import figure_data
+from shrink_utils.study.figures import use_house_style
+from shrink_utils.study.similarity.figures import NAMES, five_grids, layer_grid, moved_by_layer
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    use_house_style()
+    yield
+    plt.close("all")
+
+
+def test_ratings_near_zero_are_left_out():
+    ratings = {name: np.array([-3.9, -0.5, -0.49, 0.0, 0.5, 3.0]) for name in "abcd"}
+    bars = figure_data(corpora.ratings_by_corpus(ratings)).query("panel == 1 and kind == 'bar'")
+    assert bars.title.unique().tolist() == ["a: 33% left out"]
+    assert bars.groupby("mark").y.sum().tolist() == [2, 2, 2]  # negative, left out, positive
+
+
+@pytest.mark.parametrize(
+    ("measures", "draw"),
+    [
+        (["intrinsic dimension"], isotropy.intrinsic_dimension_by_layer),
+        (
+            ["IsoScore", "IsoScore, corrected", "effective rank"],
+            isotropy.isoscore_and_rank_by_layer,
+        ),
+        (
+            ["a, raw", "a, unit"],
+            lambda table: isotropy.two_measures_by_layer(table, ["a, raw", "a, unit"], label="a"),
+        ),
+    ],
+)
+def test_measures_by_layer_are_the_columns_of_the_table(measures, draw):
+    keys = list(product(("[CLS]", "words"), range(3), isotropy.CLOUD_STYLE))
+    table = pd.DataFrame(keys, columns=["space", "layer", "cloud"])
+    table[measures] = RNG.uniform(1, 2, size=(len(keys), len(measures)))
+    drawn = figure_data(draw(table))
+    assert sorted(drawn.y.dropna()) == sorted(table[measures].to_numpy().ravel())
+    of_encoder = drawn[(drawn.panel == 1) & (drawn.series == "encoder")]
+    expected = table[(table.space == "[CLS]") & (table.cloud == "encoder")][measures[0]]
+    assert set(expected) <= set(of_encoder.y)
+
+
+@pytest.mark.parametrize(
+    ("draw", "quantity"), [(intrasim_by_layer, "intra_sim"), (mev_by_layer, "mev")]
+)
+def test_units_are_drawn_as_means_with_two_standard_errors(draw, quantity):
+    quantities = ("avg_sim", "intra_sim", "mev", "mev_released")
+    units = list(product(quantities, range(3), range(5)))
+    keys = pd.DataFrame(units, columns=["quantity", "layer", "item"])
+    columns = ["value", "null", "baseline"]
+    sample = keys.assign(**dict(zip(columns, RNG.uniform(size=(3, len(keys))), strict=True)))
+    first = figure_data(draw(sample, model="ours")).query("panel == 1 and mark == 1")
+    values = sample[sample.quantity == quantity].groupby("layer").value.agg(["mean", "sem"])
+    assert first.x.tolist() == [0, 0.5, 1]
+    np.testing.assert_allclose(first.y, values["mean"])
+    np.testing.assert_allclose(first.y_high, values["mean"] + 2 * values["sem"])
+
+
+@pytest.fixture
+def table():
+    """Two seeds of arm none, three layers, all pairs, every measure."""
+    rows = list(product(("finetuned", "null", "low", "high"), (0, 1), NAMES, range(3), range(3)))
+    table = pd.DataFrame(rows, columns=["pair", "seed", "measure", "layer", "other"])
+    return table.assign(arm="none", value=RNG.uniform(size=len(rows)))
+
+
+def test_grids_are_those_of_the_run_that_is_named(table):
+    drawn = figure_data(five_grids(table, "finetuned", other="tuned", arm="none", seed=1))
+    for panel, measure in enumerate(NAMES, start=1):
+        expected = layer_grid(table, "finetuned", measure, seed=1)
+        cells = drawn[(drawn.panel == panel) & (drawn.kind == "cell")].value
+        assert cells.tolist() == expected.to_numpy().ravel().tolist()
+
+
+def test_equal_layers_are_means_over_seeds_in_a_band_from_least_to_greatest(table):
+    drawn = figure_data(moved_by_layer(table, ["none"])).query("panel == 1")
+    rows = table[(table.pair == "finetuned") & (table.measure == "cka_debiased")]
+    seeds = rows[rows.layer == rows.other].groupby("layer").value.agg(["mean", "min", "max"])
+    np.testing.assert_allclose(drawn[drawn.kind == "line"].y, seeds["mean"])
+    band = drawn[drawn.kind == "band"]
+    np.testing.assert_array_equal(band[["y_low", "y_high"]], seeds[["min", "max"]])
