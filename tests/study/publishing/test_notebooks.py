@@ -8,7 +8,7 @@ import time
 import nbformat
 import pytest
 
-from shrink_utils.study.drawing.fallback import WIDGET_VIEW
+from shrink_utils.study.figures import WIDGET_VIEW
 from shrink_utils.study.publishing.notebooks import (
     NotebookFailedError,
     execute,
@@ -95,7 +95,7 @@ def test_stored_outputs_carry_no_marks_of_the_execution(tmp_path):
 WIDGET = """
 import ipywidgets
 from IPython.display import display
-from shrink_utils.study.drawing.fallback import with_fallback
+from shrink_utils.study.figures import with_fallback
 data, metadata = with_fallback(ipywidgets.IntSlider(), b"png", alt="A slider.")
 display(data, metadata=metadata, raw=True)
 """
