@@ -52,6 +52,9 @@ class Evidence(NamedTuple):
 
 
 Quantity = Callable[[pd.DataFrame, dict], Evidence]
+Tables = Mapping[str, pd.DataFrame]
+
+QUANTITIES: dict[str, Quantity] = {}  # that rows can name
 
 
 def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Verdict:
@@ -122,65 +125,19 @@ def evaluate(
     return pd.DataFrame(rows, columns=COLUMNS.split())
 
 
-def judge(
-    chapter: str,
-    tables: Mapping[str, pd.DataFrame],
-    quantities: Iterable[Quantity] = (),
-    **known: object,
-) -> pd.DataFrame:
-    """Test the claims of a chapter of claims.toml on measured tables.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        By the names that the chapter's rows have for them.
-    quantities : iterable of callable
-        The functions that the rows name.
-    **known
-        What else stands in the rows' braces.
-
-    Returns
-    -------
-    DataFrame
-        Of `evaluate`.
-    """
-    named = {quantity.__name__: quantity for quantity in (paired, *quantities)}
-    tested = {}
-    for row in rows_of(chapter, tables, known):
-        evidence = _evidence(tables, row["difference"], named)
-        tested[_claim(row, evidence, tables, named)] = evidence.differences
-    return evaluate(tested, tested.__getitem__)
+def quantity(function: Quantity) -> Quantity:
+    """Make a function one that rows of claims.toml can name: of rows of a table, and of the row."""
+    QUANTITIES[function.__name__] = function
+    return function
 
 
-def _claim(row: dict, evidence: Evidence, tables: Mapping, named: Mapping) -> Claim:
-    published = evidence.published
-    if "published" in row:
-        changed = row["difference"] | row["published"]
-        published = np.asarray(_evidence(tables, changed, named).differences).item()
-    fields = {name: row[name] for name in Claim.__annotations__ if name in row}
-    # Papers print three decimals: six are exact.
-    rounded = None if published is None else round(float(published), 6)
-    return Claim(**fields | {"published": rounded, "floor": evidence.floor})
-
-
-def _evidence(tables: Mapping, difference: dict, named: Mapping[str, Quantity]) -> Evidence:
-    rows = _selected(tables, difference, "rows", "where")
-    return named[difference.get("quantity", "paired")](rows, difference)
-
-
-def _selected(tables: Mapping, difference: dict, *queries: str) -> pd.DataFrame:
-    rows = tables[difference["table"]]
-    for name in queries:
-        rows = rows.query(difference[name], engine="python") if name in difference else rows
-    return rows
-
-
+@quantity
 def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
     """The quantity of a row that names none: a column where `of` holds less where `minus` holds."""
     column, unit = difference["column"], difference["index"]
 
     def side(query: str) -> pd.Series:
-        chosen = rows.query(query, engine="python").set_index(unit)
+        chosen = _query(rows, query, difference).set_index(unit)
         if not chosen.index.is_unique:
             raise ValueError(f"{difference['table']}: {query} holds more than one row per {unit}")
         return chosen.eval(column, engine="python").sort_index()
@@ -194,44 +151,78 @@ def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(found - difference.get("beyond", 0.0), floor)
 
 
-def rows_of(chapter: str, tables: Mapping[str, pd.DataFrame], known: dict) -> Iterator[dict]:
-    """The rows of a chapter, one per claim, every brace filled; `difference` has what filled it."""
-    return _expanded(ROWS[chapter], {}, tables, known)
+def judge(chapter: str, tables: Tables, **known: object) -> pd.DataFrame:
+    """Test the claims of a chapter of claims.toml on measured tables; a table of `evaluate`.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        By the names that the rows have for them.
+    **known
+        What else stands in the rows' braces.
+    """
+    tested = {}
+    for row in _claimed(ROWS[chapter], {}, tables, known):
+        evidence = _evidence(tables, row["difference"])
+        tested[_claim(row, evidence, tables)] = evidence.differences
+    return evaluate(tested, tested.__getitem__)
 
 
-def _expanded(node: dict, inherited: dict, tables: Mapping, known: dict) -> Iterator[dict]:
-    keys = {name: value for name, value in node.items() if name not in ("claim", "over", "for")}
-    keys = inherited | keys
+def _claimed(node: dict, inherited: dict, tables: Tables, known: dict) -> Iterator[dict]:
+    """The rows of a part of the table, one per claim, with what they inherit and braces filled."""
+    keys = inherited | {name: node[name] for name in node if name not in ("claim", "over", "for")}
     keys["difference"] = inherited.get("difference", {}) | node.get("difference", {})
-    for entry in product(*(ROWS["over"][name] for name in node.get("over", []))):
-        filled = known | {name: value for part in entry for name, value in part.items()}
-        for case in _distinct(node.get("for"), keys["difference"], tables, filled):
-            for child in node.get("claim", []):
-                yield from _expanded(child, keys, tables, case)
-            if "claim" not in node:
-                yield from _claimed(keys, tables, case)
+    for case in _cases(node, keys["difference"], tables, known):
+        for child in node.get("claim", []):
+            yield from _claimed(child, keys, tables, case)
+        if "claim" not in node and _holds(keys.get("only"), case):
+            case["margin"] = ROWS["margins"][keys["margin"]] if "margin" in keys else 0.0
+            case["name"] = keys["name"].format(**case)
+            texts = {name: keys[name].format(**case) for name in ("id", "source", "statement")}
+            difference = case | keys["difference"]
+            if "column" in difference:
+                difference["column"] = difference["column"].format(**case)
+            yield keys | case | texts | {"difference": difference}
 
 
-def _claimed(keys: dict, tables: Mapping, known: dict) -> Iterator[dict]:
-    for case in _distinct(keys.get("each"), keys["difference"], tables, known):
-        if "only" in keys and pd.DataFrame([case]).query(keys["only"], engine="python").empty:
+def _cases(node: dict, difference: dict, tables: Tables, known: dict) -> Iterator[dict]:
+    """What fills the braces: once per entry of every list, and per value of the columns."""
+    for entries in product(*(ROWS["over"][name] for name in node.get("over", []))):
+        case = known | {name: value for entry in entries for name, value in entry.items()}
+        if "for" not in node:
+            yield case
             continue
-        case["margin"] = ROWS["margins"][keys["margin"]] if "margin" in keys else 0.0
-        case["name"] = keys["name"].format(**case)
-        row = _filled(keys, case) | {"margin": case["margin"]}
-        yield case | row | {"difference": case | row["difference"]}
+        rows = _rows(tables, case | {k: v for k, v in difference.items() if k != "where"})
+        for values in rows[node["for"]].drop_duplicates().to_dict("records"):
+            yield case | values
 
 
-def _distinct(columns: list | None, difference: dict, tables: Mapping, known: dict) -> list[dict]:
-    """What is known, with each distinct value of the columns of the rows that are meant."""
-    if columns is None:
-        return [dict(known)]
-    named = {name: difference[name] for name in ("table", "rows") if name in difference}
-    rows = _selected(tables, _filled(named, known), "rows")
-    return [known | values for values in rows[columns].drop_duplicates().to_dict("records")]
+def _holds(query: str | None, case: dict) -> bool:
+    return query is None or len(pd.DataFrame([case]).query(query, engine="python")) > 0
 
 
-def _filled(value: object, case: dict) -> object:
-    if isinstance(value, dict):
-        return {name: _filled(part, case) for name, part in value.items()}
-    return value.format(**case) if isinstance(value, str) else value
+def _query(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:
+    # A query is code and a table may come from others: its values are names here, never pasted in.
+    return rows.query(query, engine="python", local_dict=names)
+
+
+def _rows(tables: Tables, difference: dict) -> pd.DataFrame:
+    rows = tables[difference["table"]]
+    for name in ("rows", "where"):
+        rows = _query(rows, difference[name], difference) if name in difference else rows
+    return rows
+
+
+def _evidence(tables: Tables, difference: dict) -> Evidence:
+    return QUANTITIES[difference.get("quantity", "paired")](_rows(tables, difference), difference)
+
+
+def _claim(row: dict, evidence: Evidence, tables: Tables) -> Claim:
+    published = evidence.published
+    if "published" in row:
+        theirs = _evidence(tables, row["difference"] | row["published"])
+        published = np.asarray(theirs.differences).item()
+    # Papers print three decimals: six are exact.
+    rounded = None if published is None else round(float(published), 6)
+    fields = {name: row[name] for name in Claim.__annotations__ if name in row}
+    return Claim(**fields | {"published": rounded, "floor": evidence.floor})

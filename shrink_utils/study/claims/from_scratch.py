@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable, Collection
-from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import Evidence, judge
+from shrink_utils.study.claims.claim import Evidence, judge, quantity
 from shrink_utils.study.dynamics.followed import allocations, closure_errors
 from shrink_utils.study.dynamics.hurting_steps import COUNTED, hurting_steps, published_steps
 from shrink_utils.study.dynamics.stability import profile_correlations
@@ -31,26 +30,17 @@ Statistic = Callable[[pd.DataFrame], float]
 
 
 def two_encoders_claims(table: pd.DataFrame) -> pd.DataFrame:
-    """Vázquez et al. on a masked language model and a translation encoder.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `measure_two_encoders`.
-    """
+    """Vázquez et al. on a masked LM and a translation encoder; from `measure_two_encoders`."""
     tables = {"avg_sim": _avg_sim_by_encoder(table), "pairs": encoder_pairs(table)}
-    return judge("two_encoders", tables, [objectives_less_seeds, gained_by_map])
+    return judge("two_encoders", tables)
 
 
 def encoder_pairs(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of two encoders, with their ``relation``.
 
-    Returns
-    -------
-    DataFrame
-        ``relation`` is "mlm" or "mt" for encoders of one objective and different seeds, "between"
-        for a masked LM and a translation encoder of different seeds, "same start" for those of one
-        seed, which begin with equal weights.
+    It is "mlm" or "mt" for encoders of one objective and different seeds, "between" for a masked LM
+    and a translation encoder of different seeds, and "same start" for those of one seed, which
+    begin with equal weights.
     """
     rows = table[table.back != ""].copy()
     rows["relation"] = rows.front.where(rows.front == rows.back, "between")
@@ -73,6 +63,7 @@ def _avg_sim_by_encoder(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).reset_index()
 
 
+@quantity
 def objectives_less_seeds(pairs: pd.DataFrame, difference: dict) -> Evidence:
     """Similarity of the two objectives less that of encoders that differ in their seed alone."""
 
@@ -84,6 +75,7 @@ def objectives_less_seeds(pairs: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(_leaving_out(plain, "seed", statistic), _spread_between_seeds(plain))
 
 
+@quantity
 def gained_by_map(pairs: pd.DataFrame, difference: dict) -> Evidence:
     """Similarity of the two objectives under a map less that without one."""
 
@@ -114,23 +106,11 @@ def _leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[f
 
 
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
-    """Vázquez et al. 2022 on training dynamics, and what loss change allocation promises.
-
-    Parameters
-    ----------
-    dynamics, stability : DataFrame
-        Of `measure_dynamics` and `measure_stability`.
-    """
-    quantities = [
-        share_of_attention,
-        last_hurting_step,
-        share_of_embeddings,
-        closure_error,
-        correlation_less_that_of_seeds,
-    ]
-    return judge("dynamics", {"dynamics": dynamics, "stability": stability}, quantities)
+    """Vázquez et al. 2022 on dynamics; from `measure_dynamics` and `measure_stability`."""
+    return judge("dynamics", {"dynamics": dynamics, "stability": stability})
 
 
+@quantity
 def share_of_attention(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     """What keys and queries have of the steps that hurt, less their share if all were alike."""
     objective, gradient = difference["objective"], difference["gradient"]
@@ -140,6 +120,7 @@ def share_of_attention(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     return _between_seeds(found[ATTENDING].sum(axis=1) - even, published[ATTENDING].sum() - even)
 
 
+@quantity
 def last_hurting_step(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     """The last step that hurts in masked LM less that of another objective."""
     other, gradient = difference["other"], difference["gradient"]
@@ -152,6 +133,7 @@ def last_hurting_step(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     return _between_seeds(last("mlm") - last(other), published["mlm"] - published[other])
 
 
+@quantity
 def share_of_embeddings(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     """What embeddings take of the loss change."""
     objective = difference["objective"]
@@ -159,12 +141,14 @@ def share_of_embeddings(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     return _between_seeds(found["embedding"] - difference["beyond"])
 
 
+@quantity
 def closure_error(dynamics: pd.DataFrame, difference: dict) -> Evidence:
     """By how much the trapezoid's contributions miss the loss change."""
     found = _by_seed(dynamics, difference["objective"], closure_errors)
     return _between_seeds(found["trapezoid"] - difference["beyond"])
 
 
+@quantity
 def correlation_less_that_of_seeds(stability: pd.DataFrame, difference: dict) -> Evidence:
     """Of profiles: those of texts that differ less those of runs that differ in their seed."""
     found = profile_correlations(stability)
@@ -188,13 +172,7 @@ def _between_seeds(values: pd.Series, published: float | None = None) -> Evidenc
 
 
 def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFrame:
-    """Brown et al. on stitching and on a family of sizes.
-
-    Parameters
-    ----------
-    stitched, family : DataFrame
-        Of `measure_stitched` and `measure_family`.
-    """
+    """Brown et al. on stitching and sizes; from `measure_stitched` and `measure_family`."""
     alike = affinity(family)
     tables = {
         "stitched": stitched,
@@ -202,15 +180,7 @@ def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFra
         "blocks": block_numbers(family),
         "affinity": alike[alike.relation == "members"],
     }
-    quantities = [
-        asymmetry,
-        cost_of_untrained,
-        one_map_less_another,
-        far_less_equal_layers,
-        trained_less_untrained,
-        most_deviant,
-    ]
-    return judge("stitching", tables, quantities)
+    return judge("stitching", tables)
 
 
 def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
@@ -218,6 +188,7 @@ def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
     return float(_untrained_cost(stitched, kind) / _penalty_floor(stitched, kind))
 
 
+@quantity
 def asymmetry(stitched: pd.DataFrame, difference: dict) -> Evidence:
     """SoLU below GeLU less GeLU below SoLU: each number's pair of models stands in no other pair.
 
@@ -232,24 +203,26 @@ def asymmetry(stitched: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(means["solu"] - means["gelu"], float(squares.mean() ** 0.5))
 
 
+@quantity
 def cost_of_untrained(stitched: pd.DataFrame, difference: dict) -> Evidence:
     """The penalty of an untrained bottom less that of one of another seed."""
     kind = difference["map"]
-    statistic = partial(_untrained_cost, kind=kind)
-    return _of_penalties(stitched, kind, statistic)
+    return _of_penalties(stitched, kind, lambda rows: _untrained_cost(rows, kind))
 
 
+@quantity
 def one_map_less_another(stitched: pd.DataFrame, difference: dict) -> Evidence:
     """Penalties between seeds of one map less those of another, at the layers of the first."""
     kind, other = difference["map"], difference["than"]
     layers = {*_equal_layers(stitched, "seed", kind).front_layer}
-    return _of_penalties(
-        stitched,
-        kind,
-        lambda rows: _between_models(rows, kind) - _between_models(rows, other, layers),
-    )
+
+    def statistic(rows: pd.DataFrame) -> float:
+        return _between_models(rows, kind) - _between_models(rows, other, layers)
+
+    return _of_penalties(stitched, kind, statistic)
 
 
+@quantity
 def far_less_equal_layers(stitched: pd.DataFrame, difference: dict) -> Evidence:
     """Embeddings included: small models have few layers over half the depth apart."""
     kind = difference["map"]
@@ -288,6 +261,7 @@ def _penalty_floor(stitched: pd.DataFrame, kind: str) -> float:
     return float(floors[equal & (floors.kind == kind)].floor.mean())
 
 
+@quantity
 def trained_less_untrained(rows: pd.DataFrame, difference: dict) -> Evidence:
     """A number of models, or of pairs of them, by seed; the floor is its spread over seeds."""
     models = [name for name in ("member", "other") if name in rows]
@@ -297,6 +271,7 @@ def trained_less_untrained(rows: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(gained, wide.trained.groupby(models).std().mean())
 
 
+@quantity
 def most_deviant(family: pd.DataFrame, difference: dict) -> Evidence:
     """Of each seed, the deviance of the member that deviates most for the *other* seeds.
 
@@ -312,13 +287,7 @@ def most_deviant(family: pd.DataFrame, difference: dict) -> Evidence:
 
 
 def generalization_claims(table: pd.DataFrame) -> pd.DataFrame:
-    """Brown et al. on models that generalize and models that follow a heuristic.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `measure_generalization`.
-    """
+    """Brown et al. on models that generalize or follow a heuristic; `measure_generalization`."""
     accuracy = table[table.quantity == "accuracy"]
     refuted = accuracy[(accuracy.label == "not_entailment") & (accuracy.data == "overlap")]
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
@@ -333,7 +302,6 @@ def generalization_claims(table: pd.DataFrame) -> pd.DataFrame:
     return judge(
         "generalization",
         tables,
-        [accuracy_gap, gaps_of_groups, below_less_above_a_stitch],
         first=1,  # above the embeddings
         middle=last // 2,
         last=last,
@@ -345,11 +313,8 @@ def generalization_claims(table: pd.DataFrame) -> pd.DataFrame:
 def group_accuracies(table: pd.DataFrame) -> pd.DataFrame:
     """Accuracy of each model: dev, and pairs of overlapping words by heuristic and label.
 
-    Returns
-    -------
-    DataFrame
-        Columns ``data``, ``heuristic``, ``label``, ``group``, ``number``, ``value``: means over
-        templates, which have as many pairs each.
+    Columns data, heuristic, label, group, number, value: means over templates, which have as many
+    pairs each.
     """
     rows = table[table.quantity == "accuracy"]
     cell = ["data", "heuristic", "label", "group", "number"]
@@ -361,6 +326,7 @@ def published_accuracies() -> pd.DataFrame:
     return pd.read_csv(data_dir() / "published" / "feather_berts.csv", keep_default_na=False)
 
 
+@quantity
 def accuracy_gap(rows: pd.DataFrame, difference: dict) -> Evidence:
     """Generalizing less heuristic models, by number; the floor is the spread within a group."""
     by_group = rows.groupby(["number", "group"]).value.mean().unstack()
@@ -368,6 +334,7 @@ def accuracy_gap(rows: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(by_group["generalizing"] - by_group["heuristic"], floor)
 
 
+@quantity
 def gaps_of_groups(table: pd.DataFrame, difference: dict) -> Evidence:
     """Gaps of layers, each with its weight, from pairs of models."""
     rows = pairs_of(table, difference["measured"], difference["data"])
@@ -379,6 +346,7 @@ def gaps_of_groups(table: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(pseudo_values(statistic, numbers_of(rows)), _spread_in_groups(rows, weights))
 
 
+@quantity
 def below_less_above_a_stitch(table: pd.DataFrame, difference: dict) -> Evidence:
     """What a generalizing model below a stitch does to the answers, less one above it."""
     rows = pairs_of(table, difference["measured"], difference["data"])

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import Evidence, evaluate, judge
+from shrink_utils.study.claims.claim import Evidence, evaluate, judge, quantity
 from shrink_utils.study.finetuned.frontier import CELL, metric_at, sweep_of
 
 ARM = "prominent"
@@ -18,13 +18,7 @@ OTHERS = {  # what prominent bars are compared with
 
 
 def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
-    """The claims of *Shrink the longest* on every model and task of the ablation.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        Of `tables.summarize`.
-    """
+    """*Shrink the longest*, on every model and task of the ablation; from `summarize`."""
     found = [_stl_table3(*cell) for cell in summary[CELL].drop_duplicates().itertuples(index=False)]
     table3 = pd.concat(found, ignore_index=True)
     runs = summary.merge(table3[[*CELL, "table3"]].drop_duplicates(), on=CELL, how="left")
@@ -52,35 +46,28 @@ def _stl_table3(model: str, task: str) -> pd.DataFrame:
 
 
 def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> pd.DataFrame:
-    """The claims of Vázquez et al. and Ethayarajh on the layers of one encoder.
-
-    Parameters
-    ----------
-    contextuality, corpus : DataFrame
-        Of `measure_contextuality` and `measure_corpus`.
-    """
+    """Vázquez et al. and Ethayarajh; from `measure_contextuality` and `measure_corpus`."""
     avg_sim = corpus[corpus.quantity == "avg_sim"].set_index("layer").value
     words = corpus[corpus.quantity == "self_sim"]
     corrected = words.assign(value=words.value - words.layer.map(avg_sim))
     tables = {"contextuality": contextuality, "self_sim": corrected, "bert": _bert()}
     last = int(contextuality.layer.max())
-    quantities = [largest_step_less_half_the_rise]
-    return judge("vazquez", tables, quantities, last=last, below=last - 1)
+    return judge("vazquez", tables, last=last, below=last - 1)
 
 
 def _bert() -> pd.DataFrame:
     """Published numbers of bert-base-cased by layer, in the form of the measured table."""
     tables = []
-    for quantity in ("avg_sim", "self_sim", "intra_sim"):
-        name = f"{quantity.replace('_', '')}_layers.csv"
-        table = pd.read_csv(data_dir() / "published" / name)
-        table["value"] = table["adjusted_self_sim" if quantity == "self_sim" else quantity]
-        tables.append(table[table.model == "bert-base-cased"].assign(quantity=quantity))
+    for name in ("avg_sim", "self_sim", "intra_sim"):
+        table = pd.read_csv(data_dir() / "published" / f"{name.replace('_', '')}_layers.csv")
+        table["value"] = table["adjusted_self_sim" if name == "self_sim" else name]
+        tables.append(table[table.model == "bert-base-cased"].assign(quantity=name))
     found = pd.concat(tables).rename(columns={"model": "item"})
     avg_sim = found[found.quantity == "avg_sim"].set_index("layer").value
     return found.assign(baseline=found.layer.map(avg_sim))
 
 
+@quantity
 def largest_step_less_half_the_rise(rows: pd.DataFrame, difference: dict) -> Evidence:
     """Of AvgSim, from the embeddings to the layer `below` the last.
 
@@ -93,12 +80,7 @@ def largest_step_less_half_the_rise(rows: pd.DataFrame, difference: dict) -> Evi
 
 
 def brown_claims(similarity: pd.DataFrame) -> pd.DataFrame:
-    """Claims on where fine-tuning changes representations, of every arm.
-
-    Parameters
-    ----------
-    similarity : DataFrame
-        Of `measure_similarity`.
+    """Where fine-tuning changes representations, of every arm; from `measure_similarity`.
 
     References
     ----------
@@ -107,9 +89,10 @@ def brown_claims(similarity: pd.DataFrame) -> pd.DataFrame:
     Phang, Liu & Bowman 2021, *Fine-Tuned Transformers Show Clusters of Similar Representations
     Across Layers*.
     """
-    return judge("brown", {"similarity": similarity}, [near_less_far_layers])
+    return judge("brown", {"similarity": similarity})
 
 
+@quantity
 def near_less_far_layers(rows: pd.DataFrame, difference: dict) -> Evidence:
     """Similarity of neighbours less that of layers over half the depth apart, by seed."""
     apart = (rows.layer - rows.other).abs()
@@ -119,13 +102,7 @@ def near_less_far_layers(rows: pd.DataFrame, difference: dict) -> Evidence:
 
 
 def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """The claims of Rajaee & Pilehvar on every task and arm of the ablation.
-
-    Parameters
-    ----------
-    table, words : DataFrame
-        Of `measure_after_finetuning` and `measure_words_after_finetuning`.
-    """
+    """Rajaee & Pilehvar; from `measure_after_finetuning` and `measure_words_after_finetuning`."""
     drops = accuracy_drops(table)
     tables = {
         "shape": table[(table.layer == table.layer.max()) & (table.vectors == "cls")],
@@ -138,15 +115,8 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
 def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
     """What each removal costs the probe: accuracy with the mean subtracted − accuracy after it.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Of `measure_after_finetuning`.
-
-    Returns
-    -------
-    DataFrame
-        Columns model, task, arm, seed, vectors, treatment, removed, skipped, drop.
+    From `measure_after_finetuning`. Columns model, task, arm, seed, vectors, treatment, removed,
+    skipped, drop.
     """
     accuracy = table[(table.measure == "accuracy") & table.treatment.isin(["global", "clusters"])]
     keys = ["model", "task", "arm", "seed", "vectors", "treatment"]
@@ -157,19 +127,9 @@ def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFrame:
-    """Is topology what helps? Prominent bars against other arms of the weight sweep.
+    """Is topology what helps? Prominent bars against other arms; from `frontier_table`.
 
-    Parameters
-    ----------
-    frontier : DataFrame
-        Of `frontier_table`.
-    weight : float
-        The weight at which arms are compared, that of the profile's grid.
-
-    Returns
-    -------
-    DataFrame
-        Of `evaluate`; empty without a sweep.
+    Arms are compared at a weight, that of the profile's grid. Without a sweep there are no claims.
 
     Raises
     ------

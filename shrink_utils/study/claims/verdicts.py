@@ -51,13 +51,7 @@ MEASURES = {
 
 
 def all_claims(profile: Profile) -> pd.DataFrame:
-    """Test every claim of every paper; what has been run or measured is loaded.
-
-    Returns
-    -------
-    DataFrame
-        Of `claim.evaluate`; `report.of_paper` picks those of one paper.
-    """
+    """Test every claim of every paper (`evaluate`); what has been run or measured is loaded."""
     tables = {name: measure(profile) for name, measure in MEASURES.items()}
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
 
@@ -65,21 +59,14 @@ def all_claims(profile: Profile) -> pd.DataFrame:
 def claims_from(
     grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
 ) -> pd.DataFrame:
-    """The claims that runs and measured tables support, wherever these come from.
+    """The claims that runs and the tables of `MEASURES` support, wherever these come from.
 
     Parameters
     ----------
     grid, swept : list of Run
         The profile's grid and weight sweep.
-    tables : mapping of str to DataFrame
-        What the functions of `MEASURES` return, by name.
     weight : float
         Of the grid's runs.
-
-    Returns
-    -------
-    DataFrame
-        As `all_claims`.
     """
     chapters = [
         stl_claims(summarize(grid)),

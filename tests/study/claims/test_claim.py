@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shrink_utils.study.claims import from_scratch, pretrained
-from shrink_utils.study.claims.claim import COLUMNS, ROWS, Claim, evaluate, judge, paired, verdict
+from shrink_utils.study.claims.claim import (
+    COLUMNS,
+    QUANTITIES,
+    ROWS,
+    Claim,
+    evaluate,
+    judge,
+    paired,
+    verdict,
+)
+from shrink_utils.study.claims.verdicts import all_claims
 from shrink_utils.study.intervals import Interval, paired_interval
 
 CLAIM = Claim(
@@ -142,15 +151,15 @@ def test_a_query_with_two_rows_for_one_unit_is_refused():
 
 
 def test_rows_are_repeated_in_the_order_of_the_table(monkeypatch):
-    """`for` and `over` repeat the claims of a node together, `each` every claim by itself."""
+    """What stands in one claim is repeated together, every other claim by itself."""
     row = {"source": "S", "statement": "{what} by {margin}", "direction": "no_worse"}
     rows = [row | {"name": "a-{what}", "margin": "m"}, row | {"name": "b", "only": "arm != 'none'"}]
-    chapter = {"id": "x:{name}:{arm}", "difference": QUERY | {"of": "arm == '{arm}'"}}
+    chapter = {"id": "x:{name}:{arm}", "difference": QUERY | {"of": "arm == @arm"}}
     made = {
         "margins": {"m": 0.5},
         "over": {"what": [{"what": "score"}, {"what": "other"}]},
         "together": chapter | {"for": ["arm"], "over": ["what"], "claim": rows},
-        "apart": chapter | {"each": ["arm"], "claim": [rows[0] | {"over": ["what"]}]},
+        "apart": chapter | {"claim": [rows[0] | {"over": ["what"], "for": ["arm"]}]},
     }
     for name, value in made.items():
         monkeypatch.setitem(ROWS, name, value)
@@ -166,6 +175,16 @@ def test_rows_are_repeated_in_the_order_of_the_table(monkeypatch):
     ]
 
 
+def test_a_value_of_a_table_is_never_read_as_a_query(monkeypatch):
+    """Tables are also judged that somebody else sends."""
+    node = {"id": "x", "name": "x", "source": "", "statement": "{arm}", "direction": "less"}
+    difference = QUERY | {"where": "arm == @arm", "of": "seed >= 0"}
+    monkeypatch.setitem(ROWS, "sent", node | {"for": ["arm"], "difference": difference})
+    odd = "' or @pd.read_csv('anything') or '{arm}"
+    table = judge("sent", {"runs": RUNS.replace({"arm": {"all": odd}})})
+    assert table.statement.tolist() == [odd, "none"] and table.n.tolist() == [2, 2]
+
+
 def _claims(node, inherited=None):
     """The rows of a chapter as they stand in the table, with what they inherit."""
     keys = (inherited or {}) | {name: value for name, value in node.items() if name != "claim"}
@@ -179,11 +198,12 @@ def _claims(node, inherited=None):
 
 CHAPTERS = sorted(set(ROWS) - {"margins", "over"})
 KEYS = {"id", "name", "source", "statement", "direction", "margin", "unit", "difference"}
-KEYS |= {"published", "over", "for", "each", "only"}
+KEYS |= {"published", "over", "for", "only"}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_row_of_the_table_is_well_formed(chapter):
+    assert all_claims  # which knows of every quantity
     rows = list(_claims(ROWS[chapter]))
     assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
@@ -193,9 +213,10 @@ def test_every_row_of_the_table_is_well_formed(chapter):
         assert row.get("margin", "metric") in ROWS["margins"]
         assert ("margin" in row) == ("{margin}" in row["statement"]), row["name"]
         assert set(row.get("over", [])) <= set(ROWS["over"])
-        if quantity := row["difference"].get("quantity"):
-            assert hasattr(pretrained, quantity) or hasattr(from_scratch, quantity), row["name"]
-        else:
+        assert row["difference"].get("quantity", "paired") in QUANTITIES, row["name"]
+        queries = [row["difference"].get(key, "") for key in ("rows", "where", "of", "minus")]
+        assert "{" not in "".join(queries), row["name"]
+        if "quantity" not in row["difference"]:
             assert {"table", "column", "index", "of"} <= set(row["difference"]), row["name"]
         if "beyond" in row["difference"]:  # a threshold stands in the statement
             assert re.search(r"0\.05|half|1 %", row["statement"]), row["name"]

@@ -26,25 +26,19 @@ def _stl_summary(
     model="minilm", task="sentiment_movies", arms=("none", "prominent", "published", "all")
 ):
     level = {"none": 0.6, "prominent": 0.4, "published": 0.45, "all": 0.3}
-    return pd.DataFrame(
-        [
-            {
-                "model": model,
-                "task": task,
-                "arm": arm,
-                "seed": seed,
-                "centred_1": level[arm] + (1 + level[arm]) * noise,
-                "raw_1": 0.5 + level[arm] * noise,
-                "centred_before": 0.05,
-                "raw_before": 0.6,
-                "raw_after": 0.5 + noise,
-                "centred_after": level[arm] + noise,
-                "metric": "accuracy",
-                "value": 0.8 + (level[arm] - 0.6) * noise,
-            }
-            for arm in arms
-            for seed, noise in NOISE.items()
-        ]
+    runs = pd.DataFrame([(arm, seed) for arm in arms for seed in NOISE], columns=["arm", "seed"])
+    noise, level = runs.seed.map(NOISE), runs.arm.map(level)
+    return runs.assign(
+        model=model,
+        task=task,
+        centred_1=level + (1 + level) * noise,
+        raw_1=0.5 + level * noise,
+        centred_before=0.05,
+        centred_after=level + noise,
+        raw_before=0.6,
+        raw_after=0.5 + noise,
+        metric="accuracy",
+        value=0.8 + (level - 0.6) * noise,
     )
 
 
