@@ -125,6 +125,14 @@ def evaluate(
     return pd.DataFrame(rows, columns=COLUMNS.split())
 
 
+def select(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:
+    """The rows of which a query holds, which refers to names by @.
+
+    A query is code and a table may come from others: its values are names, never pasted in.
+    """
+    return rows.query(query, engine="python", local_dict=names)
+
+
 def quantity(function: Quantity) -> Quantity:
     """Make a function one that rows of claims.toml can name: of rows of a table, and of the row."""
     QUANTITIES[function.__name__] = function
@@ -137,7 +145,7 @@ def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
     column, unit = difference["column"], difference["index"]
 
     def side(query: str) -> pd.Series:
-        chosen = _query(rows, query, difference).set_index(unit)
+        chosen = select(rows, query, difference).set_index(unit)
         if not chosen.index.is_unique:
             raise ValueError(f"{difference['table']}: {query} holds more than one row per {unit}")
         return chosen.eval(column, engine="python").sort_index()
@@ -180,8 +188,7 @@ def _claimed(node: dict, inherited: dict, tables: Tables, known: dict) -> Iterat
             case["name"] = keys["name"].format(**case)
             texts = {name: keys[name].format(**case) for name in ("id", "source", "statement")}
             difference = case | keys["difference"]
-            if "column" in difference:
-                difference["column"] = difference["column"].format(**case)
+            difference |= {"column": difference.get("column", "").format(**case)}
             yield keys | case | texts | {"difference": difference}
 
 
@@ -198,18 +205,13 @@ def _cases(node: dict, difference: dict, tables: Tables, known: dict) -> Iterato
 
 
 def _holds(query: str | None, case: dict) -> bool:
-    return query is None or len(pd.DataFrame([case]).query(query, engine="python")) > 0
-
-
-def _query(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:
-    # A query is code and a table may come from others: its values are names here, never pasted in.
-    return rows.query(query, engine="python", local_dict=names)
+    return query is None or len(select(pd.DataFrame([case]), query, {})) > 0
 
 
 def _rows(tables: Tables, difference: dict) -> pd.DataFrame:
     rows = tables[difference["table"]]
     for name in ("rows", "where"):
-        rows = _query(rows, difference[name], difference) if name in difference else rows
+        rows = select(rows, difference[name], difference) if name in difference else rows
     return rows
 
 

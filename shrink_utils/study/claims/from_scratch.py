@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import Evidence, judge, quantity
+from shrink_utils.study.claims.claim import Evidence, judge, quantity, select
 from shrink_utils.study.dynamics.followed import allocations, closure_errors
 from shrink_utils.study.dynamics.hurting_steps import COUNTED, hurting_steps, published_steps
 from shrink_utils.study.dynamics.stability import profile_correlations
@@ -158,11 +158,11 @@ def correlation_less_that_of_seeds(stability: pd.DataFrame, difference: dict) ->
 
 
 def _by_seed(
-    dynamics: pd.DataFrame, objective: str, quantity: Callable[[pd.DataFrame], pd.Series]
+    dynamics: pd.DataFrame, objective: str, numbers: Callable[[pd.DataFrame], pd.Series]
 ) -> pd.DataFrame:
-    """A quantity of every run of an objective, one row per seed."""
+    """Numbers of every run of an objective, one row per seed."""
     rows = dynamics[dynamics.objective == objective]
-    return pd.DataFrame({seed: quantity(record) for seed, record in rows.groupby("seed")}).T
+    return pd.DataFrame({seed: numbers(record) for seed, record in rows.groupby("seed")}).T
 
 
 def _between_seeds(values: pd.Series, published: float | None = None) -> Evidence:
@@ -174,91 +174,59 @@ def _between_seeds(values: pd.Series, published: float | None = None) -> Evidenc
 def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFrame:
     """Brown et al. on stitching and sizes; from `measure_stitched` and `measure_family`."""
     alike = affinity(family)
+    trained = stitched[(stitched.kind == "trained") & (stitched.relation == "seed")].front_layer
     tables = {
-        "stitched": stitched,
+        "stitched": stitched.assign(
+            equal=_equal_layers(stitched), at_trained=stitched.front_layer.isin(trained)
+        ),
         "family": family,
         "blocks": block_numbers(family),
         "affinity": alike[alike.relation == "members"],
     }
-    return judge("stitching", tables)
+    return judge("stitching", tables, half_the_depth=stitched.front_layer.max() / 2)
 
 
 def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
     """By how many noise floors stitches of this map beat those to an untrained bottom."""
-    return float(_untrained_cost(stitched, kind) / _penalty_floor(stitched, kind))
+    rows = stitched[_equal_layers(stitched) & (stitched.kind == kind)]
+    untrained, seed = (rows[rows.relation == name].penalty.mean() for name in ("untrained", "seed"))
+    return float((untrained - seed) / _penalty_floor(stitched, kind))
 
 
 @quantity
-def asymmetry(stitched: pd.DataFrame, difference: dict) -> Evidence:
+def asymmetry(rows: pd.DataFrame, difference: dict) -> Evidence:
     """SoLU below GeLU less GeLU below SoLU: each number's pair of models stands in no other pair.
 
     The floor is the root mean square of the same where neither direction is special.
     """
-    kind, column = difference["map"], difference["column"]
-    rows = _equal_layers(stitched, "activation", kind)
-    means = rows.groupby(["front_number", "front"])[column].mean().unstack()
-    rows = _equal_layers(stitched, "seed", kind)
-    turned = rows.groupby(["front", "front_number", "back_number"])[column].mean()
+    column = difference["column"]
+    parted, alike = (rows[rows.relation == name] for name in ("activation", "seed"))
+    means = parted.groupby(["front_number", "front"])[column].mean().unstack()
+    turned = alike.groupby(["front", "front_number", "back_number"])[column].mean()
     squares = (turned - turned.swaplevel().reindex(turned.index)) ** 2
     return Evidence(means["solu"] - means["gelu"], float(squares.mean() ** 0.5))
 
 
 @quantity
-def cost_of_untrained(stitched: pd.DataFrame, difference: dict) -> Evidence:
-    """The penalty of an untrained bottom less that of one of another seed."""
-    kind = difference["map"]
-    return _of_penalties(stitched, kind, lambda rows: _untrained_cost(rows, kind))
-
-
-@quantity
-def one_map_less_another(stitched: pd.DataFrame, difference: dict) -> Evidence:
-    """Penalties between seeds of one map less those of another, at the layers of the first."""
-    kind, other = difference["map"], difference["than"]
-    layers = {*_equal_layers(stitched, "seed", kind).front_layer}
-
-    def statistic(rows: pd.DataFrame) -> float:
-        return _between_models(rows, kind) - _between_models(rows, other, layers)
-
-    return _of_penalties(stitched, kind, statistic)
-
-
-@quantity
-def far_less_equal_layers(stitched: pd.DataFrame, difference: dict) -> Evidence:
-    """Embeddings included: small models have few layers over half the depth apart."""
-    kind = difference["map"]
+def mean_penalty(stitched: pd.DataFrame, difference: dict) -> Evidence:
+    """The mean over pairs where `of` holds less that where `minus` holds, by model."""
 
     def statistic(some: pd.DataFrame) -> float:
-        rows = some[(some.relation == "seed") & (some.kind == kind)]
-        apart = (rows.front_layer - rows.back_layer).abs()
-        far = rows[apart > rows.front_layer.max() / 2].penalty.mean()
-        return far - rows[apart == 0].penalty.mean()
+        of, minus = (select(some, difference[name], difference) for name in ("of", "minus"))
+        return of.penalty.mean() - minus.penalty.mean()
 
-    return _of_penalties(stitched, kind, statistic)
-
-
-def _of_penalties(stitched: pd.DataFrame, kind: str, statistic: Statistic) -> Evidence:
-    return Evidence(_leaving_out(stitched, "number", statistic), _penalty_floor(stitched, kind))
+    values = _leaving_out(stitched, "number", statistic)
+    return Evidence(values, _penalty_floor(stitched, difference["map"]))
 
 
-def _equal_layers(stitched: pd.DataFrame, relation: str, kind: str) -> pd.DataFrame:
-    rows = stitched[(stitched.relation == relation) & (stitched.kind == kind)]
-    return rows[(rows.front_layer == rows.back_layer) & (rows.front_layer > 0)]
-
-
-def _between_models(stitched: pd.DataFrame, kind: str, layers: Collection[int] = ()) -> float:
-    rows = _equal_layers(stitched, "seed", kind)
-    return rows[rows.front_layer.isin(layers or {*rows.front_layer})].penalty.mean()
-
-
-def _untrained_cost(stitched: pd.DataFrame, kind: str) -> float:
-    untrained = _equal_layers(stitched, "untrained", kind).penalty.mean()
-    return untrained - _between_models(stitched, kind)
+def _equal_layers(table: pd.DataFrame) -> pd.Series:
+    """Where a stitch joins equal layers above the embeddings."""
+    return (table.front_layer == table.back_layer) & (table.front_layer > 0)
 
 
 def _penalty_floor(stitched: pd.DataFrame, kind: str) -> float:
     floors = penalty_floors(stitched)
-    equal = (floors.front_layer == floors.back_layer) & (floors.front_layer > 0)
-    return float(floors[equal & (floors.kind == kind)].floor.mean())
+    return float(floors[_equal_layers(floors) & (floors.kind == kind)].floor.mean())
 
 
 @quantity
