@@ -102,10 +102,6 @@ def test_arms_that_a_task_lacks_make_no_claims():
     assert "metric-grows" in names and not names.str.contains("-of-all").any()
 
 
-def test_one_seed_decides_nothing():
-    assert set(_stl(_stl_summary().query("seed == 0")).verdict) == {"inconclusive"}
-
-
 def test_a_seed_that_one_arm_lacks_is_an_error():
     summary = _stl_summary()
     with pytest.raises(ValueError, match=r"lowers-.*:published.* has NaN"):
@@ -189,11 +185,8 @@ def test_contextuality_is_measured_layer_by_layer_beside_berts_own_numbers(
     claimed = np.sign(estimate) == (-1 if "falls" in name or "small" in name else 1)
     if estimate:
         assert row.verdict == ("replicated" if claimed else "not replicated")
-
-
-def test_sentences_are_paired():
-    row = _vazquez().loc["avgsim-rises-3"]
-    assert row.high - row.low < 0.005  # the sentences' own spread, 0.01, is paired away
+    # The sentences' own spread, 0.01, is paired away.
+    assert not name.startswith("avgsim") or row.high - row.low < 0.005
 
 
 def test_a_jump_is_not_gradual_and_a_self_sim_that_rises_does_not_fall():
@@ -355,11 +348,6 @@ def test_a_drop_is_against_the_same_cloud_with_its_mean_subtracted():
     assert drops.loc["pretrained", 0, "cls", "global", 0] == pytest.approx(0.06)
     assert drops.loc["none", 2, "mean", "clusters", 0] == pytest.approx(0.213)
     assert drops.loc["none", 0, "cls", "global", 3] == pytest.approx(-0.004)
-
-
-def test_the_order_of_the_rows_does_not_matter():
-    shuffled = _rajaee(TABLE.sample(frac=1, random_state=1)).loc[_rajaee().index]
-    pd.testing.assert_frame_equal(shuffled, _rajaee())
 
 
 WEIGHTS = (0.5, 1.0, 2.0)
