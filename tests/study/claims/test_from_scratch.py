@@ -243,10 +243,10 @@ def _stitched(*, asymmetry=0.2, untrained=2.0, identity=3.0, trained=0.5, far=0.
     return pd.DataFrame(rows, columns=[*columns, "loss", "penalty"])
 
 
-def _stitching(family=None, **changes):
+def _stitching(family=None, stitched=None, **changes):
     if family is None:
         family = family_table(between=lambda a, b, _: 0.7 - 0.1 * ((a, b) == ("small", "large")))
-    found = stitching_claims(_stitched(**changes), family)
+    found = stitching_claims(_stitched(**changes) if stitched is None else stitched, family)
     return found.set_index(found.claim.str.removeprefix("b:"))
 
 
@@ -282,7 +282,7 @@ def test_the_gap_of_own_losses_is_taken_out_where_stitched_models_are_compared()
         ({"asymmetry": 0.0}, "stitch-asymmetry:affine", 0.0, "inconclusive"),
         ({}, "stitch-untrained:trained", 2.0, "replicated"),
         ({"untrained": -2.0}, "stitch-untrained:affine", -2.0, "not replicated"),
-        ({}, "stitch-trained-affine", -0.5, "replicated"),  # on the same stitches
+        ({}, "stitch-trained-affine", -0.5, "replicated"),
         ({}, "stitch-affine-identity", -2.0, "replicated"),
         ({"trained": 1.5}, "stitch-trained-affine", 0.5, "not replicated"),
         # 3 apart: (0, 3), (1, 4) and back; 4 apart: (0, 4) and back.
@@ -293,6 +293,14 @@ def test_the_gap_of_own_losses_is_taken_out_where_stitched_models_are_compared()
 def test_stitches_and_families_are_compared(changes, claim, estimate, verdict):
     row = _stitching(**changes).loc[claim]
     assert row.estimate == pytest.approx(estimate, abs=0.01) and row.verdict == verdict
+
+
+def test_maps_are_compared_on_the_same_stitches():
+    stitched = _stitched()
+    elsewhere = (stitched.front_layer == 3) & (stitched.kind == "affine")  # trained are of layer 2
+    stitched.loc[elsewhere, "penalty"] += 10
+    row = _stitching(stitched=stitched).loc["stitch-trained-affine"]
+    assert row.estimate == pytest.approx(-0.5)
 
 
 def test_an_untrained_bottom_is_counted_in_floors():

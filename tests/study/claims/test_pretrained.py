@@ -300,9 +300,9 @@ WORDS = pd.DataFrame(
         | {"value": (labels == "true") * (SPLIT[seed] + lost)}
         for arm, seed in CLOUDS
         for layer in (1, 2)
-        for probe in ("frequency", "type")
+        for probe, before in {"frequency": 0.5, "type": 0.4}.items()
         for labels in ("true", "shuffled")
-        for lost in [0.5 if arm == "pretrained" else 0.3 + NOISE[seed]]
+        for lost in [before if arm == "pretrained" else 0.3 + NOISE[seed]]
     ]
 )
 
@@ -326,7 +326,7 @@ def _rajaee(table=TABLE, words=WORDS):
         ("removal-cls-control", "none", 0, "inconclusive"),
         ("removal-mean-control", "all", 0, "inconclusive"),
         ("words-frequency", "none", -0.2, "replicated"),
-        ("words-type", "all", -0.2, "replicated"),
+        ("words-type", "all", -0.1, "replicated"),
     ],
 )
 def test_fine_tuning_is_held_against_the_pretrained_model(name, arm, estimate, verdict):
