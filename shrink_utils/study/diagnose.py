@@ -1,7 +1,5 @@
 """Isotropy and contextuality of any encoder on any text: a table and a figure by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,8 +23,6 @@ from shrink_utils.study.encoders.layers import Layers
 from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE, use_house_style
 from shrink_utils.study.whole_file import written
 
-__all__ = ["LOCAL", "diagnose", "diagnosis_figure", "read_texts", "write_diagnosis"]
-
 LOCAL = ("minilm", "tiny-random")  # encoders that need no hub
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
@@ -35,7 +31,7 @@ SHARES = ["first score, raw", "first score, centred", "IsoScore"]
 
 
 def read_texts(path: Path) -> list[str]:
-    """The lines of a text file that hold something, one text a line.
+    """The lines of a text file that hold something, one text per line.
 
     Raises
     ------
@@ -72,7 +68,7 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
+        One row per layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
         ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
         ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
 
@@ -87,8 +83,7 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     if is_typo and "/" not in model and not Path(model).exists():
         raise unknown_name("model", "local encoder", model, LOCAL)
     words = word_states(load_encoder(model, device="auto"), texts)
-    columns = [_of_layer(x, words) for x in words.vectors]
-    return pd.DataFrame(columns).rename_axis("layer")
+    return pd.DataFrame([_of_layer(x, words) for x in words.vectors]).rename_axis("layer")
 
 
 def _of_layer(x: Tensor, words: WordBatch) -> dict[str, float]:
@@ -106,14 +101,7 @@ def _of_layer(x: Tensor, words: WordBatch) -> dict[str, float]:
 
 
 def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
-    """Two panels over the layers: mean cosines, and shares of variance.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `diagnose`.
-    title : str
-    """
+    """Two panels over the layers of `diagnose`: mean cosines, and shares of variance."""
     fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True)
     for ax, columns, label in zip(
         axes, (ANGLES, SHARES), ("mean cosine", "share of variance, or score"), strict=True
@@ -131,17 +119,7 @@ def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
 
 
 def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
-    """Write ``diagnose-<name>.csv`` and ``.png``; returns their paths.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `diagnose`.
-    folder : Path
-        Made where it is missing.
-    name, title : str
-        Of the files; above the figure.
-    """
+    """Write ``diagnose-<name>.csv`` and ``.png`` into a folder; returns their paths."""
     paths = [folder / f"diagnose-{name}{suffix}" for suffix in (".csv", ".png")]
     use_house_style()
     figure = diagnosis_figure(table, title=title)

@@ -1,15 +1,12 @@
 """The confidence interval of a mean over units: seeds, models, words or sentences."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
-
-__all__ = ["Interval", "paired_interval"]
 
 
 class Interval(NamedTuple):
@@ -22,14 +19,11 @@ class Interval(NamedTuple):
 
 
 def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Student t interval for the mean of paired differences, one a unit.
+    """Student t interval for the mean of paired differences, one per unit.
 
-    Parameters
-    ----------
-    differences : array_like, shape (n,)
-        One condition minus the other, of the same unit: seed, word or sentence.
-    confidence : float
-        Between 0 and 1.
+    mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
+    of freedom. It assumes independent units and a roughly normal mean, and it speaks of the units
+    only: the same rows and the same pretrained model stand behind every one of them.
 
     Returns
     -------
@@ -42,18 +36,12 @@ def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Inte
     ------
     ValueError
         No differences, more than one axis, NaN or infinity, or an impossible `confidence`.
-
-    Notes
-    -----
-    mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
-    of freedom. It assumes independent units and a roughly normal mean, and it speaks of the units
-    only: the same rows and the same pretrained model stand behind every one of them.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     values = np.asarray(differences, dtype=float)
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"differences needs one number a unit, got shape {values.shape}")
+        raise ValueError(f"differences needs one number per unit, got shape {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError(f"differences has NaN or infinity: {values.tolist()}")
     n, mean = len(values), float(values.mean())
@@ -61,3 +49,42 @@ def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Inte
         return Interval(mean, -math.inf, math.inf, 1)
     half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1) * values.std(ddof=1) / math.sqrt(n))
     return Interval(mean, mean - half, mean + half, n)
+
+
+def pseudo_values(
+    statistic: Callable[[Collection[int]], float], units: Collection[int]
+) -> list[float]:
+    """One number per unit, whose mean and spread are those of a statistic of all units together.
+
+    n models make n(n − 1)/2 pairs, each model in n − 1 of them: an interval that takes the pairs
+    for independent is far too narrow. So models are left out, not pairs. Resampling models with
+    replacement will not do either, as it pairs models with themselves.
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes some of the units and gives a number, such as the mean similarity of all pairs.
+
+    Returns
+    -------
+    list of float
+        nθ − (n − 1)θ₍₋ᵢ₎ for each unit i, with θ₍₋ᵢ₎ the statistic without it. The t interval of
+        their mean is one for the statistic; for a mean of units they are the units.
+
+    Raises
+    ------
+    ValueError
+        Fewer than 2 units.
+
+    References
+    ----------
+    Tukey 1958, *Bias and confidence in not quite large samples*; for functions of pairs, Arvesen
+    1969, *Jackknifing U-statistics*.
+    """
+    units = list(units)
+    n = len(units)
+    if n < 2:
+        raise ValueError(f"units: {n}, expected at least 2")
+    whole = statistic(units)
+    left_out = [statistic([other for other in units if other != unit]) for unit in units]
+    return [n * whole - (n - 1) * value for value in left_out]

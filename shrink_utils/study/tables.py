@@ -1,7 +1,5 @@
 """Tables in the form of STL's Tables 2 and 3, from finished runs."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable
@@ -13,8 +11,6 @@ from shrink_utils.study.runs.folder import Run
 from shrink_utils.study.whole_file import written
 from shrink_utils.text import task_spec
 
-__all__ = ["as_printed", "read_table", "score_table", "summarize", "task_table", "write_table"]
-
 LAST = 0.3  # STL average their scores over the last 30 % of the training steps
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
@@ -22,7 +18,7 @@ CELL = ["model", "task", "arm"]
 
 
 def summarize(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row a run.
+    """One row per run.
 
     Returns
     -------
@@ -64,28 +60,23 @@ def task_table(summary: pd.DataFrame) -> pd.DataFrame:
     """STL's Table 2: the task's metrics by arm, mean and standard deviation over seeds."""
     metrics = [name for name in METRICS if name in summary]
     tidy = summary.melt([*CELL, "seed"], metrics, var_name="metric", value_name="score").dropna()
-    grouped = tidy.groupby([*CELL, "metric"], sort=False).score
-    return grouped.agg(mean="mean", sd="std", n="count").reset_index()
+    return _over_seeds(tidy, [*CELL, "metric"])
 
 
 def score_table(summary: pd.DataFrame) -> pd.DataFrame:
     """STL's Table 3: first three anisotropy scores by arm, raw and centred."""
-    tidy = summary.melt([*CELL, "seed"], SCORES, var_name="score", value_name="share")
-    tidy[["space", "k"]] = tidy.score.str.split("_", expand=True)
-    grouped = tidy.groupby([*CELL, "space", "k"], sort=False).share
+    tidy = summary.melt([*CELL, "seed"], SCORES, var_name="name", value_name="score")
+    tidy[["space", "k"]] = tidy["name"].str.split("_", expand=True)
+    return _over_seeds(tidy, [*CELL, "space", "k"])
+
+
+def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
+    grouped = tidy.groupby(cell, sort=False).score
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
 
 
 def as_printed(table: pd.DataFrame, *, rows: list[str]) -> pd.DataFrame:
-    """Arms side by side as people read them, ``.583 ± .041``.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `task_table` or `score_table`.
-    rows : list of str
-        Columns that name a row.
-    """
+    """Arms of `task_table` or `score_table` side by side, ``.583 ± .041``; `rows` name a row."""
     text = table.assign(cell=[_cell(m, s) for m, s in zip(table["mean"], table.sd, strict=True)])
     wide = text.pivot(index=rows, columns="arm", values="cell")
     return wide[list(dict.fromkeys(table.arm))].fillna("–")

@@ -1,7 +1,5 @@
 """The diagnosis of one encoder: what it is called with, and its figure."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
@@ -29,21 +27,16 @@ def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch, typed, meant):
         diagnose(typed, ["a text"])
 
 
-@pytest.mark.parametrize("name", ["bert-base-uncased", "gpt2", "someone/minilmm", "minilm"])
-def test_a_name_that_may_be_right_is_looked_for(monkeypatch, name):
-    monkeypatch.setattr(module, "load_encoder", lambda name, **_: name)
-    monkeypatch.setattr(module, "word_states", lambda encoder, texts: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        diagnose(name, ["a text"])
-
-
-def test_a_folder_of_nearly_the_same_name_is_read(monkeypatch, tmp_path):
-    (tmp_path / "minilmm").mkdir()
+@pytest.mark.parametrize(
+    "name", ["bert-base-uncased", "gpt2", "someone/minilmm", "minilm", "minilmm"]
+)
+def test_a_name_that_may_be_right_is_looked_for(monkeypatch, tmp_path, name):
+    (tmp_path / "minilmm").mkdir()  # a folder of nearly the same name is read
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "load_encoder", lambda name, **_: name)
     monkeypatch.setattr(module, "word_states", lambda encoder, texts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        diagnose("minilmm", ["a text"])
+        diagnose(name, ["a text"])
 
 
 def test_the_legends_stand_over_no_curve(table):
@@ -58,7 +51,7 @@ def test_the_legends_stand_over_no_curve(table):
     plt.close(figure)
 
 
-def test_the_files_bear_the_name_and_hold_a_row_a_layer(table, tmp_path):
+def test_the_files_bear_the_name_and_hold_one_row_per_layer(table, tmp_path):
     paths = write_diagnosis(table, tmp_path / "new", name="any", title="any")
     assert [path.name for path in paths] == ["diagnose-any.csv", "diagnose-any.png"]
     assert len(pd.read_csv(paths[0])) == 3

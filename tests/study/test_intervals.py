@@ -1,8 +1,7 @@
-"""Intervals of a mean: the textbook case, coverage, and what must be refused."""
-
-from __future__ import annotations
+"""Intervals of a mean, and of what is computed from pairs: textbook cases, coverage, refusals."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shrink_utils.study.intervals import Interval, paired_interval
+from shrink_utils.study.intervals import Interval, paired_interval, pseudo_values
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 
@@ -56,7 +55,7 @@ def test_non_finite_differences_are_refused(bad):
 
 @pytest.mark.parametrize("bad", [[], [[0.1, 0.2]], 0.1])
 def test_differences_of_another_shape_are_refused(bad):
-    with pytest.raises(ValueError, match=r"differences needs one number a unit, got shape \("):
+    with pytest.raises(ValueError, match=r"differences needs one number per unit, got shape \("):
         paired_interval(bad)
 
 
@@ -64,3 +63,40 @@ def test_differences_of_another_shape_are_refused(bad):
 def test_an_impossible_confidence_is_refused(confidence):
     with pytest.raises(ValueError, match="confidence must lie between 0 and 1"):
         paired_interval([0.1, 0.2], confidence=confidence)
+
+
+def test_for_a_mean_of_units_they_are_the_units():
+    values = {4: 0.3, 7: -1.0, 9: 2.5}
+    found = pseudo_values(lambda units: np.mean([values[u] for u in units]), values)
+    assert found == pytest.approx(list(values.values()))
+
+
+def test_for_the_mean_of_all_pairs_they_are_worked_by_hand():
+    """Three units with pair values 1, 2, 6: θ = 3, and without a unit one pair is left."""
+    pairs = {(0, 1): 1.0, (0, 2): 2.0, (1, 2): 6.0}
+    found = pseudo_values(
+        lambda units: np.mean([pairs[p] for p in combinations(units, 2)]), range(3)
+    )
+    assert found == pytest.approx([3 * 3 - 2 * 6, 3 * 3 - 2 * 2, 3 * 3 - 2 * 1])
+
+
+def test_intervals_over_units_cover_where_intervals_over_pairs_do_not():
+    """A pair's value is the sum of its units' luck: the truth is 0."""
+    rng, n = np.random.default_rng(0), 6
+    covered, naive = [], []
+    for _ in range(400):
+        luck = rng.normal(size=n)
+        pairs = {p: luck[p[0]] + luck[p[1]] for p in combinations(range(n), 2)}
+        found = pseudo_values(
+            lambda units, pairs=pairs: np.mean([pairs[p] for p in combinations(units, 2)]), range(n)
+        )
+        interval = paired_interval(found)
+        covered.append(interval.low < 0 < interval.high)
+        naive.append(stats.ttest_1samp(list(pairs.values()), 0).pvalue > 0.05)
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.03)
+    assert np.mean(naive) < 0.85
+
+
+def test_one_unit_is_refused():
+    with pytest.raises(ValueError, match="units: 1, expected at least 2"):
+        pseudo_values(len, [3])

@@ -1,67 +1,41 @@
-"""Verdicts on published claims, computed from paired differences.
-
-A claim says that one condition lowers, raises or does not harm a quantity against another. Its
-evidence is one difference a unit (arm − none of one seed; last − first layer of one word), and its
-verdict is read off the confidence interval of their mean.
-"""
-
-from __future__ import annotations
+"""A claim, the verdict on it, and how the rows of claims.toml become claims."""
 
 import math
-from collections.abc import Callable, Iterable
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from itertools import product
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from shrink_utils.study.intervals import Interval, paired_interval
-
-__all__ = ["COLUMNS", "Claim", "Direction", "Verdict", "evaluate", "verdict"]
 
 Direction = Literal["less", "greater", "no_worse"]
 Verdict = Literal["replicated", "not replicated", "inconclusive"]
 Unit = Literal["seeds", "models", "words", "sentences"]
 
 COLUMNS = "claim source statement task arm published estimate low high n unit floor verdict"
+ROWS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A published claim about the mean difference of a quantity between two arms.
+    """A published claim about the mean difference of a quantity between two arms."""
 
-    Attributes
-    ----------
-    id : str
-        Short name, unique in the table.
-    source : str
-        Where it is made, such as "STL §4, Table 3".
-    statement : str
-        The claim in a sentence.
-    direction : {"less", "greater", "no_worse"}
-        The claimed sign; "no_worse" is for quantities where higher is better.
-    task, arm : str
-        Of the fine-tuning that it is about; empty where there is none.
-    margin : float
-        "no_worse" only: the loss that still counts as none, in units of the quantity.
-    published : float or None
-        The paper's own difference, where it gives one.
-    unit : {"seeds", "models", "words", "sentences"}
-        What there is one difference of: the interval speaks of more of these, and of nothing else.
-    floor : float or None
-        Noise floor: how much the quantity differs between models that differ in their seed alone.
-    """
-
-    id: str
-    source: str
+    id: str  # unique in the table
+    source: str  # where it is made, such as "STL §4, Table 3"
     statement: str
-    direction: Direction
+    direction: Direction  # the claimed sign; "no_worse" where higher is better
     task: str = ""
     arm: str = ""
-    margin: float = 0.0
-    published: float | None = None
-    unit: Unit = "seeds"
-    floor: float | None = None
+    margin: float = 0.0  # "no_worse" only: the loss that still counts as none
+    published: float | None = None  # the paper's own difference
+    unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
+    floor: float | None = None  # how much models differ that differ in their seed alone
 
     def __post_init__(self) -> None:
         _check_direction(self.direction, self.margin)
@@ -69,35 +43,42 @@ class Claim:
             raise ValueError(f"unit must be one of {get_args(Unit)}, got {self.unit!r}")
 
 
+class Evidence(NamedTuple):
+    """What a claim is tested on: one difference per unit, and the numbers to hold it against."""
+
+    differences: ArrayLike
+    floor: float | None = None
+    published: float | None = None
+
+
+Quantity = Callable[[pd.DataFrame, dict], Evidence]
+Tables = Mapping[str, pd.DataFrame]
+
+QUANTITIES: dict[str, Quantity] = {}  # that rows can name
+
+
 def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Verdict:
     """Read a verdict off a confidence interval of arm − baseline.
 
+    An interval that includes 0 is *inconclusive*, and no evidence that there is no effect: it holds
+    differences of both signs. To show an absence takes an interval inside a stated margin, which is
+    what "no_worse" asks on one side.
+
     Parameters
     ----------
-    interval : Interval
-        Of the mean difference.
-    direction : {"less", "greater", "no_worse"}
-        What is claimed of the difference.
     margin : float
-        "no_worse" only, in units of the difference and not negative: the loss to tolerate.
+        "no_worse" only: the loss to tolerate, in units of the difference.
 
     Returns
     -------
     {"replicated", "not replicated", "inconclusive"}
         Replicated when the whole interval agrees with the claim, not replicated when the whole of
-        it contradicts the claim, else inconclusive.
+        it contradicts the claim.
 
     Raises
     ------
     ValueError
         An unknown direction, or a margin that is negative, not finite or has no meaning.
-
-    Notes
-    -----
-    An interval that includes 0 is *inconclusive*, and no evidence that there is no effect: it holds
-    differences of both signs, all compatible with what was seen, and with few seeds it is wide
-    whatever the truth. Showing an absence takes an interval that lies inside a stated margin, which
-    is what "no_worse" asks on one side.
     """
     _check_direction(direction, margin)
     if direction == "less":
@@ -107,26 +88,25 @@ def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Ve
     return "replicated" if agrees else "not replicated" if contradicts else "inconclusive"
 
 
+def _check_direction(direction: str, margin: float) -> None:
+    if direction not in get_args(Direction):
+        raise ValueError(f"direction must be one of {get_args(Direction)}, got {direction!r}")
+    if not 0 <= margin < math.inf:
+        raise ValueError(f"margin must be a finite number, not negative, got {margin}")
+    if margin and direction != "no_worse":
+        raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')
+
+
 def evaluate(
     claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike], *, confidence: float = 0.95
 ) -> pd.DataFrame:
-    """Table of claims: each with its estimate, interval and verdict.
-
-    Parameters
-    ----------
-    claims : iterable of Claim
-        In the order of the table.
-    differences : callable
-        Gives a claim's paired differences, one a unit.
-    confidence : float
-        Of the intervals.
+    """Table of claims, one per row: each with its estimate, interval and verdict.
 
     Returns
     -------
     pandas.DataFrame
-        Columns claim, source, statement, task, arm, published, estimate, low, high, n, unit,
-        floor, verdict; one row a claim. `published` is NaN where the paper gives no number, `floor`
-        where none was measured.
+        The columns of `COLUMNS`. `published` is NaN where the paper gives no number, `floor` where
+        none was measured.
 
     Raises
     ------
@@ -139,30 +119,112 @@ def evaluate(
             interval = paired_interval(differences(claim), confidence=confidence)
         except ValueError as error:
             raise ValueError(f"claim {claim.id!r}: {error}") from error
-        rows.append(
-            {
-                "claim": claim.id,
-                "source": claim.source,
-                "statement": claim.statement,
-                "task": claim.task,
-                "arm": claim.arm,
-                "published": math.nan if claim.published is None else claim.published,
-                "estimate": interval.estimate,
-                "low": interval.low,
-                "high": interval.high,
-                "n": interval.n,
-                "unit": claim.unit,
-                "floor": math.nan if claim.floor is None else claim.floor,
-                "verdict": verdict(interval, claim.direction, claim.margin),
-            }
-        )
+        found = verdict(interval, claim.direction, claim.margin)
+        row = {**vars(claim), **interval._asdict(), "claim": claim.id, "verdict": found}
+        rows.append({name: math.nan if value is None else value for name, value in row.items()})
     return pd.DataFrame(rows, columns=COLUMNS.split())
 
 
-def _check_direction(direction: str, margin: float) -> None:
-    if direction not in get_args(Direction):
-        raise ValueError(f"direction must be one of {get_args(Direction)}, got {direction!r}")
-    if not 0 <= margin < math.inf:
-        raise ValueError(f"margin must be a finite number, not negative, got {margin}")
-    if margin and direction != "no_worse":
-        raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')
+def select(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:
+    """The rows of which a query holds, which refers to names by @.
+
+    A query is code and a table may come from others: its values are names, never pasted in.
+    """
+    return rows.query(query, engine="python", local_dict=names)
+
+
+def quantity(function: Quantity) -> Quantity:
+    """Make a function one that rows of claims.toml can name: of rows of a table, and of the row."""
+    QUANTITIES[function.__name__] = function
+    return function
+
+
+@quantity
+def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
+    """The quantity of a row that names none: a column where `of` holds less where `minus` holds."""
+    column, unit = difference["column"], difference["index"]
+
+    def side(query: str) -> pd.Series:
+        chosen = select(rows, query, difference).set_index(unit)
+        if not chosen.index.is_unique:
+            raise ValueError(f"{difference['table']}: {query} holds more than one row per {unit}")
+        return chosen.eval(column, engine="python").sort_index()
+
+    found, floor = side(difference["of"]), None
+    if "minus" in difference:
+        found = found - side(difference["minus"])
+    if "floor" in difference:
+        values = rows.eval(column, engine="python")
+        floor = math.sqrt(values.groupby(rows[difference["floor"]]).var().mean())
+    return Evidence(found - difference.get("beyond", 0.0), floor)
+
+
+def judge(chapter: str, tables: Tables, **known: object) -> pd.DataFrame:
+    """Test the claims of a chapter of claims.toml on measured tables; a table of `evaluate`.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        By the names that the rows have for them.
+    **known
+        What else stands in the rows' braces.
+    """
+    tested = {}
+    for row in _claimed(ROWS[chapter], {}, tables, known):
+        evidence = _evidence(tables, row["difference"])
+        tested[_claim(row, evidence, tables)] = evidence.differences
+    return evaluate(tested, tested.__getitem__)
+
+
+def _claimed(node: dict, inherited: dict, tables: Tables, known: dict) -> Iterator[dict]:
+    """The rows of a part of the table, one per claim, with what they inherit and braces filled."""
+    keys = inherited | {name: node[name] for name in node if name not in ("claim", "over", "for")}
+    keys["difference"] = inherited.get("difference", {}) | node.get("difference", {})
+    for case in _cases(node, keys["difference"], tables, known):
+        for child in node.get("claim", []):
+            yield from _claimed(child, keys, tables, case)
+        if "claim" not in node and _holds(keys.get("only"), case):
+            case["margin"] = ROWS["margins"][keys["margin"]] if "margin" in keys else 0.0
+            case["name"] = keys["name"].format(**case)
+            texts = {name: keys[name].format(**case) for name in ("id", "source", "statement")}
+            difference = case | keys["difference"]
+            difference |= {"column": difference.get("column", "").format(**case)}
+            yield keys | case | texts | {"difference": difference}
+
+
+def _cases(node: dict, difference: dict, tables: Tables, known: dict) -> Iterator[dict]:
+    """What fills the braces: once per entry of every list, and per value of the columns."""
+    for entries in product(*(ROWS["over"][name] for name in node.get("over", []))):
+        case = known | {name: value for entry in entries for name, value in entry.items()}
+        if "for" not in node:
+            yield case
+            continue
+        rows = _rows(tables, case | {k: v for k, v in difference.items() if k != "where"})
+        for values in rows[node["for"]].drop_duplicates().to_dict("records"):
+            yield case | values
+
+
+def _holds(query: str | None, case: dict) -> bool:
+    return query is None or len(select(pd.DataFrame([case]), query, {})) > 0
+
+
+def _rows(tables: Tables, difference: dict) -> pd.DataFrame:
+    rows = tables[difference["table"]]
+    for name in ("rows", "where"):
+        rows = select(rows, difference[name], difference) if name in difference else rows
+    return rows
+
+
+def _evidence(tables: Tables, difference: dict) -> Evidence:
+    return QUANTITIES[difference.get("quantity", "paired")](_rows(tables, difference), difference)
+
+
+def _claim(row: dict, evidence: Evidence, tables: Tables) -> Claim:
+    published = evidence.published
+    if "published" in row:
+        theirs = _evidence(tables, row["difference"] | row["published"])
+        published = np.asarray(theirs.differences).item()
+    # Papers print three decimals: six are exact.
+    rounded = None if published is None else round(float(published), 6)
+    fields = {name: row[name] for name in Claim.__annotations__ if name in row}
+    return Claim(**fields | {"published": rounded, "floor": evidence.floor})

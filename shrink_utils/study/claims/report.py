@@ -1,18 +1,21 @@
-"""What `make reproduce` ends with: the claims and the comparison, as text."""
-
-from __future__ import annotations
+"""What people see of the claims: a text, a forest plot, and the comparison with the reference."""
 
 import shutil
 import sys
 import textwrap
+import tomllib
+from pathlib import Path
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
-from shrink_utils.study.claims.reference import changed_verdicts, compare_with_reference
+from shrink_utils.paths import data_dir
+from shrink_utils.study.figures import PALETTE
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
-
-__all__ = ["PAPERS", "claims_as_text", "of_paper", "print_claims", "print_comparison"]
+from shrink_utils.study.whole_file import written
 
 # By the first part of a claim's name, in the order of the table.
 PAPERS = {
@@ -22,6 +25,22 @@ PAPERS = {
     "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
     "topology": "Is topology what helps? (claims of this study)",
 }
+# The columns that name a row of each table that has a reference.
+TABLES = {
+    "task_metric": ["model", "task", "arm", "metric"],
+    "anisotropy": ["model", "task", "arm", "space", "k"],
+    "claims": ["claim"],
+}
+FIGURES = ["ablation_anisotropy"]  # shown by the README
+
+# A symbol and a colour, so that either is enough.
+VERDICT_STYLE = {
+    "replicated": ("o", PALETTE[3]),
+    "inconclusive": ("s", PALETTE[0]),
+    "not replicated": ("X", PALETTE[2]),
+}
+PAPER_STYLE = {"marker": "|", "color": PALETTE[1], "markersize": 12, "markeredgewidth": 2}
+WIDTH = 72  # characters of a label's line
 
 
 def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
@@ -55,7 +74,7 @@ def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
 
 
 def print_claims(profile: Profile) -> None:
-    """Print the claims table of a finished study; on a terminal (80 columns) no wider than it."""
+    """Print the claims table of a finished study; on a terminal no wider than the terminal."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     claims = read_table("claims", profile=profile)
     print()
@@ -97,6 +116,45 @@ def _counts(claims: pd.DataFrame) -> str:
     return ", ".join(f"{n} {verdict}" for verdict, n in claims.verdict.value_counts().items())
 
 
+def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
+    """Draw every claim as its estimate on its 95 % interval, beside the paper's number.
+
+    Raises
+    ------
+    ValueError
+        No claims.
+    """
+    if claims.empty:
+        raise ValueError("claims: empty, there is nothing to draw")
+    labels = _labels(claims)
+    lines = sum(label.count("\n") + 1.5 for label in labels)
+    fig, ax = plt.subplots(figsize=(10, 0.2 * lines + 1.4))
+    for y, row in enumerate(claims[::-1].itertuples()):
+        marker, color = VERDICT_STYLE[row.verdict]
+        ax.plot([row.low, row.high], [y, y], color=color, lw=1.5, gid="95 % interval")
+        ax.plot(row.estimate, y, marker, color=color)
+        if not pd.isna(row.published):
+            ax.plot(row.published, y, **PAPER_STYLE)
+    for verdict, (marker, color) in VERDICT_STYLE.items():
+        ax.plot([], [], marker, color=color, label=verdict)
+    if claims.published.notna().any():
+        ax.plot([], [], linestyle="none", label="the paper, or its mean", **PAPER_STYLE)
+    ax.axvline(0, color="0.6", lw=1)
+    ax.set(yticks=range(len(claims)), yticklabels=labels[::-1])
+    ax.set_xlabel(xlabel, loc="right")  # it may be wider than the axis
+    ax.set_ylim(-0.7, len(claims) - 0.3)
+    ax.tick_params(axis="y", labelsize="small", length=0)
+    fig.legend(loc="outside lower center", ncols=4, fontsize="small")
+    return fig
+
+
+def _labels(claims: pd.DataFrame) -> list[str]:
+    named = [
+        " · ".join(filter(None, (row.statement, row.task, row.arm))) for row in claims.itertuples()
+    ]
+    return [textwrap.fill(label, WIDTH) for label in named]
+
+
 def print_comparison(profile: Profile) -> bool:
     """Print how the tables compare with the reference; False when a number is out of tolerance."""
     compared = compare_with_reference(profile)
@@ -115,3 +173,87 @@ def print_comparison(profile: Profile) -> bool:
         print("Verdicts that differ from the reference (an interval's bound is near zero):")
         print(changed.to_string(index=False))
     return outside.empty
+
+
+def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
+    """Hold every number of the tables against ``data/reference/<profile>``.
+
+    Training amplifies the last digits in which two processors differ, so each column has a
+    tolerance in ``data/reference/tolerances.toml``: absolute, relative to the reference or, where
+    the table has bounds of an interval, a share of its half-width.
+
+    Returns
+    -------
+    DataFrame or None
+        Columns table, row, column, ours, reference, tolerance, within; one number per row. A row
+        that only one side has is not within. None without a reference for the profile and its seed.
+    """
+    if (folder := _reference(profile)) is None:
+        return None
+    tolerances = tomllib.loads((folder.parent / "tolerances.toml").read_text(encoding="utf-8"))
+    compared = [
+        _compare(
+            read_table(name, profile=profile),
+            pd.read_csv(folder / f"{name}.csv"),
+            keys,
+            tolerances[name],
+        ).assign(table=name)
+        for name, keys in TABLES.items()
+        if (folder / f"{name}.csv").is_file()
+    ]
+    return pd.concat(compared, ignore_index=True)
+
+
+def _reference(profile: Profile) -> Path | None:
+    """The folder of the profile's reference, which is of the base seed 0."""
+    folder = data_dir() / "reference" / profile.name
+    return None if profile.base_seed or not folder.is_dir() else folder
+
+
+def _compare(
+    ours: pd.DataFrame,
+    reference: pd.DataFrame,
+    keys: list[str],
+    tolerances: dict[str, dict[str, float]],
+) -> pd.DataFrame:
+    def tidy(table: pd.DataFrame, name: str) -> pd.DataFrame:
+        row = table[keys].astype(str).agg(" · ".join, axis=1)
+        long = table.assign(row=row).melt("row", list(tolerances), "column", name)
+        return long.assign(**{name: long[name].astype(float)})
+
+    both = tidy(ours, "ours").merge(tidy(reference, "reference"), on=["row", "column"], how="outer")
+    absolute = both.column.map(lambda column: tolerances[column]["absolute"])
+    relative = both.column.map(lambda column: tolerances[column]["relative"])
+    both["tolerance"] = np.maximum(absolute, relative * both.reference.abs())
+    if "low" in reference:
+        row = reference[keys].astype(str).agg(" · ".join, axis=1)
+        half = both.row.map(((reference.high - reference.low) / 2).set_axis(row))
+        share = both.column.map(lambda column: tolerances[column].get("interval", 0.0))
+        both["tolerance"] = np.fmax(both.tolerance, share * half)
+    both["within"] = (both.ours - both.reference).abs() <= both.tolerance
+    return both
+
+
+def changed_verdicts(profile: Profile) -> pd.DataFrame:
+    """Claims whose verdict is not the reference's: columns claim, ours, reference.
+
+    Empty without a reference. A verdict can change while every number is within tolerance, where
+    the bound of an interval lies near zero.
+    """
+    if (folder := _reference(profile)) is None:
+        return pd.DataFrame(columns=["claim", "ours", "reference"])
+    ours = read_table("claims", profile=profile).set_index("claim").verdict
+    reference = pd.read_csv(folder / "claims.csv").set_index("claim").verdict
+    both = pd.concat({"ours": ours, "reference": reference}, axis=1).reset_index()
+    return both[both.ours != both.reference]
+
+
+def commit_reference(profile: Profile) -> None:
+    """Copy this machine's tables and the README's figure into ``data/reference/<profile>``."""
+    for name in TABLES:
+        read_table(name, profile=profile)  # a clear error where the study is not finished
+    paths = [profile.folder / "tables" / f"{name}.csv" for name in TABLES]
+    paths += [profile.folder / "figures" / f"{name}.png" for name in FIGURES]
+    for path in paths:
+        with written(data_dir() / "reference" / profile.name / path.name) as part:
+            shutil.copyfile(path, part)

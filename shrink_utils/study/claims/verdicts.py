@@ -1,20 +1,22 @@
 """All claims of the study in one table: what notebook 11 shows and `make reproduce` ends with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pandas as pd
 
-from shrink_utils.study.claims.brown import brown_claims
-from shrink_utils.study.claims.dynamics import dynamics_claims
-from shrink_utils.study.claims.generalization import generalization_claims
-from shrink_utils.study.claims.rajaee import rajaee_claims
-from shrink_utils.study.claims.stitching import stitching_claims
-from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.claims.topology import topology_claims
-from shrink_utils.study.claims.two_encoders import two_encoders_claims
-from shrink_utils.study.claims.vazquez import vazquez_claims
+from shrink_utils.study.claims.from_scratch import (
+    dynamics_claims,
+    generalization_claims,
+    stitching_claims,
+    two_encoders_claims,
+)
+from shrink_utils.study.claims.pretrained import (
+    brown_claims,
+    rajaee_claims,
+    stl_claims,
+    topology_claims,
+    vazquez_claims,
+)
 from shrink_utils.study.dynamics.objectives import measure_dynamics
 from shrink_utils.study.dynamics.stability import measure_stability
 from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
@@ -31,8 +33,6 @@ from shrink_utils.study.runs.folder import Run
 from shrink_utils.study.stitching.family import measure_family
 from shrink_utils.study.stitching.stitched import measure_stitched
 from shrink_utils.study.tables import summarize
-
-__all__ = ["MEASURES", "all_claims", "claims_from"]
 
 # By the name of the table that each is kept in.
 MEASURES = {
@@ -51,17 +51,7 @@ MEASURES = {
 
 
 def all_claims(profile: Profile) -> pd.DataFrame:
-    """Test every claim of every paper; what has been run or measured is loaded.
-
-    Parameters
-    ----------
-    profile : Profile
-
-    Returns
-    -------
-    DataFrame
-        Of `claim.evaluate`; `report.of_paper` picks those of one paper.
-    """
+    """Test every claim of every paper (`evaluate`); what has been run or measured is loaded."""
     tables = {name: measure(profile) for name, measure in MEASURES.items()}
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
 
@@ -69,34 +59,24 @@ def all_claims(profile: Profile) -> pd.DataFrame:
 def claims_from(
     grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
 ) -> pd.DataFrame:
-    """The claims that runs and measured tables support, wherever these come from.
+    """The claims that runs and the tables of `MEASURES` support, wherever these come from.
 
     Parameters
     ----------
     grid, swept : list of Run
         The profile's grid and weight sweep.
-    tables : mapping of str to DataFrame
-        What the functions of `MEASURES` return, by name.
     weight : float
         Of the grid's runs.
-
-    Returns
-    -------
-    DataFrame
-        As `all_claims`.
     """
-    after, words = tables["after_finetuning"], tables["words_after_finetuning"]
-    return pd.concat(
-        [
-            stl_claims(summarize(grid)),
-            vazquez_claims(tables["contextuality"], tables["corpus"]),
-            two_encoders_claims(tables["two_encoders"]),
-            dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
-            brown_claims(tables["similarity"]),
-            stitching_claims(tables["stitched"], tables["family"]),
-            generalization_claims(tables["generalization"]),
-            rajaee_claims(after, words),
-            topology_claims(frontier_table(summarize([*grid, *swept])), weight=weight),
-        ],
-        ignore_index=True,
-    )
+    chapters = [
+        stl_claims(summarize(grid)),
+        vazquez_claims(tables["contextuality"], tables["corpus"]),
+        two_encoders_claims(tables["two_encoders"]),
+        dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
+        brown_claims(tables["similarity"]),
+        stitching_claims(tables["stitched"], tables["family"]),
+        generalization_claims(tables["generalization"]),
+        rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
+        topology_claims(frontier_table(summarize([*grid, *swept])), weight=weight),
+    ]
+    return pd.concat(chapters, ignore_index=True)

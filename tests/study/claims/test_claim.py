@@ -1,15 +1,25 @@
-"""Verdicts: every side of zero, and what must be refused."""
-
-from __future__ import annotations
+"""Verdicts: every side of zero, and what must be refused; how the rows of the table are read."""
 
 import math
+import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shrink_utils.study.claims.claim import Claim, evaluate, verdict
+from shrink_utils.study.claims.claim import (
+    COLUMNS,
+    QUANTITIES,
+    ROWS,
+    Claim,
+    evaluate,
+    judge,
+    paired,
+    verdict,
+)
+from shrink_utils.study.claims.verdicts import all_claims
 from shrink_utils.study.intervals import Interval, paired_interval
 
 CLAIM = Claim(
@@ -50,9 +60,8 @@ def test_verdict_is_read_off_the_interval(low, high, less, greater, no_worse):
 
 @given(st.lists(numbers, min_size=1, max_size=6))
 def test_less_and_greater_mirror_each_other(values):
-    interval = paired_interval(values)
     mirrored = paired_interval([-v for v in values])
-    assert verdict(interval, "less") == verdict(mirrored, "greater")
+    assert verdict(paired_interval(values), "less") == verdict(mirrored, "greater")
 
 
 @given(numbers, st.sampled_from(["less", "greater", "no_worse"]))
@@ -63,8 +72,6 @@ def test_one_seed_never_decides(value, direction):
 def test_a_misspelt_direction_is_refused():
     with pytest.raises(ValueError, match=r"direction must be one of .* got 'lower'"):
         verdict(Interval(0, -1, 1, 3), "lower")
-    with pytest.raises(ValueError, match=r"direction must be one of .* got 'lower'"):
-        replace(CLAIM, direction="lower")
 
 
 @pytest.mark.parametrize("margin", [-0.1, math.nan, math.inf])
@@ -73,54 +80,143 @@ def test_an_impossible_margin_is_refused(margin):
         verdict(Interval(0, -1, 1, 3), "no_worse", margin)
 
 
-def test_a_margin_belongs_to_no_worse_only():
-    with pytest.raises(ValueError, match=r'margin 0\.1 has no meaning for direction "less"'):
-        replace(CLAIM, margin=0.1)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"direction": "lower"}, r"direction must be one of .* got 'lower'"),
+        ({"margin": 0.1}, r'margin 0\.1 has no meaning for direction "less"'),
+        ({"unit": "layers"}, r"unit must be one of .*'layers'"),
+    ],
+)
+def test_a_claim_that_makes_no_sense_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(CLAIM, **change)
 
 
-def test_evaluate_gives_a_row_a_claim_in_order():
+def test_evaluate_gives_one_row_per_claim_in_order():
     second = Claim(
-        id="metric", source="STL", statement="Slight growth", direction="no_worse", margin=0.02
+        id="metric",
+        source="STL",
+        statement="Slight growth",
+        direction="no_worse",
+        margin=0.02,
+        unit="words",
+        floor=0.3,
     )
     data = {"first-score": [-0.3, -0.2, -0.25], "metric": [0.01]}
     table = evaluate([CLAIM, second], lambda claim: data[claim.id])
-    assert list(table.columns) == [
-        *["claim", "source", "statement", "task", "arm", "published"],
-        *["estimate", "low", "high", "n", "unit", "floor", "verdict"],
+    first = paired_interval(data["first-score"])
+    assert table.columns.tolist() == COLUMNS.split()
+    assert table.iloc[0].drop("floor").tolist() == [
+        *["first-score", "STL §4, Table 3", CLAIM.statement, "mrpc", "prominent", -0.25],
+        *[*first, "seeds", "replicated"],
     ]
-    assert table["claim"].tolist() == ["first-score", "metric"]
-    assert table["verdict"].tolist() == ["replicated", "inconclusive"]
-    assert table["n"].tolist() == [3, 1]
-    assert table.loc[0, ["source", "task", "arm", "published"]].tolist() == [
-        *["STL §4, Table 3", "mrpc", "prominent", -0.25]
+    assert table.iloc[1].drop(["statement", "published"]).tolist() == [
+        *["metric", "STL", "", "", 0.01, -math.inf, math.inf, 1, "words", 0.3, "inconclusive"]
     ]
-    assert math.isnan(table.loc[1, "published"])
-    assert (
-        tuple(table.loc[0, ["estimate", "low", "high"]]) == paired_interval([-0.3, -0.2, -0.25])[:3]
-    )
-
-
-def test_an_unknown_unit_is_refused():
-    with pytest.raises(ValueError, match=r"unit must be one of .*'layers'"):
-        replace(CLAIM, unit="layers")
-
-
-def test_evaluate_says_what_there_is_one_difference_of():
-    table = evaluate([CLAIM, replace(CLAIM, id="w", unit="words")], lambda claim: [1.0, 2.0])
-    assert table["unit"].tolist() == ["seeds", "words"]
-
-
-def test_evaluate_keeps_the_noise_floor_beside_the_estimate():
-    table = evaluate([replace(CLAIM, floor=0.3), replace(CLAIM, id="b")], lambda claim: [1.0, 2.0])
-    assert table.floor[0] == 0.3 and math.isnan(table.floor[1])
+    assert math.isnan(table.floor[0]) and math.isnan(table.published[1])
 
 
 def test_evaluate_of_no_claims_is_an_empty_table():
-    table = evaluate([], lambda claim: [])
-    assert table.empty
-    assert "verdict" in table.columns
+    table = evaluate([], {}.__getitem__)
+    assert table.empty and "verdict" in table
 
 
 def test_evaluate_names_the_claim_whose_differences_are_wrong():
     with pytest.raises(ValueError, match=r"claim 'first-score': differences has NaN"):
         evaluate([CLAIM], lambda claim: [math.nan, 1.0])
+
+
+RUNS = pd.DataFrame(
+    {
+        "arm": ["all", "all", "none", "none"],
+        "seed": [1, 0, 0, 1],
+        "score": [4.0, 2.0, 0.5, 1.0],
+        "other": [1.0, 1.0, 0.0, 0.0],
+    }
+)
+QUERY = {"table": "runs", "column": "score - other", "index": "seed", "of": "arm == 'all'"}
+
+
+def test_a_query_pairs_by_unit_and_takes_its_threshold_off():
+    found = paired(RUNS, QUERY | {"minus": "arm == 'none'", "beyond": 0.25, "floor": "arm"})
+    assert found.differences.to_dict() == {0: 1.0 - 0.5 - 0.25, 1: 3.0 - 1.0 - 0.25}
+    assert found.floor == pytest.approx(math.sqrt((2.0 + 0.125) / 2))  # of 3, 1 and of .5, 1
+    assert paired(RUNS, QUERY).differences.tolist() == [1.0, 3.0]
+
+
+def test_a_query_with_two_rows_for_one_unit_is_refused():
+    with pytest.raises(ValueError, match="runs: arm == 'all' holds more than one row per seed"):
+        paired(pd.concat([RUNS, RUNS]), QUERY)
+
+
+def test_rows_are_repeated_in_the_order_of_the_table(monkeypatch):
+    """What stands in one claim is repeated together, every other claim by itself."""
+    row = {"source": "S", "statement": "{what} by {margin}", "direction": "no_worse"}
+    rows = [row | {"name": "a-{what}", "margin": "m"}, row | {"name": "b", "only": "arm != 'none'"}]
+    chapter = {"id": "x:{name}:{arm}", "difference": QUERY | {"of": "arm == @arm"}}
+    made = {
+        "margins": {"m": 0.5},
+        "over": {"what": [{"what": "score"}, {"what": "other"}]},
+        "together": chapter | {"for": ["arm"], "over": ["what"], "claim": rows},
+        "apart": chapter | {"claim": [rows[0] | {"over": ["what"], "for": ["arm"]}]},
+    }
+    for name, value in made.items():
+        monkeypatch.setitem(ROWS, name, value)
+    together = judge("together", {"runs": RUNS})
+    assert together.claim.tolist() == [
+        *["x:a-score:all", "x:b:all", "x:a-score:none", "x:a-other:all", "x:b:all"],
+        "x:a-other:none",
+    ]
+    assert together.statement[0] == "score by 0.5" and together.arm[2] == "none"
+    apart = judge("apart", {"runs": RUNS}).claim
+    assert apart.tolist() == [
+        *["x:a-score:all", "x:a-score:none", "x:a-other:all", "x:a-other:none"]
+    ]
+
+
+def test_a_value_of_a_table_is_never_read_as_a_query(monkeypatch):
+    """Tables are also judged that somebody else sends."""
+    node = {"id": "x", "name": "x", "source": "", "statement": "{arm}", "direction": "less"}
+    difference = QUERY | {"where": "arm == @arm", "of": "seed >= 0"}
+    monkeypatch.setitem(ROWS, "sent", node | {"for": ["arm"], "difference": difference})
+    odd = "' or @pd.read_csv('anything') or '{arm}"
+    table = judge("sent", {"runs": RUNS.replace({"arm": {"all": odd}})})
+    assert table.statement.tolist() == [odd, "none"] and table.n.tolist() == [2, 2]
+
+
+def _claims(node, inherited=None):
+    """The rows of a chapter as they stand in the table, with what they inherit."""
+    keys = (inherited or {}) | {name: value for name, value in node.items() if name != "claim"}
+    difference = (inherited or {}).get("difference", {}) | node.get("difference", {})
+    keys["difference"] = difference
+    if "claim" not in node:
+        yield keys
+    for child in node.get("claim", []):
+        yield from _claims(child, keys)
+
+
+CHAPTERS = sorted(set(ROWS) - {"margins", "over"})
+KEYS = {"id", "name", "source", "statement", "direction", "margin", "unit", "difference"}
+KEYS |= {"published", "over", "for", "only"}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_row_of_the_table_is_well_formed(chapter):
+    assert all_claims  # which knows of every quantity
+    rows = list(_claims(ROWS[chapter]))
+    assert len({row["name"] for row in rows}) == len(rows)
+    for row in rows:
+        assert not set(row) - KEYS, row["name"]
+        assert {"id", "name", "source", "statement", "direction", "unit"} <= set(row), row["name"]
+        assert ("margin" in row) == (row["direction"] == "no_worse"), row["name"]
+        assert row.get("margin", "metric") in ROWS["margins"]
+        assert ("margin" in row) == ("{margin}" in row["statement"]), row["name"]
+        assert set(row.get("over", [])) <= set(ROWS["over"])
+        assert row["difference"].get("quantity", "paired") in QUANTITIES, row["name"]
+        queries = [row["difference"].get(key, "") for key in ("rows", "where", "of", "minus")]
+        assert "{" not in "".join(queries), row["name"]
+        if "quantity" not in row["difference"]:
+            assert {"table", "column", "index", "of"} <= set(row["difference"]), row["name"]
+        if "beyond" in row["difference"]:  # a threshold stands in the statement
+            assert re.search(r"0\.05|half|1 %", row["statement"]), row["name"]

@@ -1,0 +1,174 @@
+"""Claims on pretrained encoders and on what fine-tuning makes of them."""
+
+import pandas as pd
+
+from shrink_utils.paths import data_dir
+from shrink_utils.study.claims.claim import Evidence, evaluate, judge, quantity
+from shrink_utils.study.finetuned.frontier import CELL, metric_at, sweep_of
+
+ARM = "prominent"
+OTHERS = {  # what prominent bars are compared with
+    "random": "as many random bars",
+    "all": "all bars",
+    "cosine": "the average cosine",
+    "isoscore": "IsoScore*",
+    "spectral": "spectral entropy",
+    "loops": "prominent loops",
+}
+
+
+def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
+    """*Shrink the longest*, on every model and task of the ablation; from `summarize`."""
+    found = [_stl_table3(*cell) for cell in summary[CELL].drop_duplicates().itertuples(index=False)]
+    table3 = pd.concat(found, ignore_index=True)
+    runs = summary.merge(table3[[*CELL, "table3"]].drop_duplicates(), on=CELL, how="left")
+    runs["has_all"] = runs.groupby(CELL).arm.transform(lambda arms: "all" in set(arms))
+    return judge("stl", {"runs": runs, "table3": table3})
+
+
+def _stl_table3(model: str, task: str) -> pd.DataFrame:
+    """STL's Table 3 by arm: its own cell where it has the model and task, else a mean.
+
+    The column ``table3`` says which: a mean over other models or tasks tells the size to expect
+    and no more.
+    """
+    table = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
+    same_model = table[table.model == model.rsplit("/", 1)[-1]]
+    table = same_model if len(same_model) else table
+    same_task = table[table.task == task]
+    near = same_task if len(same_task) else table
+    exact = len(same_model) and len(same_task)
+    source = f"STL Table 3, mean of {len(near[CELL].drop_duplicates())}"
+    first = near[near.k == 1].groupby(["arm", "space"]).score.mean().unstack().add_suffix("_1")
+    selected = [first.loc[["selected"]].rename({"selected": arm}) for arm in (ARM, "published")]
+    means = pd.concat([first, *selected]).reset_index()
+    return means.assign(model=model, task=task, table3="STL Table 3" if exact else source)
+
+
+def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> pd.DataFrame:
+    """Vázquez et al. and Ethayarajh; from `measure_contextuality` and `measure_corpus`."""
+    avg_sim = corpus[corpus.quantity == "avg_sim"].set_index("layer").value
+    words = corpus[corpus.quantity == "self_sim"]
+    corrected = words.assign(value=words.value - words.layer.map(avg_sim))
+    tables = {"contextuality": contextuality, "self_sim": corrected, "bert": _bert()}
+    last = int(contextuality.layer.max())
+    return judge("vazquez", tables, last=last, below=last - 1)
+
+
+def _bert() -> pd.DataFrame:
+    """Published numbers of bert-base-cased by layer, in the form of the measured table."""
+    tables = []
+    for name in ("avg_sim", "self_sim", "intra_sim"):
+        table = pd.read_csv(data_dir() / "published" / f"{name.replace('_', '')}_layers.csv")
+        table["value"] = table["adjusted_self_sim" if name == "self_sim" else name]
+        tables.append(table[table.model == "bert-base-cased"].assign(quantity=name))
+    found = pd.concat(tables).rename(columns={"model": "item"})
+    avg_sim = found[found.quantity == "avg_sim"].set_index("layer").value
+    return found.assign(baseline=found.layer.map(avg_sim))
+
+
+@quantity
+def largest_step_less_half_the_rise(rows: pd.DataFrame, difference: dict) -> Evidence:
+    """Of AvgSim, from the embeddings to the layer `below` the last.
+
+    Which step is the largest is read off the same sentences.
+    """
+    values = rows.pivot(index="item", columns="layer", values="value")
+    below = difference["below"]
+    steps = values.loc[:, :below].diff(axis=1)
+    return Evidence(steps[steps.mean().idxmax()] - (values[below] - values[0]) / 2)
+
+
+def brown_claims(similarity: pd.DataFrame) -> pd.DataFrame:
+    """Where fine-tuning changes representations, of every arm; from `measure_similarity`.
+
+    References
+    ----------
+    Brown et al. 2023, *Understanding the Inner Workings of Language Models Through Representation
+    Dissimilarity*; Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*;
+    Phang, Liu & Bowman 2021, *Fine-Tuned Transformers Show Clusters of Similar Representations
+    Across Layers*.
+    """
+    return judge("brown", {"similarity": similarity})
+
+
+@quantity
+def near_less_far_layers(rows: pd.DataFrame, difference: dict) -> Evidence:
+    """Similarity of neighbours less that of layers over half the depth apart, by seed."""
+    apart = (rows.layer - rows.other).abs()
+    near = rows[apart == 1].groupby("seed").value.mean()
+    far = rows[apart > rows.layer.max() / 2].groupby("seed").value.mean()
+    return Evidence(near - far)
+
+
+def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
+    """Rajaee & Pilehvar; from `measure_after_finetuning` and `measure_words_after_finetuning`."""
+    drops = accuracy_drops(table)
+    tables = {
+        "shape": table[(table.layer == table.layer.max()) & (table.vectors == "cls")],
+        "removals": drops[drops.treatment == "global"],
+        "words": words[(words.layer == words.layer.max()) & (words.labels == "true")],
+    }
+    return judge("rajaee", tables)
+
+
+def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
+    """What each removal costs the probe: accuracy with the mean subtracted − accuracy after it.
+
+    From `measure_after_finetuning`. Columns model, task, arm, seed, vectors, treatment, removed,
+    skipped, drop.
+    """
+    accuracy = table[(table.measure == "accuracy") & table.treatment.isin(["global", "clusters"])]
+    keys = ["model", "task", "arm", "seed", "vectors", "treatment"]
+    centred = accuracy[accuracy.removed == 0].set_index(keys).value
+    removals = accuracy[accuracy.removed > 0].set_index(keys)
+    drops = removals.assign(drop=centred.reindex(removals.index) - removals.value).reset_index()
+    return drops[[*keys, "removed", "skipped", "drop"]]
+
+
+def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFrame:
+    """Is topology what helps? Prominent bars against other arms; from `frontier_table`.
+
+    Arms are compared at a weight, that of the profile's grid. Without a sweep there are no claims.
+
+    Raises
+    ------
+    ValueError
+        If an arm lacks a seed that the prominent bars have.
+    """
+    compared = [
+        _prominent_beside(rows, other, weight)
+        for _, rows in frontier.groupby(CELL, sort=False)
+        for other in OTHERS
+        if other in set(rows.arm) and len(_of_arm(rows, ARM, weight))
+    ]
+    if not compared:
+        return evaluate([], {}.__getitem__)
+    return judge("topology", {"prominent": pd.concat(compared)}, weight=weight)
+
+
+def _prominent_beside(rows: pd.DataFrame, other: str, weight: float) -> pd.DataFrame:
+    """Runs of the prominent bars at one weight, beside another arm at that weight and score."""
+    ours, theirs = (_of_arm(rows, arm, weight) for arm in (ARM, other))
+    if missing := set(ours.index) - set(rows[rows.arm == other].seed):
+        raise ValueError(
+            f"frontier: {other} lacks the seeds {sorted(missing)} of {ARM} on "
+            f"{':'.join(rows[CELL].iloc[0])}; run it too"
+        )
+    sweep = sweep_of(rows, other)
+    at = [metric_at(sweep[sweep.seed == seed], ours.centred_1[seed]) for seed in ours.index]
+    missed = sum(not point.passed for point in at)
+    note = f" (none does in {missed} of {len(at)} seeds: the nearest is taken)" if missed else ""
+    return ours.assign(
+        other=other,
+        spoken=OTHERS[other],
+        other_centred_1=theirs.centred_1,
+        other_value=theirs.value,
+        matched_value=[point.value for point in at],
+        missed=note,
+        at_weight=len(theirs) > 0,
+    ).reset_index()
+
+
+def _of_arm(rows: pd.DataFrame, arm: str, weight: float) -> pd.DataFrame:
+    return rows[(rows.arm == arm) & (rows.weight == weight)].set_index("seed")

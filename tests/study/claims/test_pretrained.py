@@ -1,0 +1,452 @@
+"""Claims on pretrained and fine-tuned encoders, on made-up tables in which the truth is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shrink_utils.study import accuracy_drops, frontier_table
+from shrink_utils.study.claims.claim import ROWS
+from shrink_utils.study.claims.pretrained import (
+    OTHERS,
+    brown_claims,
+    rajaee_claims,
+    stl_claims,
+    topology_claims,
+    vazquez_claims,
+)
+from shrink_utils.study.finetuned.frontier import metric_at, sweep_of
+from shrink_utils.study.intervals import paired_interval
+from shrink_utils.training import ARMS
+
+MARGIN = ROWS["margins"]["metric"]
+NOISE = {0: -0.004, 1: 0.001, 2: 0.003}
+
+
+def _stl_summary(
+    model="minilm", task="sentiment_movies", arms=("none", "prominent", "published", "all")
+):
+    level = {"none": 0.6, "prominent": 0.4, "published": 0.45, "all": 0.3}
+    runs = pd.DataFrame([(arm, seed) for arm in arms for seed in NOISE], columns=["arm", "seed"])
+    noise, level = runs.seed.map(NOISE), runs.arm.map(level)
+    return runs.assign(
+        model=model,
+        task=task,
+        centred_1=level + (1 + level) * noise,
+        raw_1=0.5 + level * noise,
+        centred_before=0.05,
+        centred_after=level + noise,
+        raw_before=0.6,
+        raw_after=0.5 + noise,
+        metric="accuracy",
+        value=0.8 + (level - 0.6) * noise,
+    )
+
+
+def _stl(summary=None, model="minilm", task="sentiment_movies"):
+    """By name and arm."""
+    table = stl_claims(_stl_summary(model, task) if summary is None else summary)
+    assert table.claim.str.split(":", n=2).str[2].unique().tolist() == [
+        f"{model}:{task}:{arm}" for arm in table.arm.unique()
+    ]
+    return table.set_index([table.claim.str.split(":").str[1], "arm"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arm", "estimate", "verdict"),
+    [
+        ("rises-centred", "none", 0.55, "replicated"),
+        ("rises-raw", "none", -0.1, "not replicated"),
+        ("lowers-centred-of-none", "prominent", -0.2, "replicated"),
+        ("lowers-centred-of-all", "prominent", 0.1, "not replicated"),
+        ("lowers-raw-of-none", "all", 0.0, "inconclusive"),
+        ("metric-kept", "prominent", 0.0, "replicated"),  # no difference is enough for no harm
+        ("metric-grows", "prominent", 0.0, "inconclusive"),  # and none for growth
+    ],
+)
+def test_stl_claims_have_their_paired_mean_and_verdict(name, arm, estimate, verdict):
+    row = _stl().loc[name, arm]
+    assert row.estimate == pytest.approx(estimate, abs=1e-9) and row.verdict == verdict
+    assert (row.n, row.unit, row.task) == (3, "seeds", "sentiment_movies")
+
+
+def test_a_loss_larger_than_the_margin_is_not_replicated():
+    summary = _stl_summary()
+    summary.loc[summary.arm == "all", "value"] -= 2 * MARGIN
+    row = _stl(summary).loc["metric-kept", "all"]
+    assert row.verdict == "not replicated" and f"(by {MARGIN})" in row.statement
+
+
+def test_runs_are_paired_by_seed_and_not_by_order():
+    ordered, shuffled = _stl(), _stl(_stl_summary().sample(frac=1, random_state=1))
+    columns = ["estimate", "low", "high"]
+    pd.testing.assert_frame_equal(shuffled.loc[ordered.index, columns], ordered[columns])
+
+
+def test_the_papers_number_is_its_own_cell_where_it_has_one():
+    model = "google-bert/bert-base-uncased"
+    row = _stl(model=model, task="mrpc").loc["lowers-centred-of-none", "published"]
+    assert row.source == "STL Table 3"
+    assert row.published == pytest.approx(0.483 - 0.733)
+
+
+def test_the_papers_number_is_its_mean_where_it_has_no_such_model_or_task():
+    expected = ((0.483 + 0.611 + 0.468 + 0.512) - (0.733 + 0.832 + 0.660 + 0.700)) / 4
+    row = _stl().loc["lowers-centred-of-none", "prominent"]
+    assert row.published == pytest.approx(expected)
+    assert row.source == "STL Table 3, mean of 4"
+
+
+def test_arms_that_a_task_lacks_make_no_claims():
+    assert set(_stl(_stl_summary(arms=("none", "all"))).index.unique("arm")) == {"none", "all"}
+    names = _stl(_stl_summary(arms=("none", "prominent"))).index.unique(0)
+    assert "metric-grows" in names and not names.str.contains("-of-all").any()
+
+
+def test_a_seed_that_one_arm_lacks_is_an_error():
+    summary = _stl_summary()
+    with pytest.raises(ValueError, match=r"lowers-.*:published.* has NaN"):
+        _stl(summary[(summary.arm != "published") | (summary.seed != 1)])
+
+
+LEVELS = {  # layer 0, 1, 2, 3
+    "avg_sim": (0.1, 0.25, 0.4, 0.3),
+    "intra_sim": (0.5, 0.55, 0.6, 0.4),
+    "mev": (0.9, 0.8, 0.6, 0.3),
+    "mev_released": (np.nan, 0.01, 0.02, 0.3),
+}
+NULLS = {"intra_sim": (0.5, 0.5, 0.5, 0.5), "mev": (0.27, 0.27, 0.27, 0.27)}
+BASELINES = {"intra_sim": LEVELS["avg_sim"], "mev_released": (0.02,) * 4}
+
+
+def _contextuality(n=40):
+    rng, rows, nowhere = np.random.default_rng(0), [], (np.nan,) * 4
+    for quantity, levels in LEVELS.items():
+        for item in range(n):
+            noise = 0.01 * rng.standard_normal()  # of the item: it leaves paired differences alone
+            for layer, level in enumerate(levels):
+                if not np.isnan(level):
+                    value = level + noise + 0.001 * rng.standard_normal()
+                    null = NULLS.get(quantity, nowhere)[layer] + noise
+                    baseline = BASELINES.get(quantity, nowhere)[layer]
+                    rows.append((quantity, layer, str(item), value, null, baseline))
+    columns = ["quantity", "layer", "item", "value", "null", "baseline"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _corpus(n=50, fall=0.1):
+    rng = np.random.default_rng(1)
+    values = {
+        ("self_sim", layer, f"w{item}"): 0.9 - fall * layer + 0.01 * rng.standard_normal()
+        for layer in range(4)
+        for item in range(n)
+    }
+    values |= {("avg_sim", layer, ""): LEVELS["avg_sim"][layer] for layer in range(4)}
+    values |= {("cka", layer, "0"): 1.0 for layer in range(4)}
+    columns = ["quantity", "layer", "item", "value"]
+    return pd.DataFrame([(*key, v) for key, v in values.items()], columns=columns)
+
+
+def _vazquez(contextuality=None, corpus=None):
+    table = vazquez_claims(
+        _contextuality() if contextuality is None else contextuality,
+        _corpus() if corpus is None else corpus,
+    )
+    assert set(table.task) == set(table.arm) == {""} and table.claim.is_unique
+    return table.set_index(table.claim.str.removeprefix("v:"))
+
+
+@pytest.mark.parametrize(
+    ("name", "estimate", "published"),
+    [
+        ("avgsim-rises-3", 0.2, 0.477 - 0.105),
+        ("avgsim-rises-2", 0.3, 0.675 - 0.105),
+        ("avgsim-gradual", 0.0, 0.114 - 0.570 / 2),  # two equal steps are the bound of gradual
+        ("selfsim-falls", -0.3 - 0.2, 0.278 - 0.849),  # corrected for AvgSim
+        ("intrasim-above-avgsim-0", 0.4, 0.435 - 0.105),
+        ("intrasim-above-avgsim-3", 0.1, 0.776 - 0.477),
+        ("intrasim-falls-avgsim", -0.3, (0.776 - 0.477) - (0.435 - 0.105)),
+        ("intrasim-above-null-0", 0.0, np.nan),
+        ("intrasim-above-null-3", -0.1, np.nan),
+        ("intrasim-falls-null", -0.1, np.nan),
+        ("mev-small-1", 0.48, np.nan),  # shares are measured from five percent
+        ("mev-small-3", -0.02, np.nan),
+        ("mev-released-small-1", -0.06, np.nan),
+        ("mev-released-small-3", 0.23, np.nan),
+    ],
+)
+def test_contextuality_is_measured_layer_by_layer_beside_berts_own_numbers(
+    name, estimate, published
+):
+    row = _vazquez().loc[name]
+    assert row.estimate == pytest.approx(estimate, abs=5e-3)
+    assert row.published == pytest.approx(published, nan_ok=True)
+    assert row.unit == ("words" if name.startswith(("mev", "selfsim")) else "sentences")
+    assert row.n == (50 if name == "selfsim-falls" else 40)
+    claimed = np.sign(estimate) == (-1 if "falls" in name or "small" in name else 1)
+    if estimate:
+        assert row.verdict == ("replicated" if claimed else "not replicated")
+    # The sentences' own spread, 0.01, is paired away.
+    assert not name.startswith("avgsim") or row.high - row.low < 0.005
+
+
+def test_a_jump_is_not_gradual_and_a_self_sim_that_rises_does_not_fall():
+    jump = _contextuality()
+    jump.loc[(jump.quantity == "avg_sim") & (jump.layer == 1), "value"] += 0.1
+    table = _vazquez(jump, _corpus(fall=-0.2))
+    assert table.estimate["avgsim-gradual"] == pytest.approx(0.25 - 0.15, abs=2e-3)
+    assert table.verdict["avgsim-gradual"] == "not replicated"
+    assert table.verdict["selfsim-falls"] == "not replicated"
+
+
+DEPTH = 4
+
+
+def _compared(pair, arm, value, measures=("cka_debiased", "rsa")):
+    return [
+        (pair, "movies", arm, seed, measure, layer, other, value(layer, other) + noise * layer)
+        for measure in measures
+        for seed, noise in NOISE.items()
+        for layer in range(DEPTH + 1)
+        for other in range(DEPTH + 1)
+    ]
+
+
+def _brown(*, top=0.1, part=0.1):
+    """Similarity falls by `top` a layer; that of the arms by `part`; neighbours are alike."""
+    rows = _compared("within", "none", lambda i, j: 1 - abs(i - j) / 5, ("cka_debiased",))
+    for arm in ("none", "all"):
+        # Unequal layers say nothing about change: noise that must not be read.
+        rows += _compared("finetuned", arm, lambda i, j: 1 - top * i if i == j else 40.0 * i)
+    rows += _compared("arms", "all", lambda i, j: 1 - part * i)
+    rows += _compared("itself", "", lambda i, j: 0.5)
+    columns = ["pair", "task", "arm", "seed", "measure", "layer", "other", "value"]
+    table = brown_claims(pd.DataFrame(rows, columns=columns))
+    return table.set_index(table.claim.str.removeprefix("b:"))
+
+
+@pytest.mark.parametrize(
+    ("top", "verdict"), [(0.1, "replicated"), (-0.1, "not replicated"), (0, "inconclusive")]
+)
+@pytest.mark.parametrize("measure", ["cka_debiased", "rsa"])
+@pytest.mark.parametrize("arm", ["none", "all"])
+def test_change_of_the_last_layer_is_held_against_that_of_the_first(measure, arm, top, verdict):
+    row = _brown(top=top).loc[f"late-change-{measure}:movies:{arm}"]
+    assert row.verdict == verdict and (row.n, row.arm) == (3, arm)
+    assert row.estimate == pytest.approx(top * (DEPTH - 1))
+
+
+def test_the_arms_are_asked_where_they_part():
+    assert _brown().verdict["part-late:movies:all"] == "replicated"
+    assert _brown(part=-0.1).verdict["part-late:movies:all"] == "not replicated"
+
+
+def test_neighbours_are_layers_next_to_each_other_and_the_others_over_half_the_depth_apart():
+    table = _brown()
+    row = table.loc["neighbours:movies:none"]
+    # 1 apart: .8. 3 or 4 apart, of 5 layers: 2 pairs and 1 pair, .4 and .2.
+    assert row.estimate == pytest.approx(0.8 - (2 * 0.4 + 0.2) / 3)
+    assert row.verdict == "replicated"
+    assert set(table.arm) == {"none", "all"} and len(table) == 2 * 2 + 1 + 1  # none of "itself"
+
+
+CLOUDS = [(arm, seed) for arm in ("pretrained", "none", "all") for seed in NOISE]
+SPLIT = {0: 0.05, 1: -0.02, 2: 0.01}  # of a probe's halves, before and after alike
+
+
+def _row(arm, seed, vectors, layer, measure, value, treatment=None, removed=None, skipped=None):
+    columns = {"arm": arm, "seed": seed, "vectors": vectors, "layer": layer, "measure": measure}
+    removal = {"treatment": treatment, "removed": removed, "skipped": skipped}
+    return {"model": "minilm", "task": "movies", **columns, **removal, "value": value}
+
+
+def _shape_rows():
+    """log I(W) rises, IsoScore falls, elongated directions grow by 3 or, in the arm all, fall."""
+    yield _row("isotropic", 0, "cls", 2, "IsoScore", 1.0)
+    for arm, seed in CLOUDS:
+        after = arm != "pretrained"
+        noise = NOISE[seed] * after
+        values = {
+            "log I(W)": -12 + after + noise,
+            "log I(W), unit norm": -2 + noise,
+            "IsoScore": 0.3 - 0.2 * after + noise,
+            "elongated directions": 20 + after * (3 if arm == "none" else -10) + 100 * noise,
+        }
+        for measure, value in values.items():
+            yield _row(arm, seed, "cls", 1, measure, 7.0)  # only the last layer is claimed about
+            yield _row(arm, seed, "cls", 2, measure, value)
+
+
+def _accuracy_rows():
+    """Pretrained loses .01 by the longest directions, fine-tuned .2; the next ones cost nothing."""
+    for arm, seed in CLOUDS:
+        fine_tuned = arm != "pretrained"
+        noise = NOISE[seed] * fine_tuned
+        base = 0.8 if fine_tuned else 0.6
+        for vectors in ("cls", "mean"):
+            cell = (arm, seed, vectors, 2, "accuracy")
+            yield _row(*cell, 0.99, "untreated", 0, 0)
+            for treatment, far in (("global", 0.0), ("clusters", 0.1)):  # claims: the whole cloud
+                longest = SPLIT[seed] + (0.2 + noise if fine_tuned else 0.01 + far)
+                yield _row(*cell, base, treatment, 0, 0)
+                yield _row(*cell, base - longest, treatment, 3, 0)
+                yield _row(*cell, base - noise, treatment, 3, 3)
+                yield _row(*cell, base - 0.5, treatment, 10, 0)
+
+
+TABLE = pd.DataFrame([*_shape_rows(), *_accuracy_rows()])
+WORDS = pd.DataFrame(
+    [
+        {**_row(arm, seed, "", layer, "", 0.0), "probe": probe, "labels": labels}
+        | {"value": (labels == "true") * (SPLIT[seed] + lost)}
+        for arm, seed in CLOUDS
+        for layer in (1, 2)
+        for probe, before in {"frequency": 0.5, "type": 0.4}.items()
+        for labels in ("true", "shuffled")
+        for lost in [before if arm == "pretrained" else 0.3 + NOISE[seed]]
+    ]
+)
+
+
+def _rajaee(table=TABLE, words=WORDS):
+    """By name and arm."""
+    found = rajaee_claims(table, words)
+    return found.set_index([found.claim.str.split(":").str[1], "arm"])
+
+
+@pytest.mark.parametrize(
+    ("name", "arm", "estimate", "verdict"),
+    [
+        ("partition", "none", 1, "not replicated"),  # isotropy that rises
+        ("partition-unit", "none", 0, "inconclusive"),  # that stays
+        ("isoscore", "none", -0.2, "replicated"),  # that falls
+        ("elongated", "none", 3, "replicated"),
+        ("elongated", "all", -10, "not replicated"),
+        ("removal-cls", "none", 0.19, "replicated"),  # how much more it costs than before
+        ("removal-mean", "all", 0.19, "replicated"),
+        ("removal-cls-control", "none", 0, "inconclusive"),
+        ("removal-mean-control", "all", 0, "inconclusive"),
+        ("words-frequency", "none", -0.2, "replicated"),
+        ("words-type", "all", -0.1, "replicated"),
+    ],
+)
+def test_fine_tuning_is_held_against_the_pretrained_model(name, arm, estimate, verdict):
+    row = _rajaee().loc[name, arm]
+    assert row.estimate == pytest.approx(estimate, abs=1e-12) and row.verdict == verdict
+    assert (row.n, row.unit) == (3, "seeds") and np.isnan(row.published)
+    # What a seed's halves do to before and after alike cancels.
+    assert name == "elongated" or row.high - row.low < 0.05 < SPLIT[0] - SPLIT[1]
+
+
+def test_every_arm_has_its_rows_and_the_references_have_none():
+    counts = _rajaee().index.get_level_values("arm").value_counts()
+    assert set(counts.index) == {"none", "all"} and counts.nunique() == 1
+
+
+def test_a_drop_is_against_the_same_cloud_with_its_mean_subtracted():
+    drops = accuracy_drops(TABLE).set_index(["arm", "seed", "vectors", "treatment", "skipped"])
+    drops = drops[drops.removed == 3]["drop"]
+    assert drops.loc["pretrained", 0, "cls", "global", 0] == pytest.approx(0.06)
+    assert drops.loc["none", 2, "mean", "clusters", 0] == pytest.approx(0.213)
+    assert drops.loc["none", 0, "cls", "global", 3] == pytest.approx(-0.004)
+
+
+WEIGHTS = (0.5, 1.0, 2.0)
+STRONG, WEAK = (0.5, 0.4, 0.3), (0.58, 0.55, 0.5)  # scores by weight
+
+
+def _frontier(slopes, *, scores=None, noise=0.0):
+    """Metric 0.8 − slope · (score of none − score) of every arm."""
+    rows = []
+    for seed, shift in NOISE.items():  # the same in every arm
+        for arm, slope in {"none": 0.0, **slopes}.items():
+            by_weight = dict(zip(WEIGHTS, (scores or {}).get(arm, STRONG), strict=True))
+            for weight, score in {1.0: 0.6}.items() if arm == "none" else by_weight.items():
+                wobble = noise * shift * (1 + weight) * (1 if arm == "prominent" else -1)
+                run = ("minilm", "movies", arm, weight, seed, score + shift + wobble, 0.5)
+                rows.append((*run, "accuracy", 0.8 - slope * (0.6 - score) + shift))
+    columns = "model task arm weight seed centred_1 raw_1 metric value".split()
+    return frontier_table(pd.DataFrame(rows, columns=columns))
+
+
+def _topology(frontier, **options):
+    """By name and the other arm."""
+    table = topology_claims(frontier, **options)
+    parts = table.claim.str.split(":", expand=True)
+    assert set(table.arm) == {"prominent"} and set(table.n) == {3}
+    return table.set_index([parts[1], parts[4]])
+
+
+# Prominent bars cost less at equal anisotropy than random ones, and more than cosine.
+THREE = _frontier({"prominent": 0.2, "random": 0.5, "cosine": 0.0}, scores={"cosine": WEAK})
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "estimate", "verdict"),
+    [
+        ("lowers-more", "cosine", 0.4 - 0.55, "replicated"),
+        ("lowers-more", "random", 0.0, "inconclusive"),
+        ("metric-no-worse", "random", 0.3 * 0.2, "replicated"),
+        ("metric-no-worse", "cosine", -0.2 * 0.2, "not replicated"),  # beyond the margin
+        ("matched", "random", 0.3 * 0.2, "replicated"),
+        ("matched", "cosine", -0.2 * 0.2, "not replicated"),  # cosine costs nothing anywhere
+    ],
+)
+def test_prominent_bars_are_held_against_every_other_arm(name, other, estimate, verdict):
+    table = _topology(THREE)
+    assert len(table) == 2 * 3
+    row = table.loc[name, other]
+    assert row.estimate == pytest.approx(estimate, abs=1e-12) and row.verdict == verdict
+    nearest = "(none does in 3 of 3 seeds: the nearest is taken)"
+    assert (nearest in row.statement) == (name == "matched" and other == "cosine")
+    assert (f"(by {MARGIN})" in row.statement) == (name == "metric-no-worse")
+
+
+def test_matched_arms_are_compared_at_the_score_that_prominent_bars_reach():
+    """At its own weights `all` is milder: 0.4 lies between its last two scores."""
+    milder = _frontier({"prominent": 0.2, "all": 0.5}, scores={"all": (0.55, 0.45, 0.3)})
+    row = _topology(milder).loc["matched", "all"]
+    assert row.estimate == pytest.approx(0.3 * (0.6 - 0.4)) and row.verdict == "replicated"
+    assert "nearest" not in row.statement
+
+
+def test_arms_are_matched_seed_by_seed():
+    frontier = _frontier({"prominent": 0.2, "random": 0.5}, noise=5.0)
+    row = _topology(frontier).loc["matched", "random"]
+    differences = []
+    for _, rows in frontier.groupby("seed"):
+        ours = rows[(rows.arm == "prominent") & (rows.weight == 1.0)].iloc[0]
+        differences.append(ours.value - metric_at(sweep_of(rows, "random"), ours.centred_1).value)
+    assert len({round(d, 6) for d in differences}) == 3
+    assert (row.estimate, row.low) == pytest.approx(paired_interval(differences)[:2])
+    again = _topology(frontier.sample(frac=1, random_state=1))
+    pd.testing.assert_frame_equal(again, _topology(frontier), rtol=1e-9)
+
+
+def test_an_arm_that_was_not_run_at_the_weight_is_matched_all_the_same():
+    without = THREE[(THREE.arm == "prominent") | (THREE.weight != 1.0)]
+    table = _topology(without[without.arm != "cosine"])
+    assert table.index.tolist() == [("matched", "random")]
+    assert table.estimate.tolist() == pytest.approx([0.3 * 0.2])
+
+
+def test_another_weight_can_be_asked_for():
+    row = _topology(THREE, weight=2.0).loc["lowers-more", "cosine"]
+    assert row.estimate == pytest.approx(0.3 - 0.5) and "at weight 2 each" in row.statement
+
+
+def test_a_missing_seed_is_an_error():
+    lacking = THREE[(THREE.arm != "random") | (THREE.seed != 1)]
+    with pytest.raises(
+        ValueError, match=r"random lacks the seeds \[1\] of prominent on minilm:movies"
+    ):
+        topology_claims(lacking)
+
+
+def test_without_a_sweep_or_prominent_bars_there_are_no_claims():
+    frontier = _frontier({"random": 0.5})
+    for table in (topology_claims(frontier), topology_claims(frontier.iloc[:0])):
+        assert table.empty and "verdict" in table
+
+
+def test_all_the_arms_that_it_names_exist():
+    assert set(OTHERS) < set(ARMS)
