@@ -1,21 +1,21 @@
 from . import figures
-from .claims.dynamics import dynamics_claims
-from .claims.rajaee import accuracy_drops, rajaee_claims
+from .ablation.figures import frontier_figure
+from .ablation.frontier import frontier_table
+from .after_finetuning.experiment import (
+    has_stsb,
+    measure_after_finetuning,
+    measure_stsb_after_finetuning,
+)
+from .after_finetuning.words import measure_words_after_finetuning
+from .claims.from_scratch import dynamics_claims, stitching_claims
+from .claims.pretrained import accuracy_drops, rajaee_claims, stl_claims, vazquez_claims
 from .claims.report import claims_as_text
-from .claims.stitching import stitching_claims
-from .claims.stl import stl_claims
-from .claims.vazquez import vazquez_claims
 from .claims.verdicts import all_claims
-from .drawing.live import LiveCurves, run_curves
-from .dynamics.objectives import measure_dynamics
-from .dynamics.stability import measure_stability
-from .encoders.contexts import WordContexts, word_contexts
-from .encoders.contextuality import measure_contextuality
-from .encoders.corpus import measure_corpus, stream_corpus
-from .finetuned.frontier import frontier_figure, frontier_table
-from .finetuned.geometry import measure_after_finetuning
-from .finetuned.stsb import has_stsb, measure_stsb_after_finetuning
-from .finetuned.words import measure_words_after_finetuning
+from .contextuality.corpus import measure_corpus, stream_corpus
+from .contextuality.experiment import measure_contextuality
+from .contextuality.words import WordContexts, word_contexts
+from .dynamics.experiment import measure_dynamics, measure_stability
+from .figures import LiveCurves, run_curves
 from .profiles import Profile, load_profile, profile_names
 from .provenance import provenance
 from .runs.ablation import histories, run_grid, run_sweep
@@ -29,8 +29,13 @@ from .runs.scratch import (
     train_or_load,
 )
 from .session import begin
-from .stitching.family import family_models, measure_family
-from .stitching.stitched import measure_stitched, penalty_floors, stitching_runs
+from .stitching.experiment import (
+    family_models,
+    measure_family,
+    measure_stitched,
+    penalty_floors,
+    stitching_runs,
+)
 from .tables import (
     as_printed,
     read_table,

@@ -38,7 +38,7 @@ from scipy.spatial.distance import pdist, squareform  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from shrink_utils.topology import BarcodeRegularizer  # noqa: E402
-from shrink_utils.topology._compiled import COMPILED  # noqa: E402
+from shrink_utils.topology.arrays import COMPILED  # noqa: E402
 
 WIDTH, SIZES = 768, (64, 512, 2048, 8192, 50_000)
 SHORT, LONG = 0.05, 30.0  # seconds: a turn lasts this long at least, and what takes more has one

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from shrink_utils.models import Encoder, load_encoder, state_batches, word_batches
-from shrink_utils.study.encoders.corpus import (
+from shrink_utils.study.contextuality.corpus import (
     CorpusMetrics,
     accumulate,
     frequent_words,

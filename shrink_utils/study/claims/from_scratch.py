@@ -9,19 +9,24 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import Evidence, judge, quantity, select
-from shrink_utils.study.dynamics.followed import allocations, closure_errors
-from shrink_utils.study.dynamics.hurting_steps import COUNTED, hurting_steps, published_steps
-from shrink_utils.study.dynamics.stability import profile_correlations
-from shrink_utils.study.generalization.parting import crossed, gap, numbers_of, pairs_of
+from shrink_utils.study.dynamics.experiment import allocations
+from shrink_utils.study.dynamics.reading import (
+    COUNTED,
+    closure_errors,
+    hurting_steps,
+    profile_correlations,
+    published_steps,
+)
+from shrink_utils.study.generalization.experiment import crossed, gap, numbers_of, pairs_of
 from shrink_utils.study.intervals import pseudo_values
+from shrink_utils.study.stitching.experiment import penalty_floors
 from shrink_utils.study.stitching.family_structure import (
     affinity,
     block_numbers,
     deviance,
     seed_deviance,
 )
-from shrink_utils.study.stitching.stitched import penalty_floors
-from shrink_utils.text.heuristic_templates import HELD_OUT
+from shrink_utils.text.heuristics import HELD_OUT
 from shrink_utils.training.dynamics import shares
 
 ATTENDING = ["key", "query"]

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from shrink_utils.paths import data_dir
+from shrink_utils.study.ablation.frontier import CELL, metric_at, sweep_of
 from shrink_utils.study.claims.claim import Evidence, evaluate, judge, quantity
-from shrink_utils.study.finetuned.frontier import CELL, metric_at, sweep_of
 
 ARM = "prominent"
 OTHERS = {  # what prominent bars are compared with

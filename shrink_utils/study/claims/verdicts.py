@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from shrink_utils.study.ablation.frontier import frontier_table
+from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
+from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
 from shrink_utils.study.claims.from_scratch import (
     dynamics_claims,
     generalization_claims,
@@ -17,21 +20,16 @@ from shrink_utils.study.claims.pretrained import (
     topology_claims,
     vazquez_claims,
 )
-from shrink_utils.study.dynamics.objectives import measure_dynamics
-from shrink_utils.study.dynamics.stability import measure_stability
+from shrink_utils.study.contextuality.corpus import measure_corpus
+from shrink_utils.study.contextuality.experiment import measure_contextuality
+from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_stability
 from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
-from shrink_utils.study.encoders.contextuality import measure_contextuality
-from shrink_utils.study.encoders.corpus import measure_corpus
-from shrink_utils.study.finetuned.frontier import frontier_table
-from shrink_utils.study.finetuned.geometry import measure_after_finetuning
-from shrink_utils.study.finetuned.similarity import measure_similarity
-from shrink_utils.study.finetuned.words import measure_words_after_finetuning
-from shrink_utils.study.generalization.models import measure_generalization
+from shrink_utils.study.generalization.experiment import measure_generalization
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.ablation import run_grid, run_sweep
 from shrink_utils.study.runs.folder import Run
-from shrink_utils.study.stitching.family import measure_family
-from shrink_utils.study.stitching.stitched import measure_stitched
+from shrink_utils.study.similarity.experiment import measure_similarity
+from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
 from shrink_utils.study.tables import summarize
 
 # By the name of the table that each is kept in.

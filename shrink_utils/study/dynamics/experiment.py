@@ -32,7 +32,7 @@ from shrink_utils.training import (
     pretrain,
     scratch_tokenizer,
 )
-from shrink_utils.training.arguments import fine_tuning_arguments
+from shrink_utils.training.arguments import fine_tuning_arguments, torch_threads
 from shrink_utils.training.dynamics import (
     RULES,
     AllocationRecorder,
@@ -41,8 +41,7 @@ from shrink_utils.training.dynamics import (
     LossChanges,
 )
 from shrink_utils.training.rows import fixed_batches, tokenized
-from shrink_utils.training.scratch_data import collator
-from shrink_utils.training.threads import torch_threads
+from shrink_utils.training.scratch import collator
 
 CHEAP = ("euler", "trapezoid")  # one gradient per step; Simpson's rule takes a second one
 MOMENTUM = 0.9

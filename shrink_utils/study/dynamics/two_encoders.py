@@ -13,7 +13,6 @@ from torch import Tensor
 
 from shrink_utils.geometry import affine, intra_sim, procrustes, self_sim, similarity_grid
 from shrink_utils.models import WordBatch, word_states
-from shrink_utils.study.encoders.layers import Layers, matched_layers
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs.measured import measured
 from shrink_utils.study.runs.progress import progress_bar
@@ -23,6 +22,7 @@ from shrink_utils.study.runs.scratch import (
     scratch_encoder,
     train_or_load,
 )
+from shrink_utils.study.similarity.layers import Layers, matched_layers
 from shrink_utils.text import load_pairs
 
 ENCODERS = ("mlm", "mt")

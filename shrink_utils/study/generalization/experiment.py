@@ -24,8 +24,7 @@ from shrink_utils.models import (
     read_layers,
     stitched_logits,
 )
-from shrink_utils.study.intervals import paired_interval
-from shrink_utils.study.jackknife import pseudo_values
+from shrink_utils.study.intervals import paired_interval, pseudo_values
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.runs.measured import measured
 from shrink_utils.study.runs.progress import progress_bar

@@ -11,7 +11,7 @@ import papermill
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
-from shrink_utils.study.drawing.fallback import WIDGET_VIEW
+from shrink_utils.study.figures import WIDGET_VIEW
 from shrink_utils.study.runs.once import alone
 from shrink_utils.study.whole_file import written
 

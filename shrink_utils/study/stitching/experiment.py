@@ -37,7 +37,7 @@ from shrink_utils.training import (
     new_model,
     scratch_tokenizer,
 )
-from shrink_utils.training.scratch_data import collator
+from shrink_utils.training.scratch import collator
 
 ACTIVATIONS = ("gelu", "solu")
 # Equal seeds give equal initial weights: no SoLU model may begin where a GeLU model begins.

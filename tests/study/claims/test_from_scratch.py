@@ -18,13 +18,17 @@ from shrink_utils.study.claims.from_scratch import (
     stitching_claims,
     two_encoders_claims,
 )
-from shrink_utils.study.dynamics.hurting_steps import COUNTED
-from shrink_utils.study.dynamics.stability import profile_correlations, profiles_of
+from shrink_utils.study.dynamics.reading import COUNTED, profile_correlations, profiles_of
 from shrink_utils.study.dynamics.two_encoders import KEYS, SIMILARITIES
-from shrink_utils.study.generalization.models import COLUMNS
-from shrink_utils.study.generalization.pair_groups import GROUPS
-from shrink_utils.study.generalization.parting import crossed, gap, pairs_of, relation_intervals
-from shrink_utils.text.heuristic_templates import TEMPLATES
+from shrink_utils.study.generalization.experiment import (
+    COLUMNS,
+    GROUPS,
+    crossed,
+    gap,
+    pairs_of,
+    relation_intervals,
+)
+from shrink_utils.text.heuristics import TEMPLATES
 from tests.study.stitching.test_family_structure import family_table
 
 AVG_SIM = {"mlm": (0.1, 0.2, 0.3, 0.4), "mt": (0.5, 0.5, 0.5, 0.9)}  # as V describe them

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import accuracy_drops, frontier_table
+from shrink_utils.study.ablation.frontier import metric_at, sweep_of
 from shrink_utils.study.claims.claim import ROWS
 from shrink_utils.study.claims.pretrained import (
     OTHERS,
@@ -14,7 +15,6 @@ from shrink_utils.study.claims.pretrained import (
     topology_claims,
     vazquez_claims,
 )
-from shrink_utils.study.finetuned.frontier import metric_at, sweep_of
 from shrink_utils.study.intervals import paired_interval
 from shrink_utils.training import ARMS
 

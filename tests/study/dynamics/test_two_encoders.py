@@ -12,7 +12,7 @@ from shrink_utils.geometry import affine, avg_sim, cka, intra_sim, procrustes, p
 from shrink_utils.models import word_states
 from shrink_utils.study import load_profile, scratch_encoder
 from shrink_utils.study.dynamics.two_encoders import Trained, encoder_runs, measure_two_encoders
-from shrink_utils.study.encoders.layers import matched_layers
+from shrink_utils.study.similarity.layers import matched_layers
 from shrink_utils.text import load_pairs
 
 

@@ -14,9 +14,9 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
-from shrink_utils.models._loading import load_tokenizer, quiet
+from shrink_utils.models.encoders import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.generalization import group_accuracies, published_accuracies
+from shrink_utils.study.claims.from_scratch import group_accuracies, published_accuracies
 from shrink_utils.study.generalization import experiment, figures
 from shrink_utils.study.generalization.experiment import (
     COMPARED,
@@ -27,7 +27,7 @@ from shrink_utils.study.generalization.experiment import (
     measure_generalization,
     pairs_by_name,
 )
-from shrink_utils.text.hans import FILE
+from shrink_utils.text import HANS_FILE
 from shrink_utils.training import pair_batches
 
 PAIR = ["group", "number", "other", "other_number", "data", "layer"]
@@ -174,7 +174,7 @@ def hub(tmp_path, monkeypatch, profile):
         for kind in ("lexical_overlap", "subsequence", "constituent")
         for label in ("entailment", "non-entailment")
     ]
-    (tmp_path / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / HANS_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
     lines = ["sentence1\tsentence2\tgold_label"] + [
         f"He ran {i} miles.\tHe ran.\t{label}"
         for i in range(4)

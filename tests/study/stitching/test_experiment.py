@@ -15,7 +15,7 @@ from transformers import GPTNeoXConfig, GPTNeoXModel
 
 from shrink_utils.geometry import cka
 from shrink_utils.models import hidden_states, load_encoder, read_layers, stitched
-from shrink_utils.models._loading import quiet, seeded
+from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
 from shrink_utils.study.runs.scratch import ScratchRun
@@ -31,7 +31,7 @@ from shrink_utils.study.stitching.experiment import (
 )
 from shrink_utils.text import load_pairs
 from shrink_utils.training import examples, held_out_batches, new_model, scratch_tokenizer
-from shrink_utils.training.scratch_data import collator
+from shrink_utils.training.scratch import collator
 
 N = 32
 
