@@ -53,7 +53,7 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
         return options.command(profile, options)
     except EXPECTED as error:
         if "hub" in str(error):
-            from shrink_utils.study.verification.inputs import needs_hub, offline_profiles
+            from shrink_utils.study.verification.page import needs_hub, offline_profiles
 
             if needs_hub(profile):
                 others = " and ".join(offline_profiles())
@@ -63,7 +63,7 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
 
 def ablate(profile: Profile, options: argparse.Namespace) -> int:
     """Fine-tune every run of the grid and of the weight sweep that is not there yet."""
-    from shrink_utils.study.runs.ablation import run_all
+    from shrink_utils.study.grid import run_all
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
     runs = run_all(profile)
@@ -132,7 +132,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
 
 def runs(profile: Profile, options: argparse.Namespace) -> int:
     """List what has been computed of the profile's grid and sweep, and what is missing."""
-    from shrink_utils.study.runs.listing import list_runs
+    from shrink_utils.study.runs import list_runs
 
     print(list_runs(profile).to_string(index=False))
     return 0

@@ -17,17 +17,22 @@ import pandas as pd
 from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES, claims_from
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
-from shrink_utils.study.runs.folder import Run, load_run
-from shrink_utils.study.runs.whole_folder import read_json
+from shrink_utils.study.results import Result, read_json, read_measured
+from shrink_utils.study.runs import Run, load_run
 from shrink_utils.study.tables import score_table, summarize, task_table
-from shrink_utils.study.verification.newest_runs import full_label, newest_runs
-from shrink_utils.study.verification.page import PAGE, run_folders
-from shrink_utils.study.verification.schemas import foreign_schemas
-from shrink_utils.study.verification.sent_folder import changed_files, changed_in_run, odd_files
-from shrink_utils.study.verification.unfinished import unfinished
+from shrink_utils.study.verification.folder import (
+    FORMAT,
+    NAMES,
+    PAGE,
+    changed_files,
+    foreign_columns,
+    full_label,
+    kept_folders,
+    newest_runs,
+    odd_files,
+    unfinished,
+)
 from shrink_utils.training import RunConfig
-
-__all__ = ["Check", "verify_folder"]
 
 LAST_DIGIT = 2e-6  # tables are written with six decimals
 SHOWN = 5  # faults of a check that are named
@@ -89,15 +94,19 @@ def verify_folder(folder: Path) -> list[Check]:
         return checks
     page = read_json(folder / PAGE)
     profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
-    runs = {
-        run: _check(run.name, lambda run=run: changed_in_run(run)) for run in run_folders(folder)
-    }
+    faults = {path: _in(path) for kind in NAMES for path in kept_folders(folder, kind)}
     checks += [
-        _check(f"tables and runs are those of {PAGE}", lambda: changed_files(folder, page)),
-        Check(f"{len(runs)} runs are whole", tuple(f for run in runs.values() for f in run.faults)),
-        _check("columns of every table", lambda: foreign_schemas(folder)),
+        _check(f"tables and results are those of {PAGE}", lambda: changed_files(folder, page)),
+        Check(f"{len(faults)} runs and measured tables are whole", sum(faults.values(), ())),
+        _check("columns of every table", lambda: foreign_columns(folder)),
     ]
-    return checks + _made_again(folder, profile, [run for run in runs if not runs[run].faults])
+    return checks + _made_again(folder, profile, [path for path in faults if not faults[path]])
+
+
+def _in(kept: Path) -> tuple[str, ...]:
+    """What is wrong with a run or a measured table."""
+    found = _check(kept.name, Result(kept).faults).faults
+    return tuple(f"{kept.name}: {fault}" for fault in found)
 
 
 def _check(name: str, look: Callable[[], Iterable[str]]) -> Check:
@@ -108,7 +117,10 @@ def _check(name: str, look: Callable[[], Iterable[str]]) -> Check:
 
 
 def _foreign(folder: Path) -> Iterable[str]:
-    sent = read_json(folder / PAGE)["profile"]
+    page = read_json(folder / PAGE)
+    if page["format"] != FORMAT:
+        return [f"{PAGE} has format {page['format']}, of other code; this code reads {FORMAT}"]
+    sent = page["profile"]
     if sent["name"] not in profile_names():
         return [f"no profile {sent['name']!r} here"]
     here = load_profile(sent["name"], seed=sent["seed"]).hash
@@ -130,7 +142,7 @@ def _made_again(folder: Path, profile: Profile, whole: list[Path]) -> list[Check
         "claims": lambda: claims_from(
             [runs[config] for config in grid],
             [runs[config] for config in sweep],
-            {name: _measured(folder, name) for name in MEASURES},
+            {name: _measured(whole, name) for name in MEASURES},
             weight=profile.weight,
         ),
     }
@@ -147,12 +159,12 @@ def _load(whole: list[Path], *, into: dict[RunConfig, Run | None]) -> list[str]:
     return [f"no whole run {full_label(config)}" for config, run in into.items() if run is None]
 
 
-def _measured(folder: Path, name: str) -> pd.DataFrame:
+def _measured(whole: list[Path], name: str) -> pd.DataFrame:
     """A measured table, whatever code it was measured with."""
-    found = list((folder / "measured").glob(f"{name}-{'?' * 16}.parquet"))
+    found = [path for path in whole if path.name.rpartition("-")[0] == name]
     if len(found) != 1:
-        raise ValueError(f"{len(found)} tables measured/{name}-*.parquet, expected one")
-    return pd.read_parquet(found[0], page_checksum_verification=True)
+        raise ValueError(f"{len(found)} whole tables measured/{name}-*, expected one")
+    return read_measured(found[0])
 
 
 def _differences(folder: Path, name: str, made: pd.DataFrame) -> Iterable[str]:

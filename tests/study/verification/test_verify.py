@@ -10,18 +10,24 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from shrink_utils.study import run_id
 from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.runs.run_or_load import run_id
-from shrink_utils.study.runs.whole_folder import read_json, write_json
+from shrink_utils.study.profiles import SweepEntry
+from shrink_utils.study.results import Result, read_json, write_json
 from shrink_utils.study.tables import score_table, summarize, task_table, write_table
+from shrink_utils.study.verification import folder as holdings
 from shrink_utils.study.verification import verify
+from shrink_utils.study.verification.folder import unfinished
 from shrink_utils.study.verification.page import write_provenance
 from shrink_utils.study.verification.verify import Check, verify_folder
 from shrink_utils.text.sources import sha256_of
 
+MEASURED = "dynamics_sgd-0123456789abcdef"
+
 
 def _claims(grid, swept, tables, *, weight) -> pd.DataFrame:
     """The claims that two arms support, without the measured tables of a whole study."""
+    assert all(len(table) for table in tables.values())
     claims = stl_claims(summarize(grid))
     claims.loc[1, ["task", "arm"]] = ""  # as claims that no fine-tuning is about: empty in a CSV
     return claims
@@ -38,13 +44,16 @@ def sent(profile, tiny_runs, tmp_path, monkeypatch):
     shutil.copytree(profile.folder / "runs", tmp_path / "tiny" / "runs")
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     monkeypatch.setattr(verify, "claims_from", _claims)
-    monkeypatch.setattr(verify, "MEASURES", {})
+    monkeypatch.setattr(verify, "MEASURES", {"dynamics_sgd": None})
     monkeypatch.setattr(verify, "load_profile", lambda name, seed: profile)
     monkeypatch.setattr(verify, "profile_names", lambda: ["tiny"])
     summary = summarize(tiny_runs)
     write_table(task_table(summary), "task_metric", profile=profile)
     write_table(score_table(summary), "anisotropy", profile=profile)
     write_table(_claims(tiny_runs, [], {}, weight=1.0), "claims", profile=profile)
+    with Result(tmp_path / "tiny" / "measured" / MEASURED).save({}, since=0.0) as part:
+        columns = holdings.MEASURED_COLUMNS["dynamics_sgd"].split()
+        pd.DataFrame({name: [1.0] for name in columns}).to_parquet(part / "table.parquet")
     write_provenance(profile)
     return tmp_path / "tiny"
 
@@ -54,7 +63,7 @@ def _faults(folder) -> str:
 
 
 def _page(folder) -> dict:
-    return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    return read_json(folder / "provenance.json")
 
 
 def test_a_good_folder_passes_every_check(sent):
@@ -120,7 +129,7 @@ def test_a_flipped_byte_in_a_run_is_named_and_the_run_not_used(sent, profile):
     data[100] ^= 1
     path.write_bytes(data)
     faults = _faults(sent)
-    assert f"{name}: history.parquet changed" in faults
+    assert f"{name}: history.parquet changed on disk" in faults
     assert f"no whole run {profile.runs()[0].label}" in faults
 
 
@@ -140,6 +149,23 @@ def test_a_missing_run_is_named(sent, profile):
     assert f"no whole run {profile.runs()[2].label}" in faults
 
 
+@pytest.mark.parametrize("kind", ["rows", "column", "folder"])
+def test_a_changed_measured_table_is_named_and_not_used(sent, kind):
+    path = sent / "measured" / MEASURED / "table.parquet"
+    table = pd.read_parquet(path)
+    if kind == "folder":
+        shutil.rmtree(path.parent)
+    else:
+        changed = table.assign(colour="red") if kind == "column" else table.iloc[:0]
+        changed.to_parquet(path)
+    faults = _faults(sent)
+    if kind == "column":
+        assert f"measured/{MEASURED}: foreign column colour" in faults
+    named = "missing" if kind == "folder" else "changed on disk"
+    assert f"{MEASURED} is missing" in faults or f"table.parquet {named}" in faults
+    assert "0 whole tables measured/dynamics_sgd-*, expected one" in faults
+
+
 @pytest.mark.parametrize("kind", ["file", "folder", "pipe"])
 def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
     run = sent / "runs" / run_id(profile.runs()[0])
@@ -150,7 +176,7 @@ def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
         (run / "metrics.json").unlink()
         (run / "metrics.json").symlink_to(tmp_path / "secret")
     else:
-        (sent / "measured").symlink_to(tmp_path)
+        (sent / "figures").symlink_to(tmp_path)
     (check,) = verify_folder(sent)
     assert ("no plain file" if kind == "pipe" else "is a link") in check.faults[0]
 
@@ -184,6 +210,12 @@ def test_a_foreign_profile_ends_the_reading(sent, described, says):
     page = {**_page(sent), "profile": described}
     (sent / "provenance.json").write_text(json.dumps(page), encoding="utf-8")
     assert says in verify_folder(sent)[-1].faults[0]
+
+
+def test_a_page_of_another_format_ends_the_reading(sent):
+    write_json(sent / "provenance.json", {**_page(sent), "format": 1})
+    fault = "provenance.json has format 1, of other code; this code reads 2"
+    assert verify_folder(sent)[-1].faults == (fault,)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"profile": {}}', "\x00"])
@@ -254,3 +286,73 @@ def test_a_whole_run_that_lacks_a_column_is_a_fault_of_every_table_and_no_crash(
     for table in ("task_metric", "anisotropy", "claims"):
         (fault,) = checks[f"{table}, made again"]
         assert fault.startswith("AttributeError") and "rows" in fault
+
+
+# --- a study that has not come to its end ----------------------------------------------------
+@pytest.fixture
+def folder(finished, tmp_path, monkeypatch):
+    """Two arms and two seeds of a grid, of which one run is there."""
+    profile = replace(finished, sweep=())
+    target = tmp_path / "tiny"
+    name = run_id(profile.runs()[0])
+    shutil.copytree(finished.folder / "runs" / name, target / "runs" / name)
+    monkeypatch.setattr(
+        holdings, "load_profile", lambda name, seed: replace(profile, base_seed=seed)
+    )
+    monkeypatch.setattr(holdings, "profile_names", lambda: ["tiny"])
+    monkeypatch.setattr(holdings, "MEASURES", {"dynamics": None, "dynamics_stability": None})
+    return target
+
+
+def test_what_is_missing_is_counted_and_what_to_do_is_said(folder):
+    (folder / "measured" / f"dynamics_stability-{'0' * 16}").mkdir(parents=True)
+    runs, measured, tables, again = unfinished(folder)
+    assert runs.startswith("3 of 4 runs of grid and sweep are missing, such as tiny-random · ")
+    assert measured == "1 of 2 measured tables are missing, such as dynamics"
+    assert tables == "3 of 3 tables are missing, such as anisotropy"
+    assert again.startswith("`make reproduce PROFILE=tiny` goes on")
+
+
+def test_the_seed_is_part_of_the_folders_name(folder):
+    *_, again = unfinished(folder.rename(folder.with_name("tiny-seed3")))
+    assert again.startswith("`make reproduce PROFILE=tiny SEED=3` goes on")
+
+
+def test_a_folder_of_any_name_is_unfinished_without_its_page(tmp_path):
+    assert unfinished(tmp_path) == [
+        "provenance.json is not there: `make reproduce` writes it at its end"
+    ]
+
+
+def test_nothing_is_missing_of_a_study_with_its_page(folder):
+    (folder / "provenance.json").write_text("{}")
+    assert unfinished(folder) == []
+
+
+def test_runs_that_differ_in_the_weight_alone_are_counted_and_named_each(folder, monkeypatch):
+    profile = holdings.load_profile("tiny", 0)
+    entry = SweepEntry(task=profile.tasks[0], arm="all", weights=(0.5, 1.0, 3.0))
+    swept = replace(profile, sweep=(entry,))
+    monkeypatch.setattr(holdings, "load_profile", lambda name, seed: swept)
+    runs, *_ = unfinished(folder)  # weight 1 is the grid's
+    assert runs.startswith("7 of 8 runs of grid and sweep are missing, such as tiny-random · ")
+    made = (folder / "runs" / run_id(profile.runs()[0])).rename(folder / "runs" / ("0" * 16))
+    for n, config in enumerate(profile.runs(), 1):
+        _another_run(made, f"{n:016x}", **config.as_dict())
+    runs, *_ = unfinished(folder)
+    assert runs.startswith("4 of 8 runs")
+    assert runs.endswith(" · all · seed 0 · weight 0.5")
+
+
+@pytest.mark.parametrize("change", [{"a_field_of_old_code": 1}, {"arm": "of old code"}])
+def test_a_run_of_other_code_is_none_of_these(folder, change):
+    (made,) = (folder / "runs").iterdir()
+    _another_run(made, "f" * 16, **change)
+    runs, *_ = unfinished(folder)
+    assert runs.startswith("3 of 4 runs")
+
+
+def _another_run(run, name, **change):
+    """A copy of a run, of a changed configuration."""
+    copy = shutil.copytree(run, run.with_name(name))
+    write_json(copy / "config.json", {**read_json(copy / "config.json"), **change})

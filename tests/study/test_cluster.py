@@ -16,9 +16,9 @@ import pytest
 import torch
 from distributed import Client, LocalCluster
 
-from shrink_utils.study import run_grid, run_id
-from shrink_utils.study.runs import ablation, cluster
-from shrink_utils.study.runs.cluster import STEPS, cluster_client, compute_runs
+from shrink_utils.study import cluster, run_grid, run_id
+from shrink_utils.study import grid as grid_module
+from shrink_utils.study.cluster import STEPS, cluster_client, compute_runs
 
 QUIET = {"dashboard_address": None, "memory_limit": 0, "silence_logs": 60}
 
@@ -107,7 +107,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     """Two processes of this machine; the numbers are those of one, and nobody prints anything."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     before, killer = dict(os.environ), Killer(tmp_path / grid.name / "runs")
-    monkeypatch.setattr(ablation, "cluster_client", killer.cluster)
+    monkeypatch.setattr(grid_module, "cluster_client", killer.cluster)
     runs = run_grid(replace(grid, workers=2))
     names = [run.folder.name for run in runs]
     assert len(killer.killed) == 1 and killer.finished

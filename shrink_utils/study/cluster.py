@@ -16,13 +16,12 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from shrink_utils.study.runs.run_or_load import run_id, run_or_load
+from shrink_utils.study.finetuning import run_or_load
+from shrink_utils.study.runs import run_id
 from shrink_utils.training import RunConfig
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
-
-__all__ = ["STEPS", "cluster_client", "compute_runs", "scheduler_address"]
 
 STEPS = "shrink-steps"  # the topic of Dask's events that workers tell their steps under
 PATIENCE = 60.0  # seconds until another host's file has to be seen on a shared file system

@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from shrink_utils.models import OBJECTIVES, SoLU, hidden_states, word_states
-from shrink_utils.study import load_profile, scratch_config, scratch_encoder, train_or_load
+from shrink_utils.study import load_profile, scratch, scratch_config, scratch_encoder, train_or_load
 from shrink_utils.study.profiles import profile_names
-from shrink_utils.study.runs import scratch as scratch_runs
-from shrink_utils.study.runs.progress import progress_bar
-from shrink_utils.study.runs.scratch import scratch_id
+from shrink_utils.study.results import progress_bar
+from shrink_utils.study.scratch import scratch_id
 from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
 
@@ -42,7 +41,7 @@ def no_training(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a model that exists was trained again")
 
-    monkeypatch.setattr(scratch_runs, "pretrain", refuse)
+    monkeypatch.setattr(scratch, "pretrain", refuse)
 
 
 def _weights_equal(first, second):
@@ -85,7 +84,7 @@ def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path, run):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.warns(UserWarning, match=r"model\.safetensors changed on disk.*running again"):
+    with pytest.warns(UserWarning, match=r"model\.safetensors changed on disk.*computing again"):
         again = train_or_load(_config(smoke), tmp_path)
     assert _weights_equal(again.model, run.model)
     names = {path.name for path in tmp_path.iterdir()}
@@ -97,7 +96,7 @@ def test_a_training_or_a_save_that_fails_leaves_nothing(smoke, tmp_path, monkeyp
     def fail(*args, **kwargs):
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(scratch_runs, where, fail)
+    monkeypatch.setattr(scratch, where, fail)
     with pytest.raises(RuntimeError):
         train_or_load(_config(smoke), tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -108,7 +107,7 @@ def test_the_id_follows_configuration_and_code(smoke, monkeypatch):
     before = scratch_id(config)
     assert before == scratch_id(replace(config))
     assert before != scratch_id(replace(config, seed=9)) != scratch_id(_config(smoke, "clm"))
-    monkeypatch.setattr(scratch_runs, "_computed_by", lambda: {"code": "other"})
+    monkeypatch.setattr("shrink_utils.study.results._computed_by", lambda code, but: "other")
     assert scratch_id(config) != before
 
 
@@ -121,7 +120,7 @@ def test_the_bar_counts_every_step_and_there_is_none_for_a_loaded_model(
         bars.append(progress_bar(**options))
         return bars[-1]
 
-    monkeypatch.setattr(scratch_runs, "progress_bar", watched)
+    monkeypatch.setattr(scratch, "progress_bar", watched)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
     train_or_load(_config(smoke), tmp_path)
     assert [(bar.n, bar.total) for bar in bars] == [(3, 3)]
