@@ -17,21 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def module_closure(*modules: str) -> list[Path]:
-    """Files that importing `modules` uses, followed through the package's own imports.
+    """Files that importing `modules` (dotted names) uses, through the package's own imports.
 
     ``from shrink_utils.room import name`` counts the room's ``__init__`` (its ``.pyi`` where names
     are loaded lazily) and the one module that defines `name`, not the whole room: a change
     elsewhere in the room is not a change here.
-
-    Parameters
-    ----------
-    *modules : str
-        Dotted names inside the package.
-
-    Returns
-    -------
-    list of Path
-        Sorted, each file once.
 
     Raises
     ------
@@ -66,12 +56,7 @@ def notebook_closure(notebook: Path) -> list[Path]:
 def code_version(*modules: str, but: str = "") -> str:
     """Sixteen hex digits over the code that `modules` rest on; comments and docstrings are free.
 
-    Parameters
-    ----------
-    *modules : str
-        Dotted names inside the package.
-    but : str
-        A module whose content does not count, because the caller accounts for what it uses of it.
+    The module `but` does not count, because the caller accounts for what it uses of it.
     """
     digest = hashlib.sha256()
     for path in module_closure(*modules):

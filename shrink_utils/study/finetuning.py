@@ -23,16 +23,9 @@ def run_or_load(
 ) -> Run:
     """The run of `config`: loaded from `folder` when it is there and whole, else computed.
 
-    A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed again. A long
-    run that was ended goes on from its last checkpoint (in ``<id>.checkpoints``).
-
-    Parameters
-    ----------
-    config : RunConfig
-    folder : Path
-        Where runs are kept, ``results/<profile>/runs``.
-    on_row : callable, optional
-        Called after every training step (not when the run is loaded).
+    `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
+    training step. A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed
+    again. A long run that was ended goes on from its last checkpoint (in ``<id>.checkpoints``).
     """
     target = folder / run_id(config)
     return Result(target).load_or_compute(

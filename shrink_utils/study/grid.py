@@ -24,8 +24,7 @@ def run_grid(profile: Profile) -> list[Run]:
 
     The others are computed in this process when the profile has one worker, else by so many
     processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``: the numbers are the same.
-    Processes of ``accelerate launch`` share every run instead. One progress bar counts the training
-    steps still to do and says how long they will take.
+    Processes of ``accelerate launch`` share every run instead.
     """
     return _run_all(profile.runs(), profile)
 

@@ -19,15 +19,14 @@ from shrink_utils.training import RunConfig
 FOLDER = Path(__file__).with_suffix("")
 SEED_STEP = 1000  # studies of different base seeds share no seed
 WITHOUT_EFFECT = ("description", "workers")  # on any number of the study
+# Fields that every run takes from the profile as they are.
+SHARED = "epochs batch_size accumulation precision warmup schedule pooling threads".split()
 
 Integers = tuple[int, ...]
 Names = tuple[str, ...]
 # Strict: 3.0 is no integer and true no number; keys that no field has are refused.
-configuration = dataclass(
-    frozen=True,
-    kw_only=True,
-    config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False),
-)
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+configuration = dataclass(frozen=True, kw_only=True, config=STRICT)
 
 
 @configuration
@@ -229,26 +228,10 @@ class Profile:
         ]
 
     def _run(self, model: str, entry: GridEntry, arm: str, seed: int, weight: float) -> RunConfig:
-        return RunConfig(
-            model=model,
-            task=entry.task,
-            arm=arm,
-            seed=SEED_STEP * self.base_seed + seed,
-            train_rows=entry.train_rows,
-            eval_rows=entry.eval_rows,
-            epochs=self.epochs,
-            learning_rate=entry.learning_rate,
-            weight_decay=entry.weight_decay,
-            max_length=entry.max_length,
-            batch_size=self.batch_size,
-            warmup=self.warmup,
-            schedule=self.schedule,
-            pooling=self.pooling,
-            weight=weight,
-            accumulation=self.accumulation,
-            precision=self.precision,
-            threads=self.threads,
-        )
+        of_task = {name: value for name, value in asdict(entry).items() if name != "arms"}
+        of_all = {name: getattr(self, name) for name in SHARED}
+        seed += SEED_STEP * self.base_seed
+        return RunConfig(model=model, arm=arm, seed=seed, weight=weight, **of_task, **of_all)
 
 
 KINDS = {
@@ -275,7 +258,7 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     name : str or Path
         A shipped profile's name, or the path of a TOML file of one's own.
     seed : int
-        Base seed: 0 is the committed study, any other one a study whose seeds are all new.
+        Base seed: 0 is the committed study; any other one shifts every seed.
 
     Raises
     ------

@@ -1,7 +1,6 @@
 """One way to keep a result: a folder written whole, named by what it rests on, checked when read.
 
-A fine-tuning run, a model trained from nothing and a measured table are kept alike. Single files,
-such as tables and figures, are `written` whole too.
+Fine-tuning runs, models trained from nothing and measured tables are kept so.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class Result:
     It holds ``config.json`` (what was computed), ``provenance.json`` (by what, where and when), the
     files of its kind, and ``manifest.json``: the sha256 of every other file.
 
-    Parameters
-    ----------
-    folder : Path
-        ``<kind>/<name>``, where the name has a `key_of` what the result rests on.
+    Its name has a `key_of` what it rests on: what is stale has another name, and is not found.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,16 +74,8 @@ class Result:
         """A folder to fill beside the result; it is renamed at the end of the ``with`` statement.
 
         What fails leaves nothing behind. Of two processes that save the same result, the first
-        one's stays.
-
-        Parameters
-        ----------
-        config : dict
-            What was computed, in plain types.
-        since : float
-            When the computation began, by `time.perf_counter`.
-        **facts
-            What the stamp says beside `provenance`.
+        one's stays. The stamp is `provenance`, `facts`, and the seconds since `since` (by
+        `time.perf_counter`).
         """
         stamp = provenance() | facts | {"seconds": round(time.perf_counter() - since, 1)}
         with _part(self.folder) as part:
@@ -136,17 +124,9 @@ class Result:
         return read(self.folder)
 
     def verify(self, *, unread: str | None = None) -> None:
-        """Compare the files with the manifest; files that were added do no harm.
+        """Raise `DamagedResultError` if a file is missing, or not what was written.
 
-        Parameters
-        ----------
-        unread : str, optional
-            Files of this folder in it have to be there; their content is not looked at.
-
-        Raises
-        ------
-        DamagedResultError
-            If a file is missing, or not what was written.
+        Files of the folder `unread` in it only have to be there. A file that was added is no harm.
         """
         name = f"{self.folder.parent.name}/{self.folder.name}"
         try:
@@ -210,15 +190,7 @@ def measured(name: str) -> Callable[[Measure], Measure]:
     code that the function's module rests on, a library, or a pin in ``data/`` (hub commits,
     archives) changes, it is computed again and the old one removed.
 
-    Parameters
-    ----------
-    name : str
-        Of the table, unique in the study.
-
-    Returns
-    -------
-    callable
-        The decorator. The decorated function takes a `Profile` and returns a DataFrame.
+    The function takes a `Profile` and returns a DataFrame; `name` is unique in the study.
     """
 
     def decorate(measure: Measure) -> Measure:
@@ -243,13 +215,7 @@ def measured(name: str) -> Callable[[Measure], Measure]:
 
 
 def read_measured(folder: Path) -> pd.DataFrame:
-    """The table of a folder that `measured` saved.
-
-    Raises
-    ------
-    DamagedResultError
-        If a file is missing, or not what was written.
-    """
+    """The table of a folder that `measured` saved; `DamagedResultError` if it is not as saved."""
     import pandas as pd  # most of who writes files whole needs no pandas
 
     Result(folder).verify()
@@ -260,8 +226,7 @@ def read_measured(folder: Path) -> pd.DataFrame:
 def written(path: Path) -> Iterator[Path]:
     """A file to write, beside `path`; it takes the path's place at the end of the ``with``.
 
-    A file of that name is always whole: what fails leaves the old one, and nothing else. The
-    path's folder is made where it is missing.
+    A file of that name is always whole: what fails leaves the old one, and nothing else.
     """
     with _part(path) as part:
         yield part
@@ -316,8 +281,8 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
 def alone(target: Path) -> Iterator[None]:
     """Nobody else on this machine is within ``alone(target)``; who comes later waits.
 
-    The lock is the operating system's: it goes with the process, however that ends. Its file is in
-    the temporary folder, so that results hold nothing but results. The target need not exist.
+    The lock is the operating system's, and goes with the process, however that ends. Its file is in
+    the temporary folder: results hold nothing but results.
     """
     name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
     with FileLock(Path(tempfile.gettempdir()) / f"shrink-{name}.lock"):

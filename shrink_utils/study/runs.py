@@ -38,10 +38,9 @@ class Run:
 
 
 def run_id(config: RunConfig) -> str:
-    """Hash of the configuration, its arm's options, its model's commit and what computes it.
+    """Sixteen hex digits: configuration, its arm's options, its model's commit, what computes it.
 
-    16 hex digits. The arm's own options count, not the other arms': a new arm leaves finished runs
-    valid.
+    The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
     return key_of(
         config.as_dict(),
@@ -53,7 +52,7 @@ def run_id(config: RunConfig) -> str:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder, but for its model: gigabytes in all, see `checked_model`.
+    """Read a run folder, but for its model (gigabytes in all, see `checked_model`).
 
     Raises
     ------
@@ -76,13 +75,7 @@ def load_run(folder: Path) -> Run:
 
 
 def checked_model(folder: Path) -> Path:
-    """Where a run's model is; all files of the run are what was written.
-
-    Raises
-    ------
-    DamagedResultError
-        If a file is missing, or not what was written.
-    """
+    """Where a run's model is; `DamagedResultError` if any file of the run is not as written."""
     Result(folder).verify()
     return folder / MODEL
 
@@ -107,11 +100,8 @@ def save_run(
 def list_runs(profile: Profile) -> pd.DataFrame:
     """The profile's grid and weight sweep, one run per row, each once.
 
-    Returns
-    -------
-    DataFrame
-        Columns run (its folder's name), model, task, arm, weight, seed, and ``seconds`` that it
-        took: a dash for a run that is not there.
+    Columns run (its folder's name), model, task, arm, weight, seed, and ``seconds`` that it took: a
+    dash for a run that is not there.
     """
     rows = []
     for config in dict.fromkeys([*profile.runs(), *profile.sweep_runs()]):

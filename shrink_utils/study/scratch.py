@@ -52,8 +52,7 @@ def scratch_config(
     objective : str
         ``"mlm"``, ``"clm"`` or ``"mt"``.
     seed : int
-        Of the initial weights, such as one of ``profile.pretraining.seeds``. The base seed of the
-        study shifts it, and the order of the data.
+        Of the initial weights. The study's base seed shifts it, and the order of the data.
     **changes
         Fields of `ScratchConfig` that are to differ from the profile's.
     """
@@ -69,14 +68,7 @@ def language_model(profile: Profile, *, seed: int, **changes: object) -> Scratch
 
     Brown et al. (2023) stitch and compare causal models. These learn from every token, a masked
     model from some: after a short training they know more, and a stitch has something to lose.
-
-    Parameters
-    ----------
-    profile : Profile
-    seed : int
-        Of the initial weights.
-    **changes
-        Fields of `ScratchConfig`, such as the activation, or width and depth.
+    Parameters are those of `scratch_config`.
     """
     sizes = {"vocabulary": profile.stitching.vocabulary, "steps": profile.stitching.model_steps}
     given = {name: size for name, size in sizes.items() if size is not None}
@@ -91,14 +83,8 @@ def scratch_id(config: ScratchConfig) -> str:
 def train_or_load(config: ScratchConfig, folder: Path) -> ScratchRun:
     """The model of `config`: loaded from `folder` when it is there and whole, else trained.
 
-    A damaged one is moved aside (``<id>.damaged-<n>``), with a warning, and trained again. While
-    it trains there is a progress bar.
-
-    Parameters
-    ----------
-    config : ScratchConfig
-    folder : Path
-        Where runs are kept, ``results/<profile>/runs``.
+    `folder` is where runs are kept, ``results/<profile>/runs``. A damaged model is moved aside
+    (``<id>.damaged-<n>``), with a warning, and trained again.
     """
     result = Result(folder / scratch_id(config))
     return result.load_or_compute(load_scratch, lambda: _train(config, result))
@@ -116,13 +102,7 @@ def _train(config: ScratchConfig, result: Result) -> None:
 
 
 def load_scratch(folder: Path) -> ScratchRun:
-    """Read a model's folder; its weights are those that were trained, bit for bit.
-
-    Raises
-    ------
-    DamagedResultError
-        If a file is missing, or not what was written.
-    """
+    """Read a model's folder; `DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     config = ScratchConfig(**read_json(folder / CONFIG))
     tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)

@@ -38,10 +38,10 @@ def write_provenance(profile: Profile) -> None:
 
     Both say what was read (data and weights, each file with its sha256), by which packages and
     commit, on which device, how long every run, measured table and notebook took, and the sha256
-    of each table and of the manifest of each run and measured table (which has those of its files).
-    `verify_folder` holds a folder against the first of them.
+    of each table and of each result's manifest. `verify_folder` compares a folder with the first.
     """
     folder = profile.folder
+    runs, measured = (kept_folders(folder, kind) for kind in ("runs", "measured"))
     page = {
         "format": FORMAT,
         "profile": {"name": profile.name, "seed": profile.base_seed, "hash": profile.hash},
@@ -50,8 +50,8 @@ def write_provenance(profile: Profile) -> None:
         "requirements_lock": sha256_of(home() / "requirements.lock"),
         "inputs": inputs_of(profile),
         "notebooks": dict(_notebook_seconds(folder / "notebooks")),
-        "runs": {path.name: _stamp_of(path) for path in kept_folders(folder, "runs")},
-        "measured": {path.name: _stamp_of(path) for path in kept_folders(folder, "measured")},
+        "runs": {path.name: _stamp_of(path) for path in runs},
+        "measured": {path.name: _stamp_of(path) for path in measured},
         "tables": {path.name: sha256_of(path) for path in table_files(folder)},
     }
     with written(folder / "provenance.md") as part:
@@ -61,14 +61,10 @@ def write_provenance(profile: Profile) -> None:
 
 
 def inputs_of(profile: Profile) -> dict[str, dict]:
-    """Data and weights that a profile reads, as they are on this machine now.
+    """Data and weights that a profile reads, as they are on this machine now: by name.
 
-    Returns
-    -------
-    dict
-        By name: ``source`` says where it came from, ``files`` gives the sha256 of each file. Data
-        that the hub's client reads for the study (GLUE without a folder, sentence pairs) is named
-        without files.
+    ``source`` says where it came from, ``files`` gives the sha256 of each file. Data that the hub's
+    client reads for the study (GLUE without a folder, sentence pairs) is named without files.
     """
     found = {}
     for name, source in sources().items():
