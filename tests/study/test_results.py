@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from fnmatch import fnmatch
 
 import pandas as pd
 import pytest
@@ -73,14 +72,9 @@ def test_a_save_that_fails_leaves_nothing(tmp_path, error):
     assert not _names(tmp_path)
 
 
-def test_the_folder_is_not_there_before_it_is_whole(tmp_path):
-    with Result(tmp_path / "abc").save({}, since=0.0) as part:
+def test_the_folder_is_not_there_before_it_is_whole_and_the_first_of_two_writers_stays(tmp_path):
+    with Result(tmp_path / "abc").save({"value": "late"}, since=0.0) as part:
         assert part.parent == tmp_path and not (tmp_path / "abc").exists()
-        assert str(os.getpid()) in part.name and part.name.endswith(".part")
-
-
-def test_the_first_of_two_writers_stays(tmp_path):
-    with Result(tmp_path / "abc").save({"value": "late"}, since=0.0):
         _save(tmp_path / "abc", "early")
     assert Result(tmp_path / "abc").load(_read) == "early"
     assert len(_names(tmp_path)) == 1
@@ -181,20 +175,12 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    ("name", "pattern"),
-    [
-        ("claims.csv", "*.csv"),
-        ("01_isotropy.ipynb", "[0-9]*.ipynb"),
-        ("corpus-0123456789abcdef.parquet", "*.parquet"),
-        ("line.png", "*.png"),
-    ],
-)
-def test_a_part_is_beside_the_file_and_no_pattern_of_results_takes_it(tmp_path, name, pattern):
+@pytest.mark.parametrize("name", ["claims.csv", "01_isotropy.ipynb", "line.png"])
+def test_a_part_is_beside_the_file_and_no_pattern_of_results_takes_it(tmp_path, name):
     with written(tmp_path / name) as part:
         part.write_text("half")
-        assert part.parent == tmp_path and not fnmatch(part.name, pattern)
-        assert [*tmp_path.glob(pattern)] == []
+        assert part.parent == tmp_path and str(os.getpid()) in part.name
+        assert not list(tmp_path.glob(f"*{part.with_name(name).suffix}"))
 
 
 def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(tmp_path):
@@ -327,24 +313,7 @@ def test_what_other_pins_and_code_bring_is_measured_anew(
     assert len(calls) == 2
 
 
-def test_a_measurement_that_fails_leaves_nothing(profile):
-    def fail(profile):
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        _measured("broken", fail)(profile)
-    assert not (profile.folder / "measured").exists()
-
-
-def _cut(data):
-    return data[:40]
-
-
-def _flip(data):
-    return data[:20] + bytes([data[20] ^ 1]) + data[21:]
-
-
-@pytest.mark.parametrize("hurt", [_cut, _flip])
+@pytest.mark.parametrize("hurt", [lambda data: data[:40], lambda data: data[:-1] + b"x"])
 def test_a_damaged_table_is_named_and_measured_again(profile, measure, calls, hurt):
     whole = measure(profile)
     (path,) = (profile.folder / "measured").glob("lengths-*/table.parquet")
@@ -353,17 +322,6 @@ def test_a_damaged_table_is_named_and_measured_again(profile, measure, calls, hu
         again = measure(profile)
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
     assert len(calls) == 2
-
-
-def test_a_table_that_cannot_be_written_whole_leaves_nothing(profile, measure, monkeypatch):
-    def fail(table, path, **options):
-        path.write_bytes(b"PAR1")
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
-    with pytest.raises(OSError, match="No space"):
-        measure(profile)
-    assert not _names(profile.folder / "measured")
 
 
 # --- progress ---------------------------------------------------------------------------------
