@@ -115,10 +115,6 @@ def test_a_seed_that_is_no_number_is_named_and_no_traceback(monkeypatch, capsys)
         main(["runs"])
     assert ended.value.code == 2
     assert "argument --seed: invalid int value: 'abc'" in capsys.readouterr().err
-    assert _parser().parse_args(["runs", "--seed", "3"]).seed == 3
-
-
-def test_an_empty_seed_is_the_committed_study(monkeypatch):
     monkeypatch.setenv("SHRINK_SEED", "")
     assert _parser().parse_args(["runs"]).seed == 0
 

@@ -131,12 +131,35 @@ def test_an_address_sends_what_is_missing_to_its_cluster(
     assert sent == {serial[2].folder.name}
 
 
-def test_every_step_is_told_in_this_thread(finished, thread, pretended, tmp_path):
+def test_steps_and_warnings_come_here_and_settings_go_along(
+    finished, thread, tmp_path, monkeypatch
+):
+    first, seen, told = finished.runs()[0], {}, []
+
+    def look(config, folder, *, on_row):
+        seen.update(os.environ)
+        if config == first:
+            warnings.warn("its folder was damaged", stacklevel=2)
+        on_row({"step": 1})
+        (folder / run_id(config)).mkdir()
+
+    monkeypatch.setattr(cluster, "run_or_load", look)
+    monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
     configs = {run_id(config): config for config in finished.runs()}
-    told = []
-    compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
+    with pytest.warns(UserWarning, match=f"{first.label}: its folder was damaged"):
+        compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
     assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
     assert _folders(tmp_path) == set(configs)
+    assert seen["SHRINK_GLUE_DIR"] == "/some/glue" and "SHRINK_GLUE_DIR" not in os.environ
+
+
+def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("SHRINK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SHRINK_GLUE_DIR", "some/glue")
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    expected = {"SHRINK_GLUE_DIR": str(Path("some/glue").resolve()), "SHRINK_PROFILE": "smoke"}
+    assert cluster._settings() == expected
 
 
 def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
@@ -154,41 +177,6 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
     with pytest.raises(RuntimeError, match=f"run {second.label}: out of memory"):
         compute_runs(thread, configs, tmp_path, on_step=lambda run, step: None)
     assert _folders(tmp_path) == {run_id(first)}
-
-
-def test_a_workers_warning_comes_here(finished, thread, pretended, tmp_path, monkeypatch):
-    def warn(config, folder, *, on_row):
-        warnings.warn("its folder was damaged", stacklevel=2)
-        pretended(config, folder, on_row=on_row)
-
-    monkeypatch.setattr(cluster, "run_or_load", warn)
-    config = finished.runs()[0]
-    with pytest.warns(UserWarning, match=f"{config.label}: its folder was damaged"):
-        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=lambda run, step: None)
-
-
-def test_the_settings_of_this_process_go_along(finished, thread, tmp_path, monkeypatch):
-    seen = {}
-
-    def look(config, folder, *, on_row):
-        seen.update(os.environ)
-        (folder / run_id(config)).mkdir()
-
-    monkeypatch.setattr(cluster, "run_or_load", look)
-    monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
-    config = finished.runs()[0]
-    compute_runs(thread, {run_id(config): config}, tmp_path, on_step=lambda run, step: None)
-    assert seen["SHRINK_GLUE_DIR"] == "/some/glue"
-    assert "SHRINK_GLUE_DIR" not in os.environ
-
-
-def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):
-    for name in [name for name in os.environ if name.startswith("SHRINK_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("SHRINK_GLUE_DIR", "some/glue")
-    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
-    expected = {"SHRINK_GLUE_DIR": str(Path("some/glue").resolve()), "SHRINK_PROFILE": "smoke"}
-    assert cluster._settings() == expected
 
 
 def test_a_worker_of_other_code_is_refused(finished, thread, pretended, tmp_path):

@@ -94,10 +94,11 @@ def test_glue_files_and_hub_models_are_inputs_too(tmp_path, monkeypatch):
 def test_glue_of_the_hub_is_named_without_files(tmp_path, monkeypatch):
     monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
     monkeypatch.setattr("shrink_utils.text.glue.data_dir", lambda: tmp_path)
-    assert inputs_of(load_profile("glue"))["cola"] == {
-        "source": "nyu-mll/glue, the hub",
-        "files": {},
-    }
+    inputs = inputs_of(load_profile("glue"))
+    assert inputs["cola"] == {"source": "nyu-mll/glue, the hub", "files": {}}
+    assert {"mrpc", "stsb"} <= set(inputs)
+    for name in ("smoke", "quick"):
+        assert set(inputs_of(load_profile(name))) <= {"minilm", "vader_sentiment"}
 
 
 def test_what_notebooks_read_beside_the_grid_is_an_input_too(tmp_path, monkeypatch):
@@ -115,14 +116,6 @@ def test_what_notebooks_read_beside_the_grid_is_an_input_too(tmp_path, monkeypat
     europarl = "Helsinki-NLP/europarl/de-en@49c03781cf3c5ae505523a187743de69e4cc6f2b"
     assert paper[europarl] == {"source": "the hub", "files": {}}
     assert set(quick) <= {"minilm", "vader_sentiment", "stsb"}
-
-
-def test_without_a_folder_of_glue_an_offline_profile_reads_none(tmp_path, monkeypatch):
-    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
-    monkeypatch.setattr("shrink_utils.text.glue.data_dir", lambda: tmp_path)
-    for name in ("smoke", "quick"):
-        assert set(inputs_of(load_profile(name))) <= {"minilm", "vader_sentiment"}
-    assert {"mrpc", "cola", "stsb"} <= set(inputs_of(load_profile("glue")))
 
 
 def test_a_model_without_an_owner_is_an_input_too(tmp_path, monkeypatch):

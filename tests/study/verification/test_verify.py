@@ -62,20 +62,12 @@ def _faults(folder) -> str:
     return "\n".join(fault for check in verify_folder(folder) for fault in check.faults)
 
 
-def _page(folder) -> dict:
-    return read_json(folder / "provenance.json")
-
-
-def test_a_good_folder_passes_every_check(sent):
+def test_a_good_folder_passes_every_check_and_nothing_is_written_into_it(sent):
+    before = {path: path.stat().st_mtime_ns for path in sent.rglob("*")}
     checks = verify_folder(sent)
+    assert {path: path.stat().st_mtime_ns for path in sent.rglob("*")} == before
     assert [str(check)[:4] for check in checks] == ["ok  "] * 10
     assert "ok    claims, made again" in map(str, checks)
-
-
-def test_nothing_is_written_into_the_folder(sent):
-    before = {path: path.stat().st_mtime_ns for path in sent.rglob("*")}
-    verify_folder(sent)
-    assert {path: path.stat().st_mtime_ns for path in sent.rglob("*")} == before
 
 
 @pytest.mark.parametrize("table", ["claims", "task_metric", "anisotropy"])
@@ -88,15 +80,6 @@ def test_a_changed_number_is_named_even_when_the_page_was_changed_with_it(sent, 
     write_provenance(profile)
     faults = _faults(sent)
     assert f"{table}.csv, " in faults and f"{column} is" in faults
-
-
-def test_a_changed_verdict_is_named(sent):
-    path = sent / "tables" / "claims.csv"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("inconclusive", "replicated", 1), encoding="utf-8")
-    faults = _faults(sent)
-    assert "verdict is replicated, from the runs inconclusive" in faults
-    assert "tables/claims.csv is not the one that provenance.json was written for" in faults
 
 
 @pytest.mark.parametrize(
@@ -115,38 +98,41 @@ def test_changed_rows_and_columns_are_named(sent, change, says):
     assert says in _faults(sent)
 
 
-def test_a_foreign_table_is_named(sent):
+def test_a_changed_verdict_and_a_foreign_table_are_named(sent):
+    path = sent / "tables" / "claims.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("inconclusive", "replicated", 1), encoding="utf-8")
     (sent / "tables" / "mine.csv").write_text("a,b\n1,2\n")
     faults = _faults(sent)
+    assert "verdict is replicated, from the runs inconclusive" in faults
+    assert "tables/claims.csv is not the one that provenance.json was written for" in faults
     assert "tables/mine.csv: no table of this study" in faults
     assert "tables/mine.csv is not in provenance.json" in faults
 
 
-def test_a_flipped_byte_in_a_run_is_named_and_the_run_not_used(sent, profile):
-    name = run_id(profile.runs()[0])
-    path = sent / "runs" / name / "history.parquet"
+def _flip_a_byte(run):
+    path = run / "history.parquet"
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
-    faults = _faults(sent)
-    assert f"{name}: history.parquet changed on disk" in faults
-    assert f"no whole run {profile.runs()[0].label}" in faults
 
 
-def test_a_missing_and_an_added_file_are_named(sent, profile):
-    run = sent / "runs" / run_id(profile.runs()[1])
-    (run / "metrics.json").unlink()
-    (run / "notes.txt").write_text("mine")
-    faults = _faults(sent)
-    assert f"{run.name}: metrics.json is missing" in faults
-    assert f"{run.name}: notes.txt was added" in faults
-
-
-def test_a_missing_run_is_named(sent, profile):
-    shutil.rmtree(sent / "runs" / run_id(profile.runs()[2]))
-    faults = _faults(sent)
-    assert f"runs/{run_id(profile.runs()[2])} is missing" in faults
-    assert f"no whole run {profile.runs()[2].label}" in faults
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (_flip_a_byte, "{run}: history.parquet changed on disk"),
+        (lambda run: (run / "metrics.json").unlink(), "{run}: metrics.json is missing"),
+        (lambda run: (run / "notes.txt").touch(), "{run}: notes.txt was added"),
+        (shutil.rmtree, "runs/{run} is missing"),
+    ],
+    ids=["flipped byte", "missing file", "added file", "missing run"],
+)
+def test_a_changed_run_is_named_and_not_used(sent, profile, change, says):
+    config = profile.runs()[2]
+    change(sent / "runs" / run_id(config))
+    faults = _faults(sent).splitlines()
+    assert says.format(run=run_id(config)) in faults
+    assert f"no whole run {config.label} · weight 1" in faults
 
 
 @pytest.mark.parametrize("kind", ["rows", "column", "folder"])
@@ -190,32 +176,20 @@ def test_names_in_a_manifest_lead_nowhere(sent, profile, tmp_path):
         assert f"{name} is missing" in _faults(sent)
 
 
-def test_without_a_page_nothing_more_is_looked_at(sent):
-    (sent / "provenance.json").unlink()
-    checks = verify_folder(sent)
-    assert len(checks) == 2 and "make reproduce" in checks[1].faults[0]
-    assert str(checks[1]).startswith("UNFINISHED  the study has come to its end\n")
-
-
 @pytest.mark.parametrize(
-    ("described", "says"),
+    ("change", "says"),
     [
-        ({"name": "../../etc", "seed": 0, "hash": ""}, "no profile '../../etc' here"),
-        ({"name": "tiny", "seed": 0, "hash": "0" * 16}, "has hash"),
-        ({"name": ["tiny"], "seed": 0, "hash": ""}, "no profile"),
-        ("tiny", "TypeError"),
+        ({"profile": {"name": "../../etc", "seed": 0, "hash": ""}}, "no profile '../../etc' here"),
+        ({"profile": {"name": "tiny", "seed": 0, "hash": "0" * 16}}, "has hash"),
+        ({"profile": {"name": ["tiny"], "seed": 0, "hash": ""}}, "no profile"),
+        ({"profile": "tiny"}, "TypeError"),
+        ({"format": 1}, "provenance.json has format 1, of other code; this code reads 2"),
     ],
 )
-def test_a_foreign_profile_ends_the_reading(sent, described, says):
-    page = {**_page(sent), "profile": described}
-    (sent / "provenance.json").write_text(json.dumps(page), encoding="utf-8")
+def test_a_foreign_page_ends_the_reading(sent, change, says):
+    page = sent / "provenance.json"
+    write_json(page, {**read_json(page), **change})
     assert says in verify_folder(sent)[-1].faults[0]
-
-
-def test_a_page_of_another_format_ends_the_reading(sent):
-    write_json(sent / "provenance.json", {**_page(sent), "format": 1})
-    fault = "provenance.json has format 1, of other code; this code reads 2"
-    assert verify_folder(sent)[-1].faults == (fault,)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"profile": {}}', "\x00"])
@@ -224,15 +198,19 @@ def test_a_page_that_is_none_is_a_fault_and_no_crash(sent, text):
     assert verify_folder(sent)[-1].faults
 
 
+def test_without_a_page_or_a_folder_nothing_more_is_looked_at(sent):
+    (sent / "provenance.json").unlink()
+    checks = verify_folder(sent)
+    assert len(checks) == 2 and "make reproduce" in checks[1].faults[0]
+    assert str(checks[1]).startswith("UNFINISHED  the study has come to its end\n")
+    with pytest.raises(FileNotFoundError, match=r"RESULTS: .*nowhere is no folder"):
+        verify_folder(sent / "nowhere")
+
+
 @pytest.mark.parametrize("name", ["config.json", "manifest.json", "history.parquet"])
 def test_a_file_that_cannot_be_read_is_a_fault_and_no_crash(sent, profile, name):
     (sent / "runs" / run_id(profile.runs()[0]) / name).write_bytes(b"\x80\x04pickle")
     assert run_id(profile.runs()[0]) in _faults(sent)
-
-
-def test_a_folder_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"RESULTS: .*nowhere is no folder"):
-        verify_folder(tmp_path / "nowhere")
 
 
 def test_many_faults_are_counted():
@@ -268,11 +246,6 @@ def test_a_run_of_code_with_other_fields_is_no_fault(sent, profile):
     _signed(old)
     write_provenance(profile)
     assert _faults(sent) == ""
-
-
-def test_a_missing_run_is_named_with_its_weight(sent, profile):
-    shutil.rmtree(sent / "runs" / run_id(profile.runs()[2]))
-    assert f"no whole run {profile.runs()[2].label} · weight 1" in _faults(sent).splitlines()
 
 
 def test_a_whole_run_that_lacks_a_column_is_a_fault_of_every_table_and_no_crash(sent, profile):
