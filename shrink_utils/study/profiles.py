@@ -119,7 +119,7 @@ class Family:
     def __post_init__(self) -> None:
         if len(self.widths) != len(self.depths):
             raise ValueError(
-                f"widths and depths: each member needs one of each, found {list(self.widths)} and "
+                f"widths and depths: one of each a member, found {list(self.widths)} and "
                 f"{list(self.depths)}"
             )
 

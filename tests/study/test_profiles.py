@@ -143,7 +143,7 @@ def test_an_impossible_seed_is_refused(seed):
         ('arms = ["none", "prominent", "all"]', 'arms = ["non"]', "arm: no arm 'non'"),
         ("tic_sentences = 600", "tic_sentences = 1", "diagnostic_sentences: .* 2, found 1"),
         ("models = 4", "models = 2", "models: both groups need as many, 3 at least"),
-        ("depths = [2, 3, 4, 4]", "depths = [2]", "widths and depths: each member needs one"),
+        ("depths = [2, 3, 4, 4]", "depths = [2]", "widths and depths: one of each a member"),
         ("[stitching]", "[stitched]", "key: no Profile key 'stitched', did you mean 'stitching'"),
     ],
 )
