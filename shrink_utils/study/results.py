@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -137,24 +137,31 @@ class Result:
             raise DamagedResultError(f"{name} is damaged: {', '.join(faults)}.")
 
     def faults(self, *, unread: str | None = None) -> Iterator[str]:
-        """How the files differ from the manifest: ``"<file> is missing"``, changed or added.
-
-        Only files that are there are opened: the names in a manifest lead nowhere.
-        """
+        """How the files differ from the manifest; those of the folder `unread` may have changed."""
         manifest, files = read_json(self.folder / MANIFEST), dict(_files(self.folder))
         del files[MANIFEST]
-        yield from (f"{name} is missing" for name in sorted(manifest.keys() - files.keys()))
-        yield from (f"{name} was added" for name in sorted(files.keys() - manifest.keys()))
-        for name in sorted(files.keys() & manifest.keys()):
-            skipped = unread is not None and name.startswith(f"{unread}/")
-            if not skipped and sha256_of(files[name]) != manifest[name]:
-                yield f"{name} changed on disk"
+        unread_names = [name for name in files if unread and name.startswith(f"{unread}/")]
+        yield from differences(manifest, files, unread=unread_names)
 
     def _move_aside(self) -> Path:
         n = 1
         while (aside := self.folder.with_name(f"{self.folder.name}.damaged-{n}")).exists():
             n += 1
         return self.folder.rename(aside)
+
+
+def differences(
+    listed: dict[str, str], files: dict[str, Path], *, unread: Iterable[str] = ()
+) -> Iterator[str]:
+    """How files differ from a list of their sha256: ``"<name> is missing"``, added or changed.
+
+    Only `files` are opened: the names in a list that somebody sends lead nowhere.
+    """
+    yield from (f"{name} is missing" for name in sorted(listed.keys() - files.keys()))
+    yield from (f"{name} was added" for name in sorted(files.keys() - listed.keys()))
+    for name in sorted((files.keys() & listed.keys()) - set(unread)):
+        if sha256_of(files[name]) != listed[name]:
+            yield f"{name} changed on disk"
 
 
 def key_of(*parts: object, code: str, but: str = "") -> str:

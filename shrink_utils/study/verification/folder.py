@@ -15,8 +15,7 @@ from shrink_utils.study.claims.claim import COLUMNS
 from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
-from shrink_utils.study.results import CONFIG, MANIFEST, STAMP, TABLE, read_json
-from shrink_utils.text.sources import sha256_of
+from shrink_utils.study.results import CONFIG, MANIFEST, STAMP, TABLE, differences, read_json
 from shrink_utils.training import RunConfig
 
 PAGE = "provenance.json"
@@ -110,17 +109,14 @@ def odd_files(folder: Path) -> Iterator[str]:
 
 
 def changed_files(folder: Path, page: dict) -> Iterator[str]:
-    """How tables, measured tables and runs differ from what the provenance page lists."""
+    """How tables, and manifests of runs and measured tables, differ from what the page lists."""
     found = {f"tables/{path.name}": path for path in table_files(folder)}
-    listed = {f"tables/{name}": str(digest) for name, digest in page["tables"].items()}
+    listed = {f"tables/{name}": digest for name, digest in page["tables"].items()}
     for kind in NAMES:
-        found |= {f"{kind}/{path.name}": path / MANIFEST for path in kept_folders(folder, kind)}
-        listed |= {f"{kind}/{name}": str(entry[MANIFEST]) for name, entry in page[kind].items()}
-    yield from (f"{name} is missing" for name in sorted(listed.keys() - found.keys()))
-    yield from (f"{name} is not in {PAGE}" for name in sorted(found.keys() - listed.keys()))
-    for name in sorted(found.keys() & listed.keys()):
-        if not found[name].is_file() or sha256_of(found[name]) != listed[name]:
-            yield f"{name} is not the one that {PAGE} was written for"
+        manifests = [path / MANIFEST for path in kept_folders(folder, kind)]
+        found |= {f"{kind}/{path.parent.name}": path for path in manifests if path.is_file()}
+        listed |= {f"{kind}/{name}": entry[MANIFEST] for name, entry in page[kind].items()}
+    yield from differences(listed, found)
 
 
 def unfinished(folder: Path) -> list[str]:
