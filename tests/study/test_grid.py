@@ -13,11 +13,7 @@ from shrink_utils.study.profiles import SweepEntry
 from shrink_utils.study.results import progress_bar
 
 
-def test_the_grid_comes_in_the_profiles_order(finished, tiny_runs):
-    assert [run.config for run in tiny_runs] == finished.runs()
-
-
-def test_only_missing_runs_are_computed(finished, monkeypatch):
+def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, monkeypatch):
     lost = finished.runs()[2]
     shutil.rmtree(finished.folder / "runs" / run_id(lost))
     trained = []
@@ -31,7 +27,7 @@ def test_only_missing_runs_are_computed(finished, monkeypatch):
 
     run_or_load = grid.run_or_load
     monkeypatch.setattr(grid, "run_or_load", watched)
-    assert len(run_grid(finished)) == len(finished.runs())
+    assert [run.config for run in run_grid(finished)] == finished.runs()
     assert set(trained) == {lost}
 
 

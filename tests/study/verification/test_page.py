@@ -11,7 +11,6 @@ import pytest
 from shrink_utils.study import load_profile, run_id
 from shrink_utils.study.results import read_json, write_json
 from shrink_utils.study.verification import page as module
-from shrink_utils.study.verification.folder import PAGE
 from shrink_utils.study.verification.page import inputs_of, needs_hub, write_provenance
 from shrink_utils.text.sources import sha256_of
 
@@ -57,13 +56,15 @@ def test_the_page_holds_inputs_runs_tables_and_times(finished, folder):
     assert weights == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-def test_people_read_the_same(finished, folder):
+def test_people_read_the_same(finished, folder, monkeypatch):
+    without_files = {"a/b/c": {"source": "the hub", "files": {}}}
+    monkeypatch.setattr(module, "inputs_of", lambda profile: inputs_of(profile) | without_files)
     write_provenance(finished)
     text = (folder / "provenance.md").read_text(encoding="utf-8")
     assert text.startswith("# tiny: a tiny random encoder")
     assert f"| profile | tiny, seed 0, hash {finished.hash} |" in text
     assert "| 01_isotropy | 12 |" in text and "| minilm | model.safetensors | 53aa51172d" in text
-    assert "| corpus | 6 | " in text
+    assert "| corpus | 6 | " in text and "| a/b/c | the hub | – |" in text
     assert f"| {len(finished.runs())} |" in text.split("## Runs")[1].split("## Measured")[0]
     page = (folder / "provenance.json").read_text(encoding="utf-8")
     assert str(folder.parent) not in text + page  # no place of this machine
@@ -151,28 +152,6 @@ def test_every_model_and_corpus_of_a_hub_counts():
     for name, value in of_a_hub.items():
         assert needs_hub(replace(quick, **{name: value})), name
     assert not needs_hub(quick) and not needs_hub(load_profile("smoke"))
-
-
-def test_what_has_no_files_here_is_named_to_people_too(finished, folder, monkeypatch):
-    inputs = {"a/b/c": {"source": "the hub", "files": {}}}
-    monkeypatch.setattr(module, "inputs_of", lambda _: inputs)
-    write_provenance(finished)
-    text = (folder / "provenance.md").read_text(encoding="utf-8")
-    assert "| a/b/c | the hub | – |" in text
-
-
-def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(finished, folder, monkeypatch):
-    def fail(path, value):
-        path.write_text("{")
-        raise OSError("No space left on device")
-
-    write_provenance(finished)
-    names, old = {path.name for path in folder.iterdir()}, (folder / PAGE).read_bytes()
-    monkeypatch.setattr(module, "write_json", fail)
-    with pytest.raises(OSError, match="No space"):
-        write_provenance(finished)
-    assert (folder / PAGE).read_bytes() == old
-    assert {path.name for path in folder.iterdir()} == names
 
 
 def test_the_page_that_marks_the_end_is_written_last(finished, folder, monkeypatch):
