@@ -18,7 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache, wraps
@@ -61,9 +61,8 @@ class Result:
     """A result on disk: a folder that is whole or not there.
 
     It holds ``config.json`` (what was computed), ``provenance.json`` (by what, where and when), the
-    files of its kind, and ``manifest.json``: the sha256 of every other file.
-
-    Its name has a `key_of` what it rests on: what is stale has another name, and is not found.
+    files of its kind, and ``manifest.json``: the sha256 of every other file. Its name has the
+    `key_of` what it rests on: what is stale has another name, and is not found.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,16 +95,12 @@ class Result:
         A damaged folder, of which `read` raises `DamagedResultError`, is moved aside
         (``<name>.damaged-<n>``) with a warning, and then there is none.
         """
-        if not self.folder.exists():
-            return None
         try:
-            return read(self.folder)
+            return read(self.folder) if self.folder.exists() else None
         except DamagedResultError as damage:
-            try:
+            with suppress(FileNotFoundError):  # another process has moved it
                 aside = self._move_aside()
-            except FileNotFoundError:  # another process has done so
-                return None
-            warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
+                warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
             return None
 
     def load_or_compute(
@@ -167,15 +162,9 @@ def differences(
 def key_of(*parts: object, code: str, but: str = "") -> str:
     """Sixteen hex digits that change with what a result rests on.
 
-    Parameters
-    ----------
-    *parts : object
-        The configuration, in JSON values.
-    code : str
-        The module that computes it: its code counts, and all that it imports from the package, as
-        do the libraries below and the archives of ``data/sources.toml``.
-    but : str
-        A module whose code does not count, because `parts` say what is used of it.
+    That is the configuration (`parts`, in JSON values), the module `code` with all that it imports
+    from the package, the libraries below, and the archives of ``data/sources.toml``. The module
+    `but` does not count, because `parts` say what is used of it.
     """
     text = json.dumps([*parts, _computed_by(code, but)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -258,11 +247,8 @@ def _part(target: Path) -> Iterator[Path]:
 
 
 def _is_abandoned(part: Path) -> bool:
-    """Its process is gone; of another host's process nothing is known: it gets a day.
-
-    What has not the name of a part is somebody's own.
-    """
-    if (named := PART.fullmatch(part.name)) is None:
+    """Its process is gone; of another host's process nothing is known: it gets a day."""
+    if (named := PART.fullmatch(part.name)) is None:  # somebody's own
         return False
     if named[2] == HOST:
         return not psutil.pid_exists(int(named[1]))
