@@ -82,16 +82,9 @@ def compute_runs(
     """Compute runs on the workers of a cluster, each in the worker that is free first.
 
     A worker that dies gives its run to another one. At the first run that raises, those that wait
-    are given up; what is finished stays, so that a second call goes on from there.
-
-    Parameters
-    ----------
-    configs : dict of RunConfig
-        By their `run_id`.
-    folder : Path
-        Where the runs are kept: on a file system that every worker shares.
-    on_step : callable
-        Called in this thread with the id of a run and the steps that it has made, 0 at its start.
+    are given up; finished runs stay, and a second call goes on from there. `configs` are named by
+    their `run_id`, `folder` is on a file system that every worker shares, and `on_step` is called
+    in this thread with the id of a run and the steps that it has made, 0 at its start.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def module_closure(*modules: str) -> list[Path]:
     Raises
     ------
     ModuleNotFoundError
-        A module that does not exist rests on nothing, and its results would never be stale.
+        The results of a module that does not exist would never be stale.
     """
     found: set[Path] = set()
     waiting = []

@@ -54,10 +54,7 @@ BY_CLASS = ("n_features_", "n_bars_")  # of a fine-tuning: one column per class
 
 
 def kept_folders(folder: Path, kind: str) -> list[Path]:
-    """Finished runs or measured tables: not what was moved aside or left half-way.
-
-    `kind` is ``"runs"`` or ``"measured"``.
-    """
+    """Whole ``"runs"`` or ``"measured"`` tables: none that was moved aside or left half-way."""
     found = (folder / kind).glob("*")
     return sorted(path for path in found if re.fullmatch(NAMES[kind], path.name))
 
@@ -70,8 +67,7 @@ def table_files(folder: Path) -> list[Path]:
 def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
     """The folder of each configuration: the newest one, where older code has left others.
 
-    Left out are runs of another kind, and configurations that this code cannot read: with fields
-    or values of other code, or damaged.
+    Left out is what this code cannot read: other results, fields or values of other code, damage.
     """
     known = [(config, path) for path in folders if (config := _config(path)) is not None]
     return dict(sorted(known, key=lambda run: _written(run[1])))  # the last of equal keys stays
@@ -122,11 +118,8 @@ def changed_files(folder: Path, page: dict) -> Iterator[str]:
 def unfinished(folder: Path) -> list[str]:
     """What is missing, one line per kind; nothing of a study that has come to its end.
 
-    Parameters
-    ----------
-    folder : Path
-        ``results/<profile>`` or ``results/<profile>-seed<n>``: its name says what belongs there.
-        Of a folder of another name it is only said that it is not finished.
+    The folder's name, ``<profile>`` or ``<profile>-seed<n>``, says what belongs there. Of a folder
+    of another name it is only said that it is not finished.
     """
     if (folder / PAGE).is_file():
         return []
