@@ -234,15 +234,9 @@ class Profile:
         return RunConfig(model=model, arm=arm, seed=seed, weight=weight, **of_task, **of_all)
 
 
-KINDS = {
-    "grid": GridEntry,
-    "sweep": SweepEntry,
-    "pretraining": Pretraining,
-    "stitching": Stitching,
-    "heuristics": Heuristics,
-    "family": Family,
-    "dynamics": Dynamics,
-}
+SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)
+# The class of each table of a TOML file.
+KINDS = {"grid": GridEntry, "sweep": SweepEntry} | {kind.__name__.lower(): kind for kind in SIZES}
 
 
 def profile_names() -> list[str]:

@@ -179,17 +179,13 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
     assert _folders(tmp_path) == {run_id(first)}
 
 
-def test_a_worker_of_other_code_is_refused(finished, thread, pretended, tmp_path):
+def test_a_worker_of_other_code_or_without_the_folder_is_refused(
+    finished, thread, pretended, tmp_path, monkeypatch
+):
     config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"would compute another run.*up to date"):
         compute_runs(thread, {"0123456789abcdef": config}, tmp_path, on_step=print)
-
-
-def test_a_worker_that_does_not_share_the_folder_is_refused(
-    finished, thread, pretended, tmp_path, monkeypatch
-):
     monkeypatch.setattr(cluster.os, "listdir", lambda path: [])
-    config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"does not see .*SHRINK_RESULTS_DIR"):
         compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
 

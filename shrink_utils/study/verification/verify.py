@@ -61,7 +61,7 @@ def verify_folder(folder: Path) -> list[Check]:
     The tables are made again from the runs that were sent: the two of fine-tuning from histories
     and evaluations, the claims from those and from the measured tables. The measured tables
     themselves are held against `PAGE` alone; to make them again is to run the study. The list ends
-    early after a fault that leaves nothing to check: a link, an unfinished study, a foreign profile.
+    early where nothing is left to check: after a link, an unfinished study, a foreign profile.
 
     Raises
     ------
