@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         profile = load_profile(options.profile, seed=options.seed)
-        return _with_hint(profile, options)
+        return _with_hint(profile, options) or 0
     except ModuleNotFoundError as error:  # rooms load what they need when they need it
         print(_not_installed(error), file=sys.stderr)
         return 1
@@ -47,13 +47,13 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
+def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
     """Run the command; where it fails for want of the hub, say which profiles need none."""
     try:
         return options.command(profile, options)
     except EXPECTED as error:
         if "hub" in str(error):
-            from shrink_utils.study.verification.inputs import needs_hub, offline_profiles
+            from shrink_utils.study.verification.page import needs_hub, offline_profiles
 
             if needs_hub(profile):
                 others = " and ".join(offline_profiles())
@@ -61,55 +61,7 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int:
         raise
 
 
-def ablate(profile: Profile, options: argparse.Namespace) -> int:
-    """Fine-tune every run of the grid and of the weight sweep that is not there yet."""
-    from shrink_utils.study.runs.ablation import run_all
-
-    print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
-    runs = run_all(profile)
-    print(f"{len(runs)} runs in {profile.folder / 'runs'}")
-    return 0
-
-
-def execute(profile: Profile, options: argparse.Namespace) -> int:
-    """Run one notebook headless."""
-    from shrink_utils.study.publishing.notebooks import execute
-
-    name = options.source.stem
-    print(f"{name} …", flush=True)  # whole lines: another notebook may run beside this one
-    print(f"{name}: {execute(options.source, options.target):.0f} s", flush=True)
-    return 0
-
-
-def report(profile: Profile, options: argparse.Namespace) -> int:
-    """Print the claims, write the provenance page, and compare with the committed reference."""
-    from shrink_utils.study.claims.report import print_claims, print_comparison
-    from shrink_utils.study.verification.page import write_provenance
-
-    print_claims(profile)
-    write_provenance(profile)
-    return 0 if print_comparison(profile) else 1
-
-
-def store(profile: Profile, options: argparse.Namespace) -> int:
-    """Put the outputs of the executed notebooks into notebooks/."""
-    from shrink_utils.study.publishing.notebooks import executed_notebooks, store
-
-    for executed in executed_notebooks(profile.folder / "notebooks"):
-        store(executed, home() / "notebooks" / executed.name)
-        os.utime(executed)  # newer than what it was stored into: make has nothing to do
-    return 0
-
-
-def reference(profile: Profile, options: argparse.Namespace) -> int:
-    """Make this machine's tables the committed reference of the profile."""
-    from shrink_utils.study.claims.reference import commit_reference
-
-    commit_reference(profile)
-    return 0
-
-
-def diagnose(profile: Profile, options: argparse.Namespace) -> int:
+def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     """Isotropy and contextuality of any encoder on any text, layer by layer."""
     import matplotlib
 
@@ -127,26 +79,23 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> int:
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     written = write_diagnosis(table, options.out, name=Path(options.model).name, title=title)
     print(f"Written: {', '.join(map(str, written))}")
-    return 0
 
 
-def runs(profile: Profile, options: argparse.Namespace) -> int:
+def runs(profile: Profile, options: argparse.Namespace) -> None:
     """List what has been computed of the profile's grid and sweep, and what is missing."""
-    from shrink_utils.study.runs.listing import list_runs
+    from shrink_utils.study.runs import list_runs
 
     print(list_runs(profile).to_string(index=False))
-    return 0
 
 
-def claims(profile: Profile, options: argparse.Namespace) -> int:
+def claims(profile: Profile, options: argparse.Namespace) -> None:
     """Print the table of claims of a finished study."""
     from shrink_utils.study.claims.report import print_claims
 
     print_claims(profile)
-    return 0
 
 
-def course(profile: Profile, options: argparse.Namespace) -> int:
+def course(profile: Profile, options: argparse.Namespace) -> None:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
     from shrink_utils.study.publishing.course_folder import write_course
 
@@ -155,7 +104,6 @@ def course(profile: Profile, options: argparse.Namespace) -> int:
     print(f"With solutions, for teachers: {written.folder / 'instructor'}")
     if written.kept:
         print(f"The folder of before, with any answers in it, is kept: {written.kept}")
-    return 0
 
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
@@ -164,10 +112,10 @@ def verify(profile: Profile, options: argparse.Namespace) -> int:
 
     checks = verify_folder(options.folder)
     print(*checks, sep="\n")
-    return 1 if any(check.faults for check in checks) else 0
+    return int(any(check.faults for check in checks))
 
 
-def book(profile: Profile, options: argparse.Namespace) -> int:
+def book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks."""
     from shrink_utils.study.publishing.book import build_book
     from shrink_utils.study.tables import read_table
@@ -176,7 +124,62 @@ def book(profile: Profile, options: argparse.Namespace) -> int:
     target = profile.folder / "book"
     build_book(profile.folder / "notebooks", claims, target, title=f"profile {profile.name}")
     print(f"{target / 'index.html'}")
-    return 0
+
+
+def ablate(profile: Profile, options: argparse.Namespace) -> None:
+    """Fine-tune every run of the grid and of the weight sweep that is not there yet."""
+    from shrink_utils.study.grid import run_all
+
+    print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
+    print(f"{len(run_all(profile))} runs in {profile.folder / 'runs'}")
+
+
+def execute(profile: Profile, options: argparse.Namespace) -> None:
+    """Run one notebook headless."""
+    from shrink_utils.study.publishing.notebooks import execute
+
+    name = options.source.stem
+    print(f"{name} …", flush=True)  # whole lines: another notebook may run beside this one
+    print(f"{name}: {execute(options.source, options.target):.0f} s", flush=True)
+
+
+def report(profile: Profile, options: argparse.Namespace) -> int:
+    """Print the claims, write the provenance page, and compare with the committed reference."""
+    from shrink_utils.study.claims.report import print_claims, print_comparison
+    from shrink_utils.study.verification.page import write_provenance
+
+    print_claims(profile)
+    write_provenance(profile)
+    return int(not print_comparison(profile))
+
+
+def store(profile: Profile, options: argparse.Namespace) -> None:
+    """Put the outputs of the executed notebooks into notebooks/."""
+    from shrink_utils.study.publishing.notebooks import executed_notebooks, store
+
+    for executed in executed_notebooks(profile.folder / "notebooks"):
+        store(executed, home() / "notebooks" / executed.name)
+        os.utime(executed)  # newer than what it was stored into: make has nothing to do
+
+
+def reference(profile: Profile, options: argparse.Namespace) -> None:
+    """Make this machine's tables the committed reference of the profile."""
+    from shrink_utils.study.claims.reference import commit_reference
+
+    commit_reference(profile)
+
+
+# For people, then for make.
+COMMANDS = (diagnose, runs, claims, course, verify, book, ablate, execute, report, store, reference)
+ARGUMENTS = {
+    execute: {"source": {"type": Path}, "target": {"type": Path}},
+    verify: {"folder": {"type": Path, "help": "results/<profile>, as it was sent"}},
+    diagnose: {
+        "model": {"help": "minilm, tiny-random, a hub id, or a local folder"},
+        "--text": {"type": Path, "help": "UTF-8, one sentence per line, 30 lines or more"},
+        "--out": {"type": Path, "default": Path(), "help": "folder of CSV and PNG, else this one"},
+    },
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,24 +190,14 @@ def _parser() -> argparse.ArgumentParser:
     profile, seed = os.environ.get("SHRINK_PROFILE", "quick"), os.environ.get("SHRINK_SEED")
     _add_study(parser, profile=profile, seed=seed or "0")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    made = {}
-    people = (diagnose, runs, claims, course, verify)
-    for function in (*people, book, ablate, execute, report, store, reference):
+    for function in COMMANDS:
         name, text = function.__name__, function.__doc__
-        made[function] = commands.add_parser(name, help=text, description=text)
-        made[function].set_defaults(command=function)
+        made = commands.add_parser(name, help=text, description=text)
+        made.set_defaults(command=function)
         # A default here would undo what stands before the command.
-        _add_study(made[function], profile=argparse.SUPPRESS, seed=argparse.SUPPRESS)
-    made[execute].add_argument("source", type=Path)
-    made[execute].add_argument("target", type=Path)
-    made[verify].add_argument("folder", type=Path, help="results/<profile>, as it was sent")
-    made[diagnose].add_argument("model", help="minilm, tiny-random, a hub id, or a local folder")
-    made[diagnose].add_argument(
-        "--text", type=Path, help="UTF-8, one sentence a line, 30 lines or more"
-    )
-    made[diagnose].add_argument(
-        "--out", type=Path, default=Path(), help="folder for CSV and PNG, by default this one"
-    )
+        _add_study(made, profile=argparse.SUPPRESS, seed=argparse.SUPPRESS)
+        for argument, options in ARGUMENTS.get(function, {}).items():
+            made.add_argument(argument, **options)
     return parser
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["unknown_name"]
-
 
 def unknown_name(argument: str, kind: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a ``name`` that is not among the ``known`` ones; it has the nearest of them."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["data_dir", "home", "results_dir"]
-
 
 def home() -> Path:
     """Root of the checkout.

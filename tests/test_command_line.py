@@ -11,7 +11,8 @@ import pytest
 from shrink_utils.__main__ import _parser, main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
-from shrink_utils.study.runs.run_or_load import run_id, run_or_load
+from shrink_utils.study.finetuning import run_or_load
+from shrink_utils.study.runs import run_id
 from shrink_utils.text import load_sentences
 
 
@@ -94,16 +95,16 @@ def test_claims_of_a_study_that_has_not_come_so_far_say_what_to_do(results, caps
 @pytest.mark.parametrize(
     "words",
     [
-        ["--profile", "smoke", "--seed", "3", "runs"],
-        ["runs", "--profile", "smoke", "--seed", "3"],
-        ["--profile", "smoke", "runs", "--seed", "3"],
-        ["--seed", "1", "runs", "--profile", "smoke", "--seed", "3"],
+        "--profile smoke --seed 3 runs",
+        "runs --profile smoke --seed 3",
+        "--profile smoke runs --seed 3",
+        "--seed 1 runs --profile smoke --seed 3",
     ],
 )
 def test_which_study_may_be_said_before_the_command_or_after_it(monkeypatch, words):
     monkeypatch.setenv("SHRINK_PROFILE", "glue")
     monkeypatch.setenv("SHRINK_SEED", "2")
-    options, defaults = _parser().parse_args(words), _parser().parse_args(["runs"])
+    options, defaults = _parser().parse_args(words.split()), _parser().parse_args(["runs"])
     assert (options.profile, options.seed) == ("smoke", 3)
     assert (defaults.profile, defaults.seed) == ("glue", 2)
 
@@ -114,10 +115,6 @@ def test_a_seed_that_is_no_number_is_named_and_no_traceback(monkeypatch, capsys)
         main(["runs"])
     assert ended.value.code == 2
     assert "argument --seed: invalid int value: 'abc'" in capsys.readouterr().err
-    assert _parser().parse_args(["runs", "--seed", "3"]).seed == 3
-
-
-def test_an_empty_seed_is_the_committed_study(monkeypatch):
     monkeypatch.setenv("SHRINK_SEED", "")
     assert _parser().parse_args(["runs"]).seed == 0
 
@@ -144,26 +141,23 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
 
 
 @pytest.mark.parametrize("goal", ["reproduce", "01_isotropy", "test", "help"])
-def test_make_names_a_profile_that_is_none_before_it_does_anything(tmp_path, goal):
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("PROFILE=quik", "PROFILE=quik is no profile; there are glue paper quick smoke"),
+        *(
+            (f"SEED={seed}", f"SEED={seed} is no whole number")
+            for seed in ("abc", "-1", "1.5", "07")
+        ),
+    ],
+)
+def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, goal, setting, says):
     told = subprocess.run(
-        ["make", "--no-print-directory", "PROFILE=quik", f"SHRINK_RESULTS_DIR={tmp_path}", goal],
+        ["make", "--no-print-directory", setting, f"SHRINK_RESULTS_DIR={tmp_path}", goal],
         cwd=home(),
         capture_output=True,
         text=True,
     )
-    assert told.returncode == 2 and told.stdout == ""
-    assert "PROFILE=quik is no profile; there are glue paper quick smoke" in told.stderr
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("seed", ["abc", "-1", "1.5", "07"])
-def test_make_names_a_seed_that_is_none_before_it_does_anything(tmp_path, seed):
-    told = subprocess.run(
-        ["make", "--no-print-directory", f"SEED={seed}", f"SHRINK_RESULTS_DIR={tmp_path}", "help"],
-        cwd=home(),
-        capture_output=True,
-        text=True,
-    )
-    assert told.returncode == 2 and told.stdout == ""
-    assert f"SEED={seed} is no whole number" in told.stderr and told.stderr.count("\n") == 1
+    assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1
+    assert says in told.stderr
     assert not list(tmp_path.iterdir())

@@ -12,37 +12,34 @@ import json
 from functools import cache
 from pathlib import Path
 
-__all__ = ["code_version", "module_closure", "notebook_closure"]
-
 PACKAGE = "shrink_utils"
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def module_closure(*modules: str) -> list[Path]:
-    """Files that importing `modules` uses, followed through the package's own imports.
+    """Files that importing `modules` (dotted names) uses, through the package's own imports.
 
     ``from shrink_utils.room import name`` counts the room's ``__init__`` (its ``.pyi`` where names
     are loaded lazily) and the one module that defines `name`, not the whole room: a change
     elsewhere in the room is not a change here.
 
-    Parameters
-    ----------
-    *modules : str
-        Dotted names inside the package.
-
-    Returns
-    -------
-    list of Path
-        Sorted, each file once.
+    Raises
+    ------
+    ModuleNotFoundError
+        The results of a module that does not exist would never be stale.
     """
     found: set[Path] = set()
-    waiting = [path for module in modules if (path := _file(module))]
+    waiting = []
+    for module in modules:
+        if (path := _file(module)) is None:
+            raise ModuleNotFoundError(f"modules: the package has no module {module!r}")
+        waiting.append(path)
     while waiting:
         path = waiting.pop()
         if path in found:
             continue
         found.add(path)
-        if not _is_init(path):
+        if path.stem != "__init__":  # which only passes names on
             waiting.extend(_imports(path.read_text(encoding="utf-8")))
     return sorted(found)
 
@@ -59,16 +56,11 @@ def notebook_closure(notebook: Path) -> list[Path]:
 def code_version(*modules: str, but: str = "") -> str:
     """Sixteen hex digits over the code that `modules` rest on; comments and docstrings are free.
 
-    Parameters
-    ----------
-    *modules : str
-        Dotted names inside the package.
-    but : str
-        A module whose content does not count, because the caller accounts for what it uses of it.
+    The module `but` does not count, because the caller accounts for what it uses of it.
     """
     digest = hashlib.sha256()
     for path in module_closure(*modules):
-        if _dotted(path) == but or _is_init(path):
+        if _dotted(path) == but or path.stem == "__init__":
             continue
         digest.update(_dotted(path).encode())
         digest.update(_code_only(path.read_text(encoding="utf-8")).encode())
@@ -93,7 +85,7 @@ def _imports(source: str) -> list[Path]:
 def _definer(module: str, name: str) -> str:
     """The module that `name` comes from when it is imported from `module`."""
     path = _file(module)
-    if path is not None and _is_init(path):
+    if path is not None and path.stem == "__init__":
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and name in [
                 a.asname or a.name for a in node.names
@@ -112,11 +104,6 @@ def _file(module: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _is_init(path: Path) -> bool:
-    """Whether the file only passes names on."""
-    return path.stem == "__init__"
-
-
 def _dotted(path: Path) -> str:
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -127,34 +114,26 @@ def _code_only(source: str) -> str:
     """The syntax tree as text, without docstrings: equal for code that does the same."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_docstring(body[0]):
-            body[0].value.value = ""
+        documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            node.body[0].value.value = ""
     return ast.dump(tree)
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
 
 
 def _make_rules(out: str) -> str:
     """Prerequisites of every executed notebook, for make."""
-    runner = f"{PACKAGE}/study/runs/run_or_load.py"
+    computes_runs = f"{PACKAGE}/study/finetuning.py"  # what imports it wants the grid first
     rules = []
     for notebook in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
-        modules = [path.relative_to(ROOT).as_posix() for path in notebook_closure(notebook)]
-        grid = f" {out}/ablation.complete" if runner in modules else ""
-        rules.append(f"{out}/notebooks/{notebook.name}: {' '.join(modules)}{grid}")
-    training = [
-        path.relative_to(ROOT).as_posix()
-        for path in module_closure(f"{PACKAGE}.study.runs.ablation")
-    ]
-    rules.append(f"{out}/ablation.complete: {' '.join(training)}")
-    return "\n".join(rules)
+        files = _relative(notebook_closure(notebook))
+        grid = [f"{out}/ablation.complete"] * (computes_runs in files)
+        rules.append(f"{out}/notebooks/{notebook.name}: {' '.join([*files, *grid])}")
+    training = _relative(module_closure(f"{PACKAGE}.study.grid"))
+    return "\n".join([*rules, f"{out}/ablation.complete: {' '.join(training)}"])
+
+
+def _relative(paths: list[Path]) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in paths]
 
 
 if __name__ == "__main__":

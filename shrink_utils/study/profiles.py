@@ -5,59 +5,159 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
-from shrink_utils.study.grid_entries import GridEntry, SweepEntry
-from shrink_utils.study.sizes import SIZES, Dynamics, Family, Heuristics, Pretraining, Stitching
-from shrink_utils.study.typed_values import build
 from shrink_utils.training import RunConfig
-
-__all__ = ["Profile", "load_profile", "profile_names"]
 
 FOLDER = Path(__file__).with_suffix("")
 SEED_STEP = 1000  # studies of different base seeds share no seed
 WITHOUT_EFFECT = ("description", "workers")  # on any number of the study
+# Fields that every run takes from the profile as they are.
+SHARED = "epochs batch_size accumulation precision warmup schedule pooling threads".split()
+
+Integers = tuple[int, ...]
+Names = tuple[str, ...]
+# Strict: 3.0 is no integer and true no number; keys that no field has are refused.
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+configuration = dataclass(frozen=True, kw_only=True, config=STRICT)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Profile:
-    """Everything that sizes a study.
+@configuration
+class GridEntry:
+    """One task of the ablation: its arms, its size and its hyper-parameters, as in `RunConfig`."""
 
-    Attributes
-    ----------
-    name, description : str
-    models : tuple of str
-        Encoders; the first is the one that the diagnostic notebooks look at.
-    seeds : tuple of int
-        Runs of each (model, task, arm); intervals are over them.
-    grid : tuple of GridEntry
-        Tasks, each with its arms.
-    sweep : tuple of SweepEntry
-        Arms that are run at several weights, for the trade-off between task and anisotropy.
-    epochs, batch_size, accumulation, precision, warmup, schedule, pooling, weight, threads
-        As in `RunConfig`.
-    workers : int
-        Processes that share the runs, each with `threads` threads; also notebooks run at once.
-    diagnostic_sentences : int
-        Sentences that the geometry notebooks measure.
-    corpus_sentences : int or None
-        Sentences of the one pass over the corpus in notebook 02; None reads them all.
-    partner : str
-        A second encoder that notebook 03 compares the first one with; empty for none.
-    pretraining, stitching, heuristics, family, dynamics
-        What notebooks 09 and 10 train and measure: see `shrink_utils.study.sizes`.
-    base_seed : int
-        1,000 times this is added to every seed: ``SEED=`` of make. 0 is the committed study.
+    task: str
+    arms: Names
+    max_length: int
+    learning_rate: float
+    weight_decay: float
+    train_rows: int | None = None  # None takes every row
+    eval_rows: int | None = None
+
+
+@configuration
+class SweepEntry:
+    """One arm of the weight sweep, on a task of the grid and with its hyper-parameters."""
+
+    task: str
+    arm: str
+    weights: tuple[float, ...]
+
+
+@configuration
+class Pretraining:
+    """The trunk that every objective trains here, and what it is trained on."""
+
+    source: str  # a corpus of `load_sentences`, translated by rule, or a hub's pairs (`load_pairs`)
+    sentences: int | None = None  # at most so many to train on; None takes all
+    vocabulary: int  # word-pieces of the tokenizer, trained on sentences and translations
+    width: int  # of the trunk; its feed-forward layers are four times as wide
+    depth: int
+    heads: int
+    dropout: float  # none where a few hundred steps see each sentence once
+    max_length: int  # tokens; longer sentences are cut
+    steps: int
+    batch_size: int
+    learning_rate: float  # of Adam
+    warmup: float  # share of the steps
+    masked: float  # share of the tokens that a masked LM has to predict
+    seeds: Integers  # models that differ only in initial weights (and dropout, if any)
+
+
+@configuration
+class Stitching:
+    """What stitches are judged on and fitted to, and how long one is trained."""
+
+    sentences: int  # held out, to judge a stitch
+    fitted: int  # training sentences that maps are fitted to
+    steps: int  # of a trained map
+    warmup: int  # of these steps
+    trained_layers: Integers  # where maps are trained, to the same layer of the other model
+    vocabulary: int | None = None  # of notebook 09's language models; None: as in `Pretraining`
+    model_steps: int | None = None  # their training; None: as in `Pretraining`
+
+
+@configuration
+class Heuristics:
+    """Models of pairs of sentences that follow the overlap heuristic, and that do not."""
+
+    models: int  # of either group, trained here on the trunk of `Pretraining`; at least 3
+    train_rows: int  # pairs that a model learns from
+    test_rows: int  # pairs of each kind that judge it
+    start_steps: int  # of the start that all models share; batches are of 64 pairs
+    steps: int  # of each model after the start
+    learning_rate: float  # of the models; the start takes twice as much
+    counter_examples: float  # share of the pairs not entailed that refutes the heuristic
+    heuristic: Names = ()  # ids on a hub, or folders; where there are any, nothing is trained
+    generalizing: Names = ()
+
+    def __post_init__(self) -> None:
+        n, other = len(self.heuristic), len(self.generalizing)
+        if n != other or (n or self.models) < 3:
+            raise ValueError(
+                "models: both groups need as many, 3 at least (an interval leaves one out), found "
+                f"{self.models}, {n} named heuristic and {other} generalizing"
+            )
+
+
+@configuration
+class Family:
+    """Models of one family, the smallest first: trained here, or of a hub."""
+
+    widths: Integers = ()  # of members that are trained here; member i has width i and depth i
+    depths: Integers = ()
+    members: Names = ()  # ids on a hub, or folders; where there are any, nothing is trained
+    sentences: int  # held out, to compare the members on
+
+    def __post_init__(self) -> None:
+        if len(self.widths) != len(self.depths):
+            raise ValueError(
+                f"widths and depths: one of each a member, found {list(self.widths)} and "
+                f"{list(self.depths)}"
+            )
+
+
+@configuration
+class Dynamics:
+    """What loss change allocation follows: short runs of the trunk of `Pretraining`.
+
+    An allocation costs several times what a step does; its rules are the more exact the shorter
+    the steps are.
     """
+
+    sentences: int  # held out: the fixed set whose loss is allocated
+    steps: int
+    batch_size: int
+    learning_rate: float
+    max_length: int
+    vocabulary: int
+    data_sizes: Integers  # between which allocations are compared
+    sources: Names  # the same
+    stability_steps: int  # of the runs that are compared
+    sgd_steps: int  # of the run with momentum SGD
+    sgd_rate: float
+    arms: Names  # of the fine-tuning that is followed, on the first task of the grid
+    arm_steps: int
+    arm_rows: int  # validation rows of its fixed set
+    arm_length: int  # tokens kept of a text
+
+
+@configuration
+class Profile:
+    """Everything that sizes a study; fields without a comment are as in `RunConfig`."""
 
     name: str
     description: str
-    models: tuple[str, ...]
-    seeds: tuple[int, ...]
-    grid: tuple[GridEntry, ...]
+    models: Annotated[Names, Field(min_length=1)]  # the diagnostic notebooks look at the first
+    seeds: Annotated[Integers, Field(min_length=1)]  # of each (model, task, arm)
+    grid: Annotated[tuple[GridEntry, ...], Field(min_length=1)]
     epochs: int
     batch_size: int
     warmup: float
@@ -65,34 +165,25 @@ class Profile:
     pooling: str
     weight: float
     threads: int
-    diagnostic_sentences: int
+    diagnostic_sentences: Annotated[int, Field(ge=2)]  # that the geometry notebooks measure
     pretraining: Pretraining
     stitching: Stitching
     heuristics: Heuristics
     family: Family
     dynamics: Dynamics
-    sweep: tuple[SweepEntry, ...] = ()
+    sweep: tuple[SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
     accumulation: int = 1
     precision: str = "float32"
-    workers: int = 1
-    corpus_sentences: int | None = None
-    partner: str = ""
-    base_seed: int = 0
+    workers: Annotated[int, Field(ge=1)] = 1  # processes that share the runs, `threads` each
+    corpus_sentences: Annotated[int, Field(ge=2)] | None = None  # notebook 02; None reads all
+    partner: str = ""  # a second encoder for notebook 03; empty for none
+    base_seed: Annotated[int, Field(ge=0)] = 0  # 1,000 times this is added to every seed
 
     def __post_init__(self) -> None:
-        for name in ("models", "seeds", "grid"):
-            if not getattr(self, name):
-                raise ValueError(f"{name}: a profile needs at least one, found none")
         if len(set(self.seeds)) < len(self.seeds) or max(self.seeds) >= SEED_STEP:
             raise ValueError(
                 f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
             )
-        for name in ("diagnostic_sentences", "corpus_sentences"):
-            count = getattr(self, name)
-            if count is not None and count < 2:
-                raise ValueError(f"{name}: must be at least 2, found {count}")
-        if self.workers < 1:
-            raise ValueError(f"workers: must be at least 1, found {self.workers}")
         self.runs(), self.sweep_runs()  # a RunConfig refuses what cannot be run
 
     @property
@@ -137,26 +228,15 @@ class Profile:
         ]
 
     def _run(self, model: str, entry: GridEntry, arm: str, seed: int, weight: float) -> RunConfig:
-        return RunConfig(
-            model=model,
-            task=entry.task,
-            arm=arm,
-            seed=SEED_STEP * self.base_seed + seed,
-            train_rows=entry.train_rows,
-            eval_rows=entry.eval_rows,
-            epochs=self.epochs,
-            learning_rate=entry.learning_rate,
-            weight_decay=entry.weight_decay,
-            max_length=entry.max_length,
-            batch_size=self.batch_size,
-            warmup=self.warmup,
-            schedule=self.schedule,
-            pooling=self.pooling,
-            weight=float(weight),
-            accumulation=self.accumulation,
-            precision=self.precision,
-            threads=self.threads,
-        )
+        of_task = {name: value for name, value in asdict(entry).items() if name != "arms"}
+        of_all = {name: getattr(self, name) for name in SHARED}
+        seed += SEED_STEP * self.base_seed
+        return RunConfig(model=model, arm=arm, seed=seed, weight=weight, **of_task, **of_all)
+
+
+SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)
+# The class of each table of a TOML file.
+KINDS = {"grid": GridEntry, "sweep": SweepEntry} | {kind.__name__.lower(): kind for kind in SIZES}
 
 
 def profile_names() -> list[str]:
@@ -172,7 +252,7 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     name : str or Path
         A shipped profile's name, or the path of a TOML file of one's own.
     seed : int
-        Base seed: 0 is the committed study, any other one a study whose seeds are all new.
+        Base seed: 0 is the committed study; any other one shifts every seed.
 
     Raises
     ------
@@ -182,16 +262,27 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
         raise unknown_name("profile", "profile", str(name), profile_names())
-    if not (isinstance(seed, int) and seed >= 0):
-        raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-        grid = tuple(build(GridEntry, entry) for entry in values.pop("grid", []))
-        sweep = tuple(build(SweepEntry, entry) for entry in values.pop("sweep", []))
-        for key, kind in SIZES.items():
-            if isinstance(values.get(key), dict):
-                values[key] = build(kind, values[key])
-        named = {"name": path.stem, "base_seed": seed, "grid": grid, "sweep": sweep}
-        return build(Profile, {**values, **named})
-    except (TypeError, ValueError) as error:
+        text = json.dumps({**values, "name": path.stem, "base_seed": seed}, default=str)
+        return TypeAdapter(Profile).validate_json(text)  # JSON: a list stands for a tuple
+    except ValidationError as error:
+        raise ValueError(f"profile {path.name}: {_first_fault(error)}") from error
+    except ValueError as error:  # of TOML
         raise ValueError(f"profile {path.name}: {error}") from error
+
+
+def _first_fault(error: ValidationError) -> str:
+    """One line of a library's many: an unknown key first, as others may be missing for it."""
+    faults = error.errors(include_url=False)
+    fault = min(faults, key=lambda fault: fault["type"] != "unexpected_keyword_argument")
+    *tables, key = fault["loc"] or ("",)
+    if fault["type"] == "unexpected_keyword_argument":
+        kind = KINDS[tables[0]] if tables else Profile
+        known = [field.name for field in fields(kind)]
+        return str(unknown_name("key", f"{kind.__name__} key", key, known))
+    if fault["type"] == "value_error":  # raised here or by RunConfig, and complete
+        return str(fault["ctx"]["error"])
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
+    found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
+    return f"{place.removeprefix('.')}: {fault['msg'][0].lower()}{fault['msg'][1:]}{found}"

@@ -9,25 +9,12 @@ import torch
 from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.profiles import Profile, load_profile
 
-__all__ = ["begin"]
-
 
 def begin(profile: str, *, seed: int = 0) -> Profile:
     """Load a profile and set this process up as it says.
 
     Threads are set because they change the last digits of sums; the seed is torch's global one,
-    for what a notebook draws itself (runs and samplers take their own).
-
-    Parameters
-    ----------
-    profile : str
-        Name of a profile.
-    seed : int
-        Base seed of the study.
-
-    Returns
-    -------
-    Profile
+    for what a notebook draws itself (runs and samplers take their own); `seed` is the study's.
     """
     loaded = load_profile(profile, seed=seed)
     torch.set_num_threads(loaded.threads)

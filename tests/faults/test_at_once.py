@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from shrink_utils.study.runs.folder import load_run
+from shrink_utils.study.runs import load_run
 
 pytestmark = pytest.mark.end_to_end
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shrink_utils.study.runs.folder import checked_model
+from shrink_utils.study.runs import checked_model
 
 pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.end_to_end]
 

@@ -6,7 +6,7 @@ import pytest
 
 from shrink_utils.__main__ import main
 from shrink_utils.study import load_profile
-from shrink_utils.study.verification.inputs import needs_hub, offline_profiles
+from shrink_utils.study.verification.page import needs_hub, offline_profiles
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +60,6 @@ def test_an_error_of_an_offline_profile_gets_no_such_line(capsys, monkeypatch):
     def fail(profile):
         raise ValueError("the hub of a wheel")
 
-    monkeypatch.setattr("shrink_utils.study.runs.ablation.run_all", fail)
+    monkeypatch.setattr("shrink_utils.study.grid.run_all", fail)
     assert command_line.main(["--profile", "smoke", "ablate"]) == 1
     assert capsys.readouterr().err == "shrink: the hub of a wheel\n"

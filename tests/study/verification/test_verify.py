@@ -10,18 +10,24 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from shrink_utils.study import run_id
 from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.runs.run_or_load import run_id
-from shrink_utils.study.runs.whole_folder import read_json, write_json
+from shrink_utils.study.profiles import SweepEntry
+from shrink_utils.study.results import Result, read_json, write_json
 from shrink_utils.study.tables import score_table, summarize, task_table, write_table
+from shrink_utils.study.verification import folder as holdings
 from shrink_utils.study.verification import verify
+from shrink_utils.study.verification.folder import unfinished
 from shrink_utils.study.verification.page import write_provenance
 from shrink_utils.study.verification.verify import Check, verify_folder
 from shrink_utils.text.sources import sha256_of
 
+MEASURED = "dynamics_sgd-0123456789abcdef"
+
 
 def _claims(grid, swept, tables, *, weight) -> pd.DataFrame:
     """The claims that two arms support, without the measured tables of a whole study."""
+    assert all(len(table) for table in tables.values())
     claims = stl_claims(summarize(grid))
     claims.loc[1, ["task", "arm"]] = ""  # as claims that no fine-tuning is about: empty in a CSV
     return claims
@@ -38,13 +44,16 @@ def sent(profile, tiny_runs, tmp_path, monkeypatch):
     shutil.copytree(profile.folder / "runs", tmp_path / "tiny" / "runs")
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     monkeypatch.setattr(verify, "claims_from", _claims)
-    monkeypatch.setattr(verify, "MEASURES", {})
+    monkeypatch.setattr(verify, "MEASURES", {"dynamics_sgd": None})
     monkeypatch.setattr(verify, "load_profile", lambda name, seed: profile)
     monkeypatch.setattr(verify, "profile_names", lambda: ["tiny"])
     summary = summarize(tiny_runs)
     write_table(task_table(summary), "task_metric", profile=profile)
     write_table(score_table(summary), "anisotropy", profile=profile)
     write_table(_claims(tiny_runs, [], {}, weight=1.0), "claims", profile=profile)
+    with Result(tmp_path / "tiny" / "measured" / MEASURED).save({}, since=0.0) as part:
+        columns = holdings.MEASURED_COLUMNS["dynamics_sgd"].split()
+        pd.DataFrame({name: [1.0] for name in columns}).to_parquet(part / "table.parquet")
     write_provenance(profile)
     return tmp_path / "tiny"
 
@@ -53,20 +62,12 @@ def _faults(folder) -> str:
     return "\n".join(fault for check in verify_folder(folder) for fault in check.faults)
 
 
-def _page(folder) -> dict:
-    return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-
-
-def test_a_good_folder_passes_every_check(sent):
-    checks = verify_folder(sent)
-    assert [str(check)[:4] for check in checks] == ["ok  "] * 9
-    assert "ok    claims, made again" in map(str, checks)
-
-
-def test_nothing_is_written_into_the_folder(sent):
+def test_a_good_folder_passes_every_check_and_nothing_is_written_into_it(sent):
     before = {path: path.stat().st_mtime_ns for path in sent.rglob("*")}
-    verify_folder(sent)
+    checks = verify_folder(sent)
     assert {path: path.stat().st_mtime_ns for path in sent.rglob("*")} == before
+    assert [str(check)[:4] for check in checks] == ["ok  "] * 10
+    assert "ok    claims, made again" in map(str, checks)
 
 
 @pytest.mark.parametrize("table", ["claims", "task_metric", "anisotropy"])
@@ -79,15 +80,6 @@ def test_a_changed_number_is_named_even_when_the_page_was_changed_with_it(sent, 
     write_provenance(profile)
     faults = _faults(sent)
     assert f"{table}.csv, " in faults and f"{column} is" in faults
-
-
-def test_a_changed_verdict_is_named(sent):
-    path = sent / "tables" / "claims.csv"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("inconclusive", "replicated", 1), encoding="utf-8")
-    faults = _faults(sent)
-    assert "verdict is replicated, from the runs inconclusive" in faults
-    assert "tables/claims.csv is not the one that provenance.json was written for" in faults
 
 
 @pytest.mark.parametrize(
@@ -106,38 +98,58 @@ def test_changed_rows_and_columns_are_named(sent, change, says):
     assert says in _faults(sent)
 
 
-def test_a_foreign_table_is_named(sent):
+def test_a_changed_verdict_and_a_foreign_table_are_named(sent):
+    path = sent / "tables" / "claims.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("inconclusive", "replicated", 1), encoding="utf-8")
     (sent / "tables" / "mine.csv").write_text("a,b\n1,2\n")
     faults = _faults(sent)
+    assert "verdict is replicated, from the runs inconclusive" in faults
+    assert "tables/claims.csv changed on disk" in faults
     assert "tables/mine.csv: no table of this study" in faults
-    assert "tables/mine.csv is not in provenance.json" in faults
+    assert "tables/mine.csv was added" in faults
 
 
-def test_a_flipped_byte_in_a_run_is_named_and_the_run_not_used(sent, profile):
-    name = run_id(profile.runs()[0])
-    path = sent / "runs" / name / "history.parquet"
+def _flip_a_byte(run):
+    path = run / "history.parquet"
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (_flip_a_byte, "{run}: history.parquet changed on disk"),
+        (lambda run: (run / "metrics.json").unlink(), "{run}: metrics.json is missing"),
+        (lambda run: (run / "notes.txt").touch(), "{run}: notes.txt was added"),
+        (shutil.rmtree, "runs/{run} is missing"),
+    ],
+    ids=["flipped byte", "missing file", "added file", "missing run"],
+)
+def test_a_changed_run_is_named_and_not_used(sent, profile, change, says):
+    config = profile.runs()[2]
+    change(sent / "runs" / run_id(config))
+    faults = _faults(sent).splitlines()
+    assert says.format(run=run_id(config)) in faults
+    assert f"no whole run {config.label} · weight 1" in faults
+
+
+@pytest.mark.parametrize("kind", ["rows", "column", "folder"])
+def test_a_changed_measured_table_is_named_and_not_used(sent, kind):
+    path = sent / "measured" / MEASURED / "table.parquet"
+    table = pd.read_parquet(path)
+    if kind == "folder":
+        shutil.rmtree(path.parent)
+    else:
+        changed = table.assign(colour="red") if kind == "column" else table.iloc[:0]
+        changed.to_parquet(path)
     faults = _faults(sent)
-    assert f"{name}: history.parquet changed" in faults
-    assert f"no whole run {profile.runs()[0].label}" in faults
-
-
-def test_a_missing_and_an_added_file_are_named(sent, profile):
-    run = sent / "runs" / run_id(profile.runs()[1])
-    (run / "metrics.json").unlink()
-    (run / "notes.txt").write_text("mine")
-    faults = _faults(sent)
-    assert f"{run.name}: metrics.json is missing" in faults
-    assert f"{run.name}: notes.txt was added" in faults
-
-
-def test_a_missing_run_is_named(sent, profile):
-    shutil.rmtree(sent / "runs" / run_id(profile.runs()[2]))
-    faults = _faults(sent)
-    assert f"runs/{run_id(profile.runs()[2])} is missing" in faults
-    assert f"no whole run {profile.runs()[2].label}" in faults
+    if kind == "column":
+        assert f"measured/{MEASURED}: foreign column colour" in faults
+    named = "missing" if kind == "folder" else "changed on disk"
+    assert f"{MEASURED} is missing" in faults or f"table.parquet {named}" in faults
+    assert "0 whole tables measured/dynamics_sgd-*, expected one" in faults
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "pipe"])
@@ -150,7 +162,7 @@ def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
         (run / "metrics.json").unlink()
         (run / "metrics.json").symlink_to(tmp_path / "secret")
     else:
-        (sent / "measured").symlink_to(tmp_path)
+        (sent / "figures").symlink_to(tmp_path)
     (check,) = verify_folder(sent)
     assert ("no plain file" if kind == "pipe" else "is a link") in check.faults[0]
 
@@ -164,25 +176,19 @@ def test_names_in_a_manifest_lead_nowhere(sent, profile, tmp_path):
         assert f"{name} is missing" in _faults(sent)
 
 
-def test_without_a_page_nothing_more_is_looked_at(sent):
-    (sent / "provenance.json").unlink()
-    checks = verify_folder(sent)
-    assert len(checks) == 2 and "make reproduce" in checks[1].faults[0]
-    assert str(checks[1]).startswith("UNFINISHED  the study has come to its end\n")
-
-
 @pytest.mark.parametrize(
-    ("described", "says"),
+    ("change", "says"),
     [
-        ({"name": "../../etc", "seed": 0, "hash": ""}, "no profile '../../etc' here"),
-        ({"name": "tiny", "seed": 0, "hash": "0" * 16}, "has hash"),
-        ({"name": ["tiny"], "seed": 0, "hash": ""}, "no profile"),
-        ("tiny", "TypeError"),
+        ({"profile": {"name": "../../etc", "seed": 0, "hash": ""}}, "no profile '../../etc' here"),
+        ({"profile": {"name": "tiny", "seed": 0, "hash": "0" * 16}}, "has hash"),
+        ({"profile": {"name": ["tiny"], "seed": 0, "hash": ""}}, "no profile"),
+        ({"profile": "tiny"}, "TypeError"),
+        ({"format": 1}, "provenance.json has format 1, of other code; this code reads 2"),
     ],
 )
-def test_a_foreign_profile_ends_the_reading(sent, described, says):
-    page = {**_page(sent), "profile": described}
-    (sent / "provenance.json").write_text(json.dumps(page), encoding="utf-8")
+def test_a_foreign_page_ends_the_reading(sent, change, says):
+    page = sent / "provenance.json"
+    write_json(page, {**read_json(page), **change})
     assert says in verify_folder(sent)[-1].faults[0]
 
 
@@ -192,15 +198,19 @@ def test_a_page_that_is_none_is_a_fault_and_no_crash(sent, text):
     assert verify_folder(sent)[-1].faults
 
 
+def test_without_a_page_or_a_folder_nothing_more_is_looked_at(sent):
+    (sent / "provenance.json").unlink()
+    checks = verify_folder(sent)
+    assert len(checks) == 2 and "make reproduce" in checks[1].faults[0]
+    assert str(checks[1]).startswith("UNFINISHED  the study has come to its end\n")
+    with pytest.raises(FileNotFoundError, match=r"RESULTS: .*nowhere is no folder"):
+        verify_folder(sent / "nowhere")
+
+
 @pytest.mark.parametrize("name", ["config.json", "manifest.json", "history.parquet"])
 def test_a_file_that_cannot_be_read_is_a_fault_and_no_crash(sent, profile, name):
     (sent / "runs" / run_id(profile.runs()[0]) / name).write_bytes(b"\x80\x04pickle")
     assert run_id(profile.runs()[0]) in _faults(sent)
-
-
-def test_a_folder_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"RESULTS: .*nowhere is no folder"):
-        verify_folder(tmp_path / "nowhere")
 
 
 def test_many_faults_are_counted():
@@ -238,11 +248,6 @@ def test_a_run_of_code_with_other_fields_is_no_fault(sent, profile):
     assert _faults(sent) == ""
 
 
-def test_a_missing_run_is_named_with_its_weight(sent, profile):
-    shutil.rmtree(sent / "runs" / run_id(profile.runs()[2]))
-    assert f"no whole run {profile.runs()[2].label} · weight 1" in _faults(sent).splitlines()
-
-
 def test_a_whole_run_that_lacks_a_column_is_a_fault_of_every_table_and_no_crash(sent, profile):
     run = sent / "runs" / run_id(profile.runs()[0])
     history = pd.read_parquet(run / "history.parquet")
@@ -254,3 +259,73 @@ def test_a_whole_run_that_lacks_a_column_is_a_fault_of_every_table_and_no_crash(
     for table in ("task_metric", "anisotropy", "claims"):
         (fault,) = checks[f"{table}, made again"]
         assert fault.startswith("AttributeError") and "rows" in fault
+
+
+# --- a study that has not come to its end ----------------------------------------------------
+@pytest.fixture
+def folder(finished, tmp_path, monkeypatch):
+    """Two arms and two seeds of a grid, of which one run is there."""
+    profile = replace(finished, sweep=())
+    target = tmp_path / "tiny"
+    name = run_id(profile.runs()[0])
+    shutil.copytree(finished.folder / "runs" / name, target / "runs" / name)
+    monkeypatch.setattr(
+        holdings, "load_profile", lambda name, seed: replace(profile, base_seed=seed)
+    )
+    monkeypatch.setattr(holdings, "profile_names", lambda: ["tiny"])
+    monkeypatch.setattr(holdings, "MEASURES", {"dynamics": None, "dynamics_stability": None})
+    return target
+
+
+def test_what_is_missing_is_counted_and_what_to_do_is_said(folder):
+    (folder / "measured" / f"dynamics_stability-{'0' * 16}").mkdir(parents=True)
+    runs, measured, tables, again = unfinished(folder)
+    assert runs.startswith("3 of 4 runs of grid and sweep are missing, such as tiny-random · ")
+    assert measured == "1 of 2 measured tables are missing, such as dynamics"
+    assert tables == "3 of 3 tables are missing, such as anisotropy"
+    assert again.startswith("`make reproduce PROFILE=tiny` goes on")
+
+
+def test_the_seed_is_part_of_the_folders_name(folder):
+    *_, again = unfinished(folder.rename(folder.with_name("tiny-seed3")))
+    assert again.startswith("`make reproduce PROFILE=tiny SEED=3` goes on")
+
+
+def test_a_folder_of_any_name_is_unfinished_without_its_page(tmp_path):
+    assert unfinished(tmp_path) == [
+        "provenance.json is not there: `make reproduce` writes it at its end"
+    ]
+
+
+def test_nothing_is_missing_of_a_study_with_its_page(folder):
+    (folder / "provenance.json").write_text("{}")
+    assert unfinished(folder) == []
+
+
+def test_runs_that_differ_in_the_weight_alone_are_counted_and_named_each(folder, monkeypatch):
+    profile = holdings.load_profile("tiny", 0)
+    entry = SweepEntry(task=profile.tasks[0], arm="all", weights=(0.5, 1.0, 3.0))
+    swept = replace(profile, sweep=(entry,))
+    monkeypatch.setattr(holdings, "load_profile", lambda name, seed: swept)
+    runs, *_ = unfinished(folder)  # weight 1 is the grid's
+    assert runs.startswith("7 of 8 runs of grid and sweep are missing, such as tiny-random · ")
+    made = (folder / "runs" / run_id(profile.runs()[0])).rename(folder / "runs" / ("0" * 16))
+    for n, config in enumerate(profile.runs(), 1):
+        _another_run(made, f"{n:016x}", **config.as_dict())
+    runs, *_ = unfinished(folder)
+    assert runs.startswith("4 of 8 runs")
+    assert runs.endswith(" · all · seed 0 · weight 0.5")
+
+
+@pytest.mark.parametrize("change", [{"a_field_of_old_code": 1}, {"arm": "of old code"}])
+def test_a_run_of_other_code_is_none_of_these(folder, change):
+    (made,) = (folder / "runs").iterdir()
+    _another_run(made, "f" * 16, **change)
+    runs, *_ = unfinished(folder)
+    assert runs.startswith("3 of 4 runs")
+
+
+def _another_run(run, name, **change):
+    """A copy of a run, of a changed configuration."""
+    copy = shutil.copytree(run, run.with_name(name))
+    write_json(copy / "config.json", {**read_json(copy / "config.json"), **change})

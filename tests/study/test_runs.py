@@ -1,4 +1,4 @@
-"""Run or load: once, whole, and noticed when damaged."""
+"""A fine-tuning run: its name, its folder; computed once, whole, and noticed when damaged."""
 
 from __future__ import annotations
 
@@ -10,26 +10,11 @@ import pytest
 import torch
 
 from shrink_utils.models import hidden_states
-from shrink_utils.study import load_run, run_encoder, run_id, run_or_load
-from shrink_utils.study.runs import ids as run_ids
-from shrink_utils.study.runs import run_or_load as runs
-from shrink_utils.study.runs.folder import DamagedRunError
-from shrink_utils.study.runs.run_or_load import default_run
+from shrink_utils.study import finetuning, load_run, run_encoder, run_id, run_or_load, runs
+from shrink_utils.study.finetuning import default_run
+from shrink_utils.study.results import DamagedResultError
 from shrink_utils.text import load_task
 from shrink_utils.training import ARMS, checkpoints
-
-
-@pytest.fixture
-def no_training(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("a run that exists was computed again")
-
-    monkeypatch.setattr(runs, "finetune", refuse)
-
-
-def test_an_existing_run_is_loaded(copied, no_training):
-    config, folder = copied
-    assert run_or_load(config, folder).config == config
 
 
 def test_a_loaded_run_is_what_was_computed(copied, tmp_path):
@@ -54,12 +39,14 @@ def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
     assert encoder.name == config.label
 
 
-def test_the_id_follows_configuration_and_code(finished, monkeypatch):
+def test_the_id_follows_configuration_commit_and_code(finished, monkeypatch):
     config = finished.runs()[0]
-    assert run_id(config) == run_id(replace(config))
-    assert run_id(config) != run_id(replace(config, seed=99))
     before = run_id(config)
-    monkeypatch.setattr(run_ids, "_computed_by", lambda: {"code": "other"})
+    assert before == run_id(replace(config)) != run_id(replace(config, seed=99))
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "hub_revision", lambda name: "0" * 40)
+        assert run_id(config) != before
+    monkeypatch.setattr("shrink_utils.study.results._computed_by", lambda code, but: "other")
     assert run_id(config) != before
 
 
@@ -87,9 +74,9 @@ def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
     config, folder = copied
     whole = load_run(folder / run_id(config))
     hurt(folder / run_id(config))
-    with pytest.raises(DamagedRunError, match=f"run {run_id(config)} is damaged"):
+    with pytest.raises(DamagedResultError, match=f"/{run_id(config)} is damaged: "):
         load_run(folder / run_id(config))
-    with pytest.warns(UserWarning, match="is damaged.*running again"):
+    with pytest.warns(UserWarning, match="is damaged.*computing again"):
         again = run_or_load(config, folder)
     pd.testing.assert_frame_equal(again.history, whole.history)
     assert (folder / f"{run_id(config)}.damaged-1").is_dir()
@@ -101,7 +88,7 @@ def test_a_damaged_model_is_noticed_when_it_is_read_and_trained_again(copied):
     run = load_run(folder / run_id(config))
     whole = run_encoder(run).model.state_dict()
     _flip_a_byte(run.folder / "model" / "model.safetensors")
-    with pytest.warns(UserWarning, match="model.safetensors changed on disk.*running again"):
+    with pytest.warns(UserWarning, match="model.safetensors changed on disk.*computing again"):
         again = run_encoder(load_run(run.folder)).model.state_dict()
     assert all(torch.equal(again[name], weights) for name, weights in whole.items())
     assert (folder / f"{run_id(config)}.damaged-1").is_dir()
@@ -111,16 +98,6 @@ def _flip_a_byte(path):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-
-
-def test_a_run_that_fails_leaves_nothing(finished, tmp_path, monkeypatch):
-    def fail(*args, **kwargs):
-        raise RuntimeError("out of memory")
-
-    monkeypatch.setattr(runs, "finetune", fail)
-    with pytest.raises(RuntimeError):
-        run_or_load(finished.runs()[0], tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path, monkeypatch):
@@ -141,9 +118,19 @@ def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path,
     assert [path.name for path in tmp_path.iterdir()] == [run_id(config)]
 
 
-def test_the_stamp_says_what_was_used(copied):
+def test_a_run_folder_holds_what_the_design_names(copied):
     config, folder = copied
+    assert {path.name for path in (folder / run_id(config)).iterdir()} == {
+        "config.json",
+        "history.parquet",
+        "metrics.json",
+        "embeddings.safetensors",
+        "provenance.json",
+        "manifest.json",
+        "model",
+    }
     stamp = load_run(folder / run_id(config)).provenance
+    assert {"packages", "device", "seconds", "commit", "time"} <= set(stamp)
     assert stamp["threads"] == config.threads
     assert (stamp["precision"], stamp["processes"]) == ("float32", 1)
 
@@ -158,13 +145,14 @@ def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, 
         shutil.copytree(first, tmp_path / run_id(config))  # by the first, meanwhile
 
     monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr(runs, "finetune", train)
-    monkeypatch.setattr(runs, "save_run", None)  # it would not be callable
+    monkeypatch.setattr(finetuning, "finetune", train)
+    monkeypatch.setattr(finetuning, "save_run", None)  # it would not be callable
     assert run_or_load(config, tmp_path).config == config
     assert trained == [config]
 
 
-def test_the_default_run_is_the_first_of_its_arm(finished, no_training):
+def test_the_default_run_is_the_first_of_its_arm_and_is_loaded(finished, monkeypatch):
+    monkeypatch.setattr(finetuning, "finetune", None)  # it would not be callable
     run = default_run(finished, arm="all")
     assert (run.config.arm, run.config.seed) == ("all", 0)
     with pytest.raises(ValueError, match="runs no arm 'published'"):

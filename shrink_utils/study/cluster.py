@@ -1,7 +1,4 @@
-"""Runs computed by other processes: on this machine, or on the Dask cluster of an address.
-
-Dask is imported where it is used: a study in one process does without it.
-"""
+"""Runs computed by other processes: on this machine, or on the Dask cluster of an address."""
 
 from __future__ import annotations
 
@@ -16,20 +13,27 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from shrink_utils.study.runs.run_or_load import run_id, run_or_load
+from shrink_utils.study.finetuning import run_or_load
+from shrink_utils.study.runs import run_id
 from shrink_utils.training import RunConfig
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
 
-__all__ = ["STEPS", "cluster_client", "compute_runs", "scheduler_address"]
-
 STEPS = "shrink-steps"  # the topic of Dask's events that workers tell their steps under
 PATIENCE = 60.0  # seconds until another host's file has to be seen on a shared file system
-# On this machine: one run a worker and nobody who profiles it.
+# On this machine: one run per worker, which nobody profiles.
 LOCAL = {
     "distributed.scheduler.worker-saturation": 1.0,
     "distributed.worker.profile.enabled": False,
+}
+PROCESSES = {
+    "threads_per_worker": 1,
+    "processes": True,
+    "memory_limit": 0,  # a model in memory is no leak, to be stopped by a restart
+    "dashboard_address": None,
+    "silence_logs": logging.CRITICAL,  # what a run raises is raised here
+    "env": {"OMP_WAIT_POLICY": "passive"},
 }
 
 
@@ -42,17 +46,14 @@ def scheduler_address() -> str | None:
 def cluster_client(*, workers: int) -> Iterator[Client]:
     """A client of the cluster at `scheduler_address`, else of one made for the ``with`` statement.
 
-    Parameters
-    ----------
-    workers : int
-        Processes of the cluster made here, one thread each; a cluster at an address has its own.
+    The cluster made here has `workers` processes of one thread; one at an address has its own.
 
     Raises
     ------
     ConnectionError
         If no scheduler answers at the address.
     """
-    import dask
+    import dask  # a study in one process does without it
     from distributed import Client, LocalCluster
 
     with ExitStack() as stack:
@@ -60,17 +61,7 @@ def cluster_client(*, workers: int) -> Iterator[Client]:
         if address is None:
             stack.enter_context(_environment({}))  # Dask leaves variables behind
             stack.enter_context(dask.config.set(LOCAL))
-            address = stack.enter_context(
-                LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    memory_limit=0,  # a model in memory is no leak, to be stopped by a restart
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,  # what a run raises is raised here
-                    env={"OMP_WAIT_POLICY": "passive"},
-                )
-            )
+            address = stack.enter_context(LocalCluster(n_workers=workers, **PROCESSES))
         try:
             client = stack.enter_context(Client(address))
         except OSError as error:
@@ -91,17 +82,9 @@ def compute_runs(
     """Compute runs on the workers of a cluster, each in the worker that is free first.
 
     A worker that dies gives its run to another one. At the first run that raises, those that wait
-    are given up; what is finished stays, so that a second call goes on from there.
-
-    Parameters
-    ----------
-    client : Client
-    configs : dict of RunConfig
-        By their `run_id`.
-    folder : Path
-        Where the runs are kept: on a file system that every worker shares.
-    on_step : callable
-        Called in this thread with the id of a run and the steps that it has made, 0 at its start.
+    are given up; finished runs stay, and a second call goes on from there. `configs` are named by
+    their `run_id`, `folder` is on a file system that every worker shares, and `on_step` is called
+    in this thread with the id of a run and the steps that it has made, 0 at its start.
 
     Raises
     ------

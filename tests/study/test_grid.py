@@ -8,18 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from shrink_utils.study import histories, run_grid, run_id
-from shrink_utils.study.grid_entries import SweepEntry
-from shrink_utils.study.runs import ablation
-from shrink_utils.study.runs.ablation import run_sweep
-from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.study import grid, histories, run_grid, run_id, run_sweep
+from shrink_utils.study.profiles import SweepEntry
+from shrink_utils.study.results import progress_bar
 
 
-def test_the_grid_comes_in_the_profiles_order(finished, tiny_runs):
-    assert [run.config for run in tiny_runs] == finished.runs()
-
-
-def test_only_missing_runs_are_computed(finished, monkeypatch):
+def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, monkeypatch):
     lost = finished.runs()[2]
     shutil.rmtree(finished.folder / "runs" / run_id(lost))
     trained = []
@@ -31,9 +25,9 @@ def test_only_missing_runs_are_computed(finished, monkeypatch):
 
         return run_or_load(config, folder, on_row=row)
 
-    run_or_load = ablation.run_or_load
-    monkeypatch.setattr(ablation, "run_or_load", watched)
-    assert len(run_grid(finished)) == len(finished.runs())
+    run_or_load = grid.run_or_load
+    monkeypatch.setattr(grid, "run_or_load", watched)
+    assert [run.config for run in run_grid(finished)] == finished.runs()
     assert set(trained) == {lost}
 
 
@@ -49,11 +43,11 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
     def compute(client, configs, folder, *, on_step):
         sent.extend(configs)
         for one in configs.values():
-            ablation.run_or_load(one, folder)
+            grid.run_or_load(one, folder)
 
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    monkeypatch.setattr(ablation, "cluster_client", lambda workers: nullcontext())
-    monkeypatch.setattr(ablation, "compute_runs", compute)
+    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext())
+    monkeypatch.setattr(grid, "compute_runs", compute)
     with pytest.warns(UserWarning, match="is damaged"):
         run_grid(finished)
     assert sent == [run_id(c) for c in finished.runs()]
@@ -66,9 +60,9 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
 
     def watched(config, folder, *, on_row):
         trained.append((config.arm, config.seed, config.weight))
-        return ablation.load_run(folder / run_id(finished.runs()[0]))
+        return grid.load_run(folder / run_id(finished.runs()[0]))
 
-    monkeypatch.setattr(ablation, "run_or_load", watched)
+    monkeypatch.setattr(grid, "run_or_load", watched)
     runs = run_sweep(replace(finished, sweep=(sweep,)))
     assert len(runs) == 3 * len(finished.seeds)
     assert trained == [("all", seed, 0.5) for seed in finished.seeds]
@@ -78,7 +72,7 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
 def test_one_missing_run_is_not_worth_a_cluster(finished, monkeypatch):
     lost = finished.runs()[1]
     shutil.rmtree(finished.folder / "runs" / run_id(lost))
-    monkeypatch.setattr(ablation, "cluster_client", None)  # it would not be callable
+    monkeypatch.setattr(grid, "cluster_client", None)  # it would not be callable
     assert len(run_grid(replace(finished, workers=4))) == len(finished.runs())
 
 
@@ -88,18 +82,10 @@ def test_progress_follows_runs_that_start_again_or_in_their_middle(finished, mon
     configs = {run_id(config): config for config in finished.runs()[:2]}
     first, second = configs
     with progress_bar(total=6, unit="step") as bar:
-        progress = ablation._Progress(bar, configs, dict.fromkeys(configs, 3))
+        progress = grid._Progress(bar, configs, dict.fromkeys(configs, 3))
         counts = []
-        told = [
-            (first, 0),
-            (first, 2),
-            (first, 0),
-            (first, 1),
-            (second, 2),
-            (first, 3),
-            (second, 3),
-        ]
-        for run, step in told:
+        steps = [(first, 0), (first, 2), (first, 0), (first, 1), (second, 2), (first, 3)]
+        for run, step in [*steps, (second, 3)]:
             progress.at(run, step)
             counts.append(bar.n)
         assert counts == [0, 2, 0, 1, 3, 5, 6]
@@ -115,10 +101,10 @@ def test_progress_counts_the_steps_that_are_left(finished, tmp_path, monkeypatch
         totals.append(total)
         return progress_bar(total=total, unit=unit)
 
-    monkeypatch.setattr(ablation, "progress_bar", bar)
+    monkeypatch.setattr(grid, "progress_bar", bar)
     run_grid(finished)
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    monkeypatch.setattr(ablation, "run_or_load", lambda config, folder, on_row: None)
+    monkeypatch.setattr(grid, "run_or_load", lambda config, folder, on_row: None)
     run_grid(finished)
     assert totals == [0, 4 * 3]
 

@@ -1,4 +1,4 @@
-"""The ablation: every run of a profile's grid or sweep, computed or loaded, with progress."""
+"""The grid and the sweep: every run of a profile, computed or loaded, with progress."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
+from shrink_utils.study.cluster import cluster_client, compute_runs, scheduler_address
+from shrink_utils.study.finetuning import run_or_load
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.cluster import cluster_client, compute_runs, scheduler_address
-from shrink_utils.study.runs.folder import Run, load_run
-from shrink_utils.study.runs.progress import progress_bar
-from shrink_utils.study.runs.run_or_load import run_id, run_or_load
-from shrink_utils.study.runs.whole_folder import load_whole
+from shrink_utils.study.results import Result, progress_bar
+from shrink_utils.study.runs import Run, load_run, run_id
 from shrink_utils.text import load_task
 from shrink_utils.training import RunConfig
-
-__all__ = ["histories", "run_all", "run_grid", "run_sweep"]
 
 
 def run_grid(profile: Profile) -> list[Run]:
@@ -27,8 +24,7 @@ def run_grid(profile: Profile) -> list[Run]:
 
     The others are computed in this process when the profile has one worker, else by so many
     processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``: the numbers are the same.
-    Processes of ``accelerate launch`` share every run instead. One progress bar counts the training
-    steps still to do and says how long they will take.
+    Processes of ``accelerate launch`` share every run instead.
     """
     return _run_all(profile.runs(), profile)
 
@@ -56,7 +52,7 @@ def _run_all(configs: list[RunConfig], profile: Profile) -> list[Run]:
     folder = profile.folder / "runs"
     names = [run_id(config) for config in configs]
     wanted = dict(zip(names, configs, strict=True))  # a configuration may stand there twice
-    runs = {name: load_whole(folder / name, load_run) for name in wanted}
+    runs = {name: Result(folder / name).load(load_run) for name in wanted}
     missing = {name: config for name, config in wanted.items() if runs[name] is None}
     steps = {name: _steps(config) for name, config in missing.items()}
     with progress_bar(total=sum(steps.values()), unit="step") as bar:

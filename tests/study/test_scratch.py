@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from shrink_utils.models import OBJECTIVES, SoLU, hidden_states, word_states
-from shrink_utils.study import load_profile, scratch_config, scratch_encoder, train_or_load
+from shrink_utils.study import load_profile, scratch, scratch_config, scratch_encoder, train_or_load
 from shrink_utils.study.profiles import profile_names
-from shrink_utils.study.runs import scratch as scratch_runs
-from shrink_utils.study.runs.progress import progress_bar
-from shrink_utils.study.runs.scratch import scratch_id
+from shrink_utils.study.results import progress_bar
+from shrink_utils.study.scratch import language_model, scratch_id
 from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
 
@@ -35,14 +34,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(smoke, folder):
     return train_or_load(_config(smoke), folder)
-
-
-@pytest.fixture
-def no_training(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("a model that exists was trained again")
-
-    monkeypatch.setattr(scratch_runs, "pretrain", refuse)
 
 
 def _weights_equal(first, second):
@@ -74,7 +65,8 @@ def test_weights_that_stand_twice_are_one_after_loading(run):
     assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
 
 
-def test_a_model_that_exists_is_loaded(smoke, folder, run, no_training):
+def test_a_model_that_exists_is_loaded(smoke, folder, run, monkeypatch):
+    monkeypatch.setattr(scratch, "pretrain", None)  # it would not be callable
     again = train_or_load(_config(smoke), folder)
     assert again.config == run.config and _weights_equal(again.model, run.model)
     assert {"packages", "device", "threads", "seconds", "commit"} <= set(again.provenance)
@@ -85,48 +77,30 @@ def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path, run):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    with pytest.warns(UserWarning, match=r"model\.safetensors changed on disk.*running again"):
+    with pytest.warns(UserWarning, match=r"model\.safetensors changed on disk.*computing again"):
         again = train_or_load(_config(smoke), tmp_path)
     assert _weights_equal(again.model, run.model)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {run.folder.name, f"{run.folder.name}.damaged-1"}
 
 
-@pytest.mark.parametrize("where", ["pretrain", "save_model"])
-def test_a_training_or_a_save_that_fails_leaves_nothing(smoke, tmp_path, monkeypatch, where):
-    def fail(*args, **kwargs):
-        raise RuntimeError("out of memory")
-
-    monkeypatch.setattr(scratch_runs, where, fail)
-    with pytest.raises(RuntimeError):
-        train_or_load(_config(smoke), tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_id_follows_configuration_and_code(smoke, monkeypatch):
-    config = _config(smoke)
-    before = scratch_id(config)
-    assert before == scratch_id(replace(config))
-    assert before != scratch_id(replace(config, seed=9)) != scratch_id(_config(smoke, "clm"))
-    monkeypatch.setattr(scratch_runs, "_computed_by", lambda: {"code": "other"})
-    assert scratch_id(config) != before
-
-
-def test_the_bar_counts_every_step_and_there_is_none_for_a_loaded_model(
-    smoke, tmp_path, monkeypatch
-):
+def test_the_bar_counts_every_step(smoke, tmp_path, monkeypatch):
     bars = []
 
     def watched(**options):
         bars.append(progress_bar(**options))
         return bars[-1]
 
-    monkeypatch.setattr(scratch_runs, "progress_bar", watched)
+    monkeypatch.setattr(scratch, "progress_bar", watched)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    train_or_load(_config(smoke), tmp_path)
+    for _ in range(2):  # the second time the model is loaded
+        train_or_load(_config(smoke), tmp_path)
     assert [(bar.n, bar.total) for bar in bars] == [(3, 3)]
-    train_or_load(_config(smoke), tmp_path)
-    assert len(bars) == 1
+
+
+def test_the_id_follows_the_configuration(smoke):
+    config = _config(smoke)
+    assert scratch_id(config) == scratch_id(replace(config)) != scratch_id(replace(config, seed=9))
 
 
 def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
@@ -136,11 +110,8 @@ def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
     for name in ("width", "vocabulary", "steps", "dropout", "masked", "learning_rate", "source"):
         assert getattr(config, name) == getattr(sizes, name)
     assert (config.threads, config.data_seed) == (smoke.threads, 0)
-
-
-def test_another_base_seed_shifts_weights_and_data():
-    config = scratch_config(load_profile("smoke", seed=3), "clm", seed=1)
-    assert (config.seed, config.data_seed) == (3001, 3000)
+    shifted = scratch_config(load_profile("smoke", seed=3), "clm", seed=1)
+    assert (shifted.seed, shifted.data_seed) == (3001, 3000)
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -174,3 +145,11 @@ def test_the_encoder_of_a_run_is_read_like_any_other(smoke, folder, objective):
     with torch.inference_mode():
         expected = trunk(**batch, output_hidden_states=True).hidden_states
     torch.testing.assert_close(states[:, 0], torch.stack([x[0].mean(0) for x in expected]))
+
+
+def test_a_language_model_has_the_sizes_of_stitching_where_it_has_any():
+    quick, smoke = load_profile("quick"), load_profile("smoke")
+    config, other = language_model(quick, seed=2, depth=3), language_model(smoke, seed=0)
+    assert (config.objective, config.seed, config.depth) == ("clm", 2, 3)
+    assert (config.vocabulary, config.steps) == (500, 300)
+    assert other == scratch_config(smoke, "clm")

@@ -1,4 +1,4 @@
-"""Run or load: a run lives in a folder named by what it is, and is computed once."""
+"""Run or load: a fine-tuning run is computed once, in this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +13,9 @@ import torch.distributed as dist
 
 from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.provenance import provenance
-from shrink_utils.study.runs.folder import Run, checked_model, load_run, save_run
-from shrink_utils.study.runs.ids import run_id
-from shrink_utils.study.runs.once import alone
-from shrink_utils.study.runs.whole_folder import load_whole
+from shrink_utils.study.results import Result
+from shrink_utils.study.runs import Run, checked_model, load_run, run_id, save_run
 from shrink_utils.training import RunConfig, finetune, used_precision
-
-__all__ = ["default_run", "run_encoder", "run_id", "run_or_load"]
 
 
 def run_or_load(
@@ -29,43 +23,38 @@ def run_or_load(
 ) -> Run:
     """The run of `config`: loaded from `folder` when it is there and whole, else computed.
 
-    A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed again. A long
-    run that was ended goes on from its last checkpoint (in ``<id>.checkpoints``).
-
-    Parameters
-    ----------
-    config : RunConfig
-    folder : Path
-        Where runs are kept, ``results/<profile>/runs``.
-    on_row : callable, optional
-        Called after every training step (not when the run is loaded).
+    `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
+    training step. A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed
+    again. A long run that was ended goes on from its last checkpoint (in ``<id>.checkpoints``).
     """
     target = folder / run_id(config)
-    if (run := load_whole(target, load_run)) is not None:
-        return run
-    with alone(target) if _rank() == 0 else nullcontext():  # the others of a run are with the first
-        if not target.exists():  # else another process has computed it in the meantime
-            _compute(config, target, on_row)
-    return load_run(target)
+    return Result(target).load_or_compute(
+        load_run, lambda: _compute(config, target, on_row), lock=_rank() == 0
+    )
 
 
 def _rank() -> int:
     """This process among those that share every run (``accelerate launch``, ``torchrun``); else 0.
 
-    The first one, 0, writes.
+    The first one, 0, writes; the others are with it inside its lock.
     """
     return int(os.environ.get("RANK") or 0)
 
 
 def _compute(config: RunConfig, target: Path, on_row: Callable[[dict], None] | None) -> None:
     checkpoints = target.with_name(f"{target.name}.checkpoints")
-    started = time.perf_counter()
+    since = time.perf_counter()  # or the last checkpoint
     result = finetune(config, on_row=on_row, checkpoints=checkpoints)
-    stamp = {**provenance(), "threads": config.threads, "precision": used_precision(config)}
-    stamp["processes"] = int(os.environ.get("WORLD_SIZE") or 1)
-    stamp["seconds"] = round(time.perf_counter() - started, 1)  # since the last checkpoint, if any
     if _rank() == 0:
-        save_run(config, result, stamp, target)
+        save_run(
+            config,
+            result,
+            target,
+            since=since,
+            threads=config.threads,
+            precision=used_precision(config),
+            processes=int(os.environ.get("WORLD_SIZE") or 1),
+        )
         shutil.rmtree(checkpoints, ignore_errors=True)
     if dist.is_available() and dist.is_initialized():
         dist.barrier()  # all are to find it
@@ -76,7 +65,7 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
 
     A model that was damaged is trained again, as the whole run is, with a warning.
     """
-    model = load_whole(run.folder, checked_model)
+    model = Result(run.folder).load(checked_model)
     if model is None:
         model = checked_model(run_or_load(run.config, run.folder.parent).folder)
     encoder = load_encoder(str(model), device=device)

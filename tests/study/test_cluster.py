@@ -16,9 +16,9 @@ import pytest
 import torch
 from distributed import Client, LocalCluster
 
-from shrink_utils.study import run_grid, run_id
-from shrink_utils.study.runs import ablation, cluster
-from shrink_utils.study.runs.cluster import STEPS, cluster_client, compute_runs
+from shrink_utils.study import cluster, run_grid, run_id
+from shrink_utils.study import grid as grid_module
+from shrink_utils.study.cluster import STEPS, cluster_client, compute_runs
 
 QUIET = {"dashboard_address": None, "memory_limit": 0, "silence_logs": 60}
 
@@ -107,7 +107,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     """Two processes of this machine; the numbers are those of one, and nobody prints anything."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     before, killer = dict(os.environ), Killer(tmp_path / grid.name / "runs")
-    monkeypatch.setattr(ablation, "cluster_client", killer.cluster)
+    monkeypatch.setattr(grid_module, "cluster_client", killer.cluster)
     runs = run_grid(replace(grid, workers=2))
     names = [run.folder.name for run in runs]
     assert len(killer.killed) == 1 and killer.finished
@@ -131,12 +131,35 @@ def test_an_address_sends_what_is_missing_to_its_cluster(
     assert sent == {serial[2].folder.name}
 
 
-def test_every_step_is_told_in_this_thread(finished, thread, pretended, tmp_path):
+def test_steps_and_warnings_come_here_and_settings_go_along(
+    finished, thread, tmp_path, monkeypatch
+):
+    first, seen, told = finished.runs()[0], {}, []
+
+    def look(config, folder, *, on_row):
+        seen.update(os.environ)
+        if config == first:
+            warnings.warn("its folder was damaged", stacklevel=2)
+        on_row({"step": 1})
+        (folder / run_id(config)).mkdir()
+
+    monkeypatch.setattr(cluster, "run_or_load", look)
+    monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
     configs = {run_id(config): config for config in finished.runs()}
-    told = []
-    compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
+    with pytest.warns(UserWarning, match=f"{first.label}: its folder was damaged"):
+        compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
     assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
     assert _folders(tmp_path) == set(configs)
+    assert seen["SHRINK_GLUE_DIR"] == "/some/glue" and "SHRINK_GLUE_DIR" not in os.environ
+
+
+def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("SHRINK_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SHRINK_GLUE_DIR", "some/glue")
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    expected = {"SHRINK_GLUE_DIR": str(Path("some/glue").resolve()), "SHRINK_PROFILE": "smoke"}
+    assert cluster._settings() == expected
 
 
 def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
@@ -156,52 +179,13 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
     assert _folders(tmp_path) == {run_id(first)}
 
 
-def test_a_workers_warning_comes_here(finished, thread, pretended, tmp_path, monkeypatch):
-    def warn(config, folder, *, on_row):
-        warnings.warn("its folder was damaged", stacklevel=2)
-        pretended(config, folder, on_row=on_row)
-
-    monkeypatch.setattr(cluster, "run_or_load", warn)
-    config = finished.runs()[0]
-    with pytest.warns(UserWarning, match=f"{config.label}: its folder was damaged"):
-        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=lambda run, step: None)
-
-
-def test_the_settings_of_this_process_go_along(finished, thread, tmp_path, monkeypatch):
-    seen = {}
-
-    def look(config, folder, *, on_row):
-        seen.update(os.environ)
-        (folder / run_id(config)).mkdir()
-
-    monkeypatch.setattr(cluster, "run_or_load", look)
-    monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
-    config = finished.runs()[0]
-    compute_runs(thread, {run_id(config): config}, tmp_path, on_step=lambda run, step: None)
-    assert seen["SHRINK_GLUE_DIR"] == "/some/glue"
-    assert "SHRINK_GLUE_DIR" not in os.environ
-
-
-def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):
-    for name in [name for name in os.environ if name.startswith("SHRINK_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("SHRINK_GLUE_DIR", "some/glue")
-    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
-    expected = {"SHRINK_GLUE_DIR": str(Path("some/glue").resolve()), "SHRINK_PROFILE": "smoke"}
-    assert cluster._settings() == expected
-
-
-def test_a_worker_of_other_code_is_refused(finished, thread, pretended, tmp_path):
+def test_a_worker_of_other_code_or_without_the_folder_is_refused(
+    finished, thread, pretended, tmp_path, monkeypatch
+):
     config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"would compute another run.*up to date"):
         compute_runs(thread, {"0123456789abcdef": config}, tmp_path, on_step=print)
-
-
-def test_a_worker_that_does_not_share_the_folder_is_refused(
-    finished, thread, pretended, tmp_path, monkeypatch
-):
     monkeypatch.setattr(cluster.os, "listdir", lambda path: [])
-    config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"does not see .*SHRINK_RESULTS_DIR"):
         compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
 

@@ -1,0 +1,338 @@
+"""One way to keep a result: a folder written whole, named by what it rests on, checked when read.
+
+Fine-tuning runs, models trained from nothing and measured tables are kept so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import cache, wraps
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+import psutil
+from filelock import FileLock
+from tqdm.auto import tqdm
+
+from shrink_utils.paths import home
+from shrink_utils.study.dependencies import code_version
+from shrink_utils.text import hub_revisions, source_hashes
+from shrink_utils.text.sources import sha256_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from shrink_utils.study.profiles import Profile
+
+CONFIG, STAMP, MANIFEST = "config.json", "provenance.json", "manifest.json"
+TABLE = "table.parquet"  # of a measured table
+HOST = socket.gethostname().replace(".", "-")
+PART = re.compile(r".+\.(\d+)\.([^.]+)\.[0-9a-f]{8}\.part")  # <name>.<pid>.<host>.<random>.part
+DAY = 24 * 3600.0
+# Below the code of every result.
+LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "scikit-learn", "gudhi")
+# Named by a result's stamp.
+PACKAGES = "torch transformers datasets numpy pandas gudhi scipy torchmetrics".split()
+Loaded = TypeVar("Loaded")
+
+
+class DamagedResultError(ValueError):
+    """A result whose files are not those that were written."""
+
+
+class Result:
+    """A result on disk: a folder that is whole or not there.
+
+    It holds ``config.json`` (what was computed), ``provenance.json`` (by what, where and when), the
+    files of its kind, and ``manifest.json``: the sha256 of every other file. Its name has the
+    `key_of` what it rests on: what is stale has another name, and is not found.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @contextmanager
+    def save(self, config: dict, *, since: float, **facts: object) -> Iterator[Path]:
+        """A folder to fill beside the result; it is renamed at the end of the ``with`` statement.
+
+        What fails leaves nothing behind. Of two processes that save the same result, the first
+        one's stays. The stamp is `provenance`, `facts`, and the seconds since `since` (by
+        `time.perf_counter`).
+        """
+        stamp = provenance() | facts | {"seconds": round(time.perf_counter() - since, 1)}
+        with _part(self.folder) as part:
+            part.mkdir()
+            write_json(part / CONFIG, config)
+            write_json(part / STAMP, stamp)
+            yield part
+            write_json(part / MANIFEST, {name: sha256_of(path) for name, path in _files(part)})
+            try:
+                part.rename(self.folder)
+            except OSError:
+                if not self.folder.exists():  # else another process has saved it first
+                    raise
+
+    def load(self, read: Callable[[Path], Loaded]) -> Loaded | None:
+        """What `read` makes of the folder; None where there is none.
+
+        A damaged folder, of which `read` raises `DamagedResultError`, is moved aside
+        (``<name>.damaged-<n>``) with a warning, and then there is none.
+        """
+        try:
+            return read(self.folder) if self.folder.exists() else None
+        except DamagedResultError as damage:
+            with suppress(FileNotFoundError):  # another process has moved it
+                aside = self._move_aside()
+                warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
+            return None
+
+    def load_or_compute(
+        self, read: Callable[[Path], Loaded], compute: Callable[[], None], *, lock: bool = True
+    ) -> Loaded:
+        """What `read` makes of the folder, after `compute` has saved it where it is not there.
+
+        Of two processes that want the same result, one computes it and the other waits. Without
+        `lock` they compute together (``accelerate launch``).
+        """
+        if (found := self.load(read)) is not None:
+            return found
+        with alone(self.folder) if lock else nullcontext():
+            if not self.folder.exists():  # else another process has saved it in the meantime
+                compute()
+        return read(self.folder)
+
+    def verify(self, *, unread: str | None = None) -> None:
+        """Raise `DamagedResultError` if a file is missing, or not what was written.
+
+        Files of the folder `unread` in it only have to be there. A file that was added is no harm.
+        """
+        name = f"{self.folder.parent.name}/{self.folder.name}"
+        try:
+            faults = [fault for fault in self.faults(unread=unread) if not fault.endswith("added")]
+        except (OSError, ValueError, AttributeError) as error:
+            raise DamagedResultError(f"{name} is damaged: {error}.") from error
+        if faults:
+            raise DamagedResultError(f"{name} is damaged: {', '.join(faults)}.")
+
+    def faults(self, *, unread: str | None = None) -> Iterator[str]:
+        """How the files differ from the manifest; those of the folder `unread` may have changed."""
+        manifest, files = read_json(self.folder / MANIFEST), dict(_files(self.folder))
+        del files[MANIFEST]
+        unread_names = [name for name in files if unread and name.startswith(f"{unread}/")]
+        yield from differences(manifest, files, unread=unread_names)
+
+    def _move_aside(self) -> Path:
+        n = 1
+        while (aside := self.folder.with_name(f"{self.folder.name}.damaged-{n}")).exists():
+            n += 1
+        return self.folder.rename(aside)
+
+
+def differences(
+    listed: dict[str, str], files: dict[str, Path], *, unread: Iterable[str] = ()
+) -> Iterator[str]:
+    """How files differ from a list of their sha256: ``"<name> is missing"``, added or changed.
+
+    Only `files` are opened: the names in a list that somebody sends lead nowhere.
+    """
+    yield from (f"{name} is missing" for name in sorted(listed.keys() - files.keys()))
+    yield from (f"{name} was added" for name in sorted(files.keys() - listed.keys()))
+    for name in sorted((files.keys() & listed.keys()) - set(unread)):
+        if sha256_of(files[name]) != listed[name]:
+            yield f"{name} changed on disk"
+
+
+def key_of(*parts: object, code: str, but: str = "") -> str:
+    """Sixteen hex digits that change with what a result rests on.
+
+    That is the configuration (`parts`, in JSON values), the module `code` with all that it imports
+    from the package, the libraries below, and the archives of ``data/sources.toml``. The module
+    `but` does not count, because `parts` say what is used of it.
+    """
+    text = json.dumps([*parts, _computed_by(code, but)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def _computed_by(code: str, but: str) -> dict[str, str]:
+    versions = {name: version(name) for name in LIBRARIES}
+    return {"code": code_version(code, but=but), **source_hashes(), **versions}
+
+
+Measure = Callable[["Profile"], "pd.DataFrame"]
+
+
+def measured(name: str) -> Callable[[Measure], Measure]:
+    """Decorate a function of a profile: its table is computed at the first call, then loaded.
+
+    The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, the
+    code that the function's module rests on, a library, or a pin in ``data/`` (hub commits,
+    archives) changes, it is computed again and the old one removed.
+
+    The function takes a `Profile` and returns a DataFrame; `name` is unique in the study.
+    """
+
+    def decorate(measure: Measure) -> Measure:
+        @wraps(measure)
+        def load_or_measure(profile: Profile) -> pd.DataFrame:
+            key = key_of(profile.hash, hub_revisions(), code=measure.__module__)
+            result = Result(profile.folder / "measured" / f"{name}-{key}")
+            return result.load_or_compute(read_measured, lambda: save(profile, result))
+
+        def save(profile: Profile, result: Result) -> None:
+            since = time.perf_counter()
+            table = measure(profile)
+            with result.save({"table": name, "profile": asdict(profile)}, since=since) as part:
+                table.to_parquet(part / TABLE, index=False)
+            for old in result.folder.parent.glob(f"{name}-{'?' * 16}"):
+                if old != result.folder:
+                    shutil.rmtree(old, ignore_errors=True)
+
+        return load_or_measure
+
+    return decorate
+
+
+def read_measured(folder: Path) -> pd.DataFrame:
+    """The table of a folder that `measured` saved; `DamagedResultError` if it is not as saved."""
+    import pandas as pd  # most of who writes files whole needs no pandas
+
+    Result(folder).verify()
+    return pd.read_parquet(folder / TABLE)
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """A file to write, beside `path`; it takes the path's place at the end of the ``with``.
+
+    A file of that name is always whole: what fails leaves the old one, and nothing else.
+    """
+    with _part(path) as part:
+        yield part
+        part.replace(path)
+
+
+@contextmanager
+def _part(target: Path) -> Iterator[Path]:
+    """A new name beside the target, of which nothing is left after the ``with`` statement.
+
+    No pattern of results, such as ``*.csv``, takes it for one.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for part in target.parent.glob("*.part"):
+        if _is_abandoned(part):
+            _remove(part)
+    part = target.with_name(f"{target.name}.{os.getpid()}.{HOST}.{uuid4().hex[:8]}.part")
+    try:
+        yield part
+    finally:
+        _remove(part)
+
+
+def _is_abandoned(part: Path) -> bool:
+    """Its process is gone; of another host's process nothing is known: it gets a day."""
+    if (named := PART.fullmatch(part.name)) is None:  # somebody's own
+        return False
+    if named[2] == HOST:
+        return not psutil.pid_exists(int(named[1]))
+    try:
+        return time.time() - part.stat().st_mtime > DAY
+    except FileNotFoundError:  # finished meanwhile
+        return False
+
+
+def _remove(part: Path) -> None:
+    if part.is_dir():
+        shutil.rmtree(part, ignore_errors=True)
+    else:
+        part.unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [(path.relative_to(folder).as_posix(), path) for path in paths]
+
+
+@contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """Nobody else on this machine is within ``alone(target)``; who comes later waits.
+
+    The lock is the operating system's, and goes with the process, however that ends. Its file is in
+    the temporary folder: results hold nothing but results.
+    """
+    name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
+    with FileLock(Path(tempfile.gettempdir()) / f"shrink-{name}.lock"):
+        yield
+
+
+def read_json(path: Path):
+    """The value that `write_json` wrote; a ValueError names a file that holds something else."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: no JSON ({error})") from error
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value of plain types, to be read by people too."""
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def provenance() -> dict[str, object]:
+    """Packages, interpreter, device, threads, commit and time (UTC) of this process."""
+    import torch  # most of who writes files whole needs no torch
+
+    return {
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "threads": torch.get_num_threads(),
+        "commit": _commit(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _commit() -> str:
+    """Commit of the checkout, marked when files differ from it; 'unknown' outside git."""
+    command = ["git", "-C", str(home()), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.strip()
+
+
+def progress_bar(*, total: int, unit: str, description: str = "") -> tqdm:
+    """A bar that counts to `total`, to be used in a ``with`` statement: sparse in a log.
+
+    There is none when `total` is 0, and none under ``TQDM_DISABLE=1``, which is how notebooks are
+    stored: in a notebook, tqdm by itself does not heed that variable.
+    """
+    watched = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return tqdm(
+        total=total,
+        unit=unit,
+        desc=description or None,
+        mininterval=0.5 if watched else 15.0,
+        maxinterval=1.0 if watched else 30.0,
+        dynamic_ncols=True,
+        disable=total == 0 or os.environ.get("TQDM_DISABLE", "0") not in ("", "0"),
+    )

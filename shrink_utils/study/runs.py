@@ -1,0 +1,112 @@
+"""A fine-tuning run: its name, and its folder when it is finished.
+
+A run is named and listed without torch; to read or write its vectors and its model imports it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.results import CONFIG, STAMP, Result, key_of, read_json, write_json
+from shrink_utils.text import hub_revision
+from shrink_utils.training import RunConfig, arm_options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from shrink_utils.training import FinetuneResult
+
+MODEL = "model"  # the fine-tuned encoder and its head, as transformers saves them
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    config: RunConfig
+    history: pd.DataFrame  # one row per training step
+    evaluations: list[dict]  # validation metrics before training and after it
+    geometry: dict[str, dict[str, list[float]]]  # anisotropy: before and after, raw and centred
+    embeddings: dict[str, Tensor]  # of the validation rows: before, after (n, d) and labels (n,)
+    provenance: dict  # packages, device, threads, commit, seconds
+    folder: Path  # its "model" loads in transformers like any local model
+
+
+def run_id(config: RunConfig) -> str:
+    """Sixteen hex digits: configuration, its arm's options, its model's commit, what computes it.
+
+    The arm's own options count, not the other arms': a new arm leaves finished runs valid.
+    """
+    return key_of(
+        config.as_dict(),
+        arm_options(config.arm),
+        hub_revision(config.model),
+        code="shrink_utils.training.finetune",
+        but="shrink_utils.training.arms",
+    )
+
+
+def load_run(folder: Path) -> Run:
+    """Read a run folder, but for its model (gigabytes in all, see `checked_model`).
+
+    Raises
+    ------
+    DamagedResultError
+        If a file is missing, or one that is read is not what was written.
+    """
+    from safetensors.torch import load_file
+
+    Result(folder).verify(unread=MODEL)
+    metrics = read_json(folder / "metrics.json")
+    return Run(
+        config=RunConfig(**read_json(folder / CONFIG)),
+        history=pd.read_parquet(folder / "history.parquet"),
+        evaluations=metrics["evaluations"],
+        geometry=metrics["geometry"],
+        embeddings=load_file(folder / "embeddings.safetensors"),
+        provenance=read_json(folder / STAMP),
+        folder=folder,
+    )
+
+
+def checked_model(folder: Path) -> Path:
+    """Where a run's model is; `DamagedResultError` if any file of the run is not as written."""
+    Result(folder).verify()
+    return folder / MODEL
+
+
+def save_run(
+    config: RunConfig, result: FinetuneResult, target: Path, *, since: float, **facts: object
+) -> None:
+    """Write a run's folder, as `Result.save` does; `since` and `facts` are for its stamp."""
+    from safetensors.torch import save_file
+
+    from shrink_utils.models import save_classifier
+
+    with Result(target).save(config.as_dict(), since=since, **facts) as part:
+        metrics = {"evaluations": result.evaluations, "geometry": result.geometry}
+        write_json(part / "metrics.json", metrics)
+        result.history.to_parquet(part / "history.parquet", index=False)
+        embeddings = {name: x.contiguous() for name, x in result.embeddings.items()}
+        save_file(embeddings, part / "embeddings.safetensors")
+        save_classifier(result.model, result.tokenizer, part / MODEL)
+
+
+def list_runs(profile: Profile) -> pd.DataFrame:
+    """The profile's grid and weight sweep, one run per row, each once.
+
+    Columns run (its folder's name), model, task, arm, weight, seed, and ``seconds`` that it took: a
+    dash for a run that is not there.
+    """
+    rows = []
+    for config in dict.fromkeys([*profile.runs(), *profile.sweep_runs()]):
+        stamp = profile.folder / "runs" / run_id(config) / STAMP
+        row = {name: getattr(config, name) for name in ("model", "task", "arm", "weight", "seed")}
+        seconds = read_json(stamp)["seconds"] if stamp.is_file() else "–"
+        rows.append({"run": run_id(config), **row, "seconds": seconds})
+    return pd.DataFrame(rows)

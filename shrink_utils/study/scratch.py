@@ -1,0 +1,124 @@
+"""Models trained from nothing: described by a profile, trained once, then loaded."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+from safetensors.torch import load_model, save_model
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from shrink_utils.models import Encoder, trunk_of
+from shrink_utils.study.profiles import SEED_STEP, Profile
+from shrink_utils.study.results import (
+    CONFIG,
+    STAMP,
+    Result,
+    key_of,
+    progress_bar,
+    read_json,
+    write_json,
+)
+from shrink_utils.training import ScratchConfig, new_model, pretrain
+from shrink_utils.training.every_step import EveryStep
+
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer"
+
+
+@dataclass(frozen=True)
+class ScratchRun:
+    """A finished pretraining."""
+
+    config: ScratchConfig
+    model: PreTrainedModel  # in evaluation mode, on the CPU
+    tokenizer: PreTrainedTokenizerBase
+    history: pd.DataFrame  # one row per step: step, loss, learning_rate
+    evaluations: list[dict]  # held-out loss (nats per token) before and after training
+    provenance: dict  # packages, device, threads, commit, seconds
+    folder: Path
+
+
+def scratch_config(
+    profile: Profile, objective: str, *, seed: int = 0, **changes: object
+) -> ScratchConfig:
+    """The profile's pretraining under one objective.
+
+    Parameters
+    ----------
+    profile : Profile
+    objective : str
+        ``"mlm"``, ``"clm"`` or ``"mt"``.
+    seed : int
+        Of the initial weights. The study's base seed shifts it, and the order of the data.
+    **changes
+        Fields of `ScratchConfig` that are to differ from the profile's.
+    """
+    shift = SEED_STEP * profile.base_seed
+    values = asdict(profile.pretraining)
+    del values["seeds"]
+    values |= {"seed": shift + seed, "data_seed": shift, "threads": profile.threads}
+    return ScratchConfig(objective=objective, **{**values, **changes})
+
+
+def language_model(profile: Profile, *, seed: int, **changes: object) -> ScratchConfig:
+    """A causal language model of the profile, with vocabulary and steps of its ``[stitching]``.
+
+    Brown et al. (2023) stitch and compare causal models. These learn from every token, a masked
+    model from some: after a short training they know more, and a stitch has something to lose.
+    Parameters are those of `scratch_config`.
+    """
+    sizes = {"vocabulary": profile.stitching.vocabulary, "steps": profile.stitching.model_steps}
+    given = {name: size for name, size in sizes.items() if size is not None}
+    return scratch_config(profile, "clm", seed=seed, **{**given, **changes})
+
+
+def scratch_id(config: ScratchConfig) -> str:
+    """Hash of the configuration and of what computes it, 16 hex digits."""
+    return key_of(config.as_dict(), code="shrink_utils.training.scratch")
+
+
+def train_or_load(config: ScratchConfig, folder: Path) -> ScratchRun:
+    """The model of `config`: loaded from `folder` when it is there and whole, else trained.
+
+    `folder` is where runs are kept, ``results/<profile>/runs``. A damaged model is moved aside
+    (``<id>.damaged-<n>``), with a warning, and trained again.
+    """
+    result = Result(folder / scratch_id(config))
+    return result.load_or_compute(load_scratch, lambda: _train(config, result))
+
+
+def _train(config: ScratchConfig, result: Result) -> None:
+    since = time.perf_counter()
+    with progress_bar(total=config.steps, unit="step", description=config.label) as bar:
+        trained = pretrain(config, callbacks=[EveryStep(bar.update)])
+    with result.save(config.as_dict(), since=since, threads=config.threads) as part:
+        write_json(part / "evaluations.json", trained.evaluations)
+        trained.history.to_parquet(part / "history.parquet", index=False)
+        save_model(trained.model, str(part / WEIGHTS))
+        trained.tokenizer.save_pretrained(part / TOKENIZER)
+
+
+def load_scratch(folder: Path) -> ScratchRun:
+    """Read a model's folder; `DamagedResultError` if any file is not as written."""
+    Result(folder).verify()
+    config = ScratchConfig(**read_json(folder / CONFIG))
+    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)
+    model = new_model(config, tokenizer)  # SoLU is in no configuration that transformers knows
+    load_model(model, folder / WEIGHTS)
+    return ScratchRun(
+        config=config,
+        model=model,
+        tokenizer=tokenizer,
+        history=pd.read_parquet(folder / "history.parquet"),
+        evaluations=read_json(folder / "evaluations.json"),
+        provenance=read_json(folder / STAMP),
+        folder=folder,
+    )
+
+
+def scratch_encoder(run: ScratchRun) -> Encoder:
+    """The trunk of a model, for reading its layers: of a translation model, the encoder."""
+    return Encoder(run.config.label, trunk_of(run.model), run.tokenizer)

@@ -1,0 +1,342 @@
+"""A result: written whole or not at all, computed once, checked when read, stale when it should."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study import load_profile, results
+from shrink_utils.study.results import (
+    HOST,
+    DamagedResultError,
+    Result,
+    alone,
+    key_of,
+    measured,
+    progress_bar,
+    read_json,
+    written,
+)
+
+ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
+
+
+def _save(folder, value=1):
+    with Result(folder).save({"value": value}, since=time.perf_counter(), who="me") as part:
+        (part / "inner").mkdir()
+        (part / "inner" / "text").write_text("some text")
+
+
+def _read(folder):
+    Result(folder).verify()
+    return read_json(folder / "config.json")["value"]
+
+
+def _names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    _save(tmp_path / "runs" / "abc", 7)
+    return tmp_path / "runs" / "abc"
+
+
+# --- a folder ---------------------------------------------------------------------------------
+def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
+    assert Result(folder).load(_read) == 7
+    assert _names(folder.parent) == {"abc"}
+    assert _names(folder) == {"config.json", "provenance.json", "manifest.json", "inner"}
+    stamp = read_json(folder / "provenance.json")
+    assert {"packages", "device", "threads", "commit", "time", "seconds"} <= set(stamp)
+    assert stamp["who"] == "me" and not list(Result(folder).faults())
+
+
+def test_nothing_of_that_name_is_none(tmp_path):
+    assert Result(tmp_path / "abc").load(_read) is None
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_save_that_fails_leaves_nothing(tmp_path, error):
+    with pytest.raises(type(error)):
+        with Result(tmp_path / "abc").save({}, since=0.0) as part:
+            (part / "file").touch()
+            raise error
+    assert not _names(tmp_path)
+
+
+def test_the_folder_is_not_there_before_it_is_whole_and_the_first_of_two_writers_stays(tmp_path):
+    with Result(tmp_path / "abc").save({"value": "late"}, since=0.0) as part:
+        assert part.parent == tmp_path and not (tmp_path / "abc").exists()
+        _save(tmp_path / "abc", "early")
+    assert Result(tmp_path / "abc").load(_read) == "early"
+    assert len(_names(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        lambda f: (f / "inner" / "text").write_text("some test"),
+        lambda f: (f / "provenance.json").unlink(),
+        lambda f: (f / "manifest.json").write_text("{"),
+        lambda f: (f / "manifest.json").write_text("[]"),
+        lambda f: (f / "manifest.json").unlink(),
+    ],
+    ids=["changed", "missing", "manifest", "no object", "no manifest"],
+)
+def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
+    for n in (1, 2):
+        hurt(folder)
+        with pytest.raises(DamagedResultError, match="runs/abc is damaged"):
+            Result(folder).verify()
+        with pytest.warns(UserWarning, match=f"abc is damaged.*Moved to abc.damaged-{n}, comput"):
+            assert Result(folder).load(_read) is None
+        assert _names(folder.parent) == {f"abc.damaged-{i}" for i in range(1, n + 1)}
+        _save(folder)
+
+
+def test_of_what_is_not_read_it_is_enough_to_be_there(folder):
+    (folder / "inner" / "text").write_text("other")
+    Result(folder).verify(unread="inner")
+    (folder / "inner" / "text").unlink()
+    with pytest.raises(DamagedResultError, match="runs/abc is damaged: inner/text is missing"):
+        Result(folder).verify(unread="inner")
+
+
+def test_a_file_that_was_added_is_named_and_does_no_harm(folder):
+    (folder / "notes.txt").touch()
+    assert list(Result(folder).faults()) == ["notes.txt was added"]
+    assert Result(folder).load(_read) == 7
+
+
+@pytest.mark.parametrize("content", [b"", b'{"seconds": ', b"\xff"])
+def test_a_file_that_holds_no_json_is_named(tmp_path, content):
+    path = tmp_path / "provenance.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{path}: no JSON \("):
+        read_json(path)
+
+
+# --- a name -----------------------------------------------------------------------------------
+def test_a_key_follows_its_parts_and_not_the_order_of_their_keys():
+    def key(*parts):
+        return key_of(*parts, code="shrink_utils.names")
+
+    assert key({"a": 1, "b": 2}, "x") == key({"b": 2, "a": 1}, "x")
+    keys = {key({"a": 1}, "x"), key({"a": 2}, "x"), key({"a": 1}, "y"), key()}
+    assert len(keys) == 4
+    assert all(len(key) == 16 and int(key, 16) >= 0 for key in keys)
+
+
+@pytest.fixture
+def uncached(monkeypatch):
+    """What a key rests on is looked up at every call."""
+    monkeypatch.setattr(results, "_computed_by", results._computed_by.__wrapped__)
+
+
+@pytest.mark.parametrize(
+    ("what", "other"),
+    [
+        ("source_hashes", lambda: {"minilm": "0" * 64}),
+        ("version", lambda library: "0.0"),
+        ("code_version", lambda module, but="": "0" * 16),
+    ],
+    ids=["archives", "libraries", "code"],
+)
+def test_other_archives_libraries_and_code_make_another_key(uncached, monkeypatch, what, other):
+    before = key_of(code="shrink_utils.names")
+    monkeypatch.setattr(results, what, other)
+    assert key_of(code="shrink_utils.names") != before
+
+
+# --- a file -----------------------------------------------------------------------------------
+def test_what_was_written_takes_the_path_and_nothing_else_stays(tmp_path):
+    path = tmp_path / "new" / "table.csv"
+    for text in ("old", "new"):
+        with written(path) as part:
+            part.write_text(text)
+    assert path.read_text() == "new" and _names(path.parent) == {"table.csv"}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    with pytest.raises(type(error)), written(path) as part:
+        part.write_text("ha")
+        raise error
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["claims.csv", "01_isotropy.ipynb", "line.png"])
+def test_a_part_is_beside_the_file_and_no_pattern_of_results_takes_it(tmp_path, name):
+    with written(tmp_path / name) as part:
+        part.write_text("half")
+        assert part.parent == tmp_path and str(os.getpid()) in part.name
+        assert not list(tmp_path.glob(f"*{part.with_name(name).suffix}"))
+
+
+def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(tmp_path):
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    killed.wait()
+    swept = [f"abc.{killed.pid}.{HOST}.0123abcd.part", f"b.csv.{killed.pid}.{HOST}.0123abcd.part"]
+    forgotten = f"abc.{killed.pid}.another-host.76543210.part"
+    kept = [
+        f"abc.{os.getppid()}.{HOST}.0123abcd.part",  # its process lives
+        f"abc.{killed.pid}.another-host.0123abcd.part",  # nothing is known of it
+        f"a.csv.mine.{HOST}.0123abcd.part",
+        "copy.part",
+        "1.2.3.part",
+    ]
+    for name in (*swept, forgotten, *kept):
+        (tmp_path / name).touch() if "csv" in name else (tmp_path / name).mkdir()
+    for name in (forgotten, *kept[2:]):
+        os.utime(tmp_path / name, (0, 0))  # however old
+    with written(tmp_path / "a.csv") as part:
+        part.touch()
+    assert _names(tmp_path) == {"a.csv", *kept}
+
+
+# --- at once ----------------------------------------------------------------------------------
+HOLD = """
+import sys, time
+from pathlib import Path
+from shrink_utils.study.results import alone
+target = Path(sys.argv[1])
+with alone(target):
+    print("in", flush=True)
+    time.sleep(float(sys.argv[2]))
+    target.write_text("done")
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Start another process that holds `target` for some seconds; returns when it does."""
+    started = []
+
+    def hold(target, seconds):
+        command = [sys.executable, "-c", HOLD, str(target), str(seconds)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout.readline() == "in\n"
+        return process
+
+    yield hold
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_who_comes_later_waits_until_the_first_is_done(tmp_path, other):
+    target = tmp_path / "result"
+    other(target, 0.5)
+    with alone(target):
+        assert target.read_text() == "done"
+    assert _names(tmp_path) == {"result"}  # no lock among the results
+
+
+def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path, other):
+    process = other(tmp_path / "result", 30)
+    started = time.monotonic()
+    with alone(tmp_path / "another"):
+        os.kill(process.pid, signal.SIGKILL)
+    with alone(tmp_path / "result"):
+        assert time.monotonic() - started < 10
+    assert not (tmp_path / "result").exists()
+
+
+# --- a measured table -------------------------------------------------------------------------
+@pytest.fixture
+def profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    return load_profile("smoke")
+
+
+@pytest.fixture
+def calls():
+    return []
+
+
+def _measured(name, function):
+    """As if it were a function of the package: tests have no code version."""
+    function.__module__ = "shrink_utils.names"
+    return measured(name)(function)
+
+
+@pytest.fixture
+def measure(calls):
+    def lengths(profile):
+        """How long."""
+        calls.append(profile)
+        return pd.DataFrame({"layer": [0, 1], "value": [1 / 3, 2.0**-60]})
+
+    measure = _measured("lengths", lengths)
+    assert (measure.__name__, measure.__doc__) == ("lengths", "How long.")
+    return measure
+
+
+def test_the_second_call_loads_the_very_numbers_of_the_first(profile, measure, calls):
+    first, second = measure(profile), measure(profile)
+    assert len(calls) == 1
+    pd.testing.assert_frame_equal(first, second, check_exact=True)
+    assert second.value.tolist() == [1 / 3, 2.0**-60]
+    (folder,) = (profile.folder / "measured").iterdir()
+    assert read_json(folder / "config.json")["profile"]["name"] == "smoke"
+    assert read_json(folder / "provenance.json")["seconds"] >= 0
+
+
+def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile, measure, calls):
+    _measured("lengths-by-word", lambda profile: pd.DataFrame({"a": [1]}))(profile)
+    measure(profile)
+    measure(replace(profile, diagnostic_sentences=7))
+    assert len(calls) == 2
+    names = [name[:-17] for name in _names(profile.folder / "measured")]
+    assert sorted(names) == ["lengths", "lengths-by-word"]  # a name that begins alike stays
+
+
+@pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes", "code_version"])
+def test_what_other_pins_and_code_bring_is_measured_anew(
+    profile, measure, calls, uncached, monkeypatch, pins
+):
+    measure(profile)
+    monkeypatch.setattr(results, pins, lambda *_, **__: {"an input": "another commit"})
+    measure(profile)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("hurt", [lambda data: data[:40], lambda data: data[:-1] + b"x"])
+def test_a_damaged_table_is_named_and_measured_again(profile, measure, calls, hurt):
+    whole = measure(profile)
+    (path,) = (profile.folder / "measured").glob("lengths-*/table.parquet")
+    path.write_bytes(hurt(path.read_bytes()))
+    with pytest.warns(UserWarning, match=r"measured/lengths-.*is damaged.*computing again"):
+        again = measure(profile)
+    pd.testing.assert_frame_equal(again, whole, check_exact=True)
+    assert len(calls) == 2
+
+
+# --- progress ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(("value", "shown"), [("1", False), ("0", True), (None, True)])
+def test_the_variable_turns_the_bar_off(monkeypatch, capfd, value, shown):
+    monkeypatch.delenv("TQDM_DISABLE")
+    if value is not None:
+        monkeypatch.setenv("TQDM_DISABLE", value)
+    with progress_bar(total=3, unit="step", description="runs") as bar:
+        bar.update(3)
+    assert ("runs" in capfd.readouterr().err) is shown
+
+
+def test_nothing_to_do_is_no_bar(monkeypatch, capfd):
+    monkeypatch.delenv("TQDM_DISABLE")
+    with progress_bar(total=0, unit="step"):
+        pass
+    assert capfd.readouterr().err == ""
