@@ -101,7 +101,7 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
 
 $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml data/hub.toml)
-$(DONE): $(wildcard data/published/*.csv)
+$(DONE): $(wildcard data/published/*.csv shrink_utils/study/claims/*.toml)
 
 $(OUT)/ablation.complete: requirements.lock | $(VENV)
 	@$(UNFINISHED)

@@ -164,7 +164,7 @@ def store(profile: Profile, options: argparse.Namespace) -> None:
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
-    from shrink_utils.study.claims.reference import commit_reference
+    from shrink_utils.study.claims.report import commit_reference
 
     commit_reference(profile)
 

@@ -18,22 +18,28 @@ STUDY = [
     "dynamics",
     "generalization",
     "stitching",
-    "finetuned",
-    "explore",
+    "after_finetuning",
+    "ablation",
+    "finetuning",
+    "similarity",
+    "contextuality",
+    "barcodes",
+    "isotropy",
+    "regularizer",
+    "corpora",
+    "explorer",
     "diagnose",
-    "encoders",
     "tables",
+    "grid",
+    "cluster",
+    "finetuned",
     "runs",
+    "scratch",
     "session",
     "figures",
     "drawing",
+    "results",
     "profiles",
-    "typed_values",
-    "grid_entries",
-    "sizes",
-    "whole_file",
-    "provenance",
-    "jackknife",
     "intervals",
     "dependencies",
 ]
@@ -41,6 +47,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 IN_STUDY = sorted({*(PACKAGE / "study").rglob("*.py")} - {PACKAGE / "study" / "__init__.py"})
 STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 MATHEMATICS = {"topology", "geometry"}
+LONGEST = 360  # lines of a module
 # How a room loads a name when it is first asked for; its stub says where each comes from.
 LAZY = "__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)"
 
@@ -162,4 +169,4 @@ def test_a_stub_names_what_it_takes_from_its_own_room(path):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
 def test_modules_stay_small(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 220
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST

@@ -11,7 +11,7 @@ import pytest
 from shrink_utils.__main__ import _parser, main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
-from shrink_utils.study.finetuning import run_or_load
+from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.runs import run_id
 from shrink_utils.text import load_sentences
 

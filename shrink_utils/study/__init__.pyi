@@ -16,18 +16,12 @@ from .contextuality.experiment import measure_contextuality
 from .contextuality.words import WordContexts, word_contexts
 from .dynamics.experiment import measure_dynamics, measure_stability
 from .figures import LiveCurves, run_curves
+from .finetuned import default_run, run_encoder, run_or_load
+from .grid import histories, run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
-from .provenance import provenance
-from .runs.ablation import histories, run_grid, run_sweep
-from .runs.folder import Run, load_run
-from .runs.ids import run_id
-from .runs.run_or_load import default_run, run_encoder, run_or_load
-from .runs.scratch import (
-    ScratchRun,
-    scratch_config,
-    scratch_encoder,
-    train_or_load,
-)
+from .results import provenance
+from .runs import Run, load_run, run_id
+from .scratch import ScratchRun, scratch_config, scratch_encoder, train_or_load
 from .session import begin
 from .stitching.experiment import (
     family_models,

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from shrink_utils.study.finetuning import run_or_load
+from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.runs import run_id
 from shrink_utils.training import RunConfig
 

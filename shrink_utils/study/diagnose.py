@@ -20,8 +20,8 @@ from shrink_utils.geometry import (
 from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.names import unknown_name
 from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE, use_house_style
+from shrink_utils.study.results import written
 from shrink_utils.study.similarity.layers import Layers
-from shrink_utils.study.whole_file import written
 
 LOCAL = ("minilm", "tiny-random")  # encoders that need no hub
 

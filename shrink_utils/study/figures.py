@@ -21,7 +21,7 @@ from shrink_utils.names import unknown_name
 from shrink_utils.study.drawing.dark import darken
 from shrink_utils.study.drawing.data import figure_data
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.whole_file import written
+from shrink_utils.study.results import written
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 

@@ -11,7 +11,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from shrink_utils.study.cluster import cluster_client, compute_runs, scheduler_address
-from shrink_utils.study.finetuning import run_or_load
+from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Result, progress_bar
 from shrink_utils.study.runs import Run, load_run, run_id

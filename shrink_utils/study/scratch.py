@@ -22,7 +22,7 @@ from shrink_utils.study.results import (
     write_json,
 )
 from shrink_utils.training import ScratchConfig, new_model, pretrain
-from shrink_utils.training.every_step import EveryStep
+from shrink_utils.training.arguments import EveryStep
 
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer"

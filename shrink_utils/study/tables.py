@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pandas as pd
 
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.folder import Run
-from shrink_utils.study.whole_file import written
+from shrink_utils.study.results import written
+from shrink_utils.study.runs import Run
 from shrink_utils.text import task_spec
 
 LAST = 0.3  # STL average their scores over the last 30 % of the training steps

@@ -26,7 +26,7 @@ from shrink_utils.study import (
     write_table,
 )
 from shrink_utils.study.drawing.data import COLUMNS
-from shrink_utils.study.runs.run_or_load import run_id
+from shrink_utils.study.runs import run_id
 
 # Every stored notebook again; cells marked NBVAL_CHECK_OUTPUT are to print what is stored.
 NBVAL = ["-n", "2", "--dist", "loadscope", "--nbval-lax", "--nbval-current-env"]
@@ -79,8 +79,8 @@ def _add_a_column(folder: Path) -> None:
 
 
 def _edit_a_measured_table(folder: Path) -> None:
-    (path,) = (folder / "measured").glob("corpus-*.parquet")
-    pd.read_parquet(path).iloc[1:].to_parquet(path, index=False, write_page_checksum=True)
+    (path,) = (folder / "measured").glob("corpus-*/table.parquet")
+    pd.read_parquet(path).iloc[1:].to_parquet(path, index=False)
 
 
 def _a_run(folder: Path) -> Path:

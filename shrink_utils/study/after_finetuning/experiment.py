@@ -25,11 +25,11 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import Encoder, hidden_states, load_encoder, pool, state_batches
 from shrink_utils.study.after_finetuning.probes import deal_folds, predict_classes
+from shrink_utils.study.finetuned import run_encoder
+from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.ablation import run_grid
-from shrink_utils.study.runs.folder import Run
-from shrink_utils.study.runs.measured import measured
-from shrink_utils.study.runs.run_or_load import run_encoder
+from shrink_utils.study.results import measured
+from shrink_utils.study.runs import Run
 from shrink_utils.text import load_task, task_spec
 from shrink_utils.text.glue import GLUE, glue_dir
 from shrink_utils.training.rows import second_texts

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study.figures import ARM_STYLE, LINESTYLES, PALETTE
-from shrink_utils.study.runs.folder import Run
+from shrink_utils.study.runs import Run
 
 STYLE = {
     "pretrained": {"color": PALETTE[5], "linestyle": LINESTYLES[4], "marker": "P"},

@@ -15,9 +15,9 @@ from torch import Tensor
 from shrink_utils.models import WordBatch, split_words, word_states
 from shrink_utils.study.after_finetuning.experiment import PRETRAINED, study_encoders
 from shrink_utils.study.after_finetuning.probes import deal_folds, probe_classes, probe_values
+from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.ablation import run_grid
-from shrink_utils.study.runs.measured import measured
+from shrink_utils.study.results import measured
 from shrink_utils.text import load_sentences
 
 TYPES = 40  # the most frequent words, told apart by the type probe

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from shrink_utils.paths import data_dir
 from shrink_utils.study.figures import PALETTE
 from shrink_utils.study.profiles import Profile
+from shrink_utils.study.results import written
 from shrink_utils.study.tables import read_table
-from shrink_utils.study.whole_file import written
 
 # By the first part of a claim's name, in the order of the table.
 PAPERS = {

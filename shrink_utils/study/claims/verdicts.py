@@ -25,9 +25,9 @@ from shrink_utils.study.contextuality.experiment import measure_contextuality
 from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_stability
 from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
 from shrink_utils.study.generalization.experiment import measure_generalization
+from shrink_utils.study.grid import run_grid, run_sweep
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.ablation import run_grid, run_sweep
-from shrink_utils.study.runs.folder import Run
+from shrink_utils.study.runs import Run
 from shrink_utils.study.similarity.experiment import measure_similarity
 from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
 from shrink_utils.study.tables import summarize

@@ -26,8 +26,7 @@ from shrink_utils.geometry.streaming import (
 )
 from shrink_utils.models import Encoder, WordBatch, load_encoder, split_words, word_batches
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.measured import measured
-from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.study.results import measured, progress_bar
 from shrink_utils.text import load_sentences
 
 # Sentence means that are handed over together: an update of the spectra costs d³ even for one row.

@@ -16,9 +16,8 @@ from transformers import DataCollatorWithPadding, PrinterCallback, TrainerCallba
 
 from shrink_utils.models import OBJECTIVES, load_classifier
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.measured import measured
-from shrink_utils.study.runs.progress import progress_bar
-from shrink_utils.study.runs.scratch import scratch_config
+from shrink_utils.study.results import measured, progress_bar
+from shrink_utils.study.scratch import scratch_config
 from shrink_utils.text import load_task, task_spec
 from shrink_utils.training import (
     RegularizedTrainer,

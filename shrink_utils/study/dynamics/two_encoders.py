@@ -14,14 +14,8 @@ from torch import Tensor
 from shrink_utils.geometry import affine, intra_sim, procrustes, self_sim, similarity_grid
 from shrink_utils.models import WordBatch, word_states
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.measured import measured
-from shrink_utils.study.runs.progress import progress_bar
-from shrink_utils.study.runs.scratch import (
-    ScratchRun,
-    scratch_config,
-    scratch_encoder,
-    train_or_load,
-)
+from shrink_utils.study.results import measured, progress_bar
+from shrink_utils.study.scratch import ScratchRun, scratch_config, scratch_encoder, train_or_load
 from shrink_utils.study.similarity.layers import Layers, matched_layers
 from shrink_utils.text import load_pairs
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from shrink_utils.study.runs.folder import Run
+from shrink_utils.study.runs import Run
 
 
 def prominent_bars(runs: Mapping[str, Run]) -> Figure:

@@ -26,8 +26,7 @@ from shrink_utils.models import (
 )
 from shrink_utils.study.intervals import paired_interval, pseudo_values
 from shrink_utils.study.profiles import SEED_STEP, Profile
-from shrink_utils.study.runs.measured import measured
-from shrink_utils.study.runs.progress import progress_bar
+from shrink_utils.study.results import measured, progress_bar
 from shrink_utils.text import heuristic_pairs, load_task, read_hans, training_pairs
 from shrink_utils.text.heuristics import PAIR_FEATURES
 from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches

@@ -12,8 +12,7 @@ from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from shrink_utils.study.figures import WIDGET_VIEW
-from shrink_utils.study.runs.once import alone
-from shrink_utils.study.whole_file import written
+from shrink_utils.study.results import alone, written
 
 __all__ = ["NotebookFailedError", "execute", "executed_notebooks", "store"]
 

@@ -25,10 +25,8 @@ from shrink_utils.models import (
     trunk_of,
 )
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs.language_models import language_model
-from shrink_utils.study.runs.measured import measured
-from shrink_utils.study.runs.progress import progress_bar
-from shrink_utils.study.runs.scratch import ScratchRun, scratch_encoder, train_or_load
+from shrink_utils.study.results import measured, progress_bar
+from shrink_utils.study.scratch import ScratchRun, language_model, scratch_encoder, train_or_load
 from shrink_utils.text import load_pairs
 from shrink_utils.training import (
     ScratchConfig,

@@ -11,8 +11,8 @@ import pandas as pd
 from huggingface_hub import try_to_load_from_cache
 
 from shrink_utils.paths import home
+from shrink_utils.study.after_finetuning.experiment import has_stsb
 from shrink_utils.study.diagnose import LOCAL
-from shrink_utils.study.finetuned.stsb import has_stsb
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.publishing.notebooks import executed_notebooks
 from shrink_utils.study.results import (
@@ -25,9 +25,8 @@ from shrink_utils.study.results import (
     written,
 )
 from shrink_utils.study.verification.folder import FORMAT, PAGE, kept_folders, table_files
-from shrink_utils.text import hub_revision, task_spec
+from shrink_utils.text import HANS_FILE, hub_revision, task_spec
 from shrink_utils.text.glue import GLUE, glue_dir
-from shrink_utils.text.hans import FILE as HANS_FILE
 from shrink_utils.text.sources import sha256_of, source_path, sources
 
 NAMED_BY = ("table", "model", "objective", "task", "arm", "seed")  # what tells results apart

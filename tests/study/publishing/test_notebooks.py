@@ -15,7 +15,7 @@ from shrink_utils.study.publishing.notebooks import (
     executed_notebooks,
     store,
 )
-from shrink_utils.study.runs.once import alone
+from shrink_utils.study.results import alone
 
 
 def _notebook(path, *sources):

@@ -18,8 +18,8 @@ from shrink_utils.models import hidden_states, load_encoder, read_layers, stitch
 from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
-from shrink_utils.study.runs.scratch import ScratchRun
-from shrink_utils.study.sizes import Family
+from shrink_utils.study.profiles import Family
+from shrink_utils.study.scratch import ScratchRun
 from shrink_utils.study.stitching import experiment, figures
 from shrink_utils.study.stitching.experiment import (
     family_models,

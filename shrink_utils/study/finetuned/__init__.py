@@ -1,1 +1,0 @@
-"""What is measured of encoders before and after fine-tuning."""
