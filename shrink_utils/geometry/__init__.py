@@ -2,6 +2,7 @@
 
 from shrink_utils.geometry.alignment import Alignment, affine, procrustes
 from shrink_utils.geometry.bootstrap import BootstrapInterval, bootstrap_interval
+from shrink_utils.geometry.cca import cca, pwcca, svcca
 from shrink_utils.geometry.contextuality import (
     IntraSim,
     MaxExplainableVariance,
@@ -29,16 +30,7 @@ from shrink_utils.geometry.local import (
     nearest_centre,
     principal_axes,
 )
-from shrink_utils.geometry.similarity import (
-    cca,
-    cka,
-    cka_distance,
-    minibatch_cka,
-    pwcca,
-    rsa,
-    similarity_grid,
-    svcca,
-)
+from shrink_utils.geometry.similarity import cka, cka_distance, minibatch_cka, rsa, similarity_grid
 from shrink_utils.geometry.spectrum import (
     anisotropy,
     effective_rank,

@@ -112,7 +112,8 @@ def test_penalties_are_of_held_out_sentences_and_maps_of_training_ones(table, pr
 def test_the_grids_are_the_mean_penalties_and_their_floors(table):
     floors = penalty_floors(table)
     fig = figures.penalty_grids(table, floors)
-    shown = {ax.get_title(): ax.collections[0].get_array() for ax in fig.axes if ax.get_title()}
+    axes = {ax.get_title() or ax.get_title("left"): ax for ax in fig.axes if ax.collections}
+    shown = {title: ax.collections[0].get_array() for title, ax in axes.items()}
     seeds = table[(table.relation == "seed") & (table.kind == "affine")]
     cells = ["front_layer", "back_layer"]
     expected = seeds.groupby(cells).penalty.mean().unstack()
