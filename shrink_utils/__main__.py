@@ -97,7 +97,7 @@ def claims(profile: Profile, options: argparse.Namespace) -> None:
 
 def course(profile: Profile, options: argparse.Namespace) -> None:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
-    from shrink_utils.study.publishing.course_folder import write_course
+    from shrink_utils.study.publishing.course import write_course
 
     written = write_course(home() / "notebooks")
     print(f"For students ({written.chapters} notebooks): {written.folder}")

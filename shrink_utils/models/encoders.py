@@ -1,6 +1,4 @@
-"""Load an encoder, trained or with fresh weights, with or without a classification head."""
-
-from __future__ import annotations
+"""Load an encoder, bare or below a classification head; run it without dropout."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,87 +22,6 @@ from transformers.utils import logging as transformers_logging
 from shrink_utils.text import fetch, hub_revision
 
 TINY = "tiny-random"
-
-
-def tiny_config(**head: object) -> BertConfig:
-    """Two layers, 32 wide, with MiniLM's vocabulary."""
-    return BertConfig(
-        vocab_size=30522,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        **head,
-    )
-
-
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's."""
-    tokenizer = AutoTokenizer.from_pretrained(**location("minilm" if name == TINY else name))
-    tokenizer.padding_side = "right"
-    if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
-
-
-def pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
-    """`auto_class` with the weights of `name`, or an error that lists what there is."""
-    try:
-        return auto_class.from_pretrained(
-            **location(name), use_safetensors=True, dtype=torch.float32, **head
-        )
-    except OSError as error:
-        others = [known for known in ("minilm", TINY) if known != name]
-        hint = get_close_matches(name, others, n=1)
-        raise FileNotFoundError(
-            f"name: no encoder {name!r}"
-            + (f", did you mean {hint[0]!r}?" if hint else "")
-            + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
-            " model.safetensors, or the id of a model on a hub that can be reached):"
-            f" {str(error).splitlines()[0]}"
-        ) from error
-
-
-def location(name: str) -> dict[str, str | Path]:
-    """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
-    path = fetch("minilm") if name == "minilm" else name
-    return {"pretrained_model_name_or_path": path, "revision": hub_revision(name) or "main"}
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Seed the CPU's generator, which initializes new weights, and give its state back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No progress bars and no report of which weights are new: here that is what is asked for."""
-    verbosity = transformers_logging.get_verbosity()
-    bars = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()
-
-
-@contextmanager
-def evaluating(*models: nn.Module) -> Iterator[None]:
-    """Without dropout inside; afterwards every submodule is in the mode it was in."""
-    modes = [(module, module.training) for model in models for module in model.modules()]
-    for model in models:
-        model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:  # a frozen part may have had a mode of its own
-            module.training = mode
 
 
 @dataclass(frozen=True)
@@ -137,6 +54,9 @@ class Encoder:
 def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     """Load an encoder for reading its layers, with float32 weights.
 
+    Weights are read from safetensors files only, and no code that comes with a model is run.
+    The global random state is left as it was.
+
     Parameters
     ----------
     name
@@ -145,7 +65,7 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         a local folder in Hugging Face's layout; or the id of a model on the hub. Of an
         encoder–decoder, such as a translation model, the encoder is taken.
     device
-        Where it is to run: ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
+        ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
 
     Raises
     ------
@@ -153,50 +73,31 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         There is no such encoder here, or the hub cannot be reached.
     ValueError
         A file of ``"minilm"`` has other bytes than the pinned ones, or there is no such `device`.
-
-    Notes
-    -----
-    Weights are read from safetensors files only, and no code that comes with a model is run.
-    The global random state is left as it was.
     """
     place = _device(device)
     with quiet(), seeded(0):
-        model = (
-            AutoModel.from_config(tiny_config()) if name == TINY else pretrained(AutoModel, name)
-        )
+        if name == TINY:
+            model = AutoModel.from_config(tiny_config())
+        else:
+            model = _pretrained(AutoModel, name)
         return Encoder(name, _encoder_half(model).eval().to(place), load_tokenizer(name))
 
 
 def random_encoder(name: str, *, seed: int = 0) -> Encoder:
-    """The architecture and tokenizer of `name` with fresh weights: what training has not made.
+    """The architecture and tokenizer of `name` with fresh weights, as before any training.
 
     Parameters
     ----------
     name
-        As for `load_encoder`, with its errors.
+        As for `load_encoder`, whose errors it raises.
     seed
-        Of the weights, drawn as the architecture initializes them. The global random state is left
-        as it was.
+        Of the weights. The global random state is left as it was.
     """
-    trained = load_encoder(name)  # its errors, and its configuration
+    trained = load_encoder(name)  # its errors, and its tokenizer
     with quiet(), seeded(seed):
-        config = tiny_config() if name == TINY else AutoConfig.from_pretrained(**location(name))
+        config = tiny_config() if name == TINY else AutoConfig.from_pretrained(**_location(name))
         model = AutoModel.from_config(config, dtype=torch.float32)
         return Encoder(f"{name}, random weights", _encoder_half(model).eval(), trained.tokenizer)
-
-
-def _encoder_half(model: PreTrainedModel) -> PreTrainedModel:
-    return model.get_encoder() if model.config.is_encoder_decoder else model
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:  # the latter where torch has no CUDA
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"device: {name!r} is not to be had here ({reason})") from error
 
 
 def load_classifier(
@@ -211,7 +112,7 @@ def load_classifier(
     n_labels
         Number of classes, at least 2; 1 for a regression.
     seed
-        Seeds the head's weights, and nothing else: the global random state is left as it was.
+        Of the head's weights. The global random state is left as it was.
     is_regression
         The head has one output, trained with squared error.
 
@@ -235,7 +136,7 @@ def load_classifier(
             model = AutoModelForSequenceClassification.from_config(tiny_config(**head))
             model.base_model.load_state_dict(load_encoder(TINY).model.state_dict())
         else:
-            model = pretrained(AutoModelForSequenceClassification, name, **head)
+            model = _pretrained(AutoModelForSequenceClassification, name, **head)
         tokenizer = load_tokenizer(name)
     if getattr(model.config, "pad_token_id", None) is None:  # GPT-2's head looks for padding
         model.config.pad_token_id = tokenizer.pad_token_id
@@ -245,10 +146,101 @@ def load_classifier(
 def save_classifier(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path
 ) -> None:
-    """Write a fine-tuned encoder and its head in Hugging Face's layout.
-
-    ``load_encoder(str(folder))`` reads the encoder back, and transformers all of it.
-    """
+    """Write what `load_classifier` gives in Hugging Face's layout, for it and `load_encoder`."""
     with quiet():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+
+
+def tiny_config(**head: object) -> BertConfig:
+    """Two layers, 32 wide, with MiniLM's vocabulary."""
+    return BertConfig(
+        vocab_size=30522,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        **head,
+    )
+
+
+def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's."""
+    tokenizer = AutoTokenizer.from_pretrained(**_location("minilm" if name == TINY else name))
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed the CPU's generator, which initializes new weights, and give its state back."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no progress bars and no report of new weights: here they are new on purpose."""
+    verbosity = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+@contextmanager
+def evaluating(*models: nn.Module) -> Iterator[None]:
+    """Run models without dropout; afterwards every submodule is in the mode it was in."""
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    for model in models:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:  # a frozen part may have had a mode of its own
+            module.training = mode
+
+
+def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
+    try:
+        return auto_class.from_pretrained(
+            **_location(name), use_safetensors=True, dtype=torch.float32, **head
+        )
+    except OSError as error:
+        others = [known for known in ("minilm", TINY) if known != name]
+        hint = get_close_matches(name, others, n=1)
+        raise FileNotFoundError(
+            f"name: no encoder {name!r}"
+            + (f", did you mean {hint[0]!r}?" if hint else "")
+            + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
+            " model.safetensors, or the id of a model on a hub that can be reached):"
+            f" {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _location(name: str) -> dict[str, str | Path]:
+    """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
+    path = fetch("minilm") if name == "minilm" else name
+    return {"pretrained_model_name_or_path": path, "revision": hub_revision(name) or "main"}
+
+
+def _encoder_half(model: PreTrainedModel) -> PreTrainedModel:
+    return model.get_encoder() if model.config.is_encoder_decoder else model
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:  # the latter where torch has no CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device: {name!r} is not to be had here ({reason})") from error

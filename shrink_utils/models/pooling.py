@@ -1,4 +1,4 @@
-"""From token vectors to one vector a text."""
+"""From token vectors to one vector per text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a profile asks for the names alone
     from torch import Tensor
 
-__all__ = ["POOLINGS", "pool"]
-
 POOLINGS = ("cls", "mean", "first_last")
 
 
 def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cls") -> Tensor:
-    """One vector per text from the hidden states of an encoder, (b, d); differentiable.
+    """One vector per text from the hidden states of an encoder; differentiable.
 
     Parameters
     ----------
@@ -24,15 +22,24 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         (b, t); 1 at tokens, 0 at padding.
     pooling
         ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
-        layer over the tokens, [CLS] and [SEP] included (Reimers & Gurevych 2019).
-        ``"first_last"``: the same mean of the average of the first and the last of ``states`` (Li
-        et al. 2020).
+        layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
+        average of the first and the last of ``states``.
+
+    Returns
+    -------
+    Tensor
+        (b, d).
 
     Raises
     ------
     ValueError
         Unknown ``pooling``, no states, shapes that do not match, or a text without a token, which
-        has no mean. (For ``"cls"`` that is left to `hidden_states`: no GPU has to be waited for.)
+        has no mean. (``"cls"`` leaves that to `hidden_states`: looking would wait for the GPU.)
+
+    References
+    ----------
+    Reimers & Gurevych (2019), *Sentence-BERT* (cls, mean); Li et al. (2020), *On the Sentence
+    Embeddings from Pre-trained Language Models* (first_last).
     """
     if pooling not in POOLINGS:
         raise ValueError(f"pooling: {pooling!r}, expected one of {', '.join(POOLINGS)}")

@@ -1,10 +1,8 @@
-"""Small models trained from nothing: BERTs for three objectives, SoLU, and pair classifiers."""
-
-from __future__ import annotations
+"""Small transformers with fresh weights: one trunk below a head per objective, or per class."""
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -22,12 +20,48 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.names import unknown_name
 
+OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
+Activation = Literal["gelu", "solu"]
+LABELS = {0: "entailment", 1: "not_entailment"}
+# In models converted from BERT's own code, whose outputs have no names.
+UNNAMED_MNLI = ("contradiction", "entailment", "neutral")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trunk:
+    """What the models of every objective have in common: BERT's layers.
+
+    Raises ValueError for sizes below 1, heads that do not divide the width, an unknown activation
+    and a dropout outside [0, 1).
+    """
+
+    width: int  # the feed-forward part is four times as wide
+    depth: int
+    heads: int
+    activation: Activation = "gelu"  # of the feed-forward part; "solu" comes with its LayerNorm
+    dropout: float = 0.1  # of embeddings, attention weights and both outputs of a layer
+
+    def __post_init__(self) -> None:
+        for name in ("width", "depth", "heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, found {getattr(self, name)}")
+        if self.width % self.heads:
+            raise ValueError(f"width: {self.width} does not divide into {self.heads} heads")
+        if self.activation not in get_args(Activation):
+            raise unknown_name("activation", "activation", self.activation, get_args(Activation))
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout: must be at least 0 and below 1, found {self.dropout}")
+
 
 class SoLU(nn.Module):
-    """SoLU(x) = LayerNorm(x · softmax(x)) over `width` neurons, x and output (…, width).
+    """The softmax linear unit LayerNorm(x · softmax(x)), over a last axis of the given width.
 
     Without the LayerNorm the output would be about ``width`` times smaller than the input; the
-    published SoLU models have one (Elhage et al. 2022, *Softmax Linear Units*).
+    published SoLU models have one.
+
+    References
+    ----------
+    Elhage et al. (2022), *Softmax Linear Units*, Transformer Circuits Thread.
     """
 
     def __init__(self, width: int) -> None:
@@ -35,6 +69,7 @@ class SoLU(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor) -> Tensor:
+        """(…, width) to (…, width)."""
         return self.norm(x * x.softmax(dim=-1))
 
 
@@ -53,11 +88,10 @@ class TranslationModel(EncoderDecoderModel):
         decoder_input_ids: Tensor | None = None,
         **options: object,
     ) -> Seq2SeqLMOutput:
-        """As `EncoderDecoderModel.forward`, the loss computed here where there are labels.
+        """As `EncoderDecoderModel.forward`, the loss being the mean over the labels, in nats.
 
-        `input_ids` and `attention_mask` are (b, t), `labels` (b, u) with −100 where there is no
-        token: the decoder reads them shifted by one place, behind the start token. The loss is a
-        mean over the labels, in nats per token.
+        Inputs are (b, t), labels (b, u) with −100 where there is none. The decoder reads the labels
+        shifted by one place behind the start token, or `decoder_input_ids` (b, u) instead.
         """
         if labels is not None and decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
@@ -70,32 +104,6 @@ class TranslationModel(EncoderDecoderModel):
         if labels is not None:
             output.loss = cross_entropy(output.logits.flatten(0, 1), labels.flatten())
         return output
-
-
-OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
-ACTIVATIONS = ("gelu", "solu")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trunk:
-    """What the models of every objective have in common."""
-
-    width: int  # the feed-forward part is four times as wide
-    depth: int
-    heads: int
-    activation: Literal["gelu", "solu"] = "gelu"  # of the feed-forward part
-    dropout: float = 0.1  # of embeddings, attention weights and both outputs of a layer
-
-    def __post_init__(self) -> None:
-        for name in ("width", "depth", "heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: must be at least 1, found {getattr(self, name)}")
-        if self.width % self.heads:
-            raise ValueError(f"width: {self.width} does not divide into {self.heads} heads")
-        if self.activation not in ACTIVATIONS:
-            raise unknown_name("activation", "activation", self.activation, ACTIVATIONS)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: must be at least 0 and below 1, found {self.dropout}")
 
 
 def scratch_model(
@@ -113,15 +121,16 @@ def scratch_model(
 
     Parameters
     ----------
-    objective : str
+    trunk
+    objective
         ``"mlm"``: a ``BertForMaskedLM``. ``"clm"``: a ``BertLMHeadModel``, whose attention is
         causal. ``"mt"``: a `TranslationModel` (an ``EncoderDecoderModel``), whose encoder is the
         trunk and whose decoder is a ``BertLMHeadModel`` of the same sizes with cross-attention.
-    vocab_size, max_length : int
+    vocab_size, max_length
         Word-pieces, and tokens of the longest input.
-    pad_id, start_id, end_id : int
+    pad_id, start_id, end_id
         Tokens that pad, begin and end a text; the defaults are `train_tokenizer`'s.
-    seed : int
+    seed
         Of the weights. The trunk's are the same for every objective. The global random state is
         left as it was.
 
@@ -161,13 +170,76 @@ def scratch_model(
         fresh = BertModel(BertConfig(**sizes), add_pooling_layer=False)
     trunk_of(model).load_state_dict(fresh.state_dict())
     if trunk.activation == "solu":
-        _use_solu(model, 4 * trunk.width)
+        for module in model.modules():
+            if hasattr(module, "intermediate_act_fn"):
+                module.intermediate_act_fn = SoLU(4 * trunk.width)  # draws nothing
     return model.eval()
 
 
 def trunk_of(model: PreTrainedModel) -> PreTrainedModel:
     """The ``BertModel`` that the objectives share: of an encoder–decoder, the encoder."""
     return model.encoder if isinstance(model, TranslationModel) else model.bert
+
+
+def new_pair_classifier(
+    trunk: Trunk, *, vocab_size: int, max_length: int, pad_id: int = 0, seed: int
+) -> PreTrainedModel:
+    """A ``BertForSequenceClassification`` that says whether a text entails another.
+
+    Parameters are those of `scratch_model`; so are mode, device and the global random state.
+    Output 0 is entailment.
+
+    Notes
+    -----
+    Weights are drawn with standard deviation 1/√width. BERT's .02 is .55/√width at its width of
+    768; a trunk of 64 that begins at .02 has next to no attention pattern to begin with and, in
+    some hundred steps, does not learn to find a word of one text in the other.
+    """
+    scratch = scratch_model(
+        trunk, "mlm", vocab_size=vocab_size, max_length=max_length, pad_id=pad_id, seed=seed
+    )
+    config = scratch.config
+    config.initializer_range = trunk.width**-0.5
+    config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
+    with quiet(), seeded(seed):
+        return BertForSequenceClassification(config).eval()
+
+
+def with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
+    """A copy of a `new_pair_classifier` whose pooler and output layer are drawn anew."""
+    with quiet(), seeded(seed):
+        copy = BertForSequenceClassification(model.config)
+    copy.bert.embeddings.load_state_dict(model.bert.embeddings.state_dict())
+    copy.bert.encoder.load_state_dict(model.bert.encoder.state_dict())
+    return copy.eval()
+
+
+def entailment_output(model: PreTrainedModel) -> int:
+    """Which output of a classifier of pairs is entailment.
+
+    Its configuration names the outputs, or it has three in the order of BERT's own MNLI labels:
+    contradiction, entailment, neutral.
+
+    Raises
+    ------
+    ValueError
+        Outputs without a name, and not three of them.
+
+    References
+    ----------
+    McCoy, Min & Linzen 2020, *BERTs of a feather do not generalize together*, trained with BERT's
+    own code; the order of their models is stated by Juneja et al. 2023, *Linear Connectivity
+    Reveals Generalization Strategies* (github.com/aNOnWhyMooS/connectivity).
+    """
+    named = {name.lower(): int(i) for i, name in model.config.id2label.items()}
+    if "entailment" in named:
+        return named["entailment"]
+    if len(named) == len(UNNAMED_MNLI) and all(name.startswith("label_") for name in named):
+        return UNNAMED_MNLI.index("entailment")
+    raise ValueError(
+        f"model: its outputs are {sorted(named)}, expected one named 'entailment', or three "
+        "without names"
+    )
 
 
 def _with_head(objective: str, sizes: dict) -> PreTrainedModel:
@@ -184,65 +256,3 @@ def _with_head(objective: str, sizes: dict) -> PreTrainedModel:
     model.config.decoder_start_token_id = config.bos_token_id
     model.config.eos_token_id = config.eos_token_id
     return model
-
-
-def _use_solu(model: PreTrainedModel, width: int) -> None:
-    """Put SoLU in the place of GeLU; a LayerNorm begins at 1 and 0, so nothing is drawn."""
-    for module in model.modules():
-        if hasattr(module, "intermediate_act_fn"):
-            module.intermediate_act_fn = SoLU(width)
-
-
-LABELS = {0: "entailment", 1: "not_entailment"}
-# In models converted from BERT's own code, whose outputs have no names.
-UNNAMED_MNLI = ("contradiction", "entailment", "neutral")
-
-
-def new_pair_classifier(
-    trunk: Trunk, *, vocab_size: int, max_length: int, pad_id: int = 0, seed: int
-) -> PreTrainedModel:
-    """A ``BertForSequenceClassification`` that says whether a text entails another.
-
-    Arguments are those of `scratch_model`. In evaluation mode, on the CPU; output 0 is entailment.
-    Weights are drawn with standard deviation 1/√width. BERT's .02 is .55/√width at its width of
-    768; a trunk of 64 that begins at .02 has next to no attention pattern to begin with and, in
-    some hundred steps, does not learn to find a word of one text in the other.
-    """
-    scratch = scratch_model(
-        trunk, "mlm", vocab_size=vocab_size, max_length=max_length, pad_id=pad_id, seed=seed
-    )
-    config = scratch.config
-    config.initializer_range = trunk.width**-0.5
-    config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
-    with quiet(), seeded(seed):
-        return BertForSequenceClassification(config).eval()
-
-
-def with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
-    """A copy of a pair classifier whose pooler and output layer are drawn anew by `seed`."""
-    with quiet(), seeded(seed):
-        copy = BertForSequenceClassification(model.config)
-    for mine, source in (
-        (copy.bert.embeddings, model.bert.embeddings),
-        (copy.bert.encoder, model.bert.encoder),
-    ):
-        mine.load_state_dict(source.state_dict())
-    return copy.eval()
-
-
-def entailment_output(model: PreTrainedModel) -> int:
-    """Which output of a classifier of pairs is entailment.
-
-    Its configuration names the outputs, or it has three and BERT's own order of MNLI's labels:
-    contradiction, entailment, neutral (as the models of McCoy, Min & Linzen 2020, says Juneja et
-    al. 2023). Anything else is a ``ValueError``.
-    """
-    named = {name.lower(): int(i) for i, name in model.config.id2label.items()}
-    if "entailment" in named:
-        return named["entailment"]
-    if len(named) == len(UNNAMED_MNLI) and all(name.startswith("label_") for name in named):
-        return UNNAMED_MNLI.index("entailment")
-    raise ValueError(
-        f"model: its outputs are {sorted(named)}, expected one named 'entailment', or three "
-        "without names"
-    )

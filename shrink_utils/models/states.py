@@ -1,6 +1,4 @@
-"""Read an encoder's layers: batch by batch, one vector per text, or one per word-piece."""
-
-from __future__ import annotations
+"""Read an encoder's layers over a list of texts: by batch, by text, or by word-piece."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Encoding
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from shrink_utils.models.encoders import Encoder, evaluating
 from shrink_utils.models.pooling import pool
@@ -21,133 +19,12 @@ class StateBatch:
     """The hidden states of b texts, on the encoder's device."""
 
     rows: list[int]  # which texts
-    states: tuple[Tensor, ...]  # (b, t, d) each, from the embedding layer to the output
+    states: tuple[Tensor, ...]  # each layer's (b, t, d), from the embedding layer to the output
     mask: Tensor  # (b, t), 1 at tokens and 0 at padding
     special: Tensor  # (b, t), true at special tokens and padding
     tokens: dict[str, Tensor]  # what the encoder was given, (b, t) each
-    encodings: list[Encoding] | None  # know where tokens stand; None if the tokenizer does not
-
-
-def state_batches(
-    encoder: Encoder,
-    texts: Sequence[str],
-    *,
-    text_pairs: Sequence[str] | None = None,
-    batch_size: int = 64,
-    max_length: int = 128,
-    pre_split: bool = False,
-) -> Iterator[StateBatch]:
-    """Forward passes over texts sorted by length, one batch of hidden states at a time.
-
-    Parameters
-    ----------
-    encoder
-        From `load_encoder`. Run in evaluation mode, on the device where it is.
-    texts, text_pairs
-        n texts, and n second texts when the encoder reads pairs.
-    batch_size
-        Texts in a forward pass. Texts of like length go together, which changes the result only by
-        rounding.
-    max_length
-        Longest input in tokens, special tokens included; longer ones are cut.
-    pre_split
-        Each text is a list of words, which are tokenized one by one.
-
-    Raises
-    ------
-    ValueError
-        No texts, what is not a text among them, pairs of another number, or ``max_length`` beyond
-        what the encoder can read.
-    """
-    _check(encoder, texts, text_pairs, batch_size, max_length)
-    if not pre_split:
-        _check_strings("texts", texts)
-    if text_pairs is not None:
-        _check_strings("text_pairs", text_pairs)
-    found = encoder.tokenizer(
-        list(texts),
-        None if text_pairs is None else list(text_pairs),
-        truncation=True,
-        max_length=max_length,
-        is_split_into_words=pre_split,
-        return_special_tokens_mask=True,
-    )
-    order = sorted(range(len(texts)), key=lambda i: len(found["input_ids"][i]))
-    padding = _padding(encoder.tokenizer)
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        tokens = {
-            name: _padded([of_text[i] for i in rows], padding.get(name, 0)).to(encoder.model.device)
-            for name, of_text in found.items()
-        }
-        special = tokens.pop("special_tokens_mask").bool()
-        encodings = [found.encodings[i] for i in rows] if found.is_fast else None
-        states = _states(encoder.model, tokens)
-        yield StateBatch(rows, states, tokens["attention_mask"], special, tokens, encodings)
-
-
-def _padding(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    """What stands behind the end of a text in each input of the model; 0 in all others."""
-    return {
-        "input_ids": tokenizer.pad_token_id,
-        "token_type_ids": tokenizer.pad_token_type_id,
-        "special_tokens_mask": 1,
-    }
-
-
-def _padded(of_texts: list[list[int]], value: int) -> Tensor:
-    """One row per text, filled up on its right, (b, t) long.
-
-    The tokenizer's own `pad` does the same and is slower than all of the word vectors.
-    """
-    length = max(1, *map(len, of_texts))  # one of padding where no text has a token
-    table = np.full((len(of_texts), length), value, dtype=np.int64)
-    for row, of_text in zip(table, of_texts, strict=True):
-        row[: len(of_text)] = of_text
-    return torch.from_numpy(table)
-
-
-def _check(
-    encoder: Encoder,
-    texts: Sequence[str],
-    text_pairs: Sequence[str] | None,
-    batch_size: int,
-    max_length: int,
-) -> None:
-    if isinstance(texts, str):
-        raise ValueError("texts: a string, expected a list of texts")
-    if len(texts) == 0:
-        raise ValueError("texts: empty, expected at least one text")
-    if text_pairs is not None and len(text_pairs) != len(texts):
-        raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
-    if batch_size < 1:
-        raise ValueError(f"batch_size: {batch_size}, expected at least 1")
-    limit = encoder.max_length
-    if not 3 <= max_length <= limit:
-        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
-
-
-def _check_strings(name: str, texts: Sequence[str]) -> None:
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"{name}: item {i} is {text!r}, expected a string")
-
-
-@torch.inference_mode()
-def _states(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    """Hidden states without dropout; every module is left in the mode it was in."""
-    with evaluating(model):
-        return model(**inputs, output_hidden_states=True).hidden_states
-
-
-def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
-    """Indices from 0, all of them for None; a layer that is not there is a ``ValueError``."""
-    if layers is None:
-        return list(encoder.layers)
-    n = len(encoder.layers)
-    if not len(layers) or any(not -n <= layer < n for layer in layers):
-        raise ValueError(f"layers: {list(layers)}, expected indices out of {encoder.layers}")
-    return [layer % n for layer in layers]
+    # Each text's tokens before padding, with their places in it; None if the tokenizer is slow.
+    encodings: list[Encoding] | None
 
 
 @dataclass(frozen=True)
@@ -155,8 +32,8 @@ class TokenStates:
     """Word-piece vectors of many sentences, in the order of the sentences."""
 
     vectors: Tensor  # (n_layers_selected, n_tokens, d), float32
-    sentence: Tensor  # (n_tokens,), long: the index of the sentence that a token stands in
-    token: list[str]  # (n_tokens,)
+    sentence: Tensor  # (n_tokens,), long: the index of the token's sentence
+    token: list[str]  # the n_tokens word-pieces
 
 
 def hidden_states(
@@ -188,8 +65,8 @@ def hidden_states(
     Raises
     ------
     ValueError
-        As `state_batches`; a text without a token (an empty one, where the tokenizer adds no
-        special tokens), a layer the encoder has not, or an unknown ``pooling``.
+        As `state_batches` and `pool`; a text without a token (an empty one, where the tokenizer
+        adds no special tokens), or a layer the encoder has not.
     """
     chosen = chosen_layers(encoder, layers)
     rows, parts = [], []
@@ -204,15 +81,6 @@ def hidden_states(
     return torch.cat(parts, dim=1)[:, torch.tensor(rows).argsort()]
 
 
-def _refuse_empty(batch: StateBatch, texts: Sequence[str]) -> None:
-    """A text without a token has no vector; `pool` would know it by its row in the batch only."""
-    for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
-        if not has_token:
-            raise ValueError(
-                f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
-            )
-
-
 def token_states(
     encoder: Encoder,
     texts: Sequence[str],
@@ -223,7 +91,7 @@ def token_states(
 ) -> TokenStates:
     """The vectors of all word-pieces, without special tokens and padding, from each layer.
 
-    Arguments and errors are those of `hidden_states`.
+    Parameters, and the ValueError of bad ones, are those of `hidden_states`.
     """
     chosen = chosen_layers(encoder, layers)
     vectors: list[Tensor] = [torch.empty(0)] * len(texts)
@@ -242,3 +110,126 @@ def token_states(
         sentence=torch.arange(len(texts)).repeat_interleave(lengths),
         token=list(chain.from_iterable(tokens)),
     )
+
+
+def state_batches(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    text_pairs: Sequence[str] | None = None,
+    batch_size: int = 64,
+    max_length: int = 128,
+    pre_split: bool = False,
+) -> Iterator[StateBatch]:
+    """Forward passes over texts sorted by length, one batch of hidden states at a time.
+
+    Parameters
+    ----------
+    encoder
+        Run in evaluation mode, on the device where it is.
+    texts, text_pairs
+        n texts, and n second texts when the encoder reads pairs.
+    batch_size
+        Texts in a forward pass. Texts of like length go together, which changes the result only by
+        rounding.
+    max_length
+        Longest input in tokens, special tokens included; longer ones are cut.
+    pre_split
+        Each text is a list of words, which are tokenized one by one.
+
+    Raises
+    ------
+    ValueError
+        No texts, an item that is not a text, another number of pairs than of texts, or
+        ``max_length`` beyond what the encoder can read.
+    """
+    _check(encoder, texts, text_pairs, batch_size, max_length)
+    if not pre_split:
+        _check_strings("texts", texts)
+    if text_pairs is not None:
+        _check_strings("text_pairs", text_pairs)
+    tokenizer = encoder.tokenizer
+    found = tokenizer(
+        list(texts),
+        None if text_pairs is None else list(text_pairs),
+        truncation=True,
+        max_length=max_length,
+        is_split_into_words=pre_split,
+        return_special_tokens_mask=True,
+    )
+    order = sorted(range(len(texts)), key=lambda i: len(found["input_ids"][i]))
+    padding = {  # 0 in all other inputs
+        "input_ids": tokenizer.pad_token_id,
+        "token_type_ids": tokenizer.pad_token_type_id,
+        "special_tokens_mask": 1,
+    }
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        tokens = {
+            name: _padded([of_text[i] for i in rows], padding.get(name, 0)).to(encoder.model.device)
+            for name, of_text in found.items()
+        }
+        special = tokens.pop("special_tokens_mask").bool()
+        encodings = [found.encodings[i] for i in rows] if found.is_fast else None
+        states = _states(encoder.model, tokens)
+        yield StateBatch(rows, states, tokens["attention_mask"], special, tokens, encodings)
+
+
+def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
+    """Indices from 0, all of them for None; a ValueError for others than the encoder's, or none."""
+    if layers is None:
+        return list(encoder.layers)
+    n = len(encoder.layers)
+    if not len(layers) or any(not -n <= layer < n for layer in layers):
+        raise ValueError(f"layers: {list(layers)}, expected indices out of {encoder.layers}")
+    return [layer % n for layer in layers]
+
+
+@torch.inference_mode()
+def _states(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    with evaluating(model):
+        return model(**inputs, output_hidden_states=True).hidden_states
+
+
+def _padded(of_texts: list[list[int]], value: int) -> Tensor:
+    """One row per text, filled up on its right, (b, t); the tokenizer's own `pad` is far slower."""
+    length = max(1, *map(len, of_texts))  # one of padding where no text has a token
+    table = np.full((len(of_texts), length), value, dtype=np.int64)
+    for row, of_text in zip(table, of_texts, strict=True):
+        row[: len(of_text)] = of_text
+    return torch.from_numpy(table)
+
+
+def _refuse_empty(batch: StateBatch, texts: Sequence[str]) -> None:
+    """A text without a token has no vector; `pool` would know it by its row in the batch only."""
+    for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
+        if not has_token:
+            raise ValueError(
+                f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
+            )
+
+
+def _check(
+    encoder: Encoder,
+    texts: Sequence[str],
+    text_pairs: Sequence[str] | None,
+    batch_size: int,
+    max_length: int,
+) -> None:
+    if isinstance(texts, str):
+        raise ValueError("texts: a string, expected a list of texts")
+    if len(texts) == 0:
+        raise ValueError("texts: empty, expected at least one text")
+    if text_pairs is not None and len(text_pairs) != len(texts):
+        raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
+    if batch_size < 1:
+        raise ValueError(f"batch_size: {batch_size}, expected at least 1")
+    limit = encoder.max_length
+    if not 3 <= max_length <= limit:
+        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
+
+
+def _check_strings(name: str, texts: Sequence[str]) -> None:
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{name}: item {i} is {text!r}, expected a string")

@@ -1,6 +1,9 @@
-"""Stitched models: the lower layers of one, a map, the upper layers of another."""
+"""Stitched models: the lower layers of one, a map, the upper layers of another.
 
-from __future__ import annotations
+g_{>m} ∘ φ ∘ f_{≤l} with f the *front* and g the *back*. What a stitch costs, its penalty, is the
+stitched model's loss less that of g by itself. Layers, attention masks and heads are the models'
+own; nothing of them is changed.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,15 +22,125 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 
 from shrink_utils.models.encoders import evaluating
 
-Map = Callable[[Tensor], Tensor]  # states (b, t, d_front) → (b, t, d_back)
 Batch = Mapping[str, Tensor]  # input_ids and attention_mask (b, t), labels (b, t) or (b,)
+Map = Callable[[Tensor], Tensor]  # states (b, t, d_front) → (b, t, d_back)
 KINDS = (BertForMaskedLM, BertLMHeadModel, BertForSequenceClassification)
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 IGNORED = -100  # the label of what is not predicted, in torch and transformers
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A model, and the states of its layers on fixed batches: computed once, stitched often."""
+
+    model: PreTrainedModel
+    batches: list[Batch]  # what it read, with labels
+    states: list[tuple[Tensor, ...]]  # per batch, each layer's (b, t, d), the embeddings first
+    loss: float  # the model's own mean loss over all predictions, without dropout
+
+    @property
+    def depth(self) -> int:
+        """Number of the last layer."""
+        return depth_of(self.model)
+
+
+class Stitched(NamedTuple):
+    """What one stitched model loses on fixed batches."""
+
+    front_layer: int  # l
+    back_layer: int  # m
+    loss: float  # mean over all predictions
+    penalty: float  # `loss` less what the back loses by itself on the same batches
+
+
+def identity(states: Tensor) -> Tensor:
+    """The map that changes nothing."""
+    return states
+
+
+def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
+    """Run a model once over fixed batches and keep the states of all its layers.
+
+    Parameters
+    ----------
+    model
+        `BertForMaskedLM`, `BertLMHeadModel` (as a decoder) or `BertForSequenceClassification`;
+        left as it is.
+    batches
+        Dicts with ``input_ids``, ``attention_mask``, ``labels`` and, for pairs of texts,
+        ``token_type_ids``.
+
+    Raises
+    ------
+    ValueError
+        No batches, or a model of another kind.
+    """
+    if not len(batches):
+        raise ValueError("batches: none, expected at least one")
+    states = [lower_states(model, batch) for batch in batches]
+    reading = Reading(model, list(batches), states, loss=float("nan"))
+    top = reading.depth
+    return replace(reading, loss=_mean_loss(reading, reading, identity, top, top))
+
+
+def stitched(
+    front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
+) -> Stitched:
+    """Loss and penalty of g_{>m} ∘ φ ∘ f_{≤l}: exactly 0 for a model and itself, by identity.
+
+    Parameters
+    ----------
+    front, back
+        Of the same batches. Neither model is changed in any way.
+    phi
+        Takes states (b, t, d) of the front to states of the back.
+    front_layer, back_layer
+        l and m; 0 is the embedding layer. l = m = 0 takes the front's embeddings and nothing else
+        of it, l = m = depth takes everything but the head.
+
+    Raises
+    ------
+    ValueError
+        A layer that a model has not, other texts, or a map to another width than the back's.
+
+    References
+    ----------
+    Lenc & Vedaldi 2015, *Understanding image representations by measuring their equivariance and
+    equivalence*; Bansal, Nakkiran & Barak 2021, *Revisiting model stitching to compare neural
+    representations*; on language models, Brown et al. 2023, section 3.
+    """
+    _check(front, back, front_layer, back_layer)
+    loss = _mean_loss(front, back, phi, front_layer, back_layer)
+    return Stitched(front_layer, back_layer, loss, loss - back.loss)
+
+
+def stitched_logits(
+    front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
+) -> Tensor:
+    """What a stitched model predicts, (predictions, classes), in the order of the batches.
+
+    Parameters and errors are those of `stitched`. A classifier gives a row per text, a language
+    model a row per predicted token, which takes memory.
+    """
+    _check(front, back, front_layer, back_layer)
+    return torch.cat([logits for logits, _ in _logits(front, back, phi, front_layer, back_layer)])
+
+
+def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
+    """Two models of one shape stitched by identity at each pair of equal layers, 0 to the depth.
+
+    Raises
+    ------
+    ValueError
+        Models of different depth, or as `stitched`.
+    """
+    if front.depth != back.depth:
+        raise ValueError(f"back: {back.depth} layers against the front's {front.depth}")
+    return [stitched(front, back, front_layer=m, back_layer=m) for m in range(back.depth + 1)]
+
+
 def depth_of(model: PreTrainedModel) -> int:
-    """Number of layers above the embeddings; ``ValueError`` for a model that cannot be cut."""
+    """Number of layers above the embeddings; a ValueError for a model that cannot be cut."""
     if not isinstance(model, KINDS):
         known = ", ".join(kind.__name__ for kind in KINDS)
         raise ValueError(f"model: cannot cut a {type(model).__name__}, expected one of {known}")
@@ -36,7 +149,7 @@ def depth_of(model: PreTrainedModel) -> int:
 
 @torch.no_grad()
 def lower_states(model: PreTrainedModel, batch: Batch) -> tuple[Tensor, ...]:
-    """States (b, t, d) of every layer, f_{≤l} for l = 0 (the embeddings) … depth."""
+    """States of every layer, f_{≤l} for l = 0 (the embeddings) … depth: each (b, t, d)."""
     depth_of(model)
     inputs = {name: batch[name].to(model.device) for name in INPUTS if name in batch}
     with evaluating(model):
@@ -50,19 +163,24 @@ def upper_logits(model: PreTrainedModel, states: Tensor, layer: int, batch: Batc
     Parameters
     ----------
     model
-        Run in the mode it is in: see `evaluating`.
-    states : Tensor, shape (b, t, d)
-        In place of what the model's own layer `layer` gives; another width is a ``ValueError``.
-    layer : int
+        As for `read_layers`. Run in the mode it is in: see `evaluating`.
+    states
+        (b, t, d), in place of what the model's own layer `layer` gives.
+    layer
         m, from 0 (all layers lie above) to the depth (only the head does).
     batch
         ``attention_mask`` is applied as the model does, ``labels`` say where it predicts.
 
     Returns
     -------
-    Tensor, shape (predictions, classes)
-        Of a classifier one row per text; of a language model one row per predicted token.
-        Differentiable with respect to `states`.
+    Tensor
+        (predictions, classes), differentiable with respect to `states`: of a classifier one row
+        per text, of a language model one row per predicted token.
+
+    Raises
+    ------
+    ValueError
+        States of another width than the model's.
     """
     width = model.config.hidden_size
     if states.shape[2] != width:
@@ -100,109 +218,6 @@ def _targets(model: PreTrainedModel, batch: Batch) -> Tensor:
     if not model.config.is_decoder:
         return labels
     return torch.cat([labels[:, 1:], labels.new_full((len(labels), 1), IGNORED)], dim=1)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A model, and what its layers make of fixed batches: computed once, stitched often."""
-
-    model: PreTrainedModel
-    batches: list[Batch]  # what it read, with labels
-    states: list[tuple[Tensor, ...]]  # per batch, each layer's (b, t, d), from the embeddings up
-    loss: float  # mean over all predictions of the batches, without dropout
-
-    @property
-    def depth(self) -> int:
-        """Number of the last layer."""
-        return depth_of(self.model)
-
-
-class Stitched(NamedTuple):
-    """What one stitched model loses on fixed batches."""
-
-    front_layer: int  # l
-    back_layer: int  # m
-    loss: float  # mean over all predictions
-    penalty: float  # the loss less what the back loses by itself on the same batches
-
-
-def identity(states: Tensor) -> Tensor:
-    """The map that changes nothing."""
-    return states
-
-
-def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
-    """Run a model once over fixed batches and keep the states of all its layers.
-
-    Parameters
-    ----------
-    model
-        `BertForMaskedLM`, `BertLMHeadModel` (as a decoder) or `BertForSequenceClassification`;
-        left as it is.
-    batches
-        Dicts with ``input_ids``, ``attention_mask``, ``labels`` and, for pairs of texts,
-        ``token_type_ids``.
-
-    Raises
-    ------
-    ValueError
-        No batches, or a model of another kind.
-    """
-    if not len(batches):
-        raise ValueError("batches: none, expected at least one")
-    states = [lower_states(model, batch) for batch in batches]
-    reading = Reading(model, list(batches), states, loss=float("nan"))
-    top = reading.depth
-    return replace(reading, loss=_mean_loss(reading, reading, identity, top, top))
-
-
-def stitched(
-    front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
-) -> Stitched:
-    """Loss and penalty of g_{>m} ∘ φ ∘ f_{≤l}.
-
-    Parameters
-    ----------
-    front, back : Reading
-        Of the same batches. Neither model is changed in any way.
-    phi : callable
-        Takes states (b, t, d) of the front to states of the back.
-    front_layer, back_layer : int
-        l and m; 0 is the embedding layer. l = m = 0 takes the front's embeddings and nothing else
-        of it, l = m = depth takes everything but the head.
-
-    Raises
-    ------
-    ValueError
-        A layer that a model has not, other texts, or a map to another width than the back's.
-
-    Notes
-    -----
-    By identity, a model stitched to itself at equal layers repeats its own arithmetic: the penalty
-    is exactly 0. Lenc & Vedaldi 2015; Bansal, Nakkiran & Barak 2021; Brown et al. 2023, section 3.
-    """
-    _check(front, back, front_layer, back_layer)
-    loss = _mean_loss(front, back, phi, front_layer, back_layer)
-    return Stitched(front_layer, back_layer, loss, loss - back.loss)
-
-
-def stitched_logits(
-    front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
-) -> Tensor:
-    """What a stitched model predicts, (predictions, classes), in the order of the batches.
-
-    Arguments are those of `stitched`. One row per text for a classifier; one per predicted token
-    for a language model, which takes memory.
-    """
-    _check(front, back, front_layer, back_layer)
-    return torch.cat([logits for logits, _ in _logits(front, back, phi, front_layer, back_layer)])
-
-
-def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
-    """Two models of one depth stitched by identity at each pair of equal layers."""
-    if front.depth != back.depth:
-        raise ValueError(f"back: {back.depth} layers against the front's {front.depth}")
-    return [stitched(front, back, front_layer=m, back_layer=m) for m in range(back.depth + 1)]
 
 
 def _mean_loss(front: Reading, back: Reading, phi: Map, front_layer: int, back_layer: int) -> float:

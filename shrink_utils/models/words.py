@@ -1,6 +1,4 @@
-"""One vector per word: the mean of its pieces, each assigned by where it stands in the text."""
-
-from __future__ import annotations
+"""Word vectors: the mean of a word's pieces, whatever the tokenizer makes of it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
+from transformers import PreTrainedTokenizerBase
 
 from shrink_utils.models.encoders import Encoder
 from shrink_utils.models.states import StateBatch, chosen_layers, state_batches
@@ -18,28 +17,115 @@ WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word; punctuation is non
 WORD_OR_MARK = re.compile(rf"{WORD.pattern}|[^\w\s]")
 
 
+@dataclass(frozen=True)
+class WordBatch:
+    """Word vectors of some sentences, sentence after sentence."""
+
+    vectors: Tensor  # (n_layers_selected, n_words, d), float32 on the CPU
+    # (n_words,), long: the word's sentence among the texts, and its index in `split_words` of that
+    # sentence. Together they name the word to any encoder.
+    sentence: Tensor
+    position: Tensor
+    word: list[str]  # the n_words words in lower case
+    n_texts: int  # how many texts these are, those without a word included
+
+
 def split_words(text: str) -> list[str]:
     """The words of a text in lower case: runs of letters and digits, with inner apostrophes."""
     return [match.group().lower() for match in WORD.finditer(text)]
 
 
-class WordsOfBatch:
+def word_batches(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    layers: Sequence[int] | None = None,
+    batch_size: int = 64,
+    max_length: int = 128,
+) -> Iterator[WordBatch]:
+    """Word vectors from each layer, one forward pass at a time, the shortest texts first.
+
+    A word's vector is the mean of the vectors of its pieces. Special tokens, padding and
+    punctuation never count, nor does a piece of two words (``co`` and ``operate`` with a soft
+    hyphen between them, which BERT drops). Words without pieces are left out, and so are words that
+    ``max_length`` cuts through or off.
+
+    Parameters
+    ----------
+    encoder, texts, batch_size, max_length
+        As in `state_batches`. No more than a batch of hidden states is ever held.
+    layers
+        Indices out of ``encoder.layers``, negative ones from the end; all layers when None.
+
+    Raises
+    ------
+    ValueError
+        As `state_batches`, or a layer that the encoder has not.
+
+    Notes
+    -----
+    Pieces are assigned to words by where they stand in the text. A tokenizer that cannot tell
+    (one without a Rust implementation, such as Marian's) is given the text word by word instead,
+    so that a piece of punctuation may differ from the one it would make of the running text.
+    """
+    chosen = chosen_layers(encoder, layers)
+    places = encoder.tokenizer.is_fast  # it tells where in the text a piece stands
+    inputs = texts if places else [WORD_OR_MARK.findall(text) or [""] for text in texts]
+    for batch in state_batches(
+        encoder, inputs, batch_size=batch_size, max_length=max_length, pre_split=not places
+    ):
+        words = _WordsOfBatch([texts[row] for row in batch.rows])
+        if places:
+            owner = _owner_by_place(batch, words)
+        else:
+            units = [inputs[row] for row in batch.rows]
+            owner = _owner_by_count(batch, words, units, encoder.tokenizer)
+        yield _pooled(batch, owner, words, chosen)
+
+
+def word_states(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    layers: Sequence[int] | None = None,
+    batch_size: int = 64,
+    max_length: int = 128,
+) -> WordBatch:
+    """All word vectors of `word_batches` at once, in the order of the texts.
+
+    They take n_layers × n_words × d × 4 bytes.
+    """
+    options = {"layers": layers, "batch_size": batch_size, "max_length": max_length}
+    batches = list(word_batches(encoder, texts, **options))
+    sentence = torch.cat([batch.sentence for batch in batches])
+    order = sentence.argsort(stable=True)
+    words = [word for batch in batches for word in batch.word]
+    return WordBatch(
+        vectors=torch.cat([batch.vectors for batch in batches], dim=1)[:, order],
+        sentence=sentence[order],
+        position=torch.cat([batch.position for batch in batches])[order],
+        word=[words[i] for i in order.tolist()],
+        n_texts=len(texts),
+    )
+
+
+class _WordsOfBatch:
     """The words of a batch's b texts in one row, numbered from 0 to w − 1."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         joined = "\n".join(texts)  # no word goes across a line break
         spans = [match.span() for match in WORD.finditer(joined)]
         self.word = [joined[start:end].lower() for start, end in spans]
-        # (w,): where each stands in the texts joined to one, and in which of them; (b,): where a
-        # text begins there, and the number of its first word.
+        # (w,): where each word stands in the texts joined to one, and in which text.
         self.start, self.end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
         lengths = np.array([len(text) + 1 for text in texts])
+        # (b,): where a text begins in the joined one, and the number of its first word.
         self.text_start = lengths.cumsum() - lengths
         self.text = np.searchsorted(self.text_start, self.start, side="right") - 1
         self.first = np.searchsorted(self.text, np.arange(len(texts)))
 
 
-def owner_by_place(batch: StateBatch, words: WordsOfBatch) -> np.ndarray:
+def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
     """For each token, (b, t), its word's number; −1 for none, and for a word cut through."""
     owner = np.full(batch.special.shape, -1)
     if not words.word:
@@ -63,8 +149,11 @@ def owner_by_place(batch: StateBatch, words: WordsOfBatch) -> np.ndarray:
     return owner
 
 
-def owner_by_count(
-    batch: StateBatch, words: WordsOfBatch, units: list[list[str]], encoder: Encoder
+def _owner_by_count(
+    batch: StateBatch,
+    words: _WordsOfBatch,
+    units: list[list[str]],
+    tokenizer: PreTrainedTokenizerBase,
 ) -> np.ndarray:
     """The same from how many pieces the tokenizer makes of each word and punctuation mark."""
     owner = np.full(batch.special.shape, -1)
@@ -72,7 +161,7 @@ def owner_by_count(
     for row, of_row, number, of_text in zip(owner, pieces, words.first, units, strict=True):
         owners, room = [], int(of_row.sum())
         for unit in of_text:
-            n_pieces = len(encoder.tokenizer.tokenize(unit))
+            n_pieces = len(tokenizer.tokenize(unit))
             is_word = WORD.fullmatch(unit) is not None
             complete = len(owners) + n_pieces <= room
             owners += [number if is_word and complete else -1] * n_pieces
@@ -81,106 +170,16 @@ def owner_by_count(
     return owner
 
 
-@dataclass(frozen=True)
-class WordBatch:
-    """Word vectors of some sentences, sentence after sentence."""
-
-    vectors: Tensor  # (n_layers_selected, n_words, d), float32 on the CPU
-    sentence: Tensor  # (n_words,), long: the index of the word's sentence among the texts
-    position: Tensor  # (n_words,), long: its index in ``split_words`` of the sentence
-    word: list[str]  # (n_words,), in lower case
-    n_texts: int  # how many texts these are, those without a word included
-
-
-def word_batches(
-    encoder: Encoder,
-    texts: Sequence[str],
-    *,
-    layers: Sequence[int] | None = None,
-    batch_size: int = 64,
-    max_length: int = 128,
-) -> Iterator[WordBatch]:
-    """Word vectors from each layer, one forward pass at a time, the shortest texts first.
-
-    A word's vector is the mean of the vectors of its pieces. Special tokens, padding and
-    punctuation never count, nor does a piece of two words (``co`` and ``operate`` with a soft
-    hyphen between them, which BERT drops); a word without pieces is left out, and so is one that
-    ``max_length`` cuts through or off.
-
-    Parameters
-    ----------
-    encoder, texts, batch_size, max_length
-        As in `state_batches`. No more than a batch of hidden states is ever held.
-    layers
-        Indices out of ``encoder.layers``, negative ones from the end; all layers when None.
-
-    Raises
-    ------
-    ValueError
-        As `state_batches`, or a layer that the encoder has not.
-
-    Notes
-    -----
-    Pieces are assigned to words by where they stand in the text. A tokenizer that cannot tell
-    (one without a Rust implementation, such as Marian's) is given the text word by word instead.
-    """
-    chosen = chosen_layers(encoder, layers)
-    places = encoder.tokenizer.is_fast  # it tells where in the text a piece stands
-    inputs = texts if places else [WORD_OR_MARK.findall(text) or [""] for text in texts]
-    for batch in state_batches(
-        encoder, inputs, batch_size=batch_size, max_length=max_length, pre_split=not places
-    ):
-        words = WordsOfBatch([texts[row] for row in batch.rows])
-        owner = (
-            owner_by_place(batch, words)
-            if places
-            else owner_by_count(batch, words, [inputs[row] for row in batch.rows], encoder)
-        )
-        yield _pooled(batch, owner, words, chosen)
-
-
-def word_states(
-    encoder: Encoder,
-    texts: Sequence[str],
-    *,
-    layers: Sequence[int] | None = None,
-    batch_size: int = 64,
-    max_length: int = 128,
-) -> WordBatch:
-    """All word vectors of the texts from each layer, in the order of the texts.
-
-    Arguments and errors are those of `word_batches`; n_layers × n_words × d × 4 bytes in all.
-    """
-    options = {"layers": layers, "batch_size": batch_size, "max_length": max_length}
-    batches = list(word_batches(encoder, texts, **options))
-    sentence = torch.cat([batch.sentence for batch in batches])
-    order = sentence.argsort(stable=True)
-    words = [word for batch in batches for word in batch.word]
-    return WordBatch(
-        vectors=torch.cat([batch.vectors for batch in batches], dim=1)[:, order],
-        sentence=sentence[order],
-        position=torch.cat([batch.position for batch in batches])[order],
-        word=[words[i] for i in order.tolist()],
-        n_texts=len(texts),
-    )
-
-
 def _pooled(
-    batch: StateBatch, owner: np.ndarray, words: WordsOfBatch, layers: list[int]
+    batch: StateBatch, owner: np.ndarray, words: _WordsOfBatch, layers: list[int]
 ) -> WordBatch:
     """Mean over the pieces of each word that has some."""
     pieces = np.flatnonzero(owner >= 0)  # (n_pieces,), rows of the (b t, d) states
     numbers = owner.ravel()[pieces]
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
     found = numbers[starts]  # (n_words,)
-    mean = _MeanOfPieces(pieces, starts, batch.mask.device)
-    vectors = batch.states[0].new_empty(
-        len(layers), len(found), batch.states[0].shape[-1], dtype=torch.float32
-    )
-    for out, layer in zip(vectors, layers, strict=True):
-        mean(batch.states[layer].flatten(0, 1).float(), out)
     return WordBatch(
-        vectors=vectors.cpu(),
+        vectors=_means([batch.states[layer] for layer in layers], pieces, starts).cpu(),
         sentence=torch.from_numpy(np.array(batch.rows)[words.text[found]]),
         position=torch.from_numpy(found - words.first[words.text[found]]),
         word=[words.word[number] for number in found],
@@ -188,24 +187,23 @@ def _pooled(
     )
 
 
-class _MeanOfPieces:
-    """Means over runs of rows, prepared once for all layers; most words are one piece."""
-
-    def __init__(self, pieces: np.ndarray, starts: np.ndarray, device: torch.device) -> None:
-        counts = np.diff(starts, append=len(pieces))
-        several = counts > 1
-        self.first, self.several, self.pieces, self.starts = (
-            torch.from_numpy(indices).to(device)
-            for indices in (
-                pieces[starts],
-                np.flatnonzero(several),
-                pieces[np.repeat(several, counts)],
-                np.cumsum(counts[several]) - counts[several],
-            )
+def _means(layers: list[Tensor], pieces: np.ndarray, starts: np.ndarray) -> Tensor:
+    """Means over the runs of pieces that begin at `starts`: (n_layers, n_words, d), float32."""
+    counts = np.diff(starts, append=len(pieces))
+    several = counts > 1  # most words are one piece, which is only copied
+    first, rows, bags, places = (
+        torch.from_numpy(indices).to(layers[0].device)
+        for indices in (
+            pieces[starts],
+            pieces[np.repeat(several, counts)],
+            np.cumsum(counts[several]) - counts[several],
+            np.flatnonzero(several),
         )
-
-    def __call__(self, states: Tensor, out: Tensor) -> None:
-        """Write the means of rows of `states` to `out`, (n_words, d)."""
-        torch.index_select(states, 0, self.first, out=out)
-        if len(self.several):
-            out[self.several] = embedding_bag(self.pieces, states, self.starts, mode="mean")
+    )
+    means = layers[0].new_empty(len(layers), len(starts), layers[0].shape[-1], dtype=torch.float32)
+    for out, layer in zip(means, layers, strict=True):
+        states = layer.flatten(0, 1).float()  # (b t, d)
+        torch.index_select(states, 0, first, out=out)
+        if len(places):
+            out[places] = embedding_bag(rows, states, bags, mode="mean")
+    return means

@@ -1,7 +1,5 @@
 """Small models of the three kinds that can be stitched, and batches with padding for them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tokenizers import Tokenizer, pre_tokenizers

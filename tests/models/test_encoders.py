@@ -1,7 +1,5 @@
 """Encoders load quietly, verified, and the same each time."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest
@@ -11,6 +9,7 @@ from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import (
     encoders,
+    evaluating,
     hidden_states,
     load_classifier,
     load_encoder,
@@ -167,14 +166,8 @@ def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
     assert first.layers == trained.layers
     assert first.name == "minilm, random weights"
     assert not first.model.training
-
-
-def test_random_weights_of_the_tiny_encoder_are_not_its_own():
-    assert not all(
-        _same(
-            random_encoder("tiny-random", seed=3).model, load_encoder("tiny-random").model
-        ).values()
-    )
+    tiny = random_encoder("tiny-random", seed=3).model
+    assert not all(_same(tiny, load_encoder("tiny-random").model).values())
 
 
 def test_auto_takes_what_device_there_is_and_another_one_is_named():
@@ -224,3 +217,14 @@ def test_a_saved_classifier_is_read_back_as_an_encoder_and_as_itself(tmp_path, c
     assert all(_same(model.base_model, load_encoder(str(tmp_path / "model")).model).values())
     again, _ = load_classifier(str(tmp_path / "model"), n_labels=2, seed=9)
     assert all(_same(model, again).values())
+
+
+def test_evaluating_leaves_every_module_in_the_mode_it_was_in(make_model):
+    model = make_model("mlm", 0).train()
+    model.bert.encoder.layer[1].eval()
+    before = [module.training for module in model.modules()]
+    with evaluating(model):
+        assert not any(module.training for module in model.modules())
+    with pytest.raises(KeyError), evaluating(model):
+        raise KeyError
+    assert [module.training for module in model.modules()] == before

@@ -1,11 +1,17 @@
-"""Hidden states of many texts, against one text at a time through the bare model."""
-
-from __future__ import annotations
+"""States of many texts against one text at a time, and pooling against loops over tokens."""
 
 import pytest
 import torch
 
-from shrink_utils.models import POOLINGS, Encoder, hidden_states, load_encoder, token_states
+from shrink_utils.models import (
+    POOLINGS,
+    Encoder,
+    hidden_states,
+    load_encoder,
+    pool,
+    state_batches,
+    token_states,
+)
 
 TEXTS = [
     "A long sentence stands first, so that sorting by length has something to put in order.",
@@ -14,6 +20,7 @@ TEXTS = [
     "Regularization shrinks the longest bar.",
     "Another short one.",
 ]
+VARIED = ["One.", "A text of more words than the others have.", "Two words", "..."]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +76,8 @@ def test_chosen_layers_are_those_of_all_layers(encoder):
     assert everything.shape == (3, 5, 32)
     assert torch.equal(hidden_states(encoder, TEXTS, layers=[2, 0]), everything[[2, 0]])
     assert torch.equal(hidden_states(encoder, TEXTS, layers=[-1]), everything[2:])
+    tokens = token_states(encoder, TEXTS).vectors
+    assert torch.equal(token_states(encoder, TEXTS, layers=[1]).vectors, tokens[1:2])
 
 
 def test_hidden_states_are_the_same_each_time_and_usable_under_autograd(encoder):
@@ -81,16 +90,6 @@ def test_hidden_states_are_the_same_each_time_and_usable_under_autograd(encoder)
     torch.testing.assert_close(weight.grad, states.sum(dim=(0, 1)))
 
 
-def test_a_model_in_training_is_read_without_dropout_and_stays_in_training(encoder):
-    expected = hidden_states(encoder, TEXTS)
-    encoder.model.train()
-    try:
-        assert torch.equal(hidden_states(encoder, TEXTS), expected)
-        assert encoder.model.training
-    finally:
-        encoder.model.eval()
-
-
 def test_token_vectors_are_those_of_each_sentence_alone_without_special_tokens(encoder):
     found = token_states(encoder, TEXTS, batch_size=2)
     alone = [_states_of(encoder, text)[:, 1:-1] for text in TEXTS]
@@ -98,11 +97,6 @@ def test_token_vectors_are_those_of_each_sentence_alone_without_special_tokens(e
     assert found.token == [t for text in TEXTS for t in encoder.tokenizer.tokenize(text)]
     lengths = [len(encoder.tokenizer.tokenize(text)) for text in TEXTS]
     assert found.sentence.tolist() == [i for i, n in enumerate(lengths) for _ in range(n)]
-
-
-def test_token_states_of_chosen_layers(encoder):
-    everything = token_states(encoder, TEXTS)
-    assert torch.equal(token_states(encoder, TEXTS, layers=[1]).vectors, everything.vectors[1:2])
 
 
 def test_an_empty_text_has_a_cls_vector_and_no_tokens(encoder):
@@ -151,3 +145,101 @@ def test_what_is_not_a_text_is_named(encoder, item):
 def test_a_string_in_place_of_texts_is_an_error(encoder):
     with pytest.raises(ValueError, match="texts: a string"):
         hidden_states(encoder, "one text")
+
+
+@pytest.mark.parametrize("pairs", [None, VARIED[::-1]])
+def test_batches_are_what_the_tokenizer_would_pad(encoder, pairs):
+    for batch in state_batches(encoder, VARIED, text_pairs=pairs, batch_size=3, max_length=9):
+        texts = [VARIED[row] for row in batch.rows]
+        second = None if pairs is None else [pairs[row] for row in batch.rows]
+        expected = encoder.tokenizer(
+            texts, second, padding=True, truncation=True, max_length=9, return_tensors="pt"
+        )
+        assert set(batch.tokens) == set(expected)
+        for name, ids in batch.tokens.items():
+            torch.testing.assert_close(ids, expected[name], rtol=0, atol=0)
+        assert batch.mask is batch.tokens["attention_mask"]
+
+
+def test_special_tokens_and_padding_are_told_from_pieces(encoder):
+    (batch,) = state_batches(encoder, VARIED)
+    for row, special in zip(batch.rows, batch.special, strict=True):
+        n_pieces = len(encoder.tokenizer.tokenize(VARIED[row]))
+        expected = [True, *[False] * n_pieces, *[True] * (len(special) - n_pieces - 1)]
+        assert special.tolist() == expected
+
+
+def test_modules_in_evaluation_mode_inside_a_model_in_training_stay_so():
+    model = (encoder := load_encoder("tiny-random")).model
+    model.train()
+    model.encoder.layer[0].eval()
+    modes = [module.training for module in model.modules()]
+    (batch,) = state_batches(encoder, VARIED)
+    assert [module.training for module in model.modules()] == modes
+    model.eval()
+    for state, again in zip(batch.states, next(state_batches(encoder, VARIED)).states, strict=True):
+        assert torch.equal(state, again)
+
+
+MASK = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
+
+
+@pytest.fixture
+def states():
+    return tuple(torch.randn(3, 4, 5, dtype=torch.float64) for _ in range(3))
+
+
+def _mean_of_tokens(tokens):
+    """By definition: the mean over the tokens that are not padding, row by row."""
+    return torch.stack(
+        [torch.stack([tokens[b, t] for t in range(4) if MASK[b, t]]).mean(dim=0) for b in range(3)]
+    )
+
+
+def test_each_pooling_is_its_definition(states):
+    first, last = _mean_of_tokens(states[0]), _mean_of_tokens(states[2])
+    expected = {"cls": states[2][:, 0], "mean": last, "first_last": (first + last) / 2}
+    assert tuple(expected) == POOLINGS
+    for pooling, vectors in expected.items():
+        torch.testing.assert_close(pool(states, MASK, pooling=pooling), vectors)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padding_has_no_part(states, pooling):
+    padded = [torch.where(MASK.bool()[..., None], layer, 1e9) for layer in states]
+    expected = pool(states, MASK, pooling=pooling)
+    torch.testing.assert_close(pool(padded, MASK, pooling=pooling), expected)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_gradients_flow_to_the_tokens_that_are_pooled(states, pooling):
+    leaves = [layer.requires_grad_() for layer in states]
+    assert torch.autograd.gradcheck(lambda *xs: pool(xs, MASK, pooling=pooling), leaves)
+
+
+def test_states_that_cannot_be_pooled_are_an_error(states):
+    with pytest.raises(ValueError, match="pooling: 'AVG', expected one of cls, mean, first_last"):
+        pool(states, MASK, pooling="AVG")
+    with pytest.raises(ValueError, match="states: empty"):
+        pool((), MASK)
+    with pytest.raises(ValueError, match=r"attention_mask: shape \(3, 3\).*\(3, 4, 5\)"):
+        pool(states, MASK[:, :3])
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first_last"])
+def test_the_mean_of_no_token_is_an_error(states, pooling):
+    with pytest.raises(ValueError, match="attention_mask: row 0 has no token"):
+        pool(states, torch.zeros_like(MASK), pooling=pooling)
+    some = MASK.clone()
+    some[1] = 0
+    with pytest.raises(ValueError, match="attention_mask: row 1 has no token"):
+        pool(states, some, pooling=pooling)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("pooling", ["mean", "first_last"])
+def test_means_of_half_precision_do_not_overflow(pooling, dtype):
+    rows = torch.full((1, 512, 2), 40_000.0, dtype=dtype)
+    found = pool([rows, rows], torch.ones(1, 512), pooling=pooling)
+    assert found.dtype == dtype
+    assert torch.equal(found, rows[:, 0])

@@ -1,11 +1,10 @@
 """Stitched models, against the real model with its hidden states replaced by a hook."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import pytest
 import torch
+from transformers import BertConfig, BertForTokenClassification
 
 from shrink_utils.models import (
     MapTraining,
@@ -15,6 +14,7 @@ from shrink_utils.models import (
     stitched,
     stitched_logits,
 )
+from shrink_utils.models.stitching import lower_states, summed_loss, upper_logits
 
 KINDS = ["mlm", "clm", "classifier"]
 
@@ -122,3 +122,47 @@ def test_errors_name_the_argument(make_reading, make_batches, make_model):
         stitched(reading, other, front_layer=1, back_layer=1)
     with pytest.raises(ValueError, match="batches: none"):
         read_layers(make_model("mlm", 0), [])
+    config = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
+    with pytest.raises(ValueError, match="cannot cut a BertForTokenClassification"):
+        read_layers(BertForTokenClassification(config), make_batches("mlm"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_any_layer_up_the_loss_is_the_models_own(kind, make_model, make_batches):
+    model, (batch, _) = make_model(kind, 0), make_batches(kind)
+    with torch.no_grad():
+        own = model(**batch).loss.item()
+        for layer, states in enumerate(lower_states(model, batch)):
+            loss, n = summed_loss(upper_logits(model, states, layer, batch), model, batch)
+            assert n == _predictions(model, batch)
+            assert loss.item() / n == pytest.approx(own, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_upper_layers_do_not_look_at_padding(kind, make_model, make_batches):
+    model, (batch, _) = make_model(kind, 0), make_batches(kind)
+    states = lower_states(model, batch)[1]
+    spoiled = states + 5 * (batch["attention_mask"] == 0)[:, :, None]
+    torch.testing.assert_close(
+        upper_logits(model, states, 1, batch), upper_logits(model, spoiled, 1, batch)
+    )
+
+
+def test_upper_layers_of_a_causal_model_do_not_look_ahead(make_model, make_batches):
+    batch = make_batches("clm")[0]
+    length = batch["input_ids"].shape[1]
+    batch["labels"] = torch.full_like(batch["input_ids"], -100)
+    batch["labels"][:, 1] = 5  # predicted from token 0 alone
+    for kind, sees in (("clm", False), ("mlm", True)):
+        model = make_model(kind, 0)
+        states = lower_states(model, batch)[1]
+        ahead = states + 5 * (torch.arange(length) > 1)[:, None]
+        before, after = (upper_logits(model, x, 1, batch) for x in (states, ahead))
+        assert torch.allclose(before, after, atol=1e-5) is not sees
+
+
+def test_dropout_is_off_and_the_mode_stays(make_model, make_batches):
+    model, (batch, _) = make_model("mlm", 0), make_batches("mlm")
+    expected = lower_states(model, batch)[-1]
+    torch.testing.assert_close(lower_states(model.train(), batch)[-1], expected)
+    assert model.training

@@ -1,7 +1,5 @@
 """Word vectors against the pieces of each sentence alone, counted by hand."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -36,6 +34,16 @@ PIECES = {
         *[("unregularized", 5), ("again", 1), MARK, ("the", 1), ("longest", 1), ("bar", 1)],
         *[("shrinks", 2), MARK],
     ],
+}
+
+
+SIZES = {  # of a tiny encoder–decoder
+    "d_model": 16,
+    "encoder_layers": 3,
+    "decoder_layers": 1,
+    **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 2),
+    **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 32),
+    "max_position_embeddings": 64,
 }
 
 
@@ -163,14 +171,7 @@ def marian(tmp_path_factory):
     model = MarianModel(
         MarianConfig(
             vocab_size=len(pieces),
-            d_model=16,
-            encoder_layers=3,
-            decoder_layers=1,
-            encoder_attention_heads=2,
-            decoder_attention_heads=2,
-            encoder_ffn_dim=32,
-            decoder_ffn_dim=32,
-            max_position_embeddings=64,
+            **SIZES,
             pad_token_id=len(pieces) - 1,
             eos_token_id=0,
             decoder_start_token_id=len(pieces) - 1,
@@ -209,18 +210,7 @@ def test_word_by_word_reading_leaves_cut_words_out(marian):
 
 
 def test_the_encoder_half_of_an_encoder_decoder_is_taken(tmp_path, encoder):
-    config = BartConfig(
-        vocab_size=30522,
-        d_model=16,
-        encoder_layers=3,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=64,
-    )
-    BartModel(config).save_pretrained(tmp_path)
+    BartModel(BartConfig(vocab_size=30522, **SIZES)).save_pretrained(tmp_path)
     encoder.tokenizer.save_pretrained(tmp_path)
     loaded = load_encoder(str(tmp_path))
     assert loaded.layers == (0, 1, 2, 3)

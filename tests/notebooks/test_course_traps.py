@@ -1,7 +1,6 @@
 """Wrong answers that one might well give: each is rejected, with a message that names its trap."""
 
-from __future__ import annotations
-
+import re
 from pathlib import Path
 
 import pytest
@@ -10,255 +9,175 @@ from shrink_utils.study.publishing.course import read_section
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# chapter, exercise, an answer, words of what the check says
-TRAPS = [
-    (
-        "00",
-        1,
-        """
+# chapter.exercise: words of what the check says, then the answer
+ANSWERS = """
+# 00.1: binary
 def digest(path):
     text = path.read_text(encoding="latin-1")
     return hashlib.sha256(text.encode("latin-1")).hexdigest()
-""",
-        "binary",
-    ),
-    (
-        "00",
-        2,
-        """
+
+# 00.2: at least half a point|Three of the four
 def majority_rate(ratings):
     kept = [r for r in ratings if abs(r) > 0.5]
     return max(np.mean(np.array(kept) > 0), np.mean(np.array(kept) < 0))
-""",
-        "at least half a point|Three of the four",
-    ),
-    ("00", 3, "def groups(documents, texts): return list(texts)", "one document"),
-    ("00", 4, "obligation = 'c'", "copyleft"),
-    (
-        "01",
-        1,
-        """
+
+# 00.3: one document
+def groups(documents, texts): return list(texts)
+
+# 00.4: copyleft
+obligation = 'c'
+
+# 01.1: Stretch it
 def only_avg_sim(n, d): return rng.normal(size=(n, d))
 def only_iso_score(n, d): return 10 + rng.normal(size=(n, d))
-""",
-        "Stretch it",
-    ),
-    ("01", 2, "def avg_sim_of(n, R): return R**2", "with itself"),
-    (
-        "01",
-        3,
-        """
+
+# 01.2: with itself
+def avg_sim_of(n, R): return R**2
+
+# 01.3: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
-""",
-        "IsoScore at",
-    ),
-    (
-        "01",
-        4,
-        """
+
+# 01.4: of 12 are right
 moves = dict.fromkeys(moves, set())
-""",
-        "of 12 are right",
-    ),
-    (
-        "02",
-        1,
-        """
+
+# 02.1: no pair
 def null(rows):
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return float((unit @ unit.T).mean())
-""",
-        "no pair",
-    ),
-    ("02", 2, "def left_of_noise(A): return 0.0\nworst_A = 0.5", "long sentences have"),
-    (
-        "02",
-        3,
-        """
+
+# 02.2: long sentences have
+def left_of_noise(A): return 0.0
+worst_A = 0.5
+
+# 02.3: Do not centre
 def mev(rows):
     energies = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
     return float(energies[0] / energies.sum())
 def floor(m): return 1 / m
-""",
-        "Do not centre",
-    ),
-    ("03", 1, "def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]", "Rotations"),
-    ("03", 2, "def same_to_rsa(x): return 5 * x", "One factor for all rows"),
-    (
-        "03",
-        3,
-        """
+
+# 03.1: Rotations
+def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]
+
+# 03.2: One factor for all rows
+def same_to_rsa(x): return 5 * x
+
+# 03.3: centre both
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
-""",
-        "centre both",
-    ),
-    ("03", 4, "def cka_of_nothing(n, d): return d / n", "limit for n"),
-    (
-        "04",
-        1,
-        """
+
+# 03.4: limit for n
+def cka_of_nothing(n, d): return d / n
+
+# 04.1: Nearest neighbours
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(gaps, np.inf)
     return np.sort(gaps.min(axis=1))[1:][::-1]
-""",
-        "Nearest neighbours",
-    ),
-    (
-        "04",
-        2,
-        """
+
+# 04.2: in bits
 def entropy(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
     return float(-(p * np.log2(p)).sum())
-""",
-        "in bits",
-    ),
-    ("04", 3, "def turning_length(lengths): return float(lengths.mean())", "Not the mean"),
-    ("04", 4, "E_goes = dict.fromkeys(E_goes, 'down')", "2 of 4 are right"),
-    ("05", 1, "dropped = 6.6", "still a feature"),
-    (
-        "05",
-        2,
-        """
+
+# 04.3: Not the mean
+def turning_length(lengths): return float(lengths.mean())
+
+# 04.4: 2 of 4 are right
+E_goes = dict.fromkeys(E_goes, 'down')
+
+# 05.1: still a feature
+dropped = 6.6
+
+# 05.2: silent
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
-""",
-        "silent",
-    ),
-    ("05", 3, "def slope(a, b): return b * math.log(a / b) / (a + b) ** 2", "sign"),
-    ("05", 4, "factors = {'loss': 1.0, 'gradient': 1.0}", "a tenth of the cloud"),
-    (
-        "06",
-        1,
-        """
+
+# 05.3: sign
+def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
+
+# 05.4: a tenth of the cloud
+factors = {'loss': 1.0, 'gradient': 1.0}
+
+# 06.1: nothing is finished
 def learning_rate(step, *, steps, peak=8e-5, warmup=0.1):
     return peak * min(1.0, (step + 1) / math.ceil(warmup * steps))
-""",
-        "nothing is finished",
-    ),
-    (
-        "06",
-        2,
-        """
+
+# 06.2: n − 1 bars
 def least(rows, weight=1.0):
     return -weight * sum(math.log(n) for n in rows)
-""",
-        "n − 1 bars",
-    ),
-    ("06", 3, "def n_bars(batch, parts, classes=2): return batch - classes", "Each part loses"),
-    (
-        "07",
-        1,
-        """
+
+# 06.3: Each part loses
+def n_bars(batch, parts, classes=2): return batch - classes
+
+# 07.1: 4.30
 def interval(arm, none):
     d = arm - none
     half = 1.96 * d.std(ddof=1) / math.sqrt(len(d))
     return d.mean() - half, d.mean() + half
-""",
-        "4.30",
-    ),
-    (
-        "07",
-        2,
-        """
+
+# 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
-""",
-        "normal quantile",
-    ),
-    (
-        "07",
-        3,
-        """
+
+# 07.3: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
-""",
-        "left is better",
-    ),
-    (
-        "08",
-        1,
-        """
+
+# 08.1: mean is still there
 def without_top(x, k):
     top = np.linalg.svd(x, full_matrices=False)[2][:k]
     return x - x @ top.T @ top
-""",
-        "mean is still there",
-    ),
-    ("08", 2, "def most(d, r=5): return d // r", "more than all of it"),
-    (
-        "08",
-        3,
-        """
+
+# 08.2: more than all of it
+def most(d, r=5): return d // r
+
+# 08.3: on the longest direction
 def labelled_cloud(n):
     y = np.arange(n) % 2
     x = rng.normal(size=(n, 10))
     x[:, 0] += 20 * y
     return x, y
-""",
-        "on the longest direction",
-    ),
-    ("09", 1, "costs_nothing = dict.fromkeys(costs_nothing, True)", "2 of 6 are right"),
-    (
-        "09",
-        2,
-        """
+
+# 09.1: 2 of 6 are right
+costs_nothing = dict.fromkeys(costs_nothing, True)
+
+# 09.2: keeps the origin
 def affine_map(x, y):
     return torch.linalg.lstsq(x, y).solution, torch.zeros(y.shape[1], dtype=y.dtype)
-""",
-        "keeps the origin",
-    ),
-    (
-        "09",
-        3,
-        """
+
+# 09.3: model on TOP
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g_to_s, g - s
-""",
-        "model on TOP",
-    ),
-    (
-        "10",
-        1,
-        """
+
+# 10.1: Euler's rule
 def allocate(gradient, before, after): return (after - before) * gradient(before)
-""",
-        "Euler's rule",
-    ),
-    (
-        "10",
-        2,
-        """
+
+# 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
-""",
-        "no gradient step hurts",
-    ),
-    (
-        "10",
-        3,
-        """
+
+# 10.3: one a layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / row.updates
-""",
-        "one a layer",
-    ),
-    (
-        "11",
-        1,
-        """
+
+# 11.1: Holding 0 is not enough
 def judge(low, high, direction, margin=0.0):
     if low <= 0 <= high:
         return "replicated" if direction == "no_worse" else "inconclusive"
     return "replicated" if (high < 0) == (direction == "less") else "not replicated"
-""",
-        "Holding 0 is not enough",
-    ),
-    ("11", 2, "def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1", "degrees of freedom"),
-    ("11", 3, "def expected_replications(k): return 0.05 * k", "wrong side"),
+
+# 11.2: degrees of freedom
+def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1
+
+# 11.3: wrong side
+def expected_replications(k): return 0.05 * k
+"""
+TRAPS = [
+    (chapter, int(number), answer, message)
+    for chapter, number, message, answer in re.findall(
+        r"^# (\d\d)\.(\d): (.*)\n((?:(?!# \d\d\.).*\n)+)", ANSWERS, flags=re.MULTILINE
+    )
 ]
 
 

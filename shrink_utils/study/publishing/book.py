@@ -1,10 +1,4 @@
-"""The study as a web book: gather its pages, and let Sphinx build them.
-
-Sphinx wants all sources below one folder; `gather` lays them there as they stand in the repository,
-so that links between them hold. What the book looks like is in ``docs/book/conf.py``.
-"""
-
-from __future__ import annotations
+"""The study as a web book: gather its pages below one folder, and let Sphinx build them."""
 
 import re
 import shutil
@@ -21,8 +15,6 @@ from shrink_utils.study.claims.claim import Verdict
 from shrink_utils.study.claims.report import PAPERS, claims_as_text, of_paper
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
-__all__ = ["build_book", "gather"]
-
 PAGES = (".md", ".ipynb")
 
 
@@ -31,13 +23,13 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
 
     Parameters
     ----------
-    notebooks : Path
+    notebooks
         Folder of the executed notebooks.
-    claims : DataFrame
+    claims
         The claims table of the same study, the front page.
-    target : Path
+    target
         Folder of the book; what stood there is replaced.
-    title : str
+    title
         Below the name of the project, such as "profile quick".
 
     Raises
@@ -62,21 +54,9 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
 
 
 def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
-    """Lay the sources of the book below one folder.
+    """Lay the sources of the book below the new folder `source`, as they stand in the repository.
 
-    Parameters
-    ----------
-    notebooks : Path
-        Folder of the executed notebooks.
-    claims : DataFrame
-        As `read_table("claims")` gives it.
-    source : Path
-        A folder that is not there yet.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no executed notebook.
+    Links between them then hold. Raises FileNotFoundError if there is no executed notebook.
     """
     executed = executed_notebooks(notebooks)
     if not executed:

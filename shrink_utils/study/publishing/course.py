@@ -5,22 +5,22 @@ The chapters are the one source. Their last section is told by tags: after the h
 each exercise its task (``exercise``), the answer (``solution``), a self-check (``check``) and,
 where there is something to derive, the worked text (``solution-text``).
 
-What an answer keeps from the student stands between ``### BEGIN SOLUTION`` and
-``### END SOLUTION``, as in nbgrader. That package is not needed here; the instructor's set carries
-its metadata, so that who has it can release, collect and grade the same files.
+An answer hides from students what stands between ``### BEGIN SOLUTION`` and ``### END SOLUTION``,
+as in nbgrader. That package is not needed here; the instructor's set carries its metadata, so that
+instructors who have it can release, collect and grade the same files.
 """
 
-from __future__ import annotations
-
 import ast
+import os
 import re
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
-
-__all__ = ["Exercise", "Section", "course_notebook", "read_section", "without_solution"]
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 EMPTY = "pass  # your answer"  # a bare ... would be echoed by the notebook
@@ -35,6 +35,7 @@ NBGRADER = {
     CHECK: {"solution": False, "grade": True, "locked": True, "points": 1},
     WORKED: {"solution": True, "grade": True, "locked": False, "points": 0},
 }
+STUDENTS, INSTRUCTOR = "exercises", "instructor"
 
 HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
@@ -55,35 +56,63 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Section:
-    """The exercises of a chapter.
+    """The exercises of a chapter."""
 
-    Attributes
-    ----------
-    chapter : str
-        File name of the notebook.
-    title : str
-        Its first heading.
-    setup : NotebookNode
-        The code cell that the exercises rest on.
-    exercises : tuple of Exercise
-    metadata : NotebookNode
-        Of the chapter: which kernel runs it.
-    """
-
-    chapter: str
-    title: str
-    setup: NotebookNode
+    chapter: str  # file name of the notebook
+    title: str  # its first heading
+    setup: NotebookNode  # the code cell that the exercises rest on
     exercises: tuple[Exercise, ...]
-    metadata: NotebookNode
+    metadata: NotebookNode  # of the chapter: which kernel runs it
+
+
+class CourseFolder(NamedTuple):
+    """What `write_course` did."""
+
+    folder: Path  # exercises/NN_….ipynb for students, …/instructor/NN_….ipynb with solutions
+    chapters: int  # notebooks in each set
+    kept: Path | None  # where an earlier folder went that held anything else than this
+
+
+def write_course(notebooks: Path) -> CourseFolder:
+    """Write both sets of exercise notebooks into ``exercises`` beside the chapters.
+
+    The folder is made beside its place and renamed when whole. An earlier folder is replaced if it
+    holds the same but for outputs; else it holds answers, or the exercises of an older chapter, and
+    is kept as ``exercises.before-<n>``.
+
+    Parameters
+    ----------
+    notebooks
+        Folder of the chapters, ``[0-9]*.ipynb``.
+
+    Raises
+    ------
+    FileNotFoundError
+        No chapters there.
+    ValueError
+        A chapter whose exercises are incomplete; see `read_section`. Nothing is written.
+    """
+    chapters = sorted(notebooks.glob("[0-9]*.ipynb"))
+    if not chapters:
+        raise FileNotFoundError(f"notebooks: no chapters in {notebooks}")
+    sections = [read_section(chapter) for chapter in chapters]
+    folder = notebooks / STUDENTS
+    part = Path(tempfile.mkdtemp(prefix=f"{STUDENTS}.", suffix=".part", dir=notebooks))
+    try:
+        (part / INSTRUCTOR).mkdir()
+        for section in sections:
+            for place, solved in ((part, False), (part / INSTRUCTOR, True)):
+                nbformat.write(course_notebook(section, solved=solved), place / section.chapter)
+        os.chmod(part, 0o755)  # mkdtemp makes it private
+        kept = _make_room(folder, _sources(part))
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return CourseFolder(folder, len(chapters), kept)
 
 
 def read_section(chapter: Path) -> Section:
     """The exercises at the end of a chapter, checked for completeness.
-
-    Parameters
-    ----------
-    chapter : Path
-        A notebook.
 
     Raises
     ------
@@ -113,11 +142,6 @@ def read_section(chapter: Path) -> Section:
 
 def without_solution(source: str) -> str:
     """An answer cell as the student gets it: each marked region replaced by one line to write at.
-
-    Parameters
-    ----------
-    source : str
-        Of an answer cell.
 
     Raises
     ------
@@ -149,11 +173,7 @@ def without_solution(source: str) -> str:
 def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
     """The exercises of a chapter as a notebook of their own, without outputs.
 
-    Parameters
-    ----------
-    section : Section
-    solved : bool
-        With answers and worked texts, for the instructor; else with empty answers, for the student.
+    `solved`: with answers and worked texts, for the instructor; else with empty answers.
     """
     up = "../../" if solved else "../"
     for_whom = "Exercises with solutions" if solved else "Exercises"
@@ -161,11 +181,10 @@ def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
     title = nbformat.v4.new_markdown_cell(f"# {for_whom}: {section.title}\n\n{text}", id="title")
     cells = [title, _copy(section.setup)]
     for exercise in section.exercises:
-        cells.append(_copy(exercise.task))
-        answer = exercise.solution.source
-        cells.append(_copy(exercise.solution, answer if solved else without_solution(answer)))
-        cells.append(_copy(exercise.check))
-        if solved and exercise.worked is not None:
+        cells += [_copy(exercise.task), _copy(exercise.solution), _copy(exercise.check)]
+        if not solved:
+            cells[-2].source = without_solution(exercise.solution.source)
+        elif exercise.worked is not None:
             cells.append(_copy(exercise.worked))
     for cell in cells:
         if cell.cell_type == "markdown":
@@ -182,7 +201,8 @@ def _exercises(cells: list[NotebookNode]) -> tuple[Exercise, ...]:
     """Cells after the set-up, put together; each exercise begins with its task."""
     starts = [i for i, cell in enumerate(cells) if _tag(cell) == TASK]
     if not starts or starts[0] != 0:
-        raise ValueError(f"{_place(cells)}: the first cell after the set-up is tagged {TASK!r}")
+        place = cells[0].id if cells else HEADING
+        raise ValueError(f"cell {place}: the first cell after the set-up is tagged {TASK!r}")
     ends = [*starts[1:], len(cells)]
     return tuple(_exercise(cells[i:j]) for i, j in zip(starts, ends, strict=True))
 
@@ -191,15 +211,15 @@ def _exercise(cells: list[NotebookNode]) -> Exercise:
     expected = [(TASK, "markdown"), (SOLUTION, "code"), (CHECK, "code"), (WORKED, "markdown")]
     for i, (tag, kind) in enumerate(expected[: max(3, len(cells))]):
         if i >= len(cells):
-            raise ValueError(f"{_place(cells)}: the exercise has no cell tagged {tag!r}")
+            raise ValueError(f"cell {cells[0].id}: the exercise has no cell tagged {tag!r}")
         if (_tag(cells[i]), cells[i].cell_type) != (tag, kind):
-            raise ValueError(f"{_place(cells[i:])}: expected a {kind} cell tagged {tag!r}")
+            raise ValueError(f"cell {cells[i].id}: expected a {kind} cell tagged {tag!r}")
     if len(cells) > len(expected):
-        raise ValueError(f"{_place(cells[4:])}: a cell that belongs to no exercise")
+        raise ValueError(f"cell {cells[4].id}: a cell that belongs to no exercise")
     try:
         without_solution(cells[1].source)
     except ValueError as error:
-        raise ValueError(f"{_place(cells[1:])}: {error}") from None
+        raise ValueError(f"cell {cells[1].id}: {error}") from None
     return Exercise(*cells)
 
 
@@ -209,12 +229,37 @@ def _tag(cell: NotebookNode) -> str | None:
     return next((tag for tag in cell.metadata.get("tags", []) if tag in known), None)
 
 
-def _place(cells: list[NotebookNode]) -> str:
-    return f"cell {cells[0].id}" if cells else f"cell {HEADING}"
-
-
-def _copy(cell: NotebookNode, source: str | None = None) -> NotebookNode:
+def _copy(cell: NotebookNode) -> NotebookNode:
     """The cell without outputs and unfolded; its id and its tag stay."""
     new = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
-    tags = NotebookNode(tags=[_tag(cell)])
-    return new(cell.source if source is None else source, id=cell.id, metadata=tags)
+    return new(cell.source, id=cell.id, metadata=NotebookNode(tags=[_tag(cell)]))
+
+
+def _make_room(folder: Path, new: dict[str, list[str]]) -> Path | None:
+    """Take an older folder out of the way; returns where it is kept, None if it is not."""
+    if not folder.exists():
+        return None
+    if _sources(folder) == new:
+        shutil.rmtree(folder)
+        return None
+    n = 1
+    while (kept := folder.with_name(f"{folder.name}.before-{n}")).exists():
+        n += 1
+    return folder.rename(kept)
+
+
+def _sources(folder: Path) -> dict[str, list[str]]:
+    """The cells of every notebook, without what running them leaves; other files by name."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and ".ipynb_checkpoints" not in path.parts:
+            found[name] = _cells(path) if path.suffix == ".ipynb" else []
+    return found
+
+
+def _cells(path: Path) -> list[str]:
+    try:
+        return [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    except ValueError:  # no notebook any more: that is not what is written now
+        return [f"unreadable: {path.name}"]

@@ -1,20 +1,15 @@
 """Execute a notebook headless, whole or not at all, and store its outputs for readers."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
 
 import nbformat
 import papermill
-from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
 from shrink_utils.study.figures import WIDGET_VIEW
 from shrink_utils.study.results import alone, written
-
-__all__ = ["NotebookFailedError", "execute", "executed_notebooks", "store"]
 
 
 class NotebookFailedError(RuntimeError):
@@ -27,21 +22,11 @@ def executed_notebooks(folder: Path) -> list[Path]:
 
 
 def execute(source: Path, target: Path) -> float:
-    """Run `source` with papermill and leave the executed copy at `target`.
+    """Run `source` with papermill, leave the executed copy at `target`, and return the seconds.
 
-    It is written beside the target and renamed when whole. On an error it is kept as
+    The copy is written beside the target and renamed when whole. On an error it is kept as
     ``<name>.failed.ipynb`` and `target` is left as it was. Of two processes that execute the same
     notebook, the second one waits.
-
-    Parameters
-    ----------
-    source, target : Path
-        The notebook, and where its executed copy goes.
-
-    Returns
-    -------
-    float
-        Seconds that it took.
 
     Raises
     ------
@@ -97,15 +82,11 @@ def store(executed: Path, source: Path) -> None:
     for name in ("papermill", "widgets"):
         notebook.metadata.pop(name, None)
     for cell in notebook.cells:
-        _strip(cell)
+        for name in ("papermill", "execution"):
+            cell.metadata.pop(name, None)
+        if cell.metadata.get("tags") == []:
+            del cell.metadata["tags"]
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
     with written(source) as part:
         nbformat.write(notebook, part)
-
-
-def _strip(cell: NotebookNode) -> None:
-    for name in ("papermill", "execution"):
-        cell.metadata.pop(name, None)
-    if cell.metadata.get("tags") == []:
-        del cell.metadata["tags"]
-    for output in cell.get("outputs", []):
-        output.get("data", {}).pop(WIDGET_VIEW, None)

@@ -1,7 +1,5 @@
 """What Sphinx is given to build the book of, and that a faulty book replaces no good one."""
 
-from __future__ import annotations
-
 import subprocess
 
 import nbformat
@@ -32,19 +30,8 @@ def notebooks(tmp_path):
 
 @pytest.fixture
 def claims():
-    row = {
-        "statement": "it, “falls”",
-        "task": "",
-        "arm": None,
-        "source": "§4",
-        "published": None,
-        "estimate": -0.5,
-        "low": -1.0,
-        "high": 0.0,
-        "n": 3,
-        "unit": "seeds",
-        "floor": None,
-    }
+    row = {"statement": "it, “falls”", "task": "", "arm": None, "source": "§4", "published": None}
+    row |= {"estimate": -0.5, "low": -1.0, "high": 0.0, "n": 3, "unit": "seeds", "floor": None}
     verdicts = ("replicated", "inconclusive", "replicated")
     ids = ("stl:a", "stl:b", "v:c")
     rows = [
@@ -53,11 +40,13 @@ def claims():
     return pd.DataFrame(rows)
 
 
-def test_the_sources_are_pages_notebooks_and_claims(notebooks, claims, tmp_path):
+def test_the_sources_are_pages_notebooks_claims_and_linked_files(notebooks, claims, tmp_path):
     gather(notebooks, claims, tmp_path / "source")
     found = {path.name for path in (tmp_path / "source").rglob("*") if path.is_file()}
     assert {"conf.py", "index.md", "reference.rst", "claims.md", "plan.md"} <= found
     assert "00_first.ipynb" in found and "01_second.failed.ipynb" not in found
+    assert (tmp_path / "source" / "shrink_utils" / "paths.py").is_file()
+    assert not (tmp_path / "source" / "nothing.py").exists()
 
 
 def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_path):
@@ -66,12 +55,6 @@ def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_pa
     (cell,) = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert cell.metadata["mystnb"]["image"]["alt"] == "A long bar and two short ones."
     assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
-
-
-def test_linked_files_of_the_repository_come_along(notebooks, claims, tmp_path):
-    gather(notebooks, claims, tmp_path / "source")
-    assert (tmp_path / "source" / "shrink_utils" / "paths.py").is_file()
-    assert not (tmp_path / "source" / "nothing.py").exists()
 
 
 def test_the_front_page_counts_verdicts_and_lists_claims_by_paper(notebooks, claims, tmp_path):

@@ -1,7 +1,5 @@
 """Headless execution: whole, or kept as failed; storing changes outputs and nothing else."""
 
-from __future__ import annotations
-
 import threading
 import time
 
