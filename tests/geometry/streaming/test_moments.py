@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.geometry.streaming.moments import by_block, over_columns
 from shrink_utils.geometry.streaming.cka import ScatterMoments
+from shrink_utils.geometry.streaming.moments import by_block, over_columns
 from shrink_utils.geometry.streaming.spectrum import TriangleMoments
 
 WIDTHS = (3, 2)
