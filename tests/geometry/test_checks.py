@@ -38,16 +38,10 @@ def test_non_finite_entries_are_refused(function, bad):
 
 
 @pytest.mark.parametrize("function", ROW_FUNCTIONS)
-@pytest.mark.parametrize("shape", [(5,), (2, 3, 4), ()])
-def test_a_wrong_rank_is_refused_with_its_shape(function, shape):
-    with pytest.raises(ValueError, match=r"x must have two axes .* got shape \("):
-        function(torch.zeros(shape))
-
-
-@pytest.mark.parametrize("function", ROW_FUNCTIONS)
-@pytest.mark.parametrize("shape", [(0, 4), (4, 0)])
-def test_an_empty_matrix_is_refused(function, shape):
-    with pytest.raises(ValueError, match="x needs at least"):
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 4), (), (0, 4), (4, 0)])
+def test_a_wrong_rank_and_an_empty_matrix_are_refused(function, shape):
+    match = "x needs at least" if len(shape) == 2 else r"x must have two axes .* got shape \("
+    with pytest.raises(ValueError, match=match):
         function(torch.zeros(shape))
 
 
@@ -69,14 +63,7 @@ def test_every_view_of_the_same_numbers_gives_the_same_result(function):
     ]
     for view in views:
         torch.testing.assert_close(function(view), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("function", ROW_FUNCTIONS)
-def test_the_input_is_left_unchanged(function):
-    x = _cloud()
-    before = x.clone()
-    function(x)
-    assert torch.equal(x, before)
+    assert torch.equal(views[0], x.double()) and np.array_equal(x, read_only)  # left unchanged
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -94,12 +81,9 @@ def test_what_is_not_real_numbers_is_refused(x):
         as_rows(x)
 
 
-def test_ragged_rows_are_refused():
+def test_as_rows_counts_rows_and_columns():
     with pytest.raises(ValueError, match="x is not a matrix"):
         as_rows([[1.0, 2.0], [3.0]])
-
-
-def test_as_rows_counts_rows_and_columns():
     with pytest.raises(ValueError, match=r"at least 4 row.* got shape \(3, 2\)"):
         as_rows(np.ones((3, 2)), min_rows=4)
     with pytest.raises(ValueError, match=r"2 column.* got shape \(3, 1\)"):

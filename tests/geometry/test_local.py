@@ -1,4 +1,4 @@
-"""Measures inside clusters and the count of elongated directions, against their definitions."""
+"""Clusters: measures inside them, elongated directions, treatments, against their definitions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shrink_utils.geometry import by_cluster, effective_rank, elongated_directions, iso_score
+from shrink_utils.geometry import (
+    by_cluster,
+    effective_rank,
+    elongated_directions,
+    iso_score,
+    nearest_centre,
+    principal_axes,
+)
 
 
-def _clouds():
+def _samples():
     rng = np.random.default_rng(0)
     loud = rng.normal(size=(60, 20)) * np.array([12, 9, 6] + 17 * [1])
     return {
@@ -27,33 +34,20 @@ def _clouds():
     }
 
 
-CLOUDS = _clouds()
-each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
+SAMPLES = _samples()
+each_sample = pytest.mark.parametrize("x", SAMPLES.values(), ids=SAMPLES.keys())
 
 
 def _eigenvalues(x):
     return np.linalg.eigvalsh(np.cov(x / np.abs(x).max(), rowvar=False))
 
 
-@each_cloud
+@each_sample
 @pytest.mark.parametrize("ratio", [0.5, 2.0, 5.0])
 def test_elongated_directions_are_counted_among_the_covariances_eigenvalues(x, ratio):
     eigenvalues = _eigenvalues(x)
     expected = sum(value > ratio * eigenvalues.mean() for value in eigenvalues)
     assert elongated_directions(x, ratio=ratio) == expected
-
-
-def test_three_loud_directions_are_three():
-    assert elongated_directions(CLOUDS["three loud directions"], ratio=2) == 3
-
-
-def test_equal_eigenvalues_have_no_elongated_direction():
-    assert elongated_directions(np.vstack([np.eye(8), -np.eye(8)]), ratio=1.01) == 0
-
-
-def test_a_mean_far_from_zero_is_no_elongated_direction():
-    x = CLOUDS["random"]
-    assert elongated_directions(x + 1e3 * np.arange(20)) == elongated_directions(x) == 0
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1e-6, 1.0, 1e9]))
@@ -71,24 +65,6 @@ def test_an_isotropic_sample_has_elongated_directions_when_rows_are_fewer_than_0
     assert all((count > 0) == some for count in counts)
 
 
-def test_with_few_rows_nearly_every_direction_of_an_isotropic_sample_counts():
-    x = np.random.default_rng(0).normal(size=(20, 400))
-    assert elongated_directions(x) == 19
-
-
-@pytest.mark.parametrize("ratio", [0, -1.0, float("nan")])
-def test_an_impossible_ratio_is_refused(ratio):
-    with pytest.raises(ValueError, match="ratio must be above 0"):
-        elongated_directions(CLOUDS["random"], ratio=ratio)
-
-
-def test_identical_rows_have_no_directions_to_count():
-    with pytest.raises(ValueError, match="no variance"):
-        elongated_directions(np.ones((5, 3)))
-    with pytest.raises(ValueError, match=r"at least 2 row"):
-        elongated_directions(np.ones((1, 3)))
-
-
 def _labels(n, seed=1):
     return np.random.default_rng(seed).choice(["a", "b", "c"], p=[0.5, 0.3, 0.2], size=n)
 
@@ -96,7 +72,7 @@ def _labels(n, seed=1):
 @pytest.mark.parametrize("name", ["random", "rank-deficient", "offset", "tiny", "small"])
 @pytest.mark.parametrize("measure", [iso_score, effective_rank])
 def test_each_cluster_is_centred_and_the_mean_is_weighted_by_its_rows(name, measure):
-    x = CLOUDS[name]
+    x = SAMPLES[name]
     labels = _labels(len(x))
     inside = [x[labels == c] for c in "abc"]
     values = [measure(part - part.mean(0)) for part in inside]
@@ -109,13 +85,8 @@ def test_each_cluster_is_centred_and_the_mean_is_weighted_by_its_rows(name, meas
 
 def test_the_measure_sees_rows_without_mean():
     labels = _labels(60)
-    largest = by_cluster(lambda rows: float(rows.mean(0).abs().max()), CLOUDS["offset"], labels)
+    largest = by_cluster(lambda rows: float(rows.mean(0).abs().max()), SAMPLES["offset"], labels)
     assert largest.per_cluster.max() < 1e-10
-
-
-def test_one_cluster_is_the_measure_itself():
-    x = CLOUDS["random"]
-    assert by_cluster(iso_score, x, np.zeros(60)).value == pytest.approx(iso_score(x), rel=1e-12)
 
 
 def test_clusters_of_different_means_are_isotropic_locally_and_not_globally():
@@ -127,7 +98,7 @@ def test_clusters_of_different_means_are_isotropic_locally_and_not_globally():
 
 
 def test_small_clusters_are_left_out_with_a_warning():
-    x = CLOUDS["random"]
+    x = SAMPLES["random"]
     labels = np.array([0] * 53 + [1] * 5 + [2] * 2)  # five are enough, two are not
     with pytest.warns(UserWarning, match=r"1 of 3 clusters have fewer than 5 rows"):
         found = by_cluster(iso_score, x, labels, min_rows=5)
@@ -136,11 +107,232 @@ def test_small_clusters_are_left_out_with_a_warning():
     assert found.value == pytest.approx(expected, rel=1e-12)
 
 
-def test_no_cluster_large_enough_is_an_error():
-    with pytest.raises(ValueError, match=r"none of 3 cluster.* min_rows = 40.* the largest"):
-        by_cluster(iso_score, CLOUDS["random"], _labels(60), min_rows=40)
+def _clouds():
+    rng = np.random.default_rng(0)
+    loud = rng.normal(size=(40, 6)) * [9, 5, 3, 1, 0.5, 0.2]
+    return {
+        "random": loud,
+        "rank-deficient": loud[:, :3] @ rng.normal(size=(3, 6)),
+        "offset": loud + 1e3,
+        "wide": rng.normal(size=(9, 30)) * np.linspace(3, 0.1, 30),
+        "tiny": loud * 1e-150,
+        "small": loud * 1e-8,
+        "huge": loud * 1e200,
+        "duplicates": np.repeat(loud[:8], 3, axis=0),
+    }
 
 
-def test_labels_of_another_length_are_refused():
-    with pytest.raises(ValueError, match=r"labels needs one label a row: 60 rows"):
-        by_cluster(iso_score, CLOUDS["random"], [0, 1])
+CLOUDS = _clouds()
+each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
+
+
+def _eigenvectors(x):
+    """Of the covariance, as columns by falling eigenvalue."""
+    scaled = (x - x.mean(0)) / np.abs(x - x.mean(0)).max()
+    return np.linalg.eigh(scaled.T @ scaled)[1][:, ::-1]
+
+
+def _without(x, mean, vectors):
+    """Subtract the mean, then each direction's part, one row and one direction at a time."""
+    treated = []
+    for row in x:
+        left = row - mean
+        for v in vectors.T:
+            left = left - (left @ v) * v
+        treated.append(left)
+    return np.array(treated)
+
+
+def _by_definition(fit, rows, *, centres, remove, skip=0):
+    """Everything from scratch: two loops over the clusters."""
+    nearest = [[np.linalg.norm(r - c) for c in centres] for r in rows]
+    nearest_fit = [[np.linalg.norm(r - c) for c in centres] for r in fit]
+    out = np.empty_like(rows)
+    for c in range(len(centres)):
+        inside = fit[np.argmin(nearest_fit, axis=1) == c]
+        chosen = np.argmin(nearest, axis=1) == c
+        vectors = _eigenvectors(inside)[:, skip : skip + remove]
+        out[chosen] = _without(rows[chosen], inside.mean(0), vectors)
+    return out
+
+
+def _close(found, expected, x):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.abs(x - x.mean(0)).max())
+
+
+@each_cloud
+@pytest.mark.parametrize(("remove", "skip"), [(0, 0), (1, 0), (2, 0), (1, 1), (1, 2), (3, 0)])
+def test_removal_projects_on_what_the_chosen_eigenvectors_leave(x, remove, skip):
+    chosen = _eigenvectors(x)[:, skip : skip + remove]
+    found = principal_axes(x).treatment(remove=remove, skip=skip)(x)
+    _close(found, _without(x, x.mean(0), chosen), x)
+
+
+def _two_groups(scale=1.0, offset=0.0):
+    rng = np.random.default_rng(3)
+    shape = rng.normal(size=(40, 5)) * [4, 3, 2, 1, 0.5]
+    centres = np.array([[30.0, 0, 0, 0, 0], [0, 30, 0, 0, 0], [0, 0, -30, 0, 0]])
+    which = np.arange(40) % 3
+    return (shape + centres[which]) * scale + offset, centres * scale + offset, which
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1, 0), (1, 1e3), (1e-8, 0), (1e-150, 0)])
+@pytest.mark.parametrize(("remove", "skip"), [(0, 0), (1, 0), (2, 0), (2, 2)])
+def test_clusters_are_treated_each_by_its_own_rows(scale, offset, remove, skip):
+    x, centres, _ = _two_groups(scale, offset)
+    found = principal_axes(x, centres=centres).treatment(remove=remove, skip=skip)(x)
+    _close(found, _by_definition(x, x, centres=centres, remove=remove, skip=skip), x)
+
+
+@pytest.mark.parametrize(("remove", "skip"), [(0, 0), (2, 0), (2, 2)])
+def test_other_rows_are_treated_by_the_nearest_centre_and_the_fitted_rows(remove, skip):
+    x, centres, _ = _two_groups()
+    fit, others = x[:25], x[25:] + 0.3
+    found = principal_axes(fit, centres=centres).treatment(remove=remove, skip=skip)(others)
+    _close(found, _by_definition(fit, others, centres=centres, remove=remove, skip=skip), x)
+
+
+def test_one_centre_is_the_whole_cloud():
+    x = CLOUDS["random"]
+    alone = principal_axes(x, centres=x[:1]).treatment(remove=2)(x)
+    np.testing.assert_allclose(alone, principal_axes(x).treatment(remove=2)(x), atol=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([0.0, 1e3]))
+def test_a_treatment_is_idempotent_up_to_the_mean_that_it_subtracts(seed, remove, offset):
+    """What is left has no part along the removed directions, whatever rows are treated."""
+    rng = np.random.default_rng(seed)
+    fit, rows = rng.normal(size=(12, 5)) + offset, rng.normal(size=(7, 5)) + offset
+    treatment = principal_axes(fit).treatment(remove=remove)
+    left = treatment(rows)
+    np.testing.assert_allclose(left @ treatment.directions[0].T, 0, atol=1e-9)
+    np.testing.assert_allclose(treatment(left + treatment.means[0]), left, atol=1e-9)
+
+
+@given(st.integers(0, 10**6))
+def test_treatments_turn_with_the_cloud(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(30, 5)) * [5, 4, 3, 2, 1]
+    turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    straight = principal_axes(x).treatment(remove=2)(x).numpy()
+    turned = principal_axes(x @ turn).treatment(remove=2)(x @ turn).numpy()
+    gap = np.diff(np.linalg.svd(x - x.mean(0), compute_uv=False)[1:3])[0]  # sets the conditioning
+    np.testing.assert_allclose(turned, straight @ turn, atol=1e-9 / min(1, abs(gap)))
+
+
+def test_the_rows_given_are_left_as_they_were():
+    x = torch.randn(10, 4, dtype=torch.float64)
+    copy = x.clone()
+    principal_axes(x).treatment(remove=2)(x)
+    assert torch.equal(x, copy)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
+def test_the_nearest_centre_is_found_at_any_scale_and_offset(scale, offset):
+    rng = np.random.default_rng(1)
+    x, centres = rng.normal(size=(50, 4)), rng.normal(size=(6, 4))
+    expected = [np.argmin([np.sum((row - c) ** 2) for c in centres]) for row in x]
+    found = nearest_centre((x + offset) * scale, (centres + offset) * scale)
+    assert found.tolist() == expected
+
+
+def test_of_equally_near_centres_the_first_is_taken():
+    assert nearest_centre([[0.0, 0.0]], [[0, 1], [1, 0], [0, -1]]).tolist() == [0]
+
+
+@pytest.mark.parametrize("name", ["random", "rank-deficient", "wide"])
+def test_as_many_directions_are_found_as_the_centred_rows_have_rank(name):
+    x = CLOUDS[name]
+    (directions,) = principal_axes(x).directions
+    assert len(directions) == np.linalg.matrix_rank(x - x.mean(0))
+    np.testing.assert_allclose(directions @ directions.T, np.eye(len(directions)), atol=1e-12)
+
+
+def test_identical_rows_have_a_mean_and_no_direction():
+    x = np.full((3, 4), 0.1)
+    axes = principal_axes(x)
+    np.testing.assert_array_equal(axes.treatment()(x), np.zeros((3, 4)))
+    with pytest.raises(ValueError, match="varies in 0 direction"):
+        axes.treatment(remove=1)
+
+
+def test_a_direction_a_million_times_weaker_than_the_first_is_still_one():
+    (directions,) = principal_axes(CLOUDS["random"] * [1, 1, 1, 1, 1, 1e-6]).directions
+    assert len(directions) == 6
+
+
+@pytest.mark.parametrize("options", [{"remove": -1}, {"remove": 1, "skip": -1}])
+def test_negative_numbers_are_refused(options):
+    with pytest.raises(ValueError, match="must not be negative"):
+        principal_axes(CLOUDS["random"]).treatment(**options)
+
+
+def test_a_centre_without_rows_is_refused():
+    x, centres, _ = _two_groups()
+    far = np.vstack([centres, np.full((1, 5), 1e6)])
+    with pytest.raises(ValueError, match=r"nearest to 1 of 4, the first is centre 3"):
+        principal_axes(x, centres=far)
+
+
+def test_other_columns_are_refused():
+    with pytest.raises(ValueError, match=r"x of shape \(2, 3\) has other columns .* \(1, 6\)"):
+        principal_axes(CLOUDS["random"]).treatment()(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="other columns"):
+        principal_axes(CLOUDS["random"], centres=np.ones((2, 5)))
+
+
+@pytest.mark.parametrize("bad", [np.ones(4), np.ones((2, 2, 2)), [[1.0, np.nan]], np.empty((0, 3))])
+def test_what_is_no_matrix_of_finite_rows_is_refused(bad):
+    with pytest.raises(ValueError):
+        principal_axes(bad)
+
+
+def test_more_directions_than_the_smallest_cluster_varies_in_are_refused():
+    axes = principal_axes(CLOUDS["rank-deficient"])
+    with pytest.raises(ValueError, match=r"remove 2 after skip 2: .* varies in 3 direction"):
+        axes.treatment(remove=2, skip=2)
+    x, centres, which = _two_groups()
+    few = np.concatenate([x[which != 1], x[which == 1][:3]])
+    with pytest.raises(ValueError, match=r"cluster 1 of 3 varies in 2 direction"):
+        principal_axes(few, centres=centres).treatment(remove=3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "match"),
+    [
+        (_labels(60), r"none of 3 cluster.* min_rows = 40.* the largest"),
+        ([0, 1], "labels needs one label a row: 60 rows"),
+    ],
+)
+def test_labels_without_a_large_cluster_or_of_another_length_are_refused(labels, match):
+    with pytest.raises(ValueError, match=match):
+        by_cluster(iso_score, SAMPLES["random"], labels, min_rows=40)
+
+
+@pytest.mark.parametrize(
+    ("x", "ratio", "count"),
+    [
+        (SAMPLES["three loud directions"], 2, 3),
+        (np.vstack([np.eye(8), -np.eye(8)]), 1.01, 0),  # equal eigenvalues
+        (SAMPLES["random"] + 1e3 * np.arange(20), 5, 0),  # a mean far from zero is no direction
+        (np.random.default_rng(0).normal(size=(20, 400)), 5, 19),  # few rows: nearly every one
+    ],
+)
+def test_known_clouds_have_their_elongated_directions(x, ratio, count):
+    assert elongated_directions(x, ratio=ratio) == count
+
+
+@pytest.mark.parametrize(
+    ("x", "ratio", "match"),
+    [
+        (SAMPLES["random"], 0, "ratio must be above 0"),
+        (SAMPLES["random"], -1.0, "ratio must be above 0"),
+        (SAMPLES["random"], float("nan"), "ratio must be above 0"),
+        (np.ones((5, 3)), 5, "no variance"),
+        (np.ones((1, 3)), 5, "at least 2 row"),
+    ],
+)
+def test_elongated_directions_need_a_ratio_and_rows_that_vary(x, ratio, match):
+    with pytest.raises(ValueError, match=match):
+        elongated_directions(x, ratio=ratio)

@@ -65,14 +65,6 @@ def test_anisotropy_gives_three_scores_by_default():
     assert torch.equal(anisotropy(x), anisotropy(x, k=6)[:3])
 
 
-def test_anisotropy_of_orthogonal_rows_is_uniform():
-    np.testing.assert_allclose(anisotropy(np.eye(5), k=5), 0.2, atol=1e-12)
-
-
-def test_anisotropy_of_identical_rows_is_one_uncentred():
-    np.testing.assert_allclose(anisotropy(np.full((5, 3), 0.1)), [1, 0, 0], atol=1e-12)
-
-
 @pytest.mark.parametrize("k", [0, -1, 4])
 def test_anisotropy_refuses_more_scores_than_there_are(k):
     with pytest.raises(ValueError, match=rf"k must be between 1 and min.* = 3, got {k} .*\(3, 8\)"):
@@ -128,17 +120,6 @@ def test_iso_score_is_its_authors_algorithm(name):
     assert iso_score(x) == pytest.approx(_iso_score_by_its_authors_seven_steps(x), abs=1e-9)
 
 
-def test_iso_score_of_a_line_is_zero_and_of_a_cross_is_one():
-    line = torch.linspace(0, 1, 9)[:, None] * torch.tensor([1.0, 2.0, 3.0])
-    assert iso_score(line) == pytest.approx(0, abs=1e-12)
-    assert iso_score(torch.cat([torch.eye(4), -torch.eye(4)])) == pytest.approx(1)
-
-
-def test_iso_score_of_k_equal_axes_is_k_minus_one_over_d_minus_one():
-    cross = torch.cat([torch.eye(9)[:3], -torch.eye(9)[:3]])
-    assert iso_score(cross) == pytest.approx(2 / 8)
-
-
 @pytest.mark.parametrize("n", [4, 5, 6])
 def test_bias_correction_is_the_ratio_of_u_statistics(n):
     """Both kernels averaged over every ordered choice of four different rows."""
@@ -171,37 +152,6 @@ def test_correction_fades_as_the_sample_grows():
     assert iso_score(x, bias_corrected=True) == pytest.approx(iso_score(x), rel=1e-3)
 
 
-@pytest.mark.parametrize("n", [4, 10, 100])
-def test_correction_is_undefined_for_equidistant_rows(n):
-    for measure in (participation_ratio, iso_score):
-        with pytest.raises(ValueError, match=f"undefined for these {n} rows"):
-            measure(np.eye(n), bias_corrected=True)
-
-
-def test_correction_is_undefined_for_rows_that_are_identical_but_one():
-    x = np.tile(np.float16([-0.3625, 1.824]), (6, 1))
-    x[4] = -0.7627, 2.803
-    with pytest.raises(ValueError, match="undefined"):
-        iso_score(x, bias_corrected=True)
-    assert iso_score(x) == pytest.approx(0, abs=1e-12)  # a line
-
-
-def test_correction_is_undefined_for_a_triangle_and_its_orthocentre():
-    x = np.array([[0.0, 0], [4, 0], [1, 3], [1, 1]])  # each side is orthogonal to its height
-    with pytest.raises(ValueError, match="undefined"):
-        participation_ratio(x, bias_corrected=True)
-
-
-def test_correction_needs_four_rows():
-    with pytest.raises(ValueError, match=r"at least 4 row.* got shape \(3, 5\)"):
-        iso_score(np.ones((3, 5)), bias_corrected=True)
-
-
-def test_iso_score_needs_two_columns():
-    with pytest.raises(ValueError, match=r"2 column.* got shape \(5, 1\)"):
-        iso_score(np.arange(5.0)[:, None])
-
-
 @each_cloud
 @pytest.mark.parametrize("center", [False, True])
 def test_effective_rank_is_the_exponential_of_the_entropy(x, center):
@@ -220,3 +170,42 @@ def test_effective_rank_of_equal_singular_values_is_their_number():
 def test_effective_rank_of_a_line_is_one():
     line = torch.linspace(-3, 1, 40)[:, None] * torch.randn(1, 300)
     assert effective_rank(line.double()) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("x", "scores"), [(np.eye(5), [0.2] * 5), (np.full((5, 3), 0.1), [1, 0, 0])]
+)
+def test_anisotropy_of_orthogonal_and_of_identical_rows(x, scores):
+    np.testing.assert_allclose(anisotropy(x, k=len(scores)), scores, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "score"),
+    [
+        (torch.linspace(0, 1, 9)[:, None] * torch.tensor([1.0, 2.0, 3.0]), 0),  # a line
+        (np.float16([[-0.3625, 1.824]] * 5 + [[-0.7627, 2.803]]), 0),
+        (torch.cat([torch.eye(4), -torch.eye(4)]), 1),
+        (torch.cat([torch.eye(9)[:3], -torch.eye(9)[:3]]), 2 / 8),  # (k − 1) / (d − 1)
+    ],
+)
+def test_iso_score_of_k_equal_axes_is_k_minus_one_over_d_minus_one(x, score):
+    assert iso_score(x) == pytest.approx(score, abs=1e-12)
+
+
+ALL_BUT_ONE = np.tile(np.float16([-0.3625, 1.824]), (6, 1))
+ALL_BUT_ONE[4] = -0.7627, 2.803
+ORTHOCENTRE = np.array([[0.0, 0], [4, 0], [1, 3], [1, 1]])  # each side orthogonal to its height
+
+
+@pytest.mark.parametrize("x", [np.eye(4), np.eye(10), np.eye(100), ALL_BUT_ONE, ORTHOCENTRE])
+def test_correction_is_undefined_for_equidistant_rows_and_for_lines(x):
+    for measure in (participation_ratio, iso_score):
+        with pytest.raises(ValueError, match=f"undefined for these {len(x)} rows"):
+            measure(x, bias_corrected=True)
+
+
+def test_iso_score_needs_two_columns_and_its_correction_four_rows():
+    with pytest.raises(ValueError, match=r"2 column.* got shape \(5, 1\)"):
+        iso_score(np.arange(5.0)[:, None])
+    with pytest.raises(ValueError, match=r"at least 4 row.* got shape \(3, 5\)"):
+        iso_score(np.ones((3, 5)), bias_corrected=True)

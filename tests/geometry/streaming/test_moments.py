@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from shrink_utils.geometry.streaming.cka import ScatterMoments
-from shrink_utils.geometry.streaming.moments import by_block, over_columns
+from shrink_utils.geometry.streaming.moments import over_columns
 from shrink_utils.geometry.streaming.spectrum import TriangleMoments
 
 WIDTHS = (3, 2)
@@ -79,15 +79,6 @@ def test_folded_states_have_the_moments_of_all_rows(offset, n_first):
     _assert_close(_read(folded), _by_definition(x)[:4])
 
 
-def test_folding_leaves_the_states_as_they_were():
-    states = torch.zeros(2, TriangleMoments.size((5,))).double()
-    for state, batch in zip(states, torch.from_numpy(_x(1e3)).split([4, 8]), strict=True):
-        TriangleMoments(state, (5,)).add([batch])
-    before = states.clone()
-    TriangleMoments.fold(states, (5,))
-    assert torch.equal(states, before)
-
-
 @pytest.mark.parametrize("offset", [0, 1e3])
 def test_the_triangle_is_a_root_of_the_scatter(offset):
     x = _x(offset)
@@ -114,8 +105,3 @@ def test_rows_that_grow_by_many_orders_keep_their_moments(scale):
     torch.testing.assert_close(
         twice.second, once.second, rtol=1e-12, atol=1e-14 * once.second.abs().max()
     )
-
-
-def test_blocks_are_summed_and_repeated_by_their_widths():
-    assert by_block(torch.arange(5.0), WIDTHS).tolist() == [3, 7]
-    assert over_columns(torch.tensor([1.0, 2.0]), WIDTHS).tolist() == [1, 1, 1, 2, 2]

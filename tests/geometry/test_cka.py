@@ -85,25 +85,20 @@ def test_it_is_symmetric_and_bounded(debiased, seed, n, d):
     assert (-1 if debiased else 0) - 1e-9 <= value <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("debiased", [False, True])
-def test_rotation_scale_and_shift_do_not_count(random_pair, rotation, debiased):
-    x, y = random_pair
-    moved = -3e5 * x @ rotation(5) + 1e4
-    assert cka(moved, y, debiased=debiased) == pytest.approx(cka(x, y, debiased=debiased), abs=1e-9)
-
-
-@pytest.mark.parametrize("debiased", [False, True])
-def test_another_invertible_map_counts(random_pair, debiased):
-    x, y = random_pair
-    moved = x * [50, 1, 1, 1, 1]
-    assert abs(cka(moved, y, debiased=debiased) - cka(x, y, debiased=debiased)) > 0.05
-
-
 def test_debiasing_removes_what_independent_matrices_share_by_chance():
     rng = np.random.default_rng(0)
     draws = [(rng.normal(size=(40, 60)), rng.normal(size=(40, 60))) for _ in range(20)]
     assert np.mean([cka(x, y) for x, y in draws]) > 0.5
     assert abs(np.mean([cka(x, y, debiased=True) for x, y in draws])) < 0.02
+
+
+@pytest.mark.parametrize("debiased", [False, True])
+def test_rotation_scale_and_shift_do_not_count_but_other_maps_do(random_pair, rotation, debiased):
+    x, y = random_pair
+    value = cka(x, y, debiased=debiased)
+    moved = -3e5 * x @ rotation(5) + 1e4
+    assert cka(moved, y, debiased=debiased) == pytest.approx(value, abs=1e-9)
+    assert abs(cka(x * [50, 1, 1, 1, 1], y, debiased=debiased) - value) > 0.05
 
 
 @pytest.mark.parametrize("debiased", [False, True])
@@ -125,18 +120,6 @@ def test_debiased_cka_needs_four_rows(random_pair):
     x, y = random_pair
     with pytest.raises(ValueError, match=r"x needs at least 4 row.* got shape \(3, 5\)"):
         cka(x[:3], y[:3], debiased=True)
-
-
-@pytest.mark.parametrize("debiased", [False, True])
-def test_identical_rows_have_no_cka(random_pair, debiased):
-    with pytest.raises(ValueError, match=r"y of shape \(30, 2\) has no variance"):
-        cka(random_pair[0], np.full((30, 2), 0.1), debiased=debiased)
-
-
-def test_different_rows_are_refused(random_pair):
-    x, y = random_pair
-    with pytest.raises(ValueError, match="same samples as rows, got 30 and 29 rows"):
-        cka(x, y[:-1])
 
 
 # Minibatches
@@ -241,12 +224,15 @@ def test_rounding_above_one_is_an_angle_of_zero():
     assert cka_distance([1 + 2e-15]) == 0
 
 
-@pytest.mark.parametrize("ckas", [[1.001], [-1.1], [0.5, math.nan]])
-def test_what_is_no_cka_has_no_angle(ckas):
-    with pytest.raises(ValueError, match="ckas"):
+@pytest.mark.parametrize(
+    ("ckas", "message"),
+    [
+        ([1.001], "ckas"),
+        ([-1.1], "ckas"),
+        ([0.5, math.nan], "ckas"),
+        ([], "at least 1 row.* 1 col"),
+    ],
+)
+def test_what_is_no_cka_has_no_angle(ckas, message):
+    with pytest.raises(ValueError, match=message):
         cka_distance(ckas)
-
-
-def test_no_layers_have_no_distance():
-    with pytest.raises(ValueError, match=r"ckas needs at least 1 row.* 1 column"):
-        cka_distance([])

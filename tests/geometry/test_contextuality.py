@@ -1,0 +1,390 @@
+"""SelfSim, IntraSim and MEV against their definitions, and their nulls by all permutations."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import combinations, permutations
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shrink_utils.geometry import (
+    anisotropy,
+    avg_sim,
+    intra_sim,
+    max_explainable_variance,
+    self_sim,
+)
+
+RNG = np.random.default_rng(0)
+CLOUDS = {
+    "random": RNG.normal(size=(24, 6)),
+    "rank-deficient": RNG.normal(size=(24, 2)) @ RNG.normal(size=(2, 6)),
+    "offset": RNG.normal(size=(24, 6)) + 1e3,
+    "wide": RNG.normal(size=(24, 40)),
+    "one column": np.abs(RNG.normal(size=(24, 1))),
+    "identical rows": np.tile(RNG.normal(size=6), (24, 1)),
+    "tiny": RNG.normal(size=(24, 6)) * 1e-150,
+    "small": RNG.normal(size=(24, 6)) * 1e-8,
+    "huge": RNG.normal(size=(24, 6)) * 1e200,
+    "lengths from 1e-150 to 1e150": RNG.normal(size=(24, 6)) * np.logspace(-150, 150, 24)[:, None],
+}
+X = CLOUDS["random"]
+WORDS = list("aaabbbbccccccddeaabbbfcc")  # a and b 5 and 7 times, c 8, d 2, e and f once
+SENTENCES = [7, 3, 3, 3, 1, 1, 1, 1, 7, 7, 5, 5, 9, 5, 3, 1, 7, 4, 4, 4, 5, 7, 2, 2]  # 9: one word
+each_cloud = pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS.keys())
+
+
+def _cosine(a, b):
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()
+    return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
+
+
+def _self_sim(x, words, word, contexts=None):
+    contexts = range(len(words)) if contexts is None else contexts
+    pairs = [
+        _cosine(x[i], x[j])
+        for i, j in combinations(range(len(x)), 2)
+        if words[i] == words[j] == word and contexts[i] != contexts[j]
+    ]
+    return math.fsum(pairs) / len(pairs)
+
+
+def _intra_sim(x, sentences, sentence):
+    rows = [row for row, s in zip(x, sentences, strict=True) if s == sentence]
+    mean = [math.fsum(column) / len(rows) for column in np.transpose(rows)]
+    return math.fsum(_cosine(np.array(mean), row) for row in rows) / len(rows)
+
+
+def _mev(x, words, word):
+    rows = np.array([row for row, w in zip(x, words, strict=True) if w == word])
+    squared = np.linalg.svd(rows / np.abs(rows).max(), compute_uv=False) ** 2
+    return squared[0] / math.fsum(squared)
+
+
+class Measure(NamedTuple):
+    """A function, its definition for one word or sentence, and labels of the 24 rows."""
+
+    call: object
+    of_unit: object
+    labels: list
+    units: list
+    per_unit: str
+    pairs: dict  # options with which two rows are enough
+
+
+MEASURES = {
+    "SelfSim": Measure(self_sim, _self_sim, WORDS, list("abc"), "per_word", {"min_count": 2}),
+    "IntraSim": Measure(intra_sim, _intra_sim, SENTENCES, [1, 2, 3, 4, 5, 7], "per_sentence", {}),
+    "MEV": Measure(
+        max_explainable_variance, _mev, WORDS, list("abc"), "per_word", {"min_count": 2}
+    ),
+}
+BESIDE_NULL = [MEASURES["IntraSim"], MEASURES["MEV"]]
+each_measure = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES.keys())
+beside_null = pytest.mark.parametrize("measure", BESIDE_NULL, ids=["IntraSim", "MEV"])
+
+
+@each_cloud
+@each_measure
+def test_each_word_or_sentence_has_the_value_of_its_definition(measure, cloud):
+    found = getattr(measure.call(cloud, measure.labels), measure.per_unit)
+    assert list(found) == measure.units
+    for unit, value in found.items():
+        assert value == pytest.approx(measure.of_unit(cloud, measure.labels, unit), abs=1e-12)
+
+
+@each_measure
+def test_the_value_is_the_mean_over_units_whatever_their_size(measure):
+    found = measure.call(X, measure.labels)
+    values = [measure.of_unit(X, measure.labels, unit) for unit in measure.units]
+    assert found.value == pytest.approx(np.mean(values), abs=1e-12)
+    expected = np.std(values, ddof=1) / math.sqrt(len(values))
+    assert found.stderr == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
+def test_words_are_counted_by_their_occurrences(measure):
+    assert measure(X, WORDS).counts == {"a": 5, "b": 7, "c": 8}
+
+
+@each_measure
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-100, 3.0, 1e100]))
+def test_rotation_scale_and_the_order_of_rows_change_nothing(measure, seed, scale):
+    rng = np.random.default_rng(seed)
+    x, labels = rng.normal(size=(30, 4)), rng.integers(4, size=30)
+    rotation, order = np.linalg.qr(rng.normal(size=(4, 4)))[0], rng.permutation(30)
+    turned = measure.call(scale * (x @ rotation)[order], labels[order], **measure.pairs)
+    expected = getattr(measure.call(x, labels, **measure.pairs), measure.per_unit)
+    assert getattr(turned, measure.per_unit) == pytest.approx(expected, abs=1e-9)
+
+
+@each_measure
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_low_precision_input_is_computed_in_float64(measure, dtype):
+    x = (torch.from_numpy(X) * 100 + 1e3).to(dtype)
+    assert measure.call(x, measure.labels) == measure.call(x.double(), measure.labels)
+
+
+@each_measure
+def test_one_unit_has_no_standard_error(measure):
+    x, labels = (np.eye(3), [0, 0, 1]) if measure.call is intra_sim else (X, WORDS)
+    options = {} if measure.call is intra_sim else {"min_count": 8}
+    assert math.isnan(measure.call(x, labels, **options).stderr)
+
+
+@pytest.mark.parametrize("measure", [self_sim, intra_sim])
+def test_zero_rows_are_refused(measure):
+    x = X.copy()
+    x[3] = 0
+    with pytest.raises(ValueError, match="1 zero row"):
+        measure(x, WORDS)
+
+
+@each_measure
+def test_labels_of_another_length_are_refused(measure):
+    with pytest.raises(ValueError, match=r"needs one label a row: 24 rows, got shape \(23,"):
+        measure.call(X, measure.labels[1:])
+
+
+@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
+def test_no_frequent_word_is_refused_with_the_most_frequent_one(measure):
+    with pytest.raises(ValueError, match="none of 6 stands in 9 rows or more, 'c' in 8; lower"):
+        measure(X, WORDS, min_count=9)
+
+
+@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
+@pytest.mark.parametrize("min_count", [1, 0, -3])
+def test_a_single_context_is_no_pair(measure, min_count):
+    with pytest.raises(ValueError, match=rf"min_count must be at least 2.* got {min_count}"):
+        measure(X, WORDS, min_count=min_count)
+
+
+# The null of rows dealt at random: IntraSim and MEV
+
+
+@pytest.mark.parametrize(
+    ("measure", "n"), [(BESIDE_NULL[0], 4000), (BESIDE_NULL[1], 2000)], ids=["IntraSim", "MEV"]
+)
+def test_the_null_is_the_mean_over_all_ways_to_deal_the_rows(measure, n):
+    x, labels = np.random.default_rng(0).normal(size=(6, 3)) + 0.5, [0, 0, 0, 1, 1, 2]
+    dealt = [
+        [measure.of_unit(x[list(order)], labels, unit) for unit in (0, 1)]
+        for order in permutations(range(6))
+    ]
+    found = measure.call(x, labels, n_permutations=n, **measure.pairs)
+    assert abs(found.null - np.mean(dealt)) < 4 * found.null_stderr
+    expected = np.std(np.mean(dealt, axis=1)) / math.sqrt(n)
+    assert found.null_stderr == pytest.approx(expected, rel=0.1)
+    null = getattr(found, "null_" + measure.per_unit)
+    for unit in (0, 1):
+        assert null[unit] == pytest.approx(np.mean(dealt, axis=0)[unit], abs=0.02)
+    assert abs(null[0] - null[1]) > 0.05  # three rows against two
+    assert found.excess == pytest.approx(found.value - found.null, abs=1e-15)
+
+
+@beside_null
+def test_the_published_correction_subtracts_the_baseline(measure):
+    found = measure.call(X, measure.labels)
+    of_all = {
+        intra_sim: lambda: avg_sim(X, groups=SENTENCES).value,
+        max_explainable_variance: lambda: float(anisotropy(X, k=1)),
+    }
+    assert found.baseline == of_all[measure.call]()
+    assert found.corrected == pytest.approx(found.value - found.baseline, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("measure", "shift", "factor"), [(intra_sim, 0.3, 50), (max_explainable_variance, 0.1, 20)]
+)
+def test_independent_words_have_no_excess_where_the_published_correction_sees_plenty(
+    measure, shift, factor
+):
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(3000, 50)) + shift, rng.integers(300, size=3000)
+    found = measure(x, labels)
+    assert abs(found.excess) < 4 * found.stderr
+    assert found.corrected > factor * found.stderr
+
+
+@beside_null
+def test_units_with_a_direction_of_their_own_exceed_the_null(measure):
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(100, 30)).repeat(8, axis=0)
+    found = measure.call(own + rng.normal(size=(800, 30)), np.arange(800) // 8)
+    assert found.excess > 0.2
+
+
+@beside_null
+def test_the_null_depends_on_its_seed_alone(measure):
+    found = measure.call(X, measure.labels)
+    assert measure.call(X, measure.labels, seed=0) == found
+    other = measure.call(X, measure.labels, seed=1)
+    assert other.null != found.null
+    assert getattr(other, measure.per_unit) == getattr(found, measure.per_unit)
+
+
+@beside_null
+def test_one_dealing_has_no_standard_error_and_none_is_refused(measure):
+    assert math.isnan(measure.call(X, measure.labels, n_permutations=1).null_stderr)
+    with pytest.raises(ValueError, match="n_permutations must be at least 1, got 0"):
+        measure.call(X, measure.labels, n_permutations=0)
+
+
+# SelfSim
+
+
+@each_cloud
+def test_with_sentences_only_pairs_of_different_sentences_count(cloud):
+    found = self_sim(cloud, WORDS, sentences=SENTENCES, min_count=3)
+    assert list(found.per_word) == ["a", "b", "c"]
+    for word, value in found.per_word.items():
+        assert value == pytest.approx(_self_sim(cloud, WORDS, word, SENTENCES), abs=1e-12)
+
+
+def test_a_word_repeated_in_few_sentences_is_not_frequent():
+    """b stands 7 times, but in 4 sentences."""
+    different = {w: len({s for v, s in zip(WORDS, SENTENCES, strict=True) if v == w}) for w in "ab"}
+    assert different == {"a": 3, "b": 4}
+    found = self_sim(X, WORDS, sentences=SENTENCES, min_count=5)
+    assert list(found.per_word) == ["c"]
+    assert found.counts == {"c": 8}  # occurrences, not sentences
+    with pytest.raises(ValueError, match="in 8 different sentences or more, 'c' in 5; lower"):
+        self_sim(X, WORDS, sentences=SENTENCES, min_count=8)
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 0, 1, 1], [0, 1, 0, 1, 0]])
+def test_the_null_is_the_mean_over_all_ways_to_deal_the_words(labels):
+    x = np.random.default_rng(0).normal(size=(5, 3)) + 0.5
+    found = self_sim(x, labels, min_count=2)
+    dealt = [self_sim(x, list(w), min_count=2).value for w in permutations(labels)]
+    assert found.null == pytest.approx(np.mean(dealt), abs=1e-12)
+    assert found.corrected == pytest.approx(found.value - np.mean(dealt), abs=1e-12)
+
+
+def test_with_sentences_the_null_is_avg_sim_between_sentences():
+    found = self_sim(X, WORDS, sentences=SENTENCES, min_count=3)
+    assert found.null == avg_sim(X, groups=SENTENCES).value
+    assert found.null != avg_sim(X).value
+
+
+@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
+def test_a_static_vector_explains_everything(measure):
+    x = np.repeat(np.random.default_rng(0).normal(size=(4, 9)), 6, axis=0)
+    assert measure(x, np.arange(24) // 6).value == pytest.approx(1, abs=1e-12)
+
+
+def test_a_vector_that_ignores_its_word_has_corrected_self_similarity_zero():
+    rng = np.random.default_rng(0)
+    found = self_sim(rng.normal(size=(4000, 20)) + 0.3, rng.integers(300, size=4000))
+    assert abs(found.corrected) < 4 * found.stderr
+    assert found.null > 0.05
+
+
+def test_labels_of_every_kind_name_the_same_words():
+    expected = self_sim(X, WORDS)
+    assert self_sim(X, np.array(WORDS)) == expected
+    assert self_sim(X, pd.Series(WORDS)) == expected
+    found = self_sim(X, torch.tensor([ord(word) for word in WORDS]))
+    assert {chr(word): value for word, value in found.per_word.items()} == expected.per_word
+
+
+def test_labels_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="sentences needs one label a row"):
+        self_sim(X, WORDS, sentences=[1, 2])
+    with pytest.raises(ValueError, match="words mixes labels that cannot be ordered"):
+        self_sim(X, pd.Series(["a", 1] * 12, dtype=object))
+    with pytest.raises(ValueError, match=r"sentences of shape .* NaN"):
+        self_sim(X, WORDS, sentences=[math.nan] * 24)
+
+
+# IntraSim
+
+
+def test_the_mean_is_that_of_the_raw_vectors():
+    """The long vector draws the mean to itself; the mean of unit vectors would lie between."""
+    found = intra_sim([[3.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0, 0, 1, 1])
+    assert found.per_sentence[0] == pytest.approx((3 + 1) / math.sqrt(10) / 2)
+    assert found.per_sentence[0] != pytest.approx(math.sqrt(0.5))
+
+
+def test_one_word_sentences_are_left_out():
+    assert 9 in SENTENCES
+    assert 9 not in intra_sim(X, SENTENCES).null_per_sentence
+    found = intra_sim(np.eye(3), [0, 0, 1])
+    assert found.per_sentence == pytest.approx({0: math.sqrt(0.5)})
+
+
+@pytest.mark.parametrize("length", [2, 5, 20])
+def test_the_null_follows_the_length_as_the_notes_say(length):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200 * length, 400)) + 0.5
+    found = intra_sim(x, np.repeat(np.arange(200), length))
+    expected = math.sqrt((1 + (length - 1) * found.baseline) / length)
+    assert found.null == pytest.approx(expected, rel=0.01)
+
+
+def test_a_sum_at_the_end_of_the_range_does_not_overflow():
+    found = intra_sim([[1.5e308, 0.0], [1.5e308, 0.0], [0.0, 1.0]], [0, 0, 1])
+    assert found.per_sentence == {0: pytest.approx(1)}
+
+
+def test_a_sentence_whose_vectors_cancel_is_refused():
+    angle = 2 * np.pi * np.arange(3) / 3  # the three cancel up to rounding
+    x = [[1.0, 0.0], *np.stack([np.cos(angle), np.sin(angle)], axis=1).tolist()]
+    with pytest.raises(ValueError, match="the vectors of sentence 'b' have mean zero"):
+        intra_sim(x, ["a", "b", "b", "b"])
+    x = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]
+    with pytest.raises(ValueError, match="rows dealt at random to a sentence have mean zero"):
+        intra_sim(x, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"), [([0, 0, 0], r"got 1 of at most 3"), ([0, 1, 2], r"got 3 of at most 1")]
+)
+def test_too_few_sentences_or_words_are_refused(labels, found):
+    with pytest.raises(ValueError, match=rf"at least 2 sentences, one of them of 2 .*{found}"):
+        intra_sim(np.eye(3), labels)
+
+
+# MEV
+
+mev_of_pairs = partial(max_explainable_variance, min_count=2)
+
+
+def test_words_with_more_occurrences_than_dimensions_are_no_exception():
+    x, labels = np.random.default_rng(0).normal(size=(40, 3)), [0] * 20 + [1] * 20
+    for word, value in max_explainable_variance(x, labels).per_word.items():
+        assert value == pytest.approx(_mev(x, labels, word), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("x", "share"),
+    [
+        ([[9.0, 1.0], [9.0, -1.0]], 2 * 81 / (2 * 81 + 2)),  # centred: 1
+        ([[3.0, 0.0], [0.0, 1.0]], 9 / 10),  # of unit vectors: 1/2
+        ([[0.0, 0.0], [3.0, 4.0]], 1),  # a zero row has no variance and does no harm
+    ],
+)
+def test_vectors_are_neither_centred_nor_scaled(x, share):
+    assert mev_of_pairs(x, [0, 0]).value == pytest.approx(share)
+
+
+def test_orthogonal_vectors_have_the_floor_of_their_number():
+    found = max_explainable_variance(np.eye(9), [0] * 5 + [1] * 4, min_count=4)
+    assert found.per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})
+    assert found.null_per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})
+    assert found.excess == pytest.approx(0, abs=1e-12)
+
+
+def test_a_word_of_zeros_is_refused():
+    x = X.copy()
+    x[[word == "b" for word in WORDS]] = 0
+    with pytest.raises(ValueError, match="vectors, its own or dealt ones, are all zero"):
+        max_explainable_variance(x, WORDS)

@@ -1,0 +1,335 @@
+"""CCA, RSA and the grid against their definitions; what every measure of two matrices refuses."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.spatial.distance import pdist
+from scipy.stats import spearmanr
+
+from shrink_utils.geometry import cca, cka, pwcca, rsa, similarity_grid, svcca
+from shrink_utils.geometry.similarity import MEASURES
+
+FUNCTIONS = {
+    "rsa": rsa,
+    "cca": lambda x, y: float(cca(x, y).mean()),
+    "svcca": svcca,
+    "pwcca": pwcca,
+    "cka": cka,
+    "cka_debiased": lambda x, y: cka(x, y, debiased=True),
+}
+
+
+@pytest.fixture
+def models():
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(40, 6))
+
+    def layers(count):
+        return [base @ rng.normal(size=(6, 5)) + rng.normal(size=(40, 5)) for _ in range(count)]
+
+    return layers(3), layers(2)
+
+
+# The pairs of conftest include matrices with too few directions; the warnings have their own tests.
+few_directions = pytest.mark.filterwarnings("ignore:. of shape .* linearly independent")
+few_rows = pytest.mark.filterwarnings("ignore:x and y have .* by counting alone")
+
+
+def _centre(x):
+    x = np.asarray(x, dtype=np.float64)
+    x = x - x.mean(axis=0)
+    return x / np.abs(x).max()
+
+
+def _projection(x):
+    return x @ np.linalg.pinv(x, rcond=1e-10)  # (n, n)
+
+
+def _rank(x):
+    return np.linalg.matrix_rank(x, tol=1e-10 * np.linalg.norm(x, 2))
+
+
+def _correlations(x, y):
+    """cos of the angles between the two column spaces: singular values of P_x P_y."""
+    x, y = _centre(x), _centre(y)
+    return np.linalg.svd(_projection(x) @ _projection(y))[1][: min(_rank(x), _rank(y))]
+
+
+def _pwcca(x, y):
+    """Canonical variates of x are eigenvectors of P_x P_y P_x, ρ² their eigenvalues."""
+    x, y = _centre(x), _centre(y)
+    product = _projection(x) @ _projection(y) @ _projection(x)
+    squared, variates = np.linalg.eigh((product + product.T) / 2)
+    top = np.argsort(squared)[::-1][: min(_rank(x), _rank(y))]
+    weights = np.abs(variates[:, top].T @ x).sum(axis=1)
+    return float(weights @ np.sqrt(squared[top]) / weights.sum())
+
+
+def _leading(x, variance):
+    x = _centre(x)
+    u, s, _ = np.linalg.svd(x, full_matrices=False)
+    share = np.cumsum(s**2) / np.sum(s**2)
+    k = next(i for i, value in enumerate(share, start=1) if value >= variance - 1e-15)
+    return u[:, :k] * s[:k]
+
+
+@few_directions
+@few_rows
+def test_correlations_are_cosines_between_column_spaces(pair):
+    x, y = pair
+    np.testing.assert_allclose(cca(x, y).numpy(), _correlations(x, y), rtol=0, atol=1e-9)
+
+
+def test_one_column_each_is_the_correlation_coefficient():
+    x, y = np.random.default_rng(4).normal(size=(2, 12))
+    assert float(cca(x[:, None], y[:, None])) == pytest.approx(abs(np.corrcoef(x, y)[0, 1]))
+
+
+@few_directions
+@few_rows
+@pytest.mark.parametrize("variance", [0.5, 0.9, 0.99])
+def test_svcca_is_the_mean_correlation_of_the_leading_directions(pair, variance):
+    x, y = pair
+    expected = _correlations(_leading(x, variance), _leading(y, variance)).mean()
+    assert svcca(x, y, variance=variance) == pytest.approx(expected, abs=1e-9)
+
+
+def test_svcca_keeps_the_fewest_directions_that_reach_the_share():
+    """Variances 8 : 1 : 1. Two directions hold .9 of it, one holds .8."""
+    t = np.arange(8)
+    basis = np.stack([np.cos(np.pi * t), np.cos(np.pi * t / 2), np.sin(np.pi * t / 2)], axis=1)
+    basis *= [1, np.sqrt(2), np.sqrt(2)]  # orthogonal columns of length √8, mean zero
+    x, y = basis * np.sqrt([8, 1, 1]), basis[:, [0]] + basis[:, [1]]
+    assert svcca(x, y, variance=0.79) == pytest.approx(np.sqrt(0.5))
+    assert svcca(x, y, variance=0.95) == pytest.approx(1)
+
+
+def test_svcca_of_all_the_variance_is_mean_cca(random_pair):
+    assert svcca(*random_pair, variance=1) == pytest.approx(float(cca(*random_pair).mean()))
+
+
+@few_directions
+def test_pwcca_weighs_by_the_projections_of_the_columns_of_x(tall_pair):
+    x, y = tall_pair
+    assert pwcca(x, y) == pytest.approx(_pwcca(x, y), abs=1e-9)
+    assert pwcca(y, x) == pytest.approx(_pwcca(y, x), abs=1e-9)
+
+
+def test_pwcca_depends_on_the_side_and_its_symmetric_form_does_not(random_pair):
+    x, y = random_pair
+    x = x * np.array([30, 1, 1, 1, 1])
+    assert abs(pwcca(x, y) - pwcca(y, x)) > 0.01
+    assert pwcca(x, y, symmetric=True) == pytest.approx((pwcca(x, y) + pwcca(y, x)) / 2)
+    assert pwcca(x, y, symmetric=True) == pytest.approx(pwcca(y, x, symmetric=True))
+
+
+def test_svcca_ignores_rotation_scale_and_shift_but_no_other_map(random_pair, rotation):
+    x, y = random_pair
+    moved = -3 * x @ rotation(5) + 1
+    assert svcca(moved, y, variance=0.9) == pytest.approx(svcca(x, y, variance=0.9), abs=1e-9)
+    stretched = x * [1, 1, 1, 1, 100]
+    assert abs(svcca(stretched, y, variance=0.9) - svcca(x, y, variance=0.9)) > 0.05
+
+
+@few_directions
+@few_rows
+def test_equal_column_spaces_have_similarity_one(pair):
+    x, _ = pair
+    for similarity in (cca(x, x).mean(), svcca(x, x), pwcca(x, x)):
+        assert float(similarity) == pytest.approx(1, abs=1e-12)
+
+
+def test_rounding_exceeds_one_by_little():
+    x = np.random.default_rng(0).normal(size=(200, 40))
+    assert float(cca(x, x + 5).max()) <= 1 + 1e-13
+
+
+def test_independent_matrices_have_a_correlation_of_about_the_root_of_d_over_n():
+    rng = np.random.default_rng(0)
+    mean = float(cca(rng.normal(size=(2000, 50)), rng.normal(size=(2000, 50))).mean())
+    assert mean == pytest.approx(np.sqrt(50 / 2000), rel=0.2)
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, 1.1, float("nan")])
+def test_an_impossible_share_of_variance_is_refused(variance, random_pair):
+    with pytest.raises(ValueError, match="variance must lie above 0 and not above 1"):
+        svcca(*random_pair, variance=variance)
+
+
+def _cosine_distances(x):
+    x = np.asarray(x, dtype=np.float64)
+    return pdist(x / np.abs(x).max(axis=1, keepdims=True), "cosine").round(12)
+
+
+def test_it_is_spearman_between_the_distances_of_all_pairs(pair):
+    x, y = pair
+    expected = spearmanr(_cosine_distances(x), _cosine_distances(y)).statistic
+    assert rsa(x, y) == pytest.approx(expected, abs=1e-9)
+
+
+def test_three_pairs_by_hand():
+    """Distances 1, 1 − √½, 1 − √½ against 2, 1, 1: the tied pairs share rank 1.5 in both."""
+    x = [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]
+    y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]]
+    assert rsa(x, y) == pytest.approx(1)
+    assert rsa(x, [y[1], y[2], y[0]]) == pytest.approx(-0.5)
+
+
+def test_ties_that_rounding_breaks_are_ties():
+    """Rows along three directions: distances take few values, all of them many times."""
+    rng = np.random.default_rng(0)
+    directions = np.array([[1.0, 2.0, 2.0], [0.3, -0.1, 0.7], [-1.0, 0.5, 0.1]])
+    which = rng.integers(3, size=40)
+    scaled = directions[which] * rng.uniform(0.1, 9, size=(40, 1))
+    assert rsa(directions[which], scaled) == pytest.approx(1, abs=1e-12)
+
+
+def test_rotation_and_the_length_of_each_row_do_not_count(random_pair, rotation):
+    x, y = random_pair
+    lengths = np.random.default_rng(2).uniform(0.1, 10, size=(len(x), 1))
+    assert rsa(lengths * (x @ rotation(5)), y) == pytest.approx(rsa(x, y), abs=1e-12)
+
+
+def test_zero_rows_are_refused_by_name(random_pair):
+    x, y = random_pair
+    y = y.copy()
+    y[3] = 0
+    with pytest.raises(ValueError, match=r"y of shape \(30, 4\) has 1 zero row.* at row 3"):
+        rsa(x, y)
+
+
+def test_two_rows_have_one_pair_and_no_order():
+    with pytest.raises(ValueError, match=r"x needs at least 3 row.* got shape \(2, 4\)"):
+        rsa(np.ones((2, 4)), np.ones((2, 4)))
+
+
+@pytest.mark.parametrize("x", [np.eye(6), np.ones((6, 2)), np.arange(1.0, 7.0)[:, None]])
+def test_equal_distances_have_no_order(x):
+    with pytest.raises(ValueError, match="y has all 15 pairs of its 6 rows at the same cosine"):
+        rsa(np.random.default_rng(0).normal(size=(6, 3)), x)
+
+
+def test_every_measure_has_its_function_here():
+    assert set(FUNCTIONS) == set(MEASURES)
+
+
+@pytest.mark.parametrize("measure", FUNCTIONS)
+def test_entries_are_the_measure_of_the_pair(models, measure):
+    xs, ys = models
+    expected = [[FUNCTIONS[measure](x, y) for y in ys] for x in xs]
+    found = similarity_grid(measure, xs, ys)
+    assert found.shape == (3, 2) and found.dtype == torch.float64
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("measure", FUNCTIONS)
+def test_one_model_is_compared_with_itself(models, measure):
+    xs, _ = models
+    found = similarity_grid(measure, torch.tensor(np.stack(xs)))
+    np.testing.assert_allclose(found.diagonal(), np.ones(3), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found, similarity_grid(measure, xs, xs), rtol=0, atol=1e-12)
+
+
+def test_every_layer_is_prepared_once(models, monkeypatch):
+    calls = []
+    kind = MEASURES["cka"]
+    counting = kind._replace(prepare=lambda x, name: calls.append(name) or kind.prepare(x, name))
+    monkeypatch.setitem(MEASURES, "cka", counting)
+    similarity_grid("cka", *models)
+    assert calls == ["xs[0]", "xs[1]", "xs[2]", "ys[0]", "ys[1]"]
+
+
+def test_errors_name_the_layer(models):
+    xs, ys = models
+    with pytest.raises(ValueError, match=r"ys\[1\] of shape \(40, 5\) has no variance"):
+        similarity_grid("cka", xs, [ys[0], np.ones((40, 5))])
+
+
+def test_a_misspelt_measure_is_refused(models):
+    with pytest.raises(ValueError, match=r"no measure 'pwca', did you mean 'pwcca'"):
+        similarity_grid("pwca", *models)
+
+
+@pytest.mark.parametrize("layers", [([], None), ([np.eye(5)], [])])
+def test_no_layers_are_refused(layers):
+    with pytest.raises(ValueError, match="at least one layer each"):
+        similarity_grid("cka", *layers)
+
+
+@pytest.mark.parametrize("moved", [lambda x: x + 3, lambda x: x * [20, 1, 1, 1, 1]])
+def test_a_shift_and_an_invertible_map_count_for_rsa(random_pair, moved):
+    x, y = random_pair
+    assert abs(rsa(moved(x), y) - rsa(x, y)) > 0.05
+
+
+def test_rsa_is_symmetric_bounded_and_one_of_a_matrix_with_itself(pair):
+    x, y = pair
+    assert rsa(x, x) == pytest.approx(1, abs=1e-12)
+    assert abs(rsa(x, y)) <= 1 + 1e-12
+    assert rsa(x, y) == pytest.approx(rsa(y, x), abs=1e-12)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4))
+def test_cca_ignores_invertible_maps_and_shifts_of_both_sides(seed, d_x, d_y):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(25, d_x))
+    y = x @ rng.normal(size=(d_x, d_y)) + rng.normal(size=(25, d_y))
+    a, b = (rng.normal(size=(d, d)) + 3 * np.eye(d) for d in (d_x, d_y))
+    assume(max(np.linalg.cond(a), np.linalg.cond(b)) < 1e4)
+    np.testing.assert_allclose(cca(x @ a + 7, y @ b - 2), cca(x, y), rtol=0, atol=1e-9)
+
+
+def test_pwcca_ignores_invertible_maps_of_y_alone(random_pair, rotation):
+    x, y = random_pair
+    a = np.random.default_rng(3).normal(size=(4, 4))
+    assert pwcca(x, y @ a + 5) == pytest.approx(pwcca(x, y), abs=1e-9)
+    assert abs(pwcca(x * [50, 1, 1, 1, 1], y) - pwcca(x, y)) > 0.01
+    assert abs(pwcca(x @ rotation(5), y) - pwcca(x, y)) > 1e-4  # even a rotation of x
+
+
+@pytest.mark.parametrize("function", [cca, svcca, pwcca])
+def test_dependent_and_constant_columns_add_nothing_but_a_warning(function, random_pair):
+    x, y = random_pair
+    with pytest.warns(UserWarning, match=r"y of shape \(30, 5\) has 4 linearly independent"):
+        function(x, np.concatenate([y, y[:, :1]], axis=1))
+    with pytest.warns(UserWarning, match=r"x of shape \(30, 6\) has 5 linearly independent"):
+        found = function(np.concatenate([x, np.full((30, 1), 3.0)], axis=1), y)
+    np.testing.assert_allclose(found, function(x, y), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [cca, pwcca])
+@pytest.mark.parametrize(("d_x", "d_y", "forced"), [(6, 5, 2), (5, 5, 1)])
+def test_correlations_that_are_one_by_counting_are_announced(function, d_x, d_y, forced):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(10, d_x)), rng.normal(size=(10, d_y))
+    with pytest.warns(UserWarning, match=rf"{d_x} and {d_y} .* 10 rows: {forced} canonical"):
+        function(x, y)
+
+
+@few_rows
+def test_as_many_correlations_are_one_as_ranks_exceed_the_rows():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(10, 6)), rng.normal(size=(10, 5))
+    assert (cca(x, y) > 1 - 1e-12).tolist() == [True, True, False, False, False]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert float(cca(x[:, :5], y[:, :4]).max()) < 1
+
+
+@pytest.mark.parametrize("measure", FUNCTIONS)
+def test_different_rows_are_refused(measure, random_pair):
+    x, y = random_pair
+    with pytest.raises(ValueError, match="same samples as rows, got 30 and 29 rows"):
+        FUNCTIONS[measure](x, y[:-1])
+
+
+@pytest.mark.parametrize("measure", sorted(set(FUNCTIONS) - {"rsa"}))
+def test_identical_rows_have_no_similarity(measure, random_pair):
+    with pytest.raises(ValueError, match=r"y of shape \(30, 4\) has no variance"):
+        FUNCTIONS[measure](random_pair[0], np.full((30, 4), 0.1))
