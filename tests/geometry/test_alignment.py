@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
@@ -94,16 +93,6 @@ def test_the_fitted_scale_is_the_best_one():
     assert miss(factor) < min(miss(factor * 1.01), miss(factor * 0.99))
 
 
-def test_no_other_rotation_comes_closer():
-    x, y = CLOUDS["random"]
-    best = procrustes(x, y).explained(x, y)
-    found = procrustes(x, y)
-    for seed in range(20):
-        nearby = np.linalg.qr(np.eye(5) + 0.1 * np.random.default_rng(seed).normal(size=(5, 5)))[0]
-        turned = type(found)(found.matrix @ torch.from_numpy(nearby), found.x_mean, found.y_mean)
-        assert turned.explained(x, y) < best
-
-
 def test_a_planted_affine_map_is_found_and_no_rotation_does_it():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(60, 4))
@@ -136,31 +125,12 @@ def test_explained_is_measured_against_the_mean_of_the_fit():
     assert found.explained(x[20:], y[20:]) == pytest.approx(1 - missed / spread)
 
 
-def test_unrelated_rows_are_explained_worse_than_by_their_mean():
-    rng = np.random.default_rng(5)
-    x, y = rng.normal(size=(2, 60, 12))
-    assert affine(x[:30], y[:30]).explained(x[:30], y[:30]) > 0.2
-    assert affine(x[:30], y[:30]).explained(x[30:], y[30:]) < 0
-
-
 def test_too_few_rows_for_an_affine_map_are_announced():
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(6, 5)), rng.normal(size=(6, 2))
     with pytest.warns(UserWarning, match=r"x of shape \(6, 5\) has too few rows"):
         found = affine(x, y)
     assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
-
-
-@pytest.mark.parametrize("fit", [procrustes, affine])
-def test_identical_rows_cannot_be_aligned(fit):
-    with pytest.raises(ValueError, match=r"y of shape \(9, 3\) has no variance"):
-        fit(np.random.default_rng(0).normal(size=(9, 3)), np.ones((9, 3)))
-
-
-@pytest.mark.parametrize("fit", [procrustes, affine])
-def test_different_rows_are_refused(fit):
-    with pytest.raises(ValueError, match="same samples as rows, got 9 and 8 rows"):
-        fit(np.eye(9), np.eye(8))
 
 
 def test_rows_of_another_width_are_refused():
@@ -175,3 +145,16 @@ def test_targets_at_the_fitted_mean_have_nothing_to_explain():
     x = np.array([[1.0, 0.0], [-1.0, 0.0]])  # mean zero
     with pytest.raises(ValueError, match="does not differ from the fitted mean"):
         procrustes(x, x).explained(x, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("fit", [procrustes, affine])
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (np.ones((9, 3)), r"y of shape \(9, 3\) has no variance"),
+        (np.eye(8), "same samples as rows, got 9 and 8 rows"),
+    ],
+)
+def test_identical_and_different_rows_cannot_be_aligned(fit, y, match):
+    with pytest.raises(ValueError, match=match):
+        fit(np.eye(9), y)

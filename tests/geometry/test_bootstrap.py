@@ -117,15 +117,6 @@ def test_drawing_with_replacement_would_miss_the_value_itself():
     assert np.quantile(with_copies, 0.025) > mean_cca(x, y)
 
 
-def test_copies_of_rows_raise_the_rsa_of_independent_matrices():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 40, 10))
-    with_copies = [rsa(x[rows], y[rows]) for rows in rng.integers(40, size=(100, 40))]
-    halves = [rsa(x[rows[:20]], y[rows[:20]]) for rows in map(rng.permutation, [40] * 100)]
-    assert np.mean(with_copies) - rsa(x, y) > 0.05
-    assert abs(np.mean(halves) - rsa(x, y)) < 0.02
-
-
 def test_a_measure_that_is_not_finite_is_refused():
     with pytest.raises(ValueError, match="measure gave nan for all rows"):
         bootstrap_interval(lambda x: math.nan, np.ones((6, 2)))

@@ -125,29 +125,26 @@ def test_too_few_distinct_rows_are_refused(method, needed):
         intrinsic_dimension(x, method=method)
 
 
-def test_a_lattice_has_no_neighbour_ratio():
-    grid = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
-    with pytest.raises(ValueError, match=r"36 distinct rows .* equally far \(a lattice\)"):
-        intrinsic_dimension(grid)
+GRID = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
+LINE = np.linspace(-1, 1, 200)[:, None] * np.random.default_rng(0).normal(size=7)
 
 
-def test_a_lattice_is_one_although_rounding_breaks_its_ties():
-    line = np.linspace(-1, 1, 200)[:, None] * np.random.default_rng(0).normal(size=7)
-    with pytest.raises(ValueError, match=r"equally far \(a lattice\)"):
-        intrinsic_dimension(line)
+@pytest.mark.parametrize(
+    ("x", "match"),
+    [
+        (GRID, r"36 distinct rows .* equally far \(a lattice\)"),
+        (LINE, r"equally far \(a lattice\)"),  # rounding breaks its ties
+        (np.arange(20.0)[:, None] ** 2 * 1e-200, "nearer than float64 can tell"),
+    ],
+)
+def test_rows_without_a_neighbour_ratio_are_refused(x, match):
+    with pytest.raises(ValueError, match=match):
+        intrinsic_dimension(x)
 
 
-def test_rows_nearer_than_float64_can_tell_are_refused_not_nan():
-    with pytest.raises(ValueError, match="nearer than float64 can tell"):
-        intrinsic_dimension(np.arange(20.0)[:, None] ** 2 * 1e-200)
-
-
-def test_a_misspelt_method_is_refused():
+def test_impossible_options_are_refused():
     with pytest.raises(ValueError, match=r'method must be "twonn" or "ph", got \'mle\''):
         intrinsic_dimension(np.eye(40), method="mle")
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf])
-def test_a_power_that_is_not_positive_is_refused(alpha):
-    with pytest.raises(ValueError, match="alpha must be a positive number"):
-        intrinsic_dimension(np.eye(40), method="ph", alpha=alpha)
+    for alpha in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="alpha must be a positive number"):
+            intrinsic_dimension(np.eye(40), method="ph", alpha=alpha)

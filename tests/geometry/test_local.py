@@ -192,12 +192,6 @@ def test_other_rows_are_treated_by_the_nearest_centre_and_the_fitted_rows(remove
     _close(found, _by_definition(fit, others, centres=centres, remove=remove, skip=skip), x)
 
 
-def test_one_centre_is_the_whole_cloud():
-    x = CLOUDS["random"]
-    alone = principal_axes(x, centres=x[:1]).treatment(remove=2)(x)
-    np.testing.assert_allclose(alone, principal_axes(x).treatment(remove=2)(x), atol=1e-12)
-
-
 @given(st.integers(0, 10**6), st.integers(1, 4), st.sampled_from([0.0, 1e3]))
 def test_a_treatment_is_idempotent_up_to_the_mean_that_it_subtracts(seed, remove, offset):
     """What is left has no part along the removed directions, whatever rows are treated."""

@@ -123,13 +123,6 @@ def test_a_batch_of_one_row_whose_value_is_undefined_costs_no_earlier_row():
     assert metric.n_rows == N
 
 
-def test_a_pickled_metric_goes_on(case):
-    x = CLOUDS["random"]
-    metric = pickle.loads(pickle.dumps(_stream(case, x, [np.arange(30)])))
-    metric.update(*case.batch(x, np.arange(30, 60)))
-    assert_same(metric.compute(), case.expected(x))
-
-
 def test_reset_forgets_every_row(case):
     x = CLOUDS["random"]
     metric = _stream(case, CLOUDS["huge"], [np.arange(N)])
@@ -137,14 +130,6 @@ def test_reset_forgets_every_row(case):
     metric.update(*case.batch(x, np.arange(N)))
     assert_same(metric.compute(), case.expected(x))
     assert_same(case.make()(*case.batch(x, np.arange(N))), case.expected(x))
-
-
-def test_a_metric_moves_between_devices(case):
-    x = CLOUDS["random"]
-    metric = _stream(case, x, [np.arange(30)])
-    assert all(s.is_meta for s in deepcopy(metric).to("meta").metric_state.values())
-    metric.to("cpu").update(*case.batch(x, np.arange(30, 60)))
-    assert_same(metric.compute(), case.expected(x))
 
 
 def test_a_state_has_one_size_for_any_number_of_rows(case):
@@ -183,3 +168,11 @@ def test_a_collection_updates_the_three_spectral_metrics_once():
         alone = metrics[name].clone()
         alone.reset()
         assert_same(value, alone(x))
+
+
+def test_a_metric_goes_on_after_pickling_and_moving_between_devices(case):
+    x = CLOUDS["random"]
+    metric = pickle.loads(pickle.dumps(_stream(case, x, [np.arange(30)])))
+    assert all(s.is_meta for s in deepcopy(metric).to("meta").metric_state.values())
+    metric.to("cpu").update(*case.batch(x, np.arange(30, 60)))
+    assert_same(metric.compute(), case.expected(x))

@@ -78,9 +78,10 @@ def test_unit_rows_have_length_one_at_every_scale(scale):
     torch.testing.assert_close(UnitRows(x * scale).rows, expected, rtol=1e-15, atol=1e-15)
 
 
-def test_unit_rows_tell_zero_from_tiny_and_leave_what_was_given_as_it_was():
+@pytest.mark.parametrize("tiny", [1.0, 1e-300])
+def test_unit_rows_tell_zero_from_tiny_and_leave_what_was_given_as_it_was(tiny):
     x = torch.ones(3, 2, dtype=torch.float64)
-    x[1] = 1e-300
+    x[1] = tiny
     given = x.clone()
     assert UnitRows(x).rows.flatten().tolist() == pytest.approx([0.5**0.5] * 6)
     assert torch.equal(x, given)

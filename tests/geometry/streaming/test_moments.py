@@ -79,6 +79,15 @@ def test_folded_states_have_the_moments_of_all_rows(offset, n_first):
     _assert_close(_read(folded), _by_definition(x)[:4])
 
 
+def test_folding_leaves_the_states_as_they_were():
+    states = torch.zeros(2, TriangleMoments.size((5,))).double()
+    for state, batch in zip(states, torch.from_numpy(_x(1e3)).split([4, 8]), strict=True):
+        TriangleMoments(state, (5,)).add([batch])
+    before = states.clone()
+    TriangleMoments.fold(states, (5,))
+    assert torch.equal(states, before)
+
+
 @pytest.mark.parametrize("offset", [0, 1e3])
 def test_the_triangle_is_a_root_of_the_scatter(offset):
     x = _x(offset)
