@@ -139,3 +139,16 @@ def test_a_measure_that_is_not_finite_is_refused():
 def test_what_cannot_be_drawn_from_is_refused(arrays, options, match):
     with pytest.raises(ValueError, match=match):
         bootstrap_interval(_mean, *arrays, **options)
+
+
+def test_the_standard_error_is_that_of_the_resampled_values():
+    """s.e. = s (ddof 1) of the halves' values times √(kept / left out), 2 of 5 rows kept."""
+    values = []
+
+    def measure(x):
+        values.append(float(x.mean()))
+        return values[-1]
+
+    found = bootstrap_interval(measure, torch.arange(5.0)[:, None] ** 2, n_resamples=3)
+    _, *resampled = values
+    assert found.stderr == pytest.approx(np.std(resampled, ddof=1) * (2 / 3) ** 0.5, rel=1e-12)
