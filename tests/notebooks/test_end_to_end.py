@@ -248,7 +248,7 @@ def test_the_folder_is_verified_with_every_claim_made_again(clone, make, finishe
         (_remove_a_run, "is missing"),
         (_add_a_column, "foreign column colour"),
         (_link_outside, "is a link"),
-        (_edit_a_measured_table, "is not the one that provenance.json was written for"),
+        (_edit_a_measured_table, "table.parquet changed on disk"),
     ],
 )
 def test_what_was_changed_in_a_folder_is_named(clone, finished, hurt, says, tmp_path, capsys):
