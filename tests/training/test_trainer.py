@@ -162,3 +162,17 @@ def test_bars_are_counted_among_components_whatever_is_selected(make_trainer):
     observed = trainer.recorder._parts[-1]
     assert [observed["n_bars_0"], observed["n_bars_1"]] == [2, 2]  # three rows per class
     assert observed["n_features_0"] < 2
+
+
+def test_a_step_notes_the_scores_of_its_embeddings_raw_and_centred(make_trainer):
+    """σ_k²/Σσ² by a singular value decomposition, of the rows and of the rows less their mean."""
+    trainer = make_trainer()
+    trainer.compute_loss(trainer.model.train(), _batch(trainer))
+    observed = trainer.recorder._parts[-1]
+    encoder = Encoder("tiny", trainer.model.base_model, trainer.data_collator.tokenizer)
+    x = hidden_states(encoder, TEXTS, layers=[-1])[0].double()  # (n, d)
+    for space, rows in (("raw", x), ("centred", x - x.mean(0))):
+        squared = torch.linalg.svdvals(rows).square()
+        for k in (1, 2, 3):
+            share = (squared[k - 1] / squared.sum()).item()
+            assert observed[f"{space}_{k}"] == pytest.approx(share, rel=1e-4)
