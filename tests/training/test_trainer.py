@@ -19,7 +19,7 @@ TEXTS = ["one", "two words", "three words now", "four words stand here", "five",
 
 
 def _rows(n):
-    texts = (TEXTS * n)[:n]
+    texts = [f"{TEXTS[k % len(TEXTS)]} {k}" for k in range(n)]  # equal rows have no bars
     columns = {"text": texts, "text_pair": [None] * n, "label": [k % 2 for k in range(n)]}
     return Dataset.from_dict(columns)
 
@@ -79,11 +79,12 @@ def test_the_gradient_of_a_step_in_parts(make_trainer, weight, monkeypatch):
     trainer.add_callback(gradients)
     trainer.train()
     assert [len(part["labels"]) for part in parts] == [4, 4, 2]
-    loss = torch.zeros(())
+    loss, terms = torch.zeros(()), []
     for part in parts:
         outputs = by_hand(**part, output_hidden_states=True)
-        term = regularizer(outputs.hidden_states[-1][:, 0], part["labels"]).loss
-        loss = loss + outputs.loss * len(part["labels"]) / 10 + term / 3
+        terms.append(regularizer(outputs.hidden_states[-1][:, 0], part["labels"]).loss)
+        loss = loss + outputs.loss * len(part["labels"]) / 10 + terms[-1] / 3
+    assert (sum(terms).item() != 0) == (weight != 0)
     loss.backward()
     for name, parameter in by_hand.named_parameters():
         torch.testing.assert_close(gradients.seen[name], parameter.grad, rtol=1e-4, atol=1e-7)

@@ -109,6 +109,13 @@ def test_penalties_are_of_held_out_sentences_and_maps_of_training_ones(table, pr
     assert found.loss.item() - found.penalty.item() == pytest.approx(readings[1].loss)
 
 
+def test_a_floor_is_the_spread_within_each_activation():
+    """Variances 2 and 18 of two pairs each: √10, though the activations are far apart."""
+    table = pd.DataFrame({"back": ["gelu", "gelu", "solu", "solu"], "penalty": [1, 3, 11, 17]})
+    table = table.assign(relation="seed", kind="affine", front_layer=1, back_layer=1)
+    assert penalty_floors(table).floor.tolist() == [pytest.approx(10**0.5)]
+
+
 def test_the_grids_are_the_mean_penalties_and_their_floors(table):
     floors = penalty_floors(table)
     fig = figures.penalty_grids(table, floors)
