@@ -9,6 +9,7 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from transformers import GPTNeoXConfig, GPTNeoXModel
