@@ -146,9 +146,11 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the claims, write the provenance page, and compare with the committed reference."""
     from shrink_utils.study.claims.report import print_claims, print_comparison
+    from shrink_utils.study.runs import drop_models
     from shrink_utils.study.verification.page import write_provenance
 
     print_claims(profile)
+    drop_models(profile)
     write_provenance(profile)
     return int(not print_comparison(profile))
 

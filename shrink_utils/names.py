@@ -1,8 +1,8 @@
-"""One answer to a name with a typo. Standard library only: every room may import it."""
+"""Names and values that cannot be. Standard library only: every room may import it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 
@@ -12,3 +12,10 @@ def unknown_name(argument: str, kind: str, name: str, known: Iterable[str]) -> V
     nearest = get_close_matches(name, known, n=1)
     hint = f", did you mean {nearest[0]!r}?" if nearest else ""
     return ValueError(f"{argument}: no {kind} {name!r}{hint} (there are {', '.join(known)})")
+
+
+def require(config: object, names: str, holds: Callable[..., bool], expected: str) -> None:
+    """Raise ValueError for the first of the fields `names` whose value does not hold."""
+    for name in names.split():
+        if not holds(value := getattr(config, name)):
+            raise ValueError(f"{name}: must be {expected}, found {value!r}")

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.runs import run_id
-from shrink_utils.training import RunConfig
+from shrink_utils.training import RunConfig, used_precision
 
 if TYPE_CHECKING:
     from distributed import Client, Future, Worker
@@ -77,14 +77,16 @@ def compute_runs(
     configs: dict[str, RunConfig],
     folder: Path,
     *,
+    keep: Collection[str] = (),
     on_step: Callable[[str, int], None],
 ) -> None:
     """Compute runs on the workers of a cluster, each in the worker that is free first.
 
     A worker that dies gives its run to another one. At the first run that raises, those that wait
     are given up; finished runs stay, and a second call goes on from there. `configs` are named by
-    their `run_id`, `folder` is on a file system that every worker shares, and `on_step` is called
-    in this thread with the id of a run and the steps that it has made, 0 at its start.
+    their `run_id`, `keep` names those whose model is kept, `folder` is on a file system that every
+    worker shares, and `on_step` is called in this thread with the id of a run and the steps that it
+    has made, 0 at its start.
 
     Raises
     ------
@@ -99,7 +101,9 @@ def compute_runs(
     running = {}
     for run, config in configs.items():
         key = f"run-{folder / run}"  # who else asks for this run shares it
-        future = client.submit(_compute_run, run, config.as_dict(), **shared, key=key)
+        future = client.submit(
+            _compute_run, run, config.as_dict(), keep_model=run in keep, **shared, key=key
+        )
         future.add_done_callback(news.put)
         running[future.key] = run
     while running:
@@ -135,7 +139,13 @@ def _accept(future: Future, config: RunConfig, target: Path) -> None:
 
 
 def _compute_run(
-    run: str, values: dict, *, folder: Path, mark: str, environment: dict[str, str]
+    run: str,
+    values: dict,
+    *,
+    keep_model: bool,
+    folder: Path,
+    mark: str,
+    environment: dict[str, str],
 ) -> list[tuple[type[Warning], str]]:
     """In a worker: compute the run, tell every step; its warnings come back, for who called."""
     from distributed import get_worker
@@ -149,7 +159,7 @@ def _compute_run(
     _require_fitness(worker, run, config, folder / mark)
     tell(0)
     with _environment(environment), warnings.catch_warnings(record=True) as caught:
-        run_or_load(config, folder, on_row=lambda row: tell(row["step"]))
+        run_or_load(config, folder, on_row=lambda row: tell(row["step"]), keep_model=keep_model)
     return [(warning.category, str(warning.message)) for warning in caught]
 
 
@@ -165,6 +175,11 @@ def _require_fitness(worker: Worker, run: str, config: RunConfig, mark: Path) ->
         raise FileNotFoundError(
             f"{place}: does not see {mark.parent}; the results (SHRINK_RESULTS_DIR) have to be on "
             "a file system that all workers share"
+        )
+    if (native := used_precision(config.precision)) != config.precision:
+        raise ValueError(
+            f"{place}: trains in {native}, the study in {config.precision}; give it devices of one "
+            "kind, or set SHRINK_PRECISION=float32 for the whole study"
         )
     if run_id(config) != run:
         raise ValueError(

@@ -13,23 +13,37 @@ import torch.distributed as dist
 
 from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import Result
-from shrink_utils.study.runs import Run, checked_model, load_run, run_id, save_run
+from shrink_utils.study.results import Result, progress_bar
+from shrink_utils.study.runs import (
+    Run,
+    load_model,
+    load_run,
+    model_of,
+    run_id,
+    save_model,
+    save_run,
+)
 from shrink_utils.training import RunConfig, finetune, used_precision
 
 
 def run_or_load(
-    config: RunConfig, folder: Path, *, on_row: Callable[[dict], None] | None = None
+    config: RunConfig,
+    folder: Path,
+    *,
+    on_row: Callable[[dict], None] | None = None,
+    keep_model: bool = True,
 ) -> Run:
     """The run of `config`: loaded from `folder` when it is there and whole, else computed.
 
     `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
-    training step. A damaged run is moved aside (``<id>.damaged-<n>``), with a warning, and computed
-    again. A long run that was ended goes on from its last checkpoint (in ``<id>.checkpoints``).
+    training step; `keep_model` saves the model of a run that is computed beside it. A damaged run
+    is moved aside (``<id>.damaged-<n>``), with a warning, and computed again. A long run that was
+    ended goes on from its last checkpoint (in ``<id>.checkpoints``).
     """
+    config = replace(config, precision=used_precision(config.precision))
     target = folder / run_id(config)
     return Result(target).load_or_compute(
-        load_run, lambda: _compute(config, target, on_row), lock=_rank() == 0
+        load_run, lambda: _compute(config, target, on_row, keep_model), lock=_rank() == 0
     )
 
 
@@ -41,20 +55,18 @@ def _rank() -> int:
     return int(os.environ.get("RANK") or 0)
 
 
-def _compute(config: RunConfig, target: Path, on_row: Callable[[dict], None] | None) -> None:
+def _compute(
+    config: RunConfig, target: Path, on_row: Callable[[dict], None] | None, keep_model: bool
+) -> None:
     checkpoints = target.with_name(f"{target.name}.checkpoints")
     since = time.perf_counter()  # or the last checkpoint
     result = finetune(config, on_row=on_row, checkpoints=checkpoints)
     if _rank() == 0:
-        save_run(
-            config,
-            result,
-            target,
-            since=since,
-            threads=config.threads,
-            precision=used_precision(config),
-            processes=int(os.environ.get("WORLD_SIZE") or 1),
-        )
+        if keep_model:
+            save_model(config, result, target, since=since)
+        processes = int(os.environ.get("WORLD_SIZE") or 1)
+        facts = {"threads": config.threads, "precision": config.precision, "processes": processes}
+        save_run(config, result, target, since=since, **facts)
         shutil.rmtree(checkpoints, ignore_errors=True)
     if dist.is_available() and dist.is_initialized():
         dist.barrier()  # all are to find it
@@ -63,13 +75,17 @@ def _compute(config: RunConfig, target: Path, on_row: Callable[[dict], None] | N
 def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
     """The fine-tuned encoder of a run, without its head, for reading its layers.
 
-    A model that was damaged is trained again, as the whole run is, with a warning.
+    A model that was not kept is trained again, and one that was damaged, with a warning.
     """
-    model = Result(run.folder).load(checked_model)
-    if model is None:
-        model = checked_model(run_or_load(run.config, run.folder.parent).folder)
-    encoder = load_encoder(str(model), device=device)
-    return replace(encoder, name=run.config.label)
+    model = model_of(run.folder).load_or_compute(load_model, lambda: _train_again(run))
+    return replace(load_encoder(str(model), device=device), name=run.config.label)
+
+
+def _train_again(run: Run) -> None:
+    since, label = time.perf_counter(), f"{run.config.label}, whose model was not kept"
+    with progress_bar(total=len(run.history), unit="step", description=label) as bar:
+        result = finetune(run.config, on_row=lambda row: bar.update())
+    save_model(run.config, result, run.folder, since=since)
 
 
 def default_run(profile: Profile, *, arm: str) -> Run:

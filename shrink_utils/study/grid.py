@@ -36,7 +36,7 @@ def run_sweep(profile: Profile) -> list[Run]:
 
 def run_all(profile: Profile) -> list[Run]:
     """The grid's runs, then those of the sweep, each once, under one progress bar."""
-    return _run_all(list(dict.fromkeys([*profile.runs(), *profile.sweep_runs()])), profile)
+    return _run_all(profile.all_runs(), profile)
 
 
 def histories(runs: Iterable[Run]) -> pd.DataFrame:
@@ -54,6 +54,9 @@ def _run_all(configs: list[RunConfig], profile: Profile) -> list[Run]:
     wanted = dict(zip(names, configs, strict=True))  # a configuration may stand there twice
     runs = {name: Result(folder / name).load(load_run) for name in wanted}
     missing = {name: config for name, config in wanted.items() if runs[name] is None}
+    # Chapters read the models of the grid; those of the sweep are for the user.
+    read = profile.all_runs() if profile.models_kept == "all" else profile.runs()
+    keep = {name for name, config in missing.items() if config in read}
     steps = {name: _steps(config) for name, config in missing.items()}
     with progress_bar(total=sum(steps.values()), unit="step") as bar:
         progress = _Progress(bar, missing, steps)
@@ -62,10 +65,11 @@ def _run_all(configs: list[RunConfig], profile: Profile) -> list[Run]:
         if not shared and (workers > 1 or (missing and scheduler_address())):
             bar.set_description_str("waiting for workers")
             with cluster_client(workers=workers) as client:
-                compute_runs(client, missing, folder, on_step=progress.at)
+                compute_runs(client, missing, folder, keep=keep, on_step=progress.at)
             runs |= {name: load_run(folder / name) for name in missing}
         else:
-            runs |= {name: progress.run_here(config, folder) for name, config in missing.items()}
+            for name, config in missing.items():
+                runs[name] = progress.run_here(config, folder, keep_model=name in keep)
         bar.set_description_str(f"{len(configs)} runs")
     return [runs[name] for name in names]
 
@@ -88,11 +92,15 @@ class _Progress:
         elif running:
             self._describe(self._configs[running[0]].label)
 
-    def run_here(self, config: RunConfig, folder: Path) -> Run:
+    def run_here(self, config: RunConfig, folder: Path, *, keep_model: bool) -> Run:
         """Compute a run in this process."""
         name = run_id(config)
         self.at(name, 0)
-        return run_or_load(config, folder, on_row=lambda row: self.at(name, row["step"]))
+
+        def tell(row: dict) -> None:
+            self.at(name, row["step"])
+
+        return run_or_load(config, folder, on_row=tell, keep_model=keep_model)
 
     def _describe(self, text: str) -> None:
         if text != self._description:  # to set it draws the bar, however short ago it was drawn

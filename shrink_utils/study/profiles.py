@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tomllib
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
-from shrink_utils.training import RunConfig
+from shrink_utils.training import RunConfig, arm_options
 
 FOLDER = Path(__file__).with_suffix("")
 SEED_STEP = 1000  # studies of different base seeds share no seed
-WITHOUT_EFFECT = ("description", "workers")  # on any number of the study
+# Without effect on any number of the study; the precision that was used is named beside the hash.
+WITHOUT_EFFECT = ("description", "workers", "precision", "models_kept")
 # Fields that every run takes from the profile as they are.
-SHARED = "epochs batch_size accumulation precision warmup schedule pooling threads".split()
+SHARED = "epochs batch_size accumulation warmup schedule pooling threads".split()
 
 Integers = tuple[int, ...]
 Names = tuple[str, ...]
@@ -173,7 +175,10 @@ class Profile:
     dynamics: Dynamics
     sweep: tuple[SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
     accumulation: int = 1
-    precision: str = "float32"
+    # Of fine-tuning; "auto" takes bfloat16 where the device has it. See `used_precision`.
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    # Which fine-tuned models stay on disk when the study is finished (90 MB each of MiniLM).
+    models_kept: Literal["none", "first seed", "all"] = "first seed"
     workers: Annotated[int, Field(ge=1)] = 1  # processes that share the runs, `threads` each
     corpus_sentences: Annotated[int, Field(ge=2)] | None = None  # notebook 02; None reads all
     partner: str = ""  # a second encoder for notebook 03; empty for none
@@ -184,7 +189,7 @@ class Profile:
             raise ValueError(
                 f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
             )
-        self.runs(), self.sweep_runs()  # a RunConfig refuses what cannot be run
+        self.all_runs(precision="float32")  # a RunConfig refuses what cannot be run
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -204,34 +209,65 @@ class Profile:
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def runs(self) -> list[RunConfig]:
-        """The ablation grid: seeds outermost, so that early results already compare the arms."""
+    @property
+    def arms(self) -> dict[str, object]:
+        """The options of every arm that the study fine-tunes with, by name."""
+        of_grid = {arm for entry in self.grid for arm in entry.arms}
+        named = of_grid | {swept.arm for swept in self.sweep} | set(self.dynamics.arms)
+        return {arm: arm_options(arm) for arm in sorted(named)}
+
+    @property
+    def used_precision(self) -> str:
+        """What `precision` means on this machine: "float32" or "bfloat16"."""
+        from shrink_utils.training import used_precision  # it asks torch
+
+        return used_precision(self.precision)
+
+    def runs(self, *, precision: str | None = None) -> list[RunConfig]:
+        """The ablation grid: seeds outermost, so that early results already compare the arms.
+
+        Runs of another machine may have another `precision` than `used_precision`.
+        """
         return [
-            self._run(model, entry, arm, seed, self.weight)
+            self._run(
+                entry, model=model, arm=arm, seed=seed, weight=self.weight, precision=precision
+            )
             for seed in self.seeds
             for model in self.models
             for entry in self.grid
             for arm in entry.arms
         ]
 
-    def sweep_runs(self) -> list[RunConfig]:
-        """The weight sweep; a run that the grid holds too is the same run."""
+    def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
+        """The weight sweep, as `runs`; a run that the grid holds too is the same run."""
         entries = {entry.task: entry for entry in self.grid}
         if missing := [swept.task for swept in self.sweep if swept.task not in entries]:
             raise ValueError(f"sweep: its task {missing[0]!r} is none of the grid's")
         return [
-            self._run(model, entries[swept.task], swept.arm, seed, weight)
+            self._run(
+                entries[swept.task],
+                model=model,
+                arm=swept.arm,
+                seed=seed,
+                weight=weight,
+                precision=precision,
+            )
             for seed in self.seeds
             for model in self.models
             for swept in self.sweep
             for weight in swept.weights
         ]
 
-    def _run(self, model: str, entry: GridEntry, arm: str, seed: int, weight: float) -> RunConfig:
+    def all_runs(self, *, precision: str | None = None) -> list[RunConfig]:
+        """Grid and sweep, each run once."""
+        both = self.runs(precision=precision) + self.sweep_runs(precision=precision)
+        return list(dict.fromkeys(both))
+
+    def _run(self, entry: GridEntry, *, seed: int, precision: str | None, **own) -> RunConfig:
         of_task = {name: value for name, value in asdict(entry).items() if name != "arms"}
         of_all = {name: getattr(self, name) for name in SHARED}
-        seed += SEED_STEP * self.base_seed
-        return RunConfig(model=model, arm=arm, seed=seed, weight=weight, **of_task, **of_all)
+        of_all |= {"precision": precision or self.used_precision}
+        return RunConfig(seed=seed + SEED_STEP * self.base_seed, **own, **of_task, **of_all)
 
 
 SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)
@@ -254,6 +290,11 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     seed : int
         Base seed: 0 is the committed study; any other one shifts every seed.
 
+    Notes
+    -----
+    ``SHRINK_PRECISION`` and ``SHRINK_MODELS_KEPT`` take the place of the file's `precision` and
+    `models_kept`.
+
     Raises
     ------
     ValueError
@@ -263,13 +304,19 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     if not path.is_file():
         raise unknown_name("profile", "profile", str(name), profile_names())
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8")) | _given()
         text = json.dumps({**values, "name": path.stem, "base_seed": seed}, default=str)
         return TypeAdapter(Profile).validate_json(text)  # JSON: a list stands for a tuple
     except ValidationError as error:
         raise ValueError(f"profile {path.name}: {_first_fault(error)}") from error
     except ValueError as error:  # of TOML
         raise ValueError(f"profile {path.name}: {error}") from error
+
+
+def _given() -> dict[str, str]:
+    """What the environment says in place of the file."""
+    variables = {"precision": "SHRINK_PRECISION", "models_kept": "SHRINK_MODELS_KEPT"}
+    return {key: os.environ[name] for key, name in variables.items() if os.environ.get(name)}
 
 
 def _first_fault(error: ValidationError) -> str:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -118,25 +118,24 @@ class Result:
                 compute()
         return read(self.folder)
 
-    def verify(self, *, unread: str | None = None) -> None:
+    def verify(self) -> None:
         """Raise `DamagedResultError` if a file is missing, or not what was written.
 
-        Files of the folder `unread` in it only have to be there. A file that was added is no harm.
+        A file that was added is no harm.
         """
         name = f"{self.folder.parent.name}/{self.folder.name}"
         try:
-            faults = [fault for fault in self.faults(unread=unread) if not fault.endswith("added")]
+            faults = [fault for fault in self.faults() if not fault.endswith("added")]
         except (OSError, ValueError, AttributeError) as error:
             raise DamagedResultError(f"{name} is damaged: {error}.") from error
         if faults:
             raise DamagedResultError(f"{name} is damaged: {', '.join(faults)}.")
 
-    def faults(self, *, unread: str | None = None) -> Iterator[str]:
-        """How the files differ from the manifest; those of the folder `unread` may have changed."""
+    def faults(self) -> Iterator[str]:
+        """How the files differ from the manifest."""
         manifest, files = read_json(self.folder / MANIFEST), dict(_files(self.folder))
         del files[MANIFEST]
-        unread_names = [name for name in files if unread and name.startswith(f"{unread}/")]
-        yield from differences(manifest, files, unread=unread_names)
+        yield from differences(manifest, files)
 
     def _move_aside(self) -> Path:
         n = 1
@@ -145,16 +144,14 @@ class Result:
         return self.folder.rename(aside)
 
 
-def differences(
-    listed: dict[str, str], files: dict[str, Path], *, unread: Iterable[str] = ()
-) -> Iterator[str]:
+def differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]:
     """How files differ from a list of their sha256: ``"<name> is missing"``, added or changed.
 
     Only `files` are opened: the names in a list that somebody sends lead nowhere.
     """
     yield from (f"{name} is missing" for name in sorted(listed.keys() - files.keys()))
     yield from (f"{name} was added" for name in sorted(files.keys() - listed.keys()))
-    for name in sorted((files.keys() & listed.keys()) - set(unread)):
+    for name in sorted(files.keys() & listed.keys()):
         if sha256_of(files[name]) != listed[name]:
             yield f"{name} changed on disk"
 
@@ -182,9 +179,9 @@ Measure = Callable[["Profile"], "pd.DataFrame"]
 def measured(name: str) -> Callable[[Measure], Measure]:
     """Decorate a function of a profile: its table is computed at the first call, then loaded.
 
-    The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, the
-    code that the function's module rests on, a library, or a pin in ``data/`` (hub commits,
-    archives) changes, it is computed again and the old one removed.
+    The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, its
+    precision or an arm of it, the code that the function's module rests on, a library, or a pin in
+    ``data/`` (hub commits, archives) changes, it is computed again and the old one removed.
 
     The function takes a `Profile` and returns a DataFrame; `name` is unique in the study.
     """
@@ -192,7 +189,8 @@ def measured(name: str) -> Callable[[Measure], Measure]:
     def decorate(measure: Measure) -> Measure:
         @wraps(measure)
         def load_or_measure(profile: Profile) -> pd.DataFrame:
-            key = key_of(profile.hash, hub_revisions(), code=measure.__module__)
+            parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
+            key = key_of(*parts, code=measure.__module__, but="shrink_utils.training.arms")
             result = Result(profile.folder / "measured" / f"{name}-{key}")
             return result.load_or_compute(read_measured, lambda: save(profile, result))
 

@@ -5,6 +5,7 @@ A run is named and listed without torch; to read or write its vectors and its mo
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from shrink_utils.training import FinetuneResult
 
-MODEL = "model"  # the fine-tuned encoder and its head, as transformers saves them
+MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Run:
     geometry: dict[str, dict[str, list[float]]]  # anisotropy: before and after, raw and centred
     embeddings: dict[str, Tensor]  # of the validation rows: before, after (n, d) and labels (n,)
     provenance: dict  # packages, device, threads, commit, seconds
-    folder: Path  # its "model" loads in transformers like any local model
+    folder: Path
 
 
 def run_id(config: RunConfig) -> str:
@@ -52,16 +53,10 @@ def run_id(config: RunConfig) -> str:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder, but for its model (gigabytes in all, see `checked_model`).
-
-    Raises
-    ------
-    DamagedResultError
-        If a file is missing, or one that is read is not what was written.
-    """
+    """Read a run folder; `DamagedResultError` if any file is not as written."""
     from safetensors.torch import load_file
 
-    Result(folder).verify(unread=MODEL)
+    Result(folder).verify()
     metrics = read_json(folder / "metrics.json")
     return Run(
         config=RunConfig(**read_json(folder / CONFIG)),
@@ -74,8 +69,13 @@ def load_run(folder: Path) -> Run:
     )
 
 
-def checked_model(folder: Path) -> Path:
-    """Where a run's model is; `DamagedResultError` if any file of the run is not as written."""
+def model_of(run: Path) -> Result:
+    """Where a run's model is, if it was kept: a result beside the run, ``<id>.model``."""
+    return Result(run.with_name(f"{run.name}.{MODEL}"))
+
+
+def load_model(folder: Path) -> Path:
+    """The model in such a folder; `DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return folder / MODEL
 
@@ -86,15 +86,31 @@ def save_run(
     """Write a run's folder, as `Result.save` does; `since` and `facts` are for its stamp."""
     from safetensors.torch import save_file
 
-    from shrink_utils.models import save_classifier
-
     with Result(target).save(config.as_dict(), since=since, **facts) as part:
         metrics = {"evaluations": result.evaluations, "geometry": result.geometry}
         write_json(part / "metrics.json", metrics)
         result.history.to_parquet(part / "history.parquet", index=False)
         embeddings = {name: x.contiguous() for name, x in result.embeddings.items()}
         save_file(embeddings, part / "embeddings.safetensors")
+
+
+def save_model(config: RunConfig, result: FinetuneResult, run: Path, *, since: float) -> None:
+    """Write the model of a run, in the same way."""
+    from shrink_utils.models import save_classifier
+
+    with model_of(run).save(config.as_dict(), since=since) as part:
         save_classifier(result.model, result.tokenizer, part / MODEL)
+
+
+def drop_models(profile: Profile) -> None:
+    """Remove those models of a finished study that the profile does not keep."""
+    if profile.models_kept == "all":
+        return
+    kept = {profile.runs()[0].seed} if profile.models_kept == "first seed" else set()
+    for config in profile.all_runs():
+        if config.seed not in kept:
+            model = model_of(profile.folder / "runs" / run_id(config))
+            shutil.rmtree(model.folder, ignore_errors=True)
 
 
 def list_runs(profile: Profile) -> pd.DataFrame:
@@ -104,7 +120,7 @@ def list_runs(profile: Profile) -> pd.DataFrame:
     dash for a run that is not there.
     """
     rows = []
-    for config in dict.fromkeys([*profile.runs(), *profile.sweep_runs()]):
+    for config in profile.all_runs():
         stamp = profile.folder / "runs" / run_id(config) / STAMP
         row = {name: getattr(config, name) for name in ("model", "task", "arm", "weight", "seed")}
         seconds = read_json(stamp)["seconds"] if stamp.is_file() else "–"

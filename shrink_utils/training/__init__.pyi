@@ -1,8 +1,8 @@
-from .arguments import used_precision
 from .arms import ARMS, arm_options
 from .config import RunConfig
 from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
 from .finetune import FinetuneResult, finetune, task_metrics
+from .precision import native_precision, used_precision
 from .scratch import (
     ScratchConfig,
     ScratchResult,
@@ -32,6 +32,7 @@ __all__ = [
     "held_out_batches",
     "held_out_loss",
     "make_regularizer",
+    "native_precision",
     "new_model",
     "pair_batches",
     "pretrain",

@@ -1,9 +1,9 @@
 """One fine-tuning run, described completely: equal configurations give equal results."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from shrink_utils.models import POOLINGS
+from shrink_utils.names import require
 from shrink_utils.text import task_spec
 from shrink_utils.training.arms import arm_options
 
@@ -12,13 +12,6 @@ PRECISIONS = ("float32", "bfloat16")
 # What follows the warm-up, and transformers' name for it. STL's text names the warm-up alone; its
 # published notebook uses a cosine.
 SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
-
-
-def require(config: object, names: str, holds: Callable[..., bool], expected: str) -> None:
-    """Raise ValueError for the first of the fields `names` whose value does not hold."""
-    for name in names.split():
-        if not holds(value := getattr(config, name)):
-            raise ValueError(f"{name}: must be {expected}, found {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +32,7 @@ class RunConfig:
     # Parts that a step's rows are taken in, one after the other: less memory. The regularizer then
     # sees the clouds of a part, as in STL's published notebook (8 parts of 8 rows).
     accumulation: int = 1
-    precision: str = "float32"  # "bfloat16" where the device has it; on any other float32
+    precision: str = "float32"  # of the passes that train; the others are always float32
     warmup: float = 0.1  # fraction of the steps, linear
     schedule: str = "constant"  # after the warm-up; "linear" and "cosine" decay to 0
     pooling: str = "cls"  # what the regularizer sees; also "mean" and "first_last"

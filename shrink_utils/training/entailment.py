@@ -15,6 +15,7 @@ from transformers import (
 )
 
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
+from shrink_utils.names import require
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
 from shrink_utils.training.arguments import (
     EveryStep,
@@ -22,7 +23,6 @@ from shrink_utils.training.arguments import (
     random_state_kept,
     torch_threads,
 )
-from shrink_utils.training.config import require
 from shrink_utils.training.rows import fixed_batches, tokenized
 
 VOCABULARY = 400  # more than the templates' words

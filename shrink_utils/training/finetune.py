@@ -1,5 +1,6 @@
 """One run: fine-tune an encoder on a task, with or without the regularizer, and keep its story."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,14 +20,16 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
+    TrainingArguments,
 )
 
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, load_classifier, quiet
 from shrink_utils.text import TaskSpec, load_task, task_spec
-from shrink_utils.training.arguments import fine_tuning_arguments, random_state_kept, torch_threads
+from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
 from shrink_utils.training.checkpoints import Checkpoints
-from shrink_utils.training.config import RunConfig
+from shrink_utils.training.config import SCHEDULES, RunConfig
+from shrink_utils.training.precision import used_precision
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
     N_SCORES,
@@ -74,6 +77,11 @@ def finetune(
     ------
     ValueError
         ``max_length`` is beyond what the encoder reads, or leaves no token of a text.
+
+    Notes
+    -----
+    In bfloat16 the matrix products of a training pass are rounded (autocast); weights, optimizer,
+    regularizer and both evaluations stay in float32, as geometry is measured on these.
 
     References
     ----------
@@ -154,11 +162,44 @@ def _trainer(
         recorder=recorder,
         pooling=config.pooling,
         per_class=not spec.is_regression,
+        precision=used_precision(config.precision),
     )
     trainer.remove_callback(PrinterCallback)  # it prints every log line
     if keep:
         trainer.add_callback(keeper)
     return trainer, reached
+
+
+def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> TrainingArguments:
+    """`quiet_arguments` with the hyper-parameters of a run; `options` say how long, at least.
+
+    Raises
+    ------
+    ValueError
+        The rows of a step cannot be shared out equally between the processes of this run.
+    """
+    processes = int(os.environ.get("WORLD_SIZE", 1))  # as torchrun and accelerate launch say
+    parts = config.accumulation * processes
+    if config.batch_size % parts:
+        raise ValueError(
+            f"batch_size: {config.batch_size} rows do not make {config.accumulation} equal part(s) "
+            f"for each of {processes} processes; start another number of processes"
+        )
+    return quiet_arguments(
+        folder,
+        # Without a GPU, accelerate would let the processes train each for itself.
+        use_cpu=processes > 1 and not torch.cuda.is_available(),
+        per_device_train_batch_size=config.batch_size // parts,
+        gradient_accumulation_steps=config.accumulation,
+        per_device_eval_batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+        warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
+        lr_scheduler_type=SCHEDULES[config.schedule],
+        seed=config.seed,
+        data_seed=config.seed,
+        **options,
+    )
 
 
 def _scores(x: Tensor) -> dict[str, list[float]]:

@@ -22,10 +22,9 @@ from transformers import (
 )
 
 from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
-from shrink_utils.names import unknown_name
+from shrink_utils.names import require, unknown_name
 from shrink_utils.text import load_pairs, train_tokenizer
 from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
-from shrink_utils.training.config import require
 from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.rows import fixed_batches
 

@@ -147,6 +147,8 @@ class RegularizedTrainer(Trainer):
         Which vectors of the hidden states are regularized.
     per_class : bool
         One term per class; False (regression) takes the batch as one cloud.
+    precision : {"float32", "bfloat16"}
+        Of the encoder's passes while it trains. Evaluations are always in float32.
     **kwargs
         As of `transformers.Trainer`.
     """
@@ -158,13 +160,14 @@ class RegularizedTrainer(Trainer):
         recorder: StepRecorder,
         pooling: str,
         per_class: bool,
+        precision: str = "float32",
         **kwargs,
     ) -> None:
         super().__init__(**kwargs, callbacks=[recorder])
         self.model_accepts_loss_kwargs = True  # so that the rows of a step are counted, and
         self.loss_is_scaled_for_ga = True  # `compute_loss` itself weighs the parts of a step
         self.regularizer, self.recorder = regularizer, recorder
-        self.pooling, self.per_class = pooling, per_class
+        self.pooling, self.per_class, self.precision = pooling, per_class, precision
         self.evaluated: list[Tensor] = []
         self._watch = BarcodeRegularizer("prominent", weight=0.0)
 
@@ -175,7 +178,9 @@ class RegularizedTrainer(Trainer):
         parts (accumulation), the losses of the parts sum to the mean task loss of all rows plus the
         mean of the parts' regularizers.
         """
-        outputs = model(**inputs, output_hidden_states=True)
+        rounded = model.training and self.precision == "bfloat16"
+        with torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded):
+            outputs = model(**inputs, output_hidden_states=True)
         embeddings = pool(outputs.hidden_states, inputs["attention_mask"], pooling=self.pooling)
         if not model.training:
             seen = {"loss": outputs.loss, "logits": outputs.logits, "embeddings": embeddings}

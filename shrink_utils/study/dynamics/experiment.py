@@ -31,7 +31,7 @@ from shrink_utils.training import (
     pretrain,
     scratch_tokenizer,
 )
-from shrink_utils.training.arguments import fine_tuning_arguments, torch_threads
+from shrink_utils.training.arguments import torch_threads
 from shrink_utils.training.dynamics import (
     RULES,
     AllocationRecorder,
@@ -39,6 +39,7 @@ from shrink_utils.training.dynamics import (
     FixedSetLoss,
     LossChanges,
 )
+from shrink_utils.training.finetune import fine_tuning_arguments
 from shrink_utils.training.rows import fixed_batches, tokenized
 from shrink_utils.training.scratch import collator
 

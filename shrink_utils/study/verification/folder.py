@@ -19,7 +19,7 @@ from shrink_utils.study.results import CONFIG, MANIFEST, STAMP, TABLE, differenc
 from shrink_utils.training import RunConfig
 
 PAGE = "provenance.json"
-FORMAT = 2  # of the page; in 1, a measured table was a file
+FORMAT = 3  # of the page; 2 did not name the precision, and runs held their models
 NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}
 
 TABLE_COLUMNS = {
@@ -133,8 +133,10 @@ def unfinished(folder: Path) -> list[str]:
 
 
 def _missing(folder: Path, profile: Profile) -> list[str]:
-    wanted = {*profile.runs(), *profile.sweep_runs()}
-    absent_runs = wanted - newest_runs(kept_folders(folder, "runs")).keys()
+    found = newest_runs(kept_folders(folder, "runs")).keys()
+    # Of the machine that has begun.
+    wanted = set(profile.all_runs(precision=next((run.precision for run in found), None)))
+    absent_runs = wanted - found
     measured = {path.name.rpartition("-")[0] for path in kept_folders(folder, "measured")}
     tables = {path.stem for path in table_files(folder)}
     parts = {

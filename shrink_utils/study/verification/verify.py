@@ -18,7 +18,7 @@ from shrink_utils.study.claims.report import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES, claims_from
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import Result, read_json, read_measured
-from shrink_utils.study.runs import Run, load_run
+from shrink_utils.study.runs import MODEL, Run, load_run
 from shrink_utils.study.tables import score_table, summarize, task_table
 from shrink_utils.study.verification.folder import (
     FORMAT,
@@ -33,6 +33,7 @@ from shrink_utils.study.verification.folder import (
     unfinished,
 )
 from shrink_utils.training import RunConfig
+from shrink_utils.training.config import PRECISIONS
 
 LAST_DIGIT = 2e-6  # tables are written with six decimals
 SHOWN = 5  # faults of a check that are named
@@ -82,12 +83,15 @@ def verify_folder(folder: Path) -> list[Check]:
     page = read_json(folder / PAGE)
     profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
     kept = {path: _faults(path) for kind in NAMES for path in kept_folders(folder, kind)}
+    models = {path: _faults(path) for path in sorted((folder / "runs").glob(f"*.{MODEL}"))}
     checks += [
         _check(f"tables and results are those of {PAGE}", changed_files, folder, page),
         Check(f"{len(kept)} runs and measured tables are whole", sum(kept.values(), ())),
+        Check(f"{len(models)} models beside them are whole", sum(models.values(), ())),
         _check("columns of every table", foreign_columns, folder),
     ]
-    return checks + _made_again(folder, profile, [path for path in kept if not kept[path]])
+    whole = [path for path in kept if not kept[path]]
+    return checks + _made_again(folder, profile, page["precision"], whole)
 
 
 def _check(name: str, look: Callable, *arguments: object, verdict: str = "FAIL") -> Check:
@@ -107,6 +111,8 @@ def _foreign(folder: Path) -> Iterator[str]:
         yield f"no profile {sent['name']!r} here"
     elif (here := load_profile(sent["name"], seed=sent["seed"]).hash) != sent["hash"]:
         yield f"profile {sent['name']} has hash {here} here, {sent['hash']} in {PAGE}"
+    elif page["precision"] not in PRECISIONS:
+        yield f"precision {page['precision']!r} is none of {', '.join(PRECISIONS)}"
 
 
 def _faults(kept: Path) -> tuple[str, ...]:
@@ -115,9 +121,9 @@ def _faults(kept: Path) -> tuple[str, ...]:
     return tuple(f"{kept.name}: {fault}" for fault in found)
 
 
-def _made_again(folder: Path, profile: Profile, whole: list[Path]) -> list[Check]:
+def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path]) -> list[Check]:
     """The tables, made again from the runs and the measured tables that were sent."""
-    grid, sweep = profile.runs(), profile.sweep_runs()
+    grid, sweep = profile.runs(precision=precision), profile.sweep_runs(precision=precision)
     runs: dict[RunConfig, Run | None] = dict.fromkeys([*grid, *sweep])
     there = _check(f"{len(runs)} runs of grid and sweep", _load, whole, runs)
     if there.faults:
