@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shrink_utils.study.runs import checked_model
+from shrink_utils.study.runs import load_model, load_run
 
 pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.end_to_end]
 
@@ -30,10 +30,13 @@ def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts,
     assert done.stderr.count("shrink: ") == 1 and "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
     assert (kept / "left").read_text() == ""
-    first, runs = (kept / "after").read_text().split(), sorted((kept / "runs").iterdir())
-    assert 1 <= len(first) < len(runs) == 4
-    assert {run.name for run in runs} > set(first)
-    assert all(checked_model(run).is_dir() for run in runs)  # every byte as its manifest says
+    first, found = (kept / "after").read_text().split(), sorted((kept / "runs").iterdir())
+    models = [path for path in found if path.suffix == ".model"]
+    runs = [path for path in found if path not in models]
+    assert 2 <= len(first) < len(found) and len(models) == len(runs) == 4
+    assert {path.name for path in found} > set(first)
+    for run, model in zip(runs, models, strict=True):  # every byte as its manifest says
+        assert load_run(run) and load_model(model).is_dir()
 
 
 def test_a_read_only_folder_is_named_and_left_as_it_was(with_mounts, tmp_path):

@@ -26,7 +26,7 @@ from shrink_utils.study import (
     write_table,
 )
 from shrink_utils.study.drawing.data import COLUMNS
-from shrink_utils.study.runs import run_id
+from shrink_utils.study.runs import model_of, run_id
 
 # Every stored notebook again; cells marked NBVAL_CHECK_OUTPUT are to print what is stored.
 NBVAL = ["-n", "2", "--dist", "loadscope", "--nbval-lax", "--nbval-current-env"]
@@ -92,7 +92,7 @@ def _remove_a_run(folder: Path) -> None:
 
 
 def _flip_a_byte_of_a_run(folder: Path) -> None:
-    path = _a_run(folder) / "model" / "model.safetensors"
+    path = model_of(_a_run(folder)).folder / "model" / "model.safetensors"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)

@@ -39,7 +39,8 @@ def finished(tiny_profile, tiny_runs, results, monkeypatch):
 
 @pytest.fixture
 def copied(finished, tmp_path):
-    """(config, folder) of one finished run, copied so that a test may hurt it."""
+    """(config, folder) of one finished run and its model, copied so that a test may hurt them."""
     config = finished.runs()[0]
-    shutil.copytree(finished.folder / "runs" / run_id(config), tmp_path / run_id(config))
+    for name in (run_id(config), f"{run_id(config)}.model"):
+        shutil.copytree(finished.folder / "runs" / name, tmp_path / name)
     return config, tmp_path

@@ -134,10 +134,11 @@ def test_an_address_sends_what_is_missing_to_its_cluster(
 def test_steps_and_warnings_come_here_and_settings_go_along(
     finished, thread, tmp_path, monkeypatch
 ):
-    first, seen, told = finished.runs()[0], {}, []
+    first, seen, kept, told = finished.runs()[0], {}, {}, []
 
-    def look(config, folder, *, on_row):
+    def look(config, folder, *, on_row, keep_model):
         seen.update(os.environ)
+        kept.update({run_id(config): keep_model})
         if config == first:
             warnings.warn("its folder was damaged", stacklevel=2)
         on_row({"step": 1})
@@ -147,7 +148,14 @@ def test_steps_and_warnings_come_here_and_settings_go_along(
     monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
     configs = {run_id(config): config for config in finished.runs()}
     with pytest.warns(UserWarning, match=f"{first.label}: its folder was damaged"):
-        compute_runs(thread, configs, tmp_path, on_step=lambda run, step: told.append((run, step)))
+        compute_runs(
+            thread,
+            configs,
+            tmp_path,
+            keep={run_id(first)},
+            on_step=lambda run, step: told.append((run, step)),
+        )
+    assert kept == {run: run == run_id(first) for run in configs}
     assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
     assert _folders(tmp_path) == set(configs)
     assert seen["SHRINK_GLUE_DIR"] == "/some/glue" and "SHRINK_GLUE_DIR" not in os.environ
@@ -167,7 +175,7 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
 ):
     first, second, *_ = finished.runs()
 
-    def fail(config, folder, *, on_row):
+    def fail(config, folder, *, on_row, keep_model):
         if config == second:
             raise RuntimeError("out of memory")
         pretended(config, folder, on_row=on_row)
@@ -185,6 +193,9 @@ def test_a_worker_of_other_code_or_without_the_folder_is_refused(
     config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"would compute another run.*up to date"):
         compute_runs(thread, {"0123456789abcdef": config}, tmp_path, on_step=print)
+    monkeypatch.setattr(cluster, "used_precision", lambda precision: "bfloat16")
+    with pytest.raises(RuntimeError, match=r"trains in bfloat16, the study in float32"):
+        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
     monkeypatch.setattr(cluster.os, "listdir", lambda path: [])
     with pytest.raises(RuntimeError, match=r"does not see .*SHRINK_RESULTS_DIR"):
         compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)

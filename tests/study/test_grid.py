@@ -18,12 +18,12 @@ def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, mo
     shutil.rmtree(finished.folder / "runs" / run_id(lost))
     trained = []
 
-    def watched(config, folder, *, on_row):
+    def watched(config, folder, *, on_row, keep_model):
         def row(values):
             trained.append(config)
             on_row(values)
 
-        return run_or_load(config, folder, on_row=row)
+        return run_or_load(config, folder, on_row=row, keep_model=keep_model)
 
     run_or_load = grid.run_or_load
     monkeypatch.setattr(grid, "run_or_load", watched)
@@ -40,8 +40,9 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
     (folder / run_id(config)).rename(finished.folder / "runs" / run_id(config))
     sent = []
 
-    def compute(client, configs, folder, *, on_step):
+    def compute(client, configs, folder, *, keep, on_step):
         sent.extend(configs)
+        assert set(keep) == set(configs)
         for one in configs.values():
             grid.run_or_load(one, folder)
 
@@ -58,8 +59,9 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     sweep = SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5))
     trained = []
 
-    def watched(config, folder, *, on_row):
+    def watched(config, folder, *, on_row, keep_model):
         trained.append((config.arm, config.seed, config.weight))
+        assert not keep_model  # no chapter reads it
         return grid.load_run(folder / run_id(finished.runs()[0]))
 
     monkeypatch.setattr(grid, "run_or_load", watched)
@@ -104,7 +106,7 @@ def test_progress_counts_the_steps_that_are_left(finished, tmp_path, monkeypatch
     monkeypatch.setattr(grid, "progress_bar", bar)
     run_grid(finished)
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    monkeypatch.setattr(grid, "run_or_load", lambda config, folder, on_row: None)
+    monkeypatch.setattr(grid, "run_or_load", lambda config, folder, **options: None)
     run_grid(finished)
     assert totals == [0, 4 * 3]
 

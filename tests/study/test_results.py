@@ -102,14 +102,6 @@ def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
         _save(folder)
 
 
-def test_of_what_is_not_read_it_is_enough_to_be_there(folder):
-    (folder / "inner" / "text").write_text("other")
-    Result(folder).verify(unread="inner")
-    (folder / "inner" / "text").unlink()
-    with pytest.raises(DamagedResultError, match="runs/abc is damaged: inner/text is missing"):
-        Result(folder).verify(unread="inner")
-
-
 def test_a_file_that_was_added_is_named_and_does_no_harm(folder):
     (folder / "notes.txt").touch()
     assert list(Result(folder).faults()) == ["notes.txt was added"]

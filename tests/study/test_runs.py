@@ -13,6 +13,7 @@ from shrink_utils.models import hidden_states
 from shrink_utils.study import finetuned, load_run, run_encoder, run_id, run_or_load, runs
 from shrink_utils.study.finetuned import default_run
 from shrink_utils.study.results import DamagedResultError
+from shrink_utils.study.runs import drop_models, model_of
 from shrink_utils.text import load_task
 from shrink_utils.training import ARMS, checkpoints
 
@@ -66,9 +67,8 @@ def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
         lambda f: (f / "metrics.json").unlink(),
         lambda f: (f / "manifest.json").write_text("{"),
         lambda f: _flip_a_byte(f / "embeddings.safetensors"),
-        lambda f: (f / "model" / "model.safetensors").unlink(),
     ],
-    ids=["truncated", "missing", "manifest", "flipped byte", "no model"],
+    ids=["truncated", "missing", "manifest", "flipped byte"],
 )
 def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
     config, folder = copied
@@ -87,11 +87,35 @@ def test_a_damaged_model_is_noticed_when_it_is_read_and_trained_again(copied):
     config, folder = copied
     run = load_run(folder / run_id(config))
     whole = run_encoder(run).model.state_dict()
-    _flip_a_byte(run.folder / "model" / "model.safetensors")
+    _flip_a_byte(model_of(run.folder).folder / "model" / "model.safetensors")
     with pytest.warns(UserWarning, match="model.safetensors changed on disk.*computing again"):
         again = run_encoder(load_run(run.folder)).model.state_dict()
     assert all(torch.equal(again[name], weights) for name, weights in whole.items())
-    assert (folder / f"{run_id(config)}.damaged-1").is_dir()
+    assert (folder / f"{run_id(config)}.model.damaged-1").is_dir()
+
+
+def test_a_model_that_was_not_kept_is_trained_again_and_kept(copied):
+    run = load_run(copied[1] / run_id(copied[0]))
+    whole = run_encoder(run).model.state_dict()
+    shutil.rmtree(model_of(run.folder).folder)
+    again = run_encoder(run).model.state_dict()
+    assert all(torch.equal(again[name], weights) for name, weights in whole.items())
+    assert model_of(run.folder).folder.is_dir()
+
+
+@pytest.mark.parametrize(("kept", "seeds"), [("none", set()), ("first seed", {0}), ("all", {0, 1})])
+def test_a_finished_study_keeps_the_models_that_its_profile_names(
+    finished, tmp_path, monkeypatch, kept, seeds
+):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    runs_of = finished.folder / "runs"
+    for config in finished.all_runs():
+        model_of(runs_of / run_id(config)).folder.mkdir(parents=True)
+    (runs_of / "0123456789abcdef.model").mkdir()  # of the user's own run
+    drop_models(replace(finished, models_kept=kept))
+    left = [c for c in finished.all_runs() if model_of(runs_of / run_id(c)).folder.is_dir()]
+    assert {config.seed for config in left} == seeds
+    assert len(list(runs_of.iterdir())) == len(left) + 1
 
 
 def _flip_a_byte(path):
@@ -110,15 +134,16 @@ def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path,
 
     with pytest.raises(KeyboardInterrupt):
         run_or_load(config, tmp_path, on_row=end)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{run_id(config)}.checkpoints"]
+    name = run_id(config)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.checkpoints"]
     told = []
     run = run_or_load(config, tmp_path, on_row=lambda row: told.append(row["step"]))
     assert told == [4, 5, 6]
     assert run.history.step.tolist() == [1, 2, 3, 4, 5, 6]
-    assert [path.name for path in tmp_path.iterdir()] == [run_id(config)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.model"]
 
 
-def test_a_run_folder_holds_what_the_design_names(copied):
+def test_a_run_folder_holds_what_the_design_names(finished, copied):
     config, folder = copied
     assert {path.name for path in (folder / run_id(config)).iterdir()} == {
         "config.json",
@@ -127,12 +152,11 @@ def test_a_run_folder_holds_what_the_design_names(copied):
         "embeddings.safetensors",
         "provenance.json",
         "manifest.json",
-        "model",
     }
     stamp = load_run(folder / run_id(config)).provenance
     assert {"packages", "device", "seconds", "commit", "time"} <= set(stamp)
     assert stamp["threads"] == config.threads
-    assert (stamp["precision"], stamp["processes"]) == ("float32", 1)
+    assert (stamp["precision"], stamp["processes"]) == (finished.used_precision, 1)
 
 
 def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """What the Trainer is asked for: rows per pass, precision; what it seeds comes back."""
 
 import random
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,24 +9,9 @@ import pytest
 import torch
 from transformers import TrainingArguments
 
-from shrink_utils.training import arguments, finetune, trainer
-from shrink_utils.training.arguments import (
-    fine_tuning_arguments,
-    quiet_arguments,
-    random_state_kept,
-    used_precision,
-)
-
-
-@pytest.mark.parametrize(
-    ("cuda", "bf16", "used"),
-    [(True, True, "bfloat16"), (True, False, "float32"), (False, True, "float32")],
-)
-def test_the_precision_is_the_devices(config, monkeypatch, cuda, bf16, used):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: bf16)
-    assert used_precision(replace(config, precision="bfloat16")) == used
-    assert used_precision(config) == "float32"
+from shrink_utils.training import finetune, trainer
+from shrink_utils.training.arguments import quiet_arguments, random_state_kept
+from shrink_utils.training.finetune import fine_tuning_arguments
 
 
 def test_a_steps_rows_are_shared_out_over_its_parts(config, tmp_path, monkeypatch):
@@ -40,7 +26,7 @@ def test_a_steps_rows_are_shared_out_over_its_parts(config, tmp_path, monkeypatc
 
 
 def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(config, monkeypatch):
-    """Mixed precision as a GPU would have it, on the CPU: the bars are taken in float32."""
+    """The bars are taken in float32, of what the rounded pass gives."""
     config = replace(config, arm="all", train_rows=32, epochs=1)
     exact = finetune(config).history
     seen = []
@@ -50,12 +36,9 @@ def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(config, monkeyp
         seen.append((embeddings.dtype, torch.is_autocast_enabled("cpu")))
         return regularize(self, embeddings, *others)
 
-    def on_cpu(folder, **options):
-        return quiet_arguments(folder, **options | {"use_cpu": True})
-
     monkeypatch.setattr(trainer.RegularizedTrainer, "_regularize", watched)
-    monkeypatch.setattr(arguments, "used_precision", lambda config: "bfloat16")
-    monkeypatch.setattr(arguments, "quiet_arguments", on_cpu)
+    module = sys.modules["shrink_utils.training.finetune"]  # the package's name is the function
+    monkeypatch.setattr(module, "used_precision", lambda precision: precision)
     rounded = finetune(replace(config, precision="bfloat16")).history
     assert seen == [(torch.float32, False)] * 2
     difference = (rounded.regularizer - exact.regularizer).abs()
