@@ -10,8 +10,6 @@ from transformers import (
     DataCollatorWithPadding,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
 )
 
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
@@ -19,6 +17,7 @@ from shrink_utils.names import require
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
 from shrink_utils.training.arguments import (
     EveryStep,
+    QuietTrainer,
     quiet_arguments,
     random_state_kept,
     torch_threads,
@@ -132,7 +131,7 @@ def _train(
         random_state_kept(),
         tempfile.TemporaryDirectory(prefix="shrink-pairs-") as scratch,
     ):
-        trainer = Trainer(
+        trainer = QuietTrainer(
             model=model,
             args=quiet_arguments(
                 scratch,
@@ -147,6 +146,5 @@ def _train(
             data_collator=DataCollatorWithPadding(tokenizer),
             callbacks=[EveryStep(on_step)] if on_step else [],
         )
-        trainer.remove_callback(PrinterCallback)  # it prints every log line
         trainer.train()
     return model.eval()

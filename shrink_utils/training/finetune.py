@@ -19,7 +19,6 @@ from transformers import (
     EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    PrinterCallback,
     TrainingArguments,
 )
 
@@ -164,7 +163,6 @@ def _trainer(
         per_class=not spec.is_regression,
         precision=used_precision(config.precision),
     )
-    trainer.remove_callback(PrinterCallback)  # it prints every log line
     if keep:
         trainer.add_callback(keeper)
     return trainer, reached

@@ -15,8 +15,6 @@ from transformers import (
     DataCollatorForSeq2Seq,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
     TrainerCallback,
     TrainingArguments,
 )
@@ -24,7 +22,12 @@ from transformers import (
 from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
 from shrink_utils.names import require, unknown_name
 from shrink_utils.text import load_pairs, train_tokenizer
-from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
+from shrink_utils.training.arguments import (
+    QuietTrainer,
+    quiet_arguments,
+    random_state_kept,
+    torch_threads,
+)
 from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.rows import fixed_batches
 
@@ -241,14 +244,13 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
         tempfile.TemporaryDirectory(prefix="shrink-scratch-") as scratch,
     ):
         model = new_model(config, tokenizer)
-        trainer = Trainer(
+        trainer = QuietTrainer(
             model=model,
             args=_arguments(config, scratch),
             train_dataset=_tokens(_reading(config), tokenizer, "train"),
             data_collator=collator(config, tokenizer),
             callbacks=list(callbacks),
         )
-        trainer.remove_callback(PrinterCallback)  # it prints every log line
         before = held_out_loss(model, batches)
         trainer.train()
         after = held_out_loss(model, batches)

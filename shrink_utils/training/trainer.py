@@ -5,11 +5,12 @@ from collections.abc import Callable
 import pandas as pd
 import torch
 from torch import Tensor
-from transformers import Trainer, TrainerCallback
+from transformers import TrainerCallback
 
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import pool
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
+from shrink_utils.training.arguments import QuietTrainer
 from shrink_utils.training.arms import arm_options
 from shrink_utils.training.gather import whole_batch
 from shrink_utils.training.penalties import (
@@ -131,7 +132,7 @@ def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
     return {f"{name}_{c}": float(n) for c, n in zip(classes.tolist(), counts.tolist(), strict=True)}
 
 
-class RegularizedTrainer(Trainer):
+class RegularizedTrainer(QuietTrainer):
     """Trainer whose loss is the task's plus the regularizer's (STL, eq. of the total loss).
 
     An evaluation passes over the rows anyway: ``evaluated`` holds their embeddings (n, d), one

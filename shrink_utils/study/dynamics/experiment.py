@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch.utils.data import DataLoader
-from transformers import DataCollatorWithPadding, PrinterCallback, TrainerCallback
+from transformers import DataCollatorWithPadding, TrainerCallback
 
 from shrink_utils.models import OBJECTIVES, load_classifier
 from shrink_utils.study.profiles import Profile
@@ -309,7 +309,6 @@ def _fine_tuned(config: RunConfig, profile: Profile, on_step: Callable[[], None]
             pooling=config.pooling,
             per_class=not spec.is_regression,
         )
-        trainer.remove_callback(PrinterCallback)  # it prints every log line
         trainer.add_callback(watch)
         trainer.train()
     entropies = told.history().entropy_all.to_numpy()
