@@ -123,8 +123,10 @@ def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str)
     paths = [folder / f"diagnose-{name}{suffix}" for suffix in (".csv", ".png")]
     use_house_style()
     figure = diagnosis_figure(table, title=title)
-    with written(paths[0]) as csv, written(paths[1]) as png:
-        table.to_csv(csv, float_format="%.6f")
-        figure.savefig(png, format="png")
-    plt.close(figure)
+    try:
+        with written(paths[0]) as csv, written(paths[1]) as png:
+            table.to_csv(csv, float_format="%.6f")
+            figure.savefig(png, format="png")
+    finally:
+        plt.close(figure)  # else a notebook would show it
     return paths

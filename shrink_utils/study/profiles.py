@@ -303,9 +303,12 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
         raise unknown_name("profile", "profile", str(name), profile_names())
+    if type(seed) is not int or seed < 0:  # nor is True a seed
+        raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8")) | _given()
-        text = json.dumps({**values, "name": path.stem, "base_seed": seed}, default=str)
+        values |= {"name": path.stem, "base_seed": seed}
+        text = json.dumps(values, default=lambda date: {"date or time": str(date)})  # not a text
         return TypeAdapter(Profile).validate_json(text)  # JSON: a list stands for a tuple
     except ValidationError as error:
         raise ValueError(f"profile {path.name}: {_first_fault(error)}") from error

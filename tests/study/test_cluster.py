@@ -145,6 +145,7 @@ def test_steps_and_warnings_come_here_and_settings_go_along(
         (folder / run_id(config)).mkdir()
 
     monkeypatch.setattr(cluster, "run_or_load", look)
+    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
     monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
     configs = {run_id(config): config for config in finished.runs()}
     with pytest.warns(UserWarning, match=f"{first.label}: its folder was damaged"):
@@ -159,6 +160,14 @@ def test_steps_and_warnings_come_here_and_settings_go_along(
     assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
     assert _folders(tmp_path) == set(configs)
     assert seen["SHRINK_GLUE_DIR"] == "/some/glue" and "SHRINK_GLUE_DIR" not in os.environ
+
+
+def test_a_run_that_is_finished_but_not_seen_is_an_error(finished, thread, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", -1.0)
+    monkeypatch.setattr(cluster, "run_or_load", lambda config, folder, *, on_row: None)
+    config = finished.runs()[0]
+    with pytest.raises(RuntimeError, match=r"a worker finished .*, not seen here"):
+        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
 
 
 def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):

@@ -69,3 +69,4 @@ def test_a_figure_that_fails_leaves_the_files_of_before(table, tmp_path, monkeyp
     with pytest.raises(OSError, match="No space"):
         write_diagnosis(table + 1, tmp_path, name="any", title="any")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert not plt.get_fignums()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -56,7 +57,8 @@ def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
     assert _names(folder) == {"config.json", "provenance.json", "manifest.json", "inner"}
     stamp = read_json(folder / "provenance.json")
     assert {"packages", "device", "threads", "commit", "time", "seconds"} <= set(stamp)
-    assert stamp["who"] == "me" and not list(Result(folder).faults())
+    assert stamp["who"] == "me" and 0 <= stamp["seconds"] < 60
+    assert not list(Result(folder).faults())
 
 
 def test_nothing_of_that_name_is_none(tmp_path):
@@ -69,6 +71,16 @@ def test_a_save_that_fails_leaves_nothing(tmp_path, error):
         with Result(tmp_path / "abc").save({}, since=0.0) as part:
             (part / "file").touch()
             raise error
+    assert not _names(tmp_path)
+
+
+def test_a_folder_that_cannot_take_its_name_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
+    def fail(part, target):
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="Read-only"):
+        _save(tmp_path / "abc")
     assert not _names(tmp_path)
 
 

@@ -134,7 +134,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFr
     Raises
     ------
     ValueError
-        If an arm lacks a seed that the prominent bars have.
+        If an arm lacks a seed that the prominent bars have, or they one of an arm's.
     """
     compared = [
         _prominent_beside(rows, other, weight)
@@ -150,11 +150,8 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFr
 def _prominent_beside(rows: pd.DataFrame, other: str, weight: float) -> pd.DataFrame:
     """Runs of the prominent bars at one weight, beside another arm at that weight and score."""
     ours, theirs = (_of_arm(rows, arm, weight) for arm in (ARM, other))
-    if missing := set(ours.index) - set(rows[rows.arm == other].seed):
-        raise ValueError(
-            f"frontier: {other} lacks the seeds {sorted(missing)} of {ARM} on "
-            f"{':'.join(rows[CELL].iloc[0])}; run it too"
-        )
+    _check_seeds(rows, other, set(ours.index) - set(rows[rows.arm == other].seed), of=ARM)
+    _check_seeds(rows, ARM, set(theirs.index) - set(ours.index), of=other)
     sweep = sweep_of(rows, other)
     at = [metric_at(sweep[sweep.seed == seed], ours.centred_1[seed]) for seed in ours.index]
     missed = sum(not point.passed for point in at)
@@ -168,6 +165,14 @@ def _prominent_beside(rows: pd.DataFrame, other: str, weight: float) -> pd.DataF
         missed=note,
         at_weight=len(theirs) > 0,
     ).reset_index()
+
+
+def _check_seeds(rows: pd.DataFrame, arm: str, missing: set[int], *, of: str) -> None:
+    if missing:
+        raise ValueError(
+            f"frontier: {arm} lacks the seeds {sorted(missing)} of {of} on "
+            f"{':'.join(rows[CELL].iloc[0])}; run it too"
+        )
 
 
 def _of_arm(rows: pd.DataFrame, arm: str, weight: float) -> pd.DataFrame:

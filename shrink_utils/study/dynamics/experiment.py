@@ -1,4 +1,4 @@
-"""Loss change allocation of short trainings, after Vázquez et al. 2022 (V)."""
+"""Loss change allocation of short trainings, after Vázquez et al. 2022."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def head_shares(dynamics: pd.DataFrame) -> Figure:
 
 
 def hurting_shares(dynamics: pd.DataFrame) -> Figure:
-    """Share of each component in the block-steps that hurt, beside V's."""
+    """Share of each component in the block-steps that hurt, beside the published one."""
     published = published_steps().set_index(["objective", "component"]).share
     fig, axes = plt.subplots(1, 3, figsize=(12, 3.4), sharey=True)
     places = np.arange(len(COUNTED))

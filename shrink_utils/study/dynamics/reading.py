@@ -13,7 +13,7 @@ from shrink_utils.study.dynamics.experiment import CELL, RUN, allocations
 from shrink_utils.training.dynamics import BATCH, hurting, shares
 
 OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
-COUNTED = ("key", "query", "value", "out", "W1", "W2")  # V's components
+COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
 GRADIENTS = {"fixed set": "trapezoid", "mini-batch": BATCH}  # whose gradient, and the rule for it
 
 
@@ -42,7 +42,7 @@ def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by V's components (cross-attention is left out): ``positive`` block-steps, ``share``
+        Indexed by `COUNTED` (cross-attention is left out): ``positive`` block-steps, ``share``
         of all positive ones (even shares where there are none), ``rate`` among all block-steps,
         ``last`` (as a share of the training, 0 for none) and ``maximum`` (in nats).
 
@@ -66,7 +66,7 @@ def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
 
 
 def published_steps() -> pd.DataFrame:
-    """V's counts: columns objective, component, positive, share, last (as a share of training)."""
+    """Counts of Vázquez et al. 2022: objective, component, positive, share, last (of training)."""
     table = pd.read_csv(data_dir() / "published" / "lca_positive_steps.csv")
     total = table.groupby("objective").positive.transform("sum")
     found = table.assign(share=table.positive / total, last=table["last"] / table.updates)

@@ -1,4 +1,4 @@
-"""V's two encoders, trained here: a masked LM and a translation model on one trunk."""
+"""The two encoders of Vázquez et al. 2021, trained here: a masked LM and a translation model."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def encoder_runs(profile: Profile) -> dict[Trained, ScratchRun]:
 
 @measured("two_encoders")
 def measure_two_encoders(profile: Profile) -> pd.DataFrame:
-    """What V compare BERT and a translation encoder by, of the encoders trained here.
+    """Compare the encoders trained here as Vázquez et al. 2021 compare BERT with a translator.
 
     All is of the words of sentences that no model was trained on; equal seeds begin with equal
     weights.

@@ -191,6 +191,7 @@ def test_an_estimate_may_move_by_a_share_of_its_interval(compared, tmp_path):
 
 
 def test_a_changed_verdict_is_named_and_no_failure(compared, capsys):
+    assert changed_verdicts(compared).empty
     table = read_table("claims", profile=compared)
     table.loc[0, "verdict"] = "another"
     write_table(table, "claims", profile=compared)

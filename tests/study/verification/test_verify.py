@@ -162,9 +162,11 @@ def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
         (run / "metrics.json").unlink()
         (run / "metrics.json").symlink_to(tmp_path / "secret")
     else:
-        (sent / "figures").symlink_to(tmp_path)
-    (check,) = verify_folder(sent)
-    assert ("no plain file" if kind == "pipe" else "is a link") in check.faults[0]
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "outside" / "link").symlink_to(tmp_path)  # which nobody is to look at
+        (sent / "figures").symlink_to(tmp_path / "outside")
+    ((fault,),) = (check.faults for check in verify_folder(sent))
+    assert ("no plain file" if kind == "pipe" else "is a link") in fault
 
 
 def test_names_in_a_manifest_lead_nowhere(sent, profile, tmp_path):
