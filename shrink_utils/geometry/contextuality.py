@@ -63,6 +63,8 @@ def _dealt(
 
     `of_units` takes the rows in an order, (n,), and gives the measure of each unit.
     """
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
     rng = np.random.default_rng(seed)
     orders = (torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations))
     dealt = torch.stack([of_units(order) for order in orders])  # (permutations, units)
@@ -87,12 +89,6 @@ def check_count(min_count: int) -> None:
     """Refuse words of a single context."""
     if min_count < 2:
         raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
-
-
-def check_permutations(n_permutations: int) -> None:
-    """Refuse a null of no dealing at all."""
-    if n_permutations < 1:
-        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
 
 
 @dataclass(frozen=True)
@@ -211,7 +207,6 @@ def intra_sim(
     deals the rows to sentences of the same lengths and keeps it. A sentence of one word has
     IntraSim 1 whatever its vector: it is left out, but its row is dealt.
     """
-    check_permutations(n_permutations)
     x = as_rows(x, min_rows=2)
     cloud = _Cloud(x)
     labels, index = as_labels(sentences, len(x), name="sentences", device=x.device)
@@ -222,18 +217,15 @@ def intra_sim(
             f"sentences needs at least 2 sentences, one of them of 2 words or more; got "
             f"{len(labels)} of at most {int(lengths.max())} word(s)"
         )
-    values, defined = cloud.intra_sims(index.argsort(stable=True), lengths)
-    if not defined.all():
-        label = labels[int((~defined).nonzero()[0])]
+    values = cloud.intra_sims(index.argsort(stable=True), lengths)
+    if values.isnan().any():
+        label = labels[int(values.isnan().nonzero()[0])]
         raise ValueError(f"sentences: the vectors of sentence {label!r} have mean zero: no cosine")
-
-    def of_dealt(order: Tensor) -> Tensor:
-        values, defined = cloud.intra_sims(order, lengths)
-        if not defined.all():
-            raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
-        return values[long]
-
-    null, null_stderr = _dealt(of_dealt, x, n_permutations, seed)
+    null, null_stderr = _dealt(
+        lambda order: cloud.intra_sims(order, lengths)[long], x, n_permutations, seed
+    )
+    if np.isnan(null).any():
+        raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
     kept = [labels[s] for s in long.tolist()]
     return IntraSim(
         per_sentence=dict(zip(kept, values[long].tolist(), strict=True)),
@@ -251,8 +243,8 @@ class _Cloud:
         self.raw = x / len(x)  # so that no sum overflows; only its direction counts
         self.size = self.raw.abs().amax(dim=1, keepdim=True)  # (n, 1)
 
-    def intra_sims(self, order: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """IntraSim of consecutive runs of rows, taken in `order`; and where it is defined."""
+    def intra_sims(self, order: Tensor, lengths: Tensor) -> Tensor:
+        """IntraSim of consecutive runs of rows, taken in `order`; NaN for a mean of zero."""
         starts = lengths.cumsum(dim=0) - lengths
         mean, unit, size = (
             embedding_bag(order, rows, starts, mode="sum")  # (sentences, d) or (sentences, 1)
@@ -261,9 +253,9 @@ class _Cloud:
         # A sum that cancels down to its own rounding has no direction.
         largest = mean.abs().amax(dim=1)
         defined = largest > torch.finfo(mean.dtype).eps * lengths * size.flatten()
-        direction = torch.ones_like(mean)
+        direction = torch.full_like(mean, torch.nan)
         direction[defined] = unit_rows(mean[defined])
-        return (direction * unit).sum(dim=1) / lengths, defined
+        return (direction * unit).sum(dim=1) / lengths
 
 
 @dataclass(frozen=True)
@@ -315,7 +307,6 @@ def max_explainable_variance(
     The published correction subtracts the share of one large sample, which has no such floor; the
     null, which is ours, compares each word with as many random rows.
     """
-    check_permutations(n_permutations)
     x = as_rows(x, min_rows=2)
     vocabulary, word = as_labels(words, len(x), name="words", device=x.device)
     counts = torch.bincount(word)
