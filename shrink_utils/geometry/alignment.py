@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_rows, ranked_svd, same_rows, unit_scale
+from shrink_utils.geometry.checks import as_rows, mean_row, ranked_svd, same_rows, unit_scale
 
 __all__ = ["Alignment", "affine", "procrustes"]
 
@@ -128,5 +128,5 @@ class _Side(NamedTuple):
 
 def _side(x: ArrayLike | Tensor, name: str) -> _Side:
     x = as_rows(x, min_rows=2, name=name)
-    mean = x[0] + (x - x[0]).mean(dim=0)
+    mean = mean_row(x)
     return _Side(unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean)

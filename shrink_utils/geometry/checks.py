@@ -117,6 +117,11 @@ def centred(x: Tensor) -> Tensor:
     return shifted - shifted.mean(dim=0)
 
 
+def mean_row(x: Tensor) -> Tensor:
+    """Mean row, (d,); from the first row on, so that large offsets cost no digits."""
+    return x[0] + (x - x[0]).mean(dim=0)
+
+
 def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
     """Scale every row to length one; a zero row, which has no cosine, is a ``ValueError``."""
     largest = x.abs().amax(dim=1, keepdim=True)

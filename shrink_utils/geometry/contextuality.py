@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,39 +13,37 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from shrink_utils.geometry.checks import as_labels, as_rows, unit_rows
-from shrink_utils.geometry.isotropy import Estimate, avg_sim
+from shrink_utils.geometry.groups import Occurrences
+from shrink_utils.geometry.isotropy import avg_sim
 from shrink_utils.geometry.spectrum import anisotropy
 
 
 class OverUnits:
-    """A measure taken unit by unit; a subclass says of which: its words or its sentences."""
+    """A measure taken unit by unit: over words, or over sentences."""
 
-    def _units(self) -> dict[Hashable, float]:
-        raise NotImplementedError
+    _values = "per_word"
 
     @property
     def value(self) -> float:
         """Mean over words or sentences, all counting the same."""
-        return mean_over_units(self._units().values()).value
+        return float(np.mean(list(getattr(self, self._values).values())))
 
     @property
     def stderr(self) -> float:
         """Standard error of that mean; NaN for a single unit."""
-        return mean_over_units(self._units().values()).stderr
+        values = list(getattr(self, self._values).values())
+        return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
 
 
 class BesideNull(OverUnits):
-    """A measure whose null has a value a unit, and whose published correction is another number."""
+    """A measure whose null has a value per unit, and whose published correction is another."""
 
     baseline: float
-
-    def _null_units(self) -> dict[Hashable, float]:
-        raise NotImplementedError
 
     @property
     def null(self) -> float:
         """Mean of what rows dealt at random to the same units give."""
-        return mean_over_units(self._null_units().values()).value
+        return float(np.mean(list(getattr(self, f"null_{self._values}").values())))
 
     @property
     def excess(self) -> float:
@@ -58,18 +56,25 @@ class BesideNull(OverUnits):
         return self.value - self.baseline
 
 
-def mean_over_units(values: Iterable[float]) -> Estimate:
-    """Mean over words or sentences and its standard error, NaN for a single one."""
-    values = np.fromiter(values, dtype=float)
-    n = len(values)
-    stderr = values.std(ddof=1) / math.sqrt(n) if n > 1 else math.nan
-    return Estimate(float(values.mean()), float(stderr))
+def _dealt(
+    of_units: Callable[[Tensor], Tensor], x: Tensor, n_permutations: int, seed: int
+) -> tuple[list[float], float]:
+    """The null of each unit, its mean over dealings of the rows; and the error of their mean.
+
+    `of_units` takes the rows in an order, (n,), and gives the measure of each unit.
+    """
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
+    rng = np.random.default_rng(seed)
+    orders = (torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations))
+    dealt = torch.stack([of_units(order) for order in orders])  # (permutations, units)
+    spread = dealt.mean(dim=1).std() if n_permutations > 1 else math.nan
+    return dealt.mean(dim=0).tolist(), float(spread / n_permutations**0.5)
 
 
 def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
     """Indices of the words that are counted often enough; ``ValueError`` if there is none."""
-    if min_count < 2:
-        raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
+    check_count(min_count)
     kept = (counts >= min_count).nonzero().flatten()
     if not len(kept):
         most = int(counts.argmax())
@@ -80,10 +85,10 @@ def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tenso
     return kept
 
 
-def check_permutations(n_permutations: int) -> None:
-    """Refuse a null of no dealing at all."""
-    if n_permutations < 1:
-        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
+def check_count(min_count: int) -> None:
+    """Refuse words of a single context."""
+    if min_count < 2:
+        raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,6 @@ class SelfSim(OverUnits):
     per_word: dict[Hashable, float]  # mean cosine between its occurrences, words sorted
     counts: dict[Hashable, int]  # occurrences
     null: float  # what words without meaning would have: the AvgSim of all rows
-
-    def _units(self) -> dict[Hashable, float]:
-        return self.per_word
 
     @property
     def corrected(self) -> float:
@@ -139,51 +141,37 @@ def self_sim(
     IntraSim's and MEV's). Ethayarajh 2019, definition 1 and section 3.4; Vázquez et al. 2021.
     """
     x = unit_rows(as_rows(x, min_rows=2))
-    n = len(x)
-    vocabulary, word = as_labels(words, n, name="words", device=x.device)
-    context = torch.arange(n, device=x.device)
+    vocabulary, word = as_labels(words, len(x), name="words")
     if sentences is not None:
-        context = as_labels(sentences, n, name="sentences", device=x.device)[1]
-
-    # A group is a word in a context; n contexts at most, so the two make one number.
-    group, of_row = torch.unique(word * n + context, return_inverse=True)
-    of_group = group // n  # (groups,): which word
-    u, m = _sum_by(x, of_row, len(group)), torch.bincount(of_row)  # (groups, d), (groups,)
-
-    contexts = torch.bincount(of_group)  # (words,)
+        sentences = as_labels(sentences, len(x), name="sentences")[1]
+    found = Occurrences(word, sentences)
+    sums, counts = found.by_word.sums(x), found.counts(x)  # (words, d), (words, 4)
     what = "rows" if sentences is None else "different sentences"
-    kept = frequent(vocabulary, contexts, min_count=min_count, what=what)
-
-    dots = _sum_by(u, of_group, len(vocabulary)).square().sum(dim=1)
-    dots -= _sum_by(u.square().sum(dim=1), of_group, len(vocabulary))
-    counts = _sum_by(m, of_group, len(vocabulary))
-    pairs = counts**2 - _sum_by(m**2, of_group, len(vocabulary))
+    kept = frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
+    names = [vocabulary[w] for w in kept.tolist()]
     return SelfSim(
-        per_word={vocabulary[w]: float(dots[w] / pairs[w]) for w in kept.tolist()},
-        counts={vocabulary[w]: int(counts[w]) for w in kept.tolist()},
-        null=avg_sim(x, groups=None if sentences is None else context).value,
+        per_word=dict(zip(names, self_sims(sums[kept], counts[kept]).tolist(), strict=True)),
+        counts=dict(zip(names, counts[kept, 1].long().tolist(), strict=True)),
+        null=avg_sim(x, groups=sentences).value,
     )
 
 
-def _sum_by(values: Tensor, index: Tensor, n: int) -> Tensor:
-    """Sums of the entries that share an index, (n, …)."""
-    return values.new_zeros(n, *values.shape[1:]).index_add_(0, index, values)
+def self_sims(sums: Tensor, counts: Tensor) -> Tensor:
+    """SelfSim of words, (words,), from their S, (words, d), and their `Occurrences.counts`."""
+    _, m, squares, pairs = counts.unbind(dim=1)
+    return (sums.square().sum(dim=1) - squares) / (m.square() - pairs)
 
 
 @dataclass(frozen=True)
 class IntraSim(BesideNull):
     """Intra-sentence similarity of sentences of two words or more."""
 
+    _values = "per_sentence"
+
     per_sentence: dict[Hashable, float]  # sentences sorted
     null_per_sentence: dict[Hashable, float]  # of rows dealt at random, mean over dealings
     null_stderr: float  # Monte Carlo error of `null`; NaN for a single dealing
     baseline: float  # AvgSim over different sentences: what the literature subtracts
-
-    def _units(self) -> dict[Hashable, float]:
-        return self.per_sentence
-
-    def _null_units(self) -> dict[Hashable, float]:
-        return self.null_per_sentence
 
 
 def intra_sim(
@@ -219,7 +207,6 @@ def intra_sim(
     deals the rows to sentences of the same lengths and keeps it. A sentence of one word has
     IntraSim 1 whatever its vector: it is left out, but its row is dealt.
     """
-    check_permutations(n_permutations)
     x = as_rows(x, min_rows=2)
     cloud = _Cloud(x)
     labels, index = as_labels(sentences, len(x), name="sentences", device=x.device)
@@ -230,32 +217,22 @@ def intra_sim(
             f"sentences needs at least 2 sentences, one of them of 2 words or more; got "
             f"{len(labels)} of at most {int(lengths.max())} word(s)"
         )
-    values, defined = cloud.intra_sims(index.argsort(stable=True), lengths)
-    if not defined.all():
-        label = labels[int((~defined).nonzero()[0])]
+    values = cloud.intra_sims(index.argsort(stable=True), lengths)
+    if values.isnan().any():
+        label = labels[int(values.isnan().nonzero()[0])]
         raise ValueError(f"sentences: the vectors of sentence {label!r} have mean zero: no cosine")
-    dealt = _dealt(cloud, lengths, n_permutations, seed)[:, long]  # (permutations, sentences)
-    spread = dealt.mean(dim=1).std() if n_permutations > 1 else torch.nan
+    null, null_stderr = _dealt(
+        lambda order: cloud.intra_sims(order, lengths)[long], x, n_permutations, seed
+    )
+    if np.isnan(null).any():
+        raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
     kept = [labels[s] for s in long.tolist()]
     return IntraSim(
         per_sentence=dict(zip(kept, values[long].tolist(), strict=True)),
-        null_per_sentence=dict(zip(kept, dealt.mean(dim=0).tolist(), strict=True)),
-        null_stderr=float(spread / n_permutations**0.5),
+        null_per_sentence=dict(zip(kept, null, strict=True)),
+        null_stderr=null_stderr,
         baseline=avg_sim(x, groups=index).value,
     )
-
-
-def _dealt(cloud: _Cloud, lengths: Tensor, n_permutations: int, seed: int) -> Tensor:
-    """IntraSim of every sentence in every dealing of the rows, (permutations, sentences)."""
-    rng = np.random.default_rng(seed)
-    values = []
-    for _ in range(n_permutations):
-        order = torch.from_numpy(rng.permutation(len(cloud.unit))).to(cloud.unit.device)
-        of_sentences, defined = cloud.intra_sims(order, lengths)
-        if not defined.all():
-            raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
-        values.append(of_sentences)
-    return torch.stack(values)
 
 
 class _Cloud:
@@ -266,8 +243,8 @@ class _Cloud:
         self.raw = x / len(x)  # so that no sum overflows; only its direction counts
         self.size = self.raw.abs().amax(dim=1, keepdim=True)  # (n, 1)
 
-    def intra_sims(self, order: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """IntraSim of consecutive runs of rows, taken in `order`; and where it is defined."""
+    def intra_sims(self, order: Tensor, lengths: Tensor) -> Tensor:
+        """IntraSim of consecutive runs of rows, taken in `order`; NaN for a mean of zero."""
         starts = lengths.cumsum(dim=0) - lengths
         mean, unit, size = (
             embedding_bag(order, rows, starts, mode="sum")  # (sentences, d) or (sentences, 1)
@@ -276,9 +253,9 @@ class _Cloud:
         # A sum that cancels down to its own rounding has no direction.
         largest = mean.abs().amax(dim=1)
         defined = largest > torch.finfo(mean.dtype).eps * lengths * size.flatten()
-        direction = torch.ones_like(mean)
+        direction = torch.full_like(mean, torch.nan)
         direction[defined] = unit_rows(mean[defined])
-        return (direction * unit).sum(dim=1) / lengths, defined
+        return (direction * unit).sum(dim=1) / lengths
 
 
 @dataclass(frozen=True)
@@ -290,12 +267,6 @@ class MaxExplainableVariance(BesideNull):
     counts: dict[Hashable, int]  # occurrences
     null_stderr: float  # Monte Carlo error of `null`; NaN for a single dealing
     baseline: float  # the share of all rows together: what the literature subtracts
-
-    def _units(self) -> dict[Hashable, float]:
-        return self.per_word
-
-    def _null_units(self) -> dict[Hashable, float]:
-        return self.null_per_word
 
 
 def max_explainable_variance(
@@ -336,22 +307,20 @@ def max_explainable_variance(
     The published correction subtracts the share of one large sample, which has no such floor; the
     null, which is ours, compares each word with as many random rows.
     """
-    check_permutations(n_permutations)
     x = as_rows(x, min_rows=2)
     vocabulary, word = as_labels(words, len(x), name="words", device=x.device)
     counts = torch.bincount(word)
     kept = frequent(vocabulary, counts, min_count=min_count, what="rows")
     values = _first_shares(x, word.argsort(stable=True), counts, kept)
-    rng = np.random.default_rng(seed)
-    orders = [torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations)]
-    dealt = torch.stack([_first_shares(x, order, counts, kept) for order in orders])
-    spread = dealt.mean(dim=1).std() if n_permutations > 1 else torch.nan
+    null, null_stderr = _dealt(
+        lambda order: _first_shares(x, order, counts, kept), x, n_permutations, seed
+    )
     names = [vocabulary[w] for w in kept.tolist()]
     return MaxExplainableVariance(
         per_word=dict(zip(names, values.tolist(), strict=True)),
-        null_per_word=dict(zip(names, dealt.mean(dim=0).tolist(), strict=True)),
+        null_per_word=dict(zip(names, null, strict=True)),
         counts=dict(zip(names, counts[kept].tolist(), strict=True)),
-        null_stderr=float(spread / n_permutations**0.5),
+        null_stderr=null_stderr,
         baseline=float(anisotropy(x, k=1)),
     )
 

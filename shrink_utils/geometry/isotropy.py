@@ -93,9 +93,16 @@ def _avg_sims(x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None) -> tuple
     sums, sizes = (x, x.new_ones(len(x))) if groups is None else _group_sums(x, groups)
     n, total = sizes.sum(), sums.sum(dim=0)
     squares = sums.square().sum(dim=1)  # (groups,)
-    dots, pairs = total @ total - squares.sum(), n**2 - sizes.square().sum()
+    dots, pairs = products_and_pairs(total, squares.sum(), n, sizes.square().sum())
     left_out = (dots - 2 * (sums @ total - squares)) / (pairs - 2 * (n * sizes - sizes.square()))
     return dots / pairs, left_out
+
+
+def products_and_pairs(
+    total: Tensor, squares: Tensor, n: Tensor, sizes: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Sum of the cosines between groups and how many they are, from S, Σ‖u_s‖², n and Σn_s²."""
+    return total @ total - squares, n**2 - sizes
 
 
 def _group_sums(x: Tensor, groups: ArrayLike | Tensor) -> tuple[Tensor, Tensor]:
@@ -132,8 +139,12 @@ def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
     sampled ones.
     """
     x = unit_rows(as_rows(x, min_rows=2))
-    n = len(x)
-    return (x.sum(dim=0).square() - x.square().sum(dim=0)) / (n * n - n)
+    return contributions(x.sum(dim=0), x.square().sum(dim=0), len(x))
+
+
+def contributions(total: Tensor, squares: Tensor, n: int | Tensor) -> Tensor:
+    """CC of each dimension from Σx̂, Σx̂² and n, (d,)."""
+    return (total.square() - squares) / (n * n - n)
 
 
 def partition_isotropy(x: ArrayLike | Tensor) -> float:

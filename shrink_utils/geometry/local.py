@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_labels, as_rows, centred
+from shrink_utils.geometry.checks import as_labels, as_rows, centred, mean_row, ranked_svd
 from shrink_utils.geometry.spectrum import anisotropy
 
 
@@ -112,9 +112,6 @@ def elongated_directions(x: ArrayLike | Tensor, *, ratio: float = 5.0) -> int:
     return int((shares * x.shape[1] > ratio).sum())
 
 
-_RANK_CUT = 1e-10  # singular values below this share of the largest are rounding, as in CCA
-
-
 @dataclass(frozen=True)
 class Treatment:
     """A map fitted on one cloud and applied to any rows: x ↦ (x − μ_c) − U_cᵀU_c (x − μ_c)."""
@@ -206,7 +203,7 @@ def principal_axes(
     1; per cluster, Rajaee & Pilehvar 2021). Where singular values coincide they are not unique.
     """
     x = as_rows(x)
-    centres = _mean(x)[None] if centres is None else as_rows(centres, name="centres")
+    centres = mean_row(x)[None] if centres is None else as_rows(centres, name="centres")
     centres = centres.to(x.device)
     cluster = nearest_centre(x, centres)
     sizes = torch.bincount(cluster, minlength=len(centres))
@@ -218,8 +215,8 @@ def principal_axes(
     parts = [x[cluster == c] for c in range(len(centres))]
     return PrincipalAxes(
         centres=centres,
-        means=torch.stack([_mean(part) for part in parts]),
-        directions=tuple(_directions(part) for part in parts),
+        means=torch.stack([mean_row(part) for part in parts]),
+        directions=tuple(ranked_svd(centred(part)).axes for part in parts),
     )
 
 
@@ -237,13 +234,3 @@ def nearest_centre(x: ArrayLike | Tensor, centres: ArrayLike | Tensor) -> Tensor
     # Not by matrix multiplication, which cannot tell centres apart that lie far from the origin.
     distances = torch.cdist(x, centres, compute_mode="donot_use_mm_for_euclid_dist")
     return distances.argmin(dim=1)
-
-
-def _mean(x: Tensor) -> Tensor:
-    """Mean row; from the first row on, so that large offsets cost no digits."""
-    return x[0] + (x - x[0]).mean(dim=0)
-
-
-def _directions(x: Tensor) -> Tensor:
-    _, sigma, v = torch.linalg.svd(centred(x), full_matrices=False)  # v: (min(n, d), d)
-    return v[: int((sigma > _RANK_CUT * sigma[0]).sum())]

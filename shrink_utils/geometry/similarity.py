@@ -259,21 +259,31 @@ def _hsic(x: Centred, y: Centred, cross: float) -> float:
     """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA."""
     if not x.debiased:
         return cross
-    n = len(x.rows)
-    both, apart = x.squares @ y.squares, x.squares.sum() * y.squares.sum()
-    return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2)))
+    apart = x.squares.sum() * y.squares.sum()
+    return float(unbiased_hsic(cross, x.squares @ y.squares, apart, len(x.rows)))
+
+
+def unbiased_hsic(
+    cross: float | Tensor, both: Tensor, apart: Tensor, n: int | Tensor
+) -> float | Tensor:
+    """n(n − 3) HSIC₁ from ‖XᵀY‖², Σk_i l_i, Σk_i Σl_i and n."""
+    return cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2))
 
 
 def _ratio(xy: float, xx: float, yy: float) -> float:
     if xx <= 0 or yy <= 0:
-        side = "x" if xx <= 0 else "y"
-        warnings.warn(
-            f"CKA is NaN: the unbiased HSIC of {side} with itself is 0, as for mutually "
-            "equidistant rows, so its alignment with anything is undefined; take more rows",
-            stacklevel=4,
-        )
+        warn_undefined("x" if xx <= 0 else "y", stacklevel=5)
         return math.nan
     return xy / (math.sqrt(xx) * math.sqrt(yy))
+
+
+def warn_undefined(side: str, *, stacklevel: int) -> None:
+    """Say that CKA is NaN because of this side."""
+    warnings.warn(
+        f"CKA is NaN: the unbiased HSIC of {side} with itself is 0, as for mutually equidistant "
+        "rows, so its alignment with anything is undefined; take more rows",
+        stacklevel=stacklevel,
+    )
 
 
 class Measure(NamedTuple):

@@ -51,12 +51,19 @@ def anisotropy(x: ArrayLike | Tensor, *, k: int = 3, center: bool = False) -> Te
     smaller Gram matrix, which a step of training can afford: good to about 1e-16.
     """
     x = as_rows(x)
-    if not 1 <= k <= min(x.shape):
-        raise ValueError(
-            f"k must be between 1 and min(n, d) = {min(x.shape)}, got {k} for x of shape "
-            f"{tuple(x.shape)}"
-        )
+    check_k(k, min(x.shape), f"for x of shape {tuple(x.shape)}")
     squared = torch.linalg.eigvalsh(_gram(unit_scale(x, center=center))).clamp(min=0).flip(0)
+    return leading_shares(squared, k)
+
+
+def check_k(k: int, most: int, where: str) -> None:
+    """Refuse another number of scores than there are."""
+    if not 1 <= k <= most:
+        raise ValueError(f"k must be between 1 and min(n, d) = {most}, got {k} {where}")
+
+
+def leading_shares(squared: Tensor, k: int) -> Tensor:
+    """σ_k² / Σσ² from all σ², descending: (k,)."""
     return squared[:k] / squared.sum()
 
 
@@ -97,17 +104,18 @@ def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) 
     n = x.shape[0]
     squares = x.square().sum(dim=1)  # (n,)
     trace = squares.sum() / (n - 1)
-    squared_trace, frobenius = trace.square(), (_gram(x) / (n - 1)).square().sum()
-    if not bias_corrected:
-        return float(squared_trace / frobenius)
-    fourth = n * squares.square().sum() / (n - 1)  # nQ
-    return float(corrected_ratio(squared_trace, frobenius, fourth, n))
+    frobenius, fourth = (_gram(x) / (n - 1)).square().sum(), squares.square().sum()
+    fourth = fourth if bias_corrected else None
+    return float(trace_ratio(trace.square(), frobenius, fourth, n))
 
 
-def corrected_ratio(
-    squared_trace: Tensor, frobenius: Tensor, fourth: Tensor, n: int | Tensor
+def trace_ratio(
+    squared_trace: Tensor, frobenius: Tensor, fourth: Tensor | None, n: int | Tensor
 ) -> Tensor:
-    """Bias-corrected PR from (tr S)², ‖S‖_F² and nQ; the factor f drops out."""
+    """PR from (tr S)² and ‖S‖_F²; corrected for bias where Σ‖x_i − x̄‖⁴ is given (f drops out)."""
+    if fourth is None:
+        return squared_trace / frobenius
+    fourth = n * fourth / (n - 1)  # nQ
     above = (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth
     plug_in = (n - 1) * (n - 2) * frobenius + squared_trace
     below = plug_in - fourth
@@ -172,5 +180,9 @@ def effective_rank(x: ArrayLike | Tensor, *, center: bool = True) -> float:
     """
     x = as_rows(x)
     # Not from a Gram matrix: √ of its rounding would count null directions at 1e-8 each.
-    sigma = torch.linalg.svdvals(unit_scale(x, center=center))
-    return float(torch.special.entr(sigma / sigma.sum()).sum().exp())
+    return float(entropy_rank(torch.linalg.svdvals(unit_scale(x, center=center))))
+
+
+def entropy_rank(sigma: Tensor) -> Tensor:
+    """exp H(σ/Σσ)."""
+    return torch.special.entr(sigma / sigma.sum()).sum().exp()

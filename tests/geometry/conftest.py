@@ -1,9 +1,37 @@
-"""Pairs of clouds that every similarity measure meets."""
+"""Pairs of clouds that every similarity measure meets, and definitions that several tests use."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+
+
+def cosine(a, b):
+    """Of two vectors whose squares may leave float64."""
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()
+    return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
+
+
+def unit_scaled(x):
+    """Centred rows whose largest entry is one."""
+    x = np.asarray(x, dtype=np.float64)
+    x = x - x.mean(axis=0)
+    return x / np.abs(x).max()
+
+
+def rotation_of(d, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+@st.composite
+def cloud_strategy(draw, least):
+    """Up to 12 rows of up to 6 columns, some far from the origin."""
+    n, d = draw(st.integers(least[0], 12)), draw(st.integers(least[1], 6))
+    seed, offset = draw(st.integers(0, 10**6)), draw(st.sampled_from([0.0, 1.0, 1e3]))
+    return np.random.default_rng(seed).normal(size=(n, d)) + offset
 
 
 def _pairs():
@@ -48,4 +76,4 @@ def random_pair():
 
 @pytest.fixture
 def rotation():
-    return lambda d, seed=1: np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+    return lambda d, seed=1: rotation_of(d, seed)

@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 
 from shrink_utils.geometry import affine, procrustes
-
-
-def _rotation(d, seed=0):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+from tests.geometry.conftest import rotation_of, unit_scaled
 
 
 def _clouds():
@@ -39,7 +36,7 @@ def _centre(x):
 
 @each_pair
 def test_procrustes_is_the_rotation_that_scipy_finds(pair):
-    x, y = (_centre(z) / np.abs(_centre(z)).max() for z in pair)
+    x, y = map(unit_scaled, pair)
     expected = x @ orthogonal_procrustes(x, y)[0]
     found = procrustes(*pair)
     np.testing.assert_allclose(x @ found.matrix.numpy(), expected, rtol=0, atol=1e-9)
@@ -58,7 +55,7 @@ def test_affine_is_least_squares_with_a_constant(pair):
 
 @each_pair
 def test_affine_has_the_least_norm(pair):
-    x, y = (_centre(z) / np.abs(_centre(z)).max() for z in pair)
+    x, y = map(unit_scaled, pair)
     expected = np.linalg.pinv(x, rcond=1e-10) @ y
     np.testing.assert_allclose(affine(x, y).matrix, expected, rtol=0, atol=1e-9)
 
@@ -66,7 +63,7 @@ def test_affine_has_the_least_norm(pair):
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 50.0]))
 def test_a_planted_rotation_is_found_on_rows_that_were_not_fitted(seed, shift):
     x = np.random.default_rng(seed).normal(size=(40, 4))
-    y = x @ _rotation(4, seed) + shift
+    y = x @ rotation_of(4, seed) + shift
     found = procrustes(x[:20], y[:20])
     np.testing.assert_allclose(found(x[20:]), y[20:], rtol=0, atol=1e-9)
     assert found.explained(x[20:], y[20:]) == pytest.approx(1, abs=1e-9)
@@ -74,10 +71,10 @@ def test_a_planted_rotation_is_found_on_rows_that_were_not_fitted(seed, shift):
 
 def test_a_planted_scale_is_found_when_asked_for():
     x = np.random.default_rng(1).normal(size=(40, 4))
-    y = 3 * x @ _rotation(4) + 1
+    y = 3 * x @ rotation_of(4) + 1
     assert procrustes(x, y, scaling=True).explained(x, y) == pytest.approx(1, abs=1e-12)
     rigid = procrustes(x, y)
-    np.testing.assert_allclose(rigid.matrix, _rotation(4), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(rigid.matrix, rotation_of(4), rtol=0, atol=1e-9)
     assert rigid.explained(x, y) == pytest.approx(1 - (2 / 3) ** 2, abs=1e-9)
 
 
@@ -103,7 +100,7 @@ def test_a_planted_affine_map_is_found_and_no_rotation_does_it():
 
 def test_a_narrow_space_is_carried_into_a_wide_one_without_distortion():
     x = np.random.default_rng(3).normal(size=(40, 3))
-    y = x @ _rotation(6)[:3]
+    y = x @ rotation_of(6)[:3]
     found = procrustes(x, y)
     assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
     np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(3), rtol=0, atol=1e-12)

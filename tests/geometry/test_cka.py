@@ -12,19 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shrink_utils.geometry import cka, cka_distance, minibatch_cka
-
-
-def _centre(x):
-    x = np.asarray(x, dtype=np.float64)
-    x = x - x.mean(axis=0)
-    return x / np.abs(x).max()
+from tests.geometry.conftest import unit_scaled
 
 
 def _biased(x, y):
     """Kernel matrices, centred from both sides by H."""
     n = len(x)
     h = np.eye(n) - 1 / n
-    k, m = (h @ _centre(z) @ _centre(z).T @ h for z in (x, y))
+    k, m = (h @ unit_scaled(z) @ unit_scaled(z).T @ h for z in (x, y))
     return (k * m).sum() / math.sqrt((k * k).sum() * (m * m).sum())
 
 
@@ -42,7 +37,7 @@ def _hsic_1(k, m):
 
 
 def _debiased(x, y):
-    k, m = (_centre(z) @ _centre(z).T for z in (x, y))
+    k, m = (unit_scaled(z) @ unit_scaled(z).T for z in (x, y))
     return _hsic_1(k, m) / math.sqrt(_hsic_1(k, k) * _hsic_1(m, m))
 
 

@@ -21,6 +21,7 @@ from shrink_utils.geometry import (
     max_explainable_variance,
     self_sim,
 )
+from tests.geometry.conftest import cosine
 
 RNG = np.random.default_rng(0)
 CLOUDS = {
@@ -41,15 +42,10 @@ SENTENCES = [7, 3, 3, 3, 1, 1, 1, 1, 7, 7, 5, 5, 9, 5, 3, 1, 7, 4, 4, 4, 5, 7, 2
 each_cloud = pytest.mark.parametrize("cloud", CLOUDS.values(), ids=CLOUDS.keys())
 
 
-def _cosine(a, b):
-    a, b = a / np.abs(a).max(), b / np.abs(b).max()
-    return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
-
-
 def _self_sim(x, words, word, contexts=None):
     contexts = range(len(words)) if contexts is None else contexts
     pairs = [
-        _cosine(x[i], x[j])
+        cosine(x[i], x[j])
         for i, j in combinations(range(len(x)), 2)
         if words[i] == words[j] == word and contexts[i] != contexts[j]
     ]
@@ -59,7 +55,7 @@ def _self_sim(x, words, word, contexts=None):
 def _intra_sim(x, sentences, sentence):
     rows = [row for row, s in zip(x, sentences, strict=True) if s == sentence]
     mean = [math.fsum(column) / len(rows) for column in np.transpose(rows)]
-    return math.fsum(_cosine(np.array(mean), row) for row in rows) / len(rows)
+    return math.fsum(cosine(np.array(mean), row) for row in rows) / len(rows)
 
 
 def _mev(x, words, word):

@@ -20,6 +20,7 @@ from shrink_utils.geometry import (
     partition_isotropy,
     rogue_dimensions,
 )
+from tests.geometry.conftest import cloud_strategy, cosine, rotation_of
 
 
 def _clouds():
@@ -40,21 +41,9 @@ CLOUDS = _clouds()
 each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
 
 
-@st.composite
-def cloud_strategy(draw):
-    n, d = draw(st.integers(3, 12)), draw(st.integers(1, 6))
-    seed, offset = draw(st.integers(0, 10**6)), draw(st.sampled_from([0.0, 1.0, 1e3]))
-    return np.random.default_rng(seed).normal(size=(n, d)) + offset
-
-
-def _cosine(a, b):
-    a, b = a / np.abs(a).max(), b / np.abs(b).max()
-    return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
-
-
 def _avg_sim_by_definition(x, groups):
     pairs = [
-        _cosine(x[i], x[j]) for i, j in combinations(range(len(x)), 2) if groups[i] != groups[j]
+        cosine(x[i], x[j]) for i, j in combinations(range(len(x)), 2) if groups[i] != groups[j]
     ]
     return sum(pairs) / len(pairs)
 
@@ -63,10 +52,6 @@ def _jackknife_by_definition(x, groups):
     labels = np.unique(groups)
     left_out = [_avg_sim_by_definition(x[groups != g], groups[groups != g]) for g in labels]
     return math.sqrt((len(labels) - 1) * np.var(left_out))
-
-
-def _rotation(d, seed):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
 
 
 @each_cloud
@@ -130,13 +115,6 @@ def test_pseudo_values_carry_the_jackknife_standard_error():
     assert stderr == pytest.approx(avg_sim(x, groups=SENTENCE).stderr, rel=1e-9)
 
 
-def test_pseudo_values_of_many_sentences_average_to_avg_sim():
-    sentence = torch.arange(600) // 3
-    x = _shifted(600)
-    found, expected = avg_sim_pseudo_values(x, groups=sentence), avg_sim(x, groups=sentence)
-    assert float(found.mean()) == pytest.approx(expected.value, abs=expected.stderr / 10)
-
-
 def test_pseudo_values_need_three_groups():
     with pytest.raises(ValueError, match="at least 3 different labels to leave one out, got 2"):
         avg_sim_pseudo_values(_shifted(4), groups=[0, 0, 1, 1])
@@ -156,7 +134,7 @@ def test_rogue_dimensions_are_the_pairs_products_dimension_by_dimension(x):
     np.testing.assert_allclose(rogue_dimensions(x), np.mean(products, axis=0), atol=1e-12)
 
 
-@given(cloud_strategy())
+@given(cloud_strategy(least=(3, 1)))
 def test_rogue_dimensions_sum_to_avg_sim(x):
     assert float(rogue_dimensions(x).sum()) == pytest.approx(avg_sim(x).value, abs=1e-12)
 
@@ -179,10 +157,10 @@ def test_partition_isotropy_depends_on_the_norms():
     assert partition_isotropy(10 * x) < partition_isotropy(x) < 0
 
 
-@given(cloud_strategy(), st.integers(0, 99))
+@given(cloud_strategy(least=(3, 1)), st.integers(0, 99))
 def test_partition_isotropy_ignores_rotation_and_a_change_of_sign(x, seed):
     expected = pytest.approx(partition_isotropy(x), rel=1e-8, abs=1e-8)
-    assert partition_isotropy(x @ _rotation(x.shape[1], seed)) == expected
+    assert partition_isotropy(x @ rotation_of(x.shape[1], seed)) == expected
     assert partition_isotropy(-x) == expected
 
 
@@ -236,11 +214,11 @@ def test_two_rows_or_groups_have_a_similarity_without_standard_error(x, groups, 
     assert math.isnan(stderr)
 
 
-@given(cloud_strategy(), st.integers(0, 99))
+@given(cloud_strategy(least=(3, 1)), st.integers(0, 99))
 def test_avg_sim_ignores_rotation_row_lengths_and_the_order_of_rows(x, seed):
     rng = np.random.default_rng(seed)
     lengths = rng.uniform(0.1, 10, size=(len(x), 1))
-    turned = lengths * (x @ _rotation(x.shape[1], seed))
+    turned = lengths * (x @ rotation_of(x.shape[1], seed))
     assert avg_sim(turned[rng.permutation(len(x))]) == pytest.approx(avg_sim(x), abs=1e-9)
 
 

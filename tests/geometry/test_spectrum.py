@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shrink_utils.geometry import anisotropy, effective_rank, iso_score, participation_ratio
+from tests.geometry.conftest import cloud_strategy, rotation_of
 
 
 def _clouds():
@@ -33,20 +34,9 @@ CLOUDS = _clouds()
 each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
 
 
-@st.composite
-def cloud_strategy(draw):
-    n, d = draw(st.integers(4, 12)), draw(st.integers(2, 6))
-    seed, offset = draw(st.integers(0, 10**6)), draw(st.sampled_from([0.0, 1.0, 1e3]))
-    return np.random.default_rng(seed).normal(size=(n, d)) + offset
-
-
 def _singular_values(x, center):
     x = x / np.abs(x).max()
     return np.linalg.svd(x - x.mean(0) if center else x, compute_uv=False)
-
-
-def _rotation(d, seed):
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
 
 
 @each_cloud
@@ -71,14 +61,9 @@ def test_anisotropy_refuses_more_scores_than_there_are(k):
         anisotropy(np.ones((3, 8)), k=k)
 
 
-def test_anisotropy_of_zeros_is_refused():
-    with pytest.raises(ValueError, match=r"x of shape \(4, 3\) has nothing but zeros"):
-        anisotropy(torch.zeros(4, 3))
-
-
-@given(cloud_strategy(), st.integers(0, 99), st.sampled_from([1e-6, 3.0, 1e9]))
+@given(cloud_strategy(least=(4, 2)), st.integers(0, 99), st.sampled_from([1e-6, 3.0, 1e9]))
 def test_spectrum_ignores_rotation_and_scale(x, seed, scale):
-    turned = scale * (x @ _rotation(x.shape[1], seed))
+    turned = scale * (x @ rotation_of(x.shape[1], seed))
     np.testing.assert_allclose(anisotropy(turned, k=2), anisotropy(x, k=2), atol=1e-9)
     assert participation_ratio(turned) == pytest.approx(participation_ratio(x), rel=1e-7)
     assert iso_score(turned) == pytest.approx(iso_score(x), abs=1e-7)
@@ -88,7 +73,7 @@ def test_spectrum_ignores_rotation_and_scale(x, seed, scale):
     assert effective_rank(turned) == pytest.approx(effective_rank(x), rel=1e-7)
 
 
-@given(cloud_strategy(), st.floats(-1e3, 1e3))
+@given(cloud_strategy(least=(4, 2)), st.floats(-1e3, 1e3))
 def test_centred_quantities_ignore_a_shift(x, shift):
     moved = x + shift
     np.testing.assert_allclose(
@@ -165,11 +150,6 @@ def test_effective_rank_of_equal_singular_values_is_their_number():
     x = np.zeros((7, 9))
     x[:4, :4] = np.eye(4)
     assert effective_rank(x, center=False) == pytest.approx(4, rel=1e-12)
-
-
-def test_effective_rank_of_a_line_is_one():
-    line = torch.linspace(-3, 1, 40)[:, None] * torch.randn(1, 300)
-    assert effective_rank(line.double()) == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize(

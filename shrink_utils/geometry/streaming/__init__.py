@@ -7,9 +7,10 @@ these take ``update`` batch after batch, merge by ``merge_state`` and over torch
 answer ``compute``.
 """
 
-from shrink_utils.geometry.streaming.base import Groups, UnitRows
+from shrink_utils.geometry.groups import Groups, Occurrences
+from shrink_utils.geometry.streaming.base import UnitRows
 from shrink_utils.geometry.streaming.cka import CKA, LayerCKA
-from shrink_utils.geometry.streaming.cosine import AvgSim, Occurrences, RogueDimensions, SelfSim
+from shrink_utils.geometry.streaming.cosine import AvgSim, RogueDimensions, SelfSim
 from shrink_utils.geometry.streaming.spectrum import EffectiveRank, IsoScore, Spectrum
 
 __all__ = [

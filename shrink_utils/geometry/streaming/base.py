@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 from torchmetrics import Metric
 
-from shrink_utils.geometry.checks import as_labels, as_rows, unit_rows
+from shrink_utils.geometry.checks import as_rows, unit_rows
 
 
 class UnitRows:
@@ -27,33 +25,6 @@ class UnitRows:
                 self.rows = rows.mul_(lengths.reciprocal_())
                 return
         self.rows = unit_rows(as_rows(x))
-
-
-class Groups:
-    """Which rows belong together, read once for all the metrics that sum over groups.
-
-    `labels` has one label per row; the attribute `labels` holds the different ones, sorted, and
-    `sizes` the rows of each of them. What cannot be labels is a ``ValueError``.
-    """
-
-    def __init__(self, labels: ArrayLike | Tensor, *, name: str = "groups") -> None:
-        shape = tuple(labels.shape if isinstance(labels, Tensor) else np.shape(labels))
-        self.n = shape[0] if shape else 0
-        self.name = name
-        self.labels, self.index = as_labels(labels, self.n, name=name)
-        self.sizes = torch.bincount(self.index, minlength=len(self.labels))
-        self._order = self.index.argsort(stable=True)
-        self._starts = self.sizes.cumsum(0) - self.sizes
-
-    def sums(self, x: Tensor) -> Tensor:
-        """Sum of the rows of each group, (groups, d)."""
-        if self.n != len(x):
-            raise ValueError(
-                f"{self.name} needs one label a row: {len(x)} rows, got shape ({self.n},)"
-            )
-        # Bags of rows are summed in parallel, index_add_ one row after another.
-        order, starts = self._order.to(x.device), self._starts.to(x.device)
-        return embedding_bag(order, x, starts, mode="sum")
 
 
 def batch_rows(x: ArrayLike | Tensor, n_features: int, *, name: str = "x") -> Tensor:

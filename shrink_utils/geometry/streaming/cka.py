@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations_with_replacement
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry.checks import same_rows
-from shrink_utils.geometry.similarity import NO_HSIC
+from shrink_utils.geometry.similarity import NO_HSIC, unbiased_hsic, warn_undefined
 from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows
 from shrink_utils.geometry.streaming.moments import Moments, Rows
 
@@ -90,9 +89,8 @@ class _ScatterMetric(StreamingMetric):
                 "variance (all its rows are identical): the result is undefined"
             )
         if self.debiased:
-            n = moments.n
-            apart = torch.outer(moments.norms, moments.norms) / ((n - 1) * (n - 2))
-            hsic += apart - n / (n - 2) * moments.norm_products
+            apart = torch.outer(moments.norms, moments.norms)
+            hsic = unbiased_hsic(hsic, moments.norm_products, apart, moments.n)
         root = torch.sqrt(_own(hsic, own))
         return hsic / root / root[:, None]
 
@@ -102,12 +100,7 @@ def _own(hsic: Tensor, scale: Tensor) -> Tensor:
     own = hsic.diagonal()
     none = own <= NO_HSIC * scale
     if none.any():
-        warnings.warn(
-            f"CKA is NaN: the unbiased HSIC of side or layer {int(none.nonzero()[0])} with itself "
-            "is 0, as for mutually equidistant rows, so its alignment with anything is undefined; "
-            "take more rows",
-            stacklevel=2,
-        )
+        warn_undefined(f"side or layer {int(none.nonzero()[0])}", stacklevel=3)
     return own.masked_fill(none, math.nan)
 
 

@@ -8,8 +8,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.contextuality import frequent
-from shrink_utils.geometry.streaming.base import Groups, StreamingMetric, UnitRows, unit_batch
+from shrink_utils.geometry.contextuality import check_count, frequent, self_sims
+from shrink_utils.geometry.groups import Groups, Occurrences
+from shrink_utils.geometry.isotropy import contributions, products_and_pairs
+from shrink_utils.geometry.streaming.base import StreamingMetric, UnitRows, unit_batch
 
 
 class CosineMetric(StreamingMetric):
@@ -64,8 +66,10 @@ class AvgSim(CosineMetric):
             raise ValueError(
                 f"groups needs at least 2 different labels, got 1 for {int(self.n_rows)} rows"
             )
-        pairs = self.n_rows.square() - self.group_pairs
-        return (self.total @ self.total - self.group_squares) / pairs
+        products, pairs = products_and_pairs(
+            self.total, self.group_squares, self.n_rows, self.group_pairs
+        )
+        return products / pairs
 
 
 class RogueDimensions(CosineMetric):
@@ -74,55 +78,7 @@ class RogueDimensions(CosineMetric):
     def compute(self) -> Tensor:
         """Contributions, (n_features,) float64, which sum to AvgSim over all pairs."""
         self.need_rows(self.n_rows, 2)
-        return (self.total.square() - self.squares) / (self.n_rows.square() - self.n_rows)
-
-
-class Occurrences:
-    """Which word each row is, and in which sentence, read once for the `SelfSim` of all layers.
-
-    `words` are whole numbers, −1 for one outside of the vocabulary; `sentences` say where they
-    stand, by default every row is a context of its own.
-    """
-
-    def __init__(
-        self, words: ArrayLike | Tensor, sentences: ArrayLike | Tensor | Groups | None = None
-    ) -> None:
-        words = torch.as_tensor(words, device="cpu")
-        if words.ndim != 1 or words.is_floating_point() or words.is_complex():
-            raise ValueError(
-                f"words must be whole numbers, one a row, got dtype {words.dtype}, shape "
-                f"{tuple(words.shape)}"
-            )
-        n = len(words)
-        contexts = torch.arange(n)
-        if sentences is not None:
-            if not isinstance(sentences, Groups):
-                sentences = Groups(sentences, name="sentences")
-            contexts = sentences.index
-            if len(contexts) != n:
-                raise ValueError(
-                    f"sentences needs one label a row: {n} rows, got shape ({len(contexts)},)"
-                )
-        self.by_word = Groups(words, name="words")
-        self.words = torch.tensor(self.by_word.labels)
-        # Fewer than n contexts, so a word and a context make one number.
-        pairs = Groups(words.long() * n + contexts)
-        of_pair = torch.tensor(pairs.labels) // n
-        word = Groups(of_pair)
-        m = pairs.sizes.double()
-        self._counts = word.sums(torch.stack([torch.ones_like(m), m, m == 1, m**2], dim=1))
-        several = (pairs.sizes > 1) & (of_pair >= 0)  # nobody asks for those outside
-        self._rows = several[pairs.index].nonzero().flatten()
-        self._together = Groups(pairs.index[self._rows])
-        self._word = word.index[several]
-
-    def counts(self, x: Tensor) -> Tensor:
-        """For each word its contexts, m, Σ_s‖u_s‖² and Σ_s m_s², (words, 4), from unit rows x."""
-        counts = self._counts.to(x, copy=True)
-        if len(self._rows):  # where a word stands alone in its context, ‖u_s‖² is 1
-            u = self._together.sums(x[self._rows.to(x.device)])
-            counts[:, 2].index_add_(0, self._word.to(x.device), u.square().sum(dim=1))
-        return counts
+        return contributions(self.total, self.squares, self.n_rows)
 
 
 class SelfSim(StreamingMetric):
@@ -148,10 +104,7 @@ class SelfSim(StreamingMetric):
         super().__init__(**kwargs)
         if n_words < 1:
             raise ValueError(f"n_words must be at least 1, got {n_words}")
-        if min_count < 2:
-            raise ValueError(
-                f"min_count must be at least 2, one vector has no pair; got {min_count}"
-            )
+        check_count(min_count)
         self.n_words, self.n_features, self.min_count = n_words, n_features, min_count
         # The last row takes in the words that are not in the vocabulary, and is never read.
         self.add_zeros("sums", n_words + 1, n_features)
@@ -197,6 +150,5 @@ class SelfSim(StreamingMetric):
         """
         words, contexts = list(range(self.n_words)), self.counts[:-1, 0]
         kept = frequent(words, contexts, min_count=self.min_count, what="contexts")
-        _, m, squares, pairs = self.counts[kept].unbind(dim=1)
-        values = (self.sums[kept].square().sum(dim=1) - squares) / (m.square() - pairs)
+        values = self_sims(self.sums[kept], self.counts[kept])
         return torch.full_like(contexts, torch.nan).index_copy_(0, kept, values)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry.checks import unit_scale
-from shrink_utils.geometry.spectrum import corrected_ratio
+from shrink_utils.geometry.spectrum import check_k, entropy_rank, leading_shares, trace_ratio
 from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows
 from shrink_utils.geometry.streaming.moments import Moments, Rows
 
@@ -104,14 +104,9 @@ class Spectrum(SpectralMetric):
         A ``ValueError`` for `k` outside 1 … min(rows, columns), or where nothing varies.
         """
         moments, rows = self._read(center=self.center)
-        most = min(int(moments.n), self.n_features)
-        if not 1 <= self.k <= most:
-            raise ValueError(
-                f"k must be between 1 and min(n, d) = {most}, got {self.k} after "
-                f"{int(moments.n)} row(s)"
-            )
-        squared = torch.linalg.svdvals(rows).square()
-        return squared[: self.k] / squared.sum()
+        n = int(moments.n)
+        check_k(self.k, min(n, self.n_features), f"after {n} row(s)")
+        return leading_shares(torch.linalg.svdvals(rows).square(), self.k)
 
 
 class IsoScore(SpectralMetric):
@@ -129,11 +124,10 @@ class IsoScore(SpectralMetric):
         n, scale = moments.n, moments.norms.squeeze()
         # With C scaled to tr C = n − 1, as PR has no scale: tr S = 1 below.
         frobenius = (moments.triangle.T @ moments.triangle / scale).square().sum()
-        one = torch.ones_like(frobenius)
-        ratio = one / frobenius
+        fourth = None
         if self.bias_corrected:
-            fourth = n * (n - 1) * moments.norm_products.squeeze() / scale.square()  # nQ
-            ratio = corrected_ratio(one, frobenius, fourth, n)
+            fourth = (n - 1).square() * moments.norm_products.squeeze() / scale.square()
+        ratio = trace_ratio(torch.ones_like(frobenius), frobenius, fourth, n)
         return (ratio - 1) / (self.n_features - 1)
 
 
@@ -146,5 +140,4 @@ class EffectiveRank(SpectralMetric):
 
     def compute(self) -> Tensor:
         """The rank, a float64 scalar; refused where `geometry.effective_rank` is."""
-        sigma = torch.linalg.svdvals(self._read(center=self.center)[1])
-        return torch.special.entr(sigma / sigma.sum()).sum().exp()
+        return entropy_rank(torch.linalg.svdvals(self._read(center=self.center)[1]))

@@ -48,13 +48,6 @@ def test_random_splits_and_merges_give_the_value_of_all_rows(name, seed, n_piece
     assert_same(workers[0].compute(), case.expected(x))
 
 
-def test_rows_one_by_one_give_the_value_of_all_rows(case):
-    x = CLOUDS["offset"]
-    step = 3 if case.whole_sentences else 1
-    pieces = [np.arange(start, start + step) for start in range(0, N, step)]
-    assert_same(_stream(case, x, pieces).compute(), case.expected(x))
-
-
 def test_workers_whose_rows_differ_by_200_orders_of_magnitude_merge(case):
     x = CLOUDS["random"] * np.where(np.arange(N) < 30, 1e-100, 1e100)[:, None]
     small = _stream(case, x, [np.arange(30)])
