@@ -236,7 +236,7 @@ def _reader(artist: Artist) -> tuple[str, Callable]:
         if isinstance(artist, kind_of_artist):
             return (_line_or_points(artist) if kind == "line" else kind), reader
     name = type(artist).__name__
-    raise ValueError(f"fig: no reader for {name}: add one to drawing.data.READERS")
+    raise ValueError(f"fig: no reader for {name}: add one to drawing.READERS")
 
 
 def _line_or_points(line: Line2D) -> str:
