@@ -1,6 +1,5 @@
 from . import figures
-from .ablation.figures import frontier_figure
-from .ablation.frontier import frontier_table
+from .ablation import frontier_figure, frontier_table
 from .after_finetuning.experiment import (
     has_stsb,
     measure_after_finetuning,

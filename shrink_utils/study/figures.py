@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import inspect
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from shrink_utils.names import unknown_name
-from shrink_utils.study.drawing.dark import darken
-from shrink_utils.study.drawing.data import figure_data
+from shrink_utils.study.drawing import darken, figure_data
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 
@@ -56,6 +55,18 @@ ARM_STYLE = {
 def look(i: int) -> dict:
     """Colour, marker and line style of the i-th line of a figure, from 0."""
     return {"color": PALETTE[i % 7], "marker": MARKERS[i % 7], "linestyle": LINESTYLES[i % 7]}
+
+
+def looks_of(names: Iterable[str]) -> dict[str, dict]:
+    """A colour, a marker and a line style of the house per name, as options of ``Axes.plot``."""
+    looks = zip(names, PALETTE, MARKERS, LINESTYLES, strict=False)
+    return {name: {"color": c, "marker": m, "linestyle": line} for name, c, m, line in looks}
+
+
+def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
+    """One legend for all axes, with the labels of `ax`."""
+    handles = ax.get_legend_handles_labels()
+    fig.legend(*handles, loc="outside lower center", ncols=columns, fontsize="small")
 
 
 def log_ticks(ax: Axes, values: Sequence[float]) -> None:

@@ -25,7 +25,7 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
-from shrink_utils.study.drawing.data import COLUMNS
+from shrink_utils.study.drawing import COLUMNS
 from shrink_utils.study.runs import model_of, run_id
 
 # Every stored notebook again; cells marked NBVAL_CHECK_OUTPUT are to print what is stored.

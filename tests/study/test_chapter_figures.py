@@ -11,7 +11,7 @@ import pytest
 
 from shrink_utils.study import corpora, isotropy
 from shrink_utils.study.contextuality.figures import intrasim_by_layer, mev_by_layer
-from shrink_utils.study.drawing.data import figure_data
+from shrink_utils.study.drawing import figure_data
 from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.similarity.figures import NAMES, five_grids, layer_grid, moved_by_layer
 

@@ -23,7 +23,7 @@ from shrink_utils.study.contextuality.words import (
     draw_contexts,
     word_explorer,
 )
-from shrink_utils.study.drawing.data import figure_data
+from shrink_utils.study.drawing import figure_data
 from shrink_utils.study.explorer import Explorer, PointCanvas, slider
 from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.regularizer import describe_step, selection_steps

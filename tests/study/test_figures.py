@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from shrink_utils.study import figures
-from shrink_utils.study.drawing.dark import on_dark
+from shrink_utils.study.drawing import on_dark
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, LiveCurves, run_curves
 from shrink_utils.training import ARMS
 

@@ -11,7 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import ARM_STYLE, LINESTYLES, PALETTE
+from shrink_utils.study.figures import ARM_STYLE, LINESTYLES, PALETTE, legend_below
 from shrink_utils.study.runs import Run
 
 STYLE = {
@@ -61,7 +61,7 @@ def isotropy_by_layer(shape: pd.DataFrame) -> Figure:
         ax.set(xlabel="layer", ylabel=label, xticks=sorted(shape.layer.unique()))
     task = rows.task.iloc[0]
     fig.suptitle(f"{task}: [CLS] vectors before and after fine-tuning", x=0.01, ha="left")
-    _legend_below(fig, axes[0], 6)
+    legend_below(fig, axes[0], 6)
     return fig
 
 
@@ -108,7 +108,7 @@ def removal(shape: pd.DataFrame) -> Figure:
     for ax in axes[1]:
         ax.set_xlabel("k, directions removed (0: mean subtracted)")
     _name_line(axes[1, 1], commonest, "commonest class")
-    _legend_below(fig, axes[0, 0], 5)
+    legend_below(fig, axes[0, 0], 5)
     return fig
 
 
@@ -143,7 +143,7 @@ def words_by_layer(words: pd.DataFrame) -> Figure:
         ax.plot(control, color="0.6", linestyle=":", label="labels shuffled")
         ax.set(xlabel="layer", ylabel=label, xticks=sorted(cell.layer.unique()))
         ax.set(title=f"{probe}, n = {cell.n.iloc[0]} vectors")
-    _legend_below(fig, axes[0], 6)
+    legend_below(fig, axes[0], 6)
     return fig
 
 
@@ -168,8 +168,3 @@ def _name_line(ax: Axes, y: float, name: str) -> None:
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     look = {"ha": "right", "va": "bottom", "fontsize": "small", "color": "0.4"}
     ax.annotate(name, (0.98, y), xytext=(0, 3), **place, **look)
-
-
-def _legend_below(fig: Figure, ax: Axes, ncols: int) -> None:
-    shown = ax.get_legend_handles_labels()
-    fig.legend(*shown, loc="outside lower center", ncols=ncols, fontsize="small")

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation.frontier import CELL, metric_at, sweep_of
+from shrink_utils.study.ablation import CELL, metric_at, sweep_of
 from shrink_utils.study.claims.claim import Evidence, evaluate, judge, quantity
 
 ARM = "prominent"

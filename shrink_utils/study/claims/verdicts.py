@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from shrink_utils.study.ablation.frontier import frontier_table
+from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
 from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
 from shrink_utils.study.claims.from_scratch import (

@@ -19,8 +19,7 @@ from shrink_utils.study.dynamics.reading import (
     profiles_of,
     published_steps,
 )
-from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE
-from shrink_utils.study.stitching.figures import legend_below, looks_of
+from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, legend_below, looks_of
 from shrink_utils.training.dynamics import RULES, TRUNK, allocated, shares
 
 LIMITS = {0.01: "1 %", 0.001: "0.1 %"}  # of closure errors

@@ -8,13 +8,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shrink_utils.study.figures import legend_below, looks_of
 from shrink_utils.study.generalization.experiment import (
     CROSSINGS,
     RELATIONS,
     pairs_of,
     relation_intervals,
 )
-from shrink_utils.study.stitching.figures import legend_below, looks_of
 
 GROUP_STYLE = looks_of(RELATIONS)
 CROSSING_STYLE = dict(zip(CROSSINGS, GROUP_STYLE.values(), strict=False))

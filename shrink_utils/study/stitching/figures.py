@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -11,7 +9,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE
+from shrink_utils.study.figures import MARKERS, PALETTE, legend_below, looks_of
 from shrink_utils.study.stitching.family_structure import (
     affinity,
     block_numbers,
@@ -31,18 +29,6 @@ BLOCK_NUMBERS = {
     "contrast": "contrast of the best cut",
     "beyond_distance": "… beyond fading with distance",
 }
-
-
-def looks_of(names: Iterable[str]) -> dict[str, dict]:
-    """A colour, a marker and a line style of the house per name, as options of ``Axes.plot``."""
-    looks = zip(names, PALETTE, MARKERS, LINESTYLES, strict=False)
-    return {name: {"color": c, "marker": m, "linestyle": line} for name, c, m, line in looks}
-
-
-def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
-    """One legend for all axes, with the labels of `ax`."""
-    handles = ax.get_legend_handles_labels()
-    fig.legend(*handles, loc="outside lower center", ncols=columns, fontsize="small")
 
 
 STYLE = looks_of(["other seed", "same model", *list(PAIRS)[2:]])

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study.ablation.figures import frontier_figure
-from shrink_utils.study.ablation.frontier import frontier_table, metric_at, sweep_of
+from shrink_utils.study.ablation import frontier_figure, frontier_table, metric_at, sweep_of
 
 WEIGHTS = (0.5, 1.0, 4.0)
 

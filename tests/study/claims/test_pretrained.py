@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import accuracy_drops, frontier_table
-from shrink_utils.study.ablation.frontier import metric_at, sweep_of
+from shrink_utils.study.ablation import metric_at, sweep_of
 from shrink_utils.study.claims.claim import ROWS
 from shrink_utils.study.claims.pretrained import (
     OTHERS,

@@ -8,7 +8,7 @@ import pytest
 import seaborn as sns
 from matplotlib.colors import to_hex, to_rgba
 
-from shrink_utils.study.drawing.dark import BACKGROUND, INK, contrast, darken, on_dark
+from shrink_utils.study.drawing import BACKGROUND, INK, contrast, darken, on_dark
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, use_house_style
 
 LOOKS = {*PALETTE, *(style["color"] for style in ARM_STYLE.values())}

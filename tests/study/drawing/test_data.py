@@ -10,8 +10,8 @@ import seaborn as sns
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import Circle
 
-from shrink_utils.study.drawing import data
-from shrink_utils.study.drawing.data import COLUMNS, figure_data
+from shrink_utils.study import drawing as data
+from shrink_utils.study.drawing import COLUMNS, figure_data
 
 NAN = float("nan")
 HEATMAP = pd.DataFrame([[1.0, 2.0], [3.0, NAN]], index=["r", "s"], columns=["u", "v"])
@@ -165,6 +165,6 @@ def test_a_mark_that_cannot_be_read_is_an_error_and_not_left_out(ax):
     ax.imshow(np.zeros((2, 2)))
     with pytest.raises(ValueError) as found:
         figure_data(ax.figure)
-    where = "drawing.data.READERS"
+    where = "drawing.READERS"
     assert str(found.value) == f"fig: no reader for AxesImage: add one to {where}"
     assert data.__name__.endswith(where.removesuffix(".READERS")) and data.READERS

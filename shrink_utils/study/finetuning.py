@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from torch import Tensor
 
+from shrink_utils.study.figures import legend_below
 from shrink_utils.study.runs import Run
 
 
@@ -25,8 +26,7 @@ def prominent_bars(runs: Mapping[str, Run]) -> Figure:
             ax.plot(history.step, history[f"n_bars_{label}"], line, color="0.7", lw=1, label=name)
         ax.set(title=f"arm {arm}", xlabel="training step", ylim=(0, None))
     axes[0].set_ylabel("bars of a batch")
-    shown = axes[0].get_legend_handles_labels()
-    fig.legend(*shown, loc="outside lower center", ncols=4, fontsize="small")
+    legend_below(fig, axes[0], 4)
     return fig
 
 

@@ -1,1 +1,0 @@
-"""Chapter 06: one fine-tuning run, watched."""
