@@ -149,10 +149,11 @@ verify: $(VENV) ## check a folder of results that somebody sent: make verify RES
 	@test -n "$(RESULTS)" || { echo "make verify RESULTS=folder, such as RESULTS=results/quick"; exit 2; }
 	@$(PY) -m shrink_utils verify "$(RESULTS)"
 
-bench: $(VENV) ## the regularizer beside other ways to its bars, the streaming metrics beside the forward passes
+bench: $(VENV) ## the regularizer beside other ways to its bars, streaming metrics beside forward passes, steps in both precisions
 	@mkdir -p results
 	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
 	@$(PY) tests/benchmarks/streaming.py
+	@$(PY) tests/benchmarks/steps.py
 
 lint: $(VENV) ## ruff: style and formatting
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

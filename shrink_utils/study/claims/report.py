@@ -192,7 +192,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
         return None
     tolerances = tomllib.loads((folder.parent / "tolerances.toml").read_text(encoding="utf-8"))
     compared = [
-        _compare(
+        compare_tables(
             read_table(name, profile=profile),
             pd.read_csv(folder / f"{name}.csv"),
             keys,
@@ -210,12 +210,14 @@ def _reference(profile: Profile) -> Path | None:
     return None if profile.base_seed or not folder.is_dir() else folder
 
 
-def _compare(
+def compare_tables(
     ours: pd.DataFrame,
     reference: pd.DataFrame,
     keys: list[str],
     tolerances: dict[str, dict[str, float]],
 ) -> pd.DataFrame:
+    """One number per row, in the columns of `compare_with_reference` but for ``table``."""
+
     def tidy(table: pd.DataFrame, name: str) -> pd.DataFrame:
         row = table[keys].astype(str).agg(" · ".join, axis=1)
         long = table.assign(row=row).melt("row", list(tolerances), "column", name)

@@ -21,6 +21,7 @@ from shrink_utils.study.verification.folder import unfinished
 from shrink_utils.study.verification.page import write_provenance
 from shrink_utils.study.verification.verify import Check, verify_folder
 from shrink_utils.text.sources import sha256_of
+from shrink_utils.training import precision
 
 MEASURED = "dynamics_sgd-0123456789abcdef"
 
@@ -332,3 +333,42 @@ def _another_run(run, name, **change):
     """A copy of a run, of a changed configuration."""
     copy = shutil.copytree(run, run.with_name(name))
     write_json(copy / "config.json", {**read_json(copy / "config.json"), **change})
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """A machine of the other precision than the one that has trained."""
+    here = precision.native_precision()
+    other = {"float32": "bfloat16", "bfloat16": "float32"}[here]
+    monkeypatch.setattr(precision, "native_precision", lambda: other)
+    precision.used_precision.cache_clear()
+    yield other
+    precision.used_precision.cache_clear()
+
+
+def test_a_folder_from_a_machine_of_another_precision_is_checked_in_its_own(
+    sent, profile, elsewhere, monkeypatch
+):
+    trained = read_json(sent / "provenance.json")["precision"]
+    assert profile.used_precision == elsewhere != trained
+    runs = {run_id(config) for config in profile.runs(precision=trained)}
+    assert runs == {path.name for path in (sent / "runs").iterdir() if not path.suffix}
+    assert not runs & {run_id(config) for config in profile.runs()}
+    checks = verify_folder(sent)
+    assert all(str(check).startswith("ok") for check in checks), list(map(str, checks))
+    os.remove(sent / "provenance.json")  # as while it is still computed there
+    monkeypatch.setattr(holdings, "profile_names", lambda: ["tiny"])
+    monkeypatch.setattr(holdings, "load_profile", lambda name, seed: profile)
+    *missing, again = unfinished(sent)
+    assert "goes on" in again and not any("runs of grid" in line for line in missing)
+    shutil.rmtree(sent / "runs" / min(runs))
+    assert unfinished(sent)[0].startswith("1 of 4 runs of grid and sweep are missing")
+
+
+def test_a_page_that_names_another_precision_than_its_runs_is_found(sent):
+    page = read_json(sent / "provenance.json")
+    other = {"float32": "bfloat16", "bfloat16": "float32"}[page["precision"]]
+    write_json(sent / "provenance.json", page | {"precision": other})
+    assert "4 runs of grid and sweep" in "\n".join(
+        str(check) for check in verify_folder(sent) if check.faults
+    )

@@ -1,0 +1,150 @@
+"""bfloat16 where the device has it, in the passes that train and nowhere else; still repeatable."""
+
+import sys
+import warnings
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+from transformers import DataCollatorWithPadding
+
+from shrink_utils.models import pool
+from shrink_utils.text import load_task
+from shrink_utils.training import checkpoints, finetune
+from shrink_utils.training.precision import native_precision, used_precision
+from shrink_utils.training.rows import tokenized
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A function that makes torch find a processor with `capabilities`, and perhaps a GPU."""
+
+    def find(capabilities, *, gpu=None):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu is not None)
+        # What a GPU emulates does not count.
+        supported = {"native": True, "emulated": False}.get(gpu)
+        monkeypatch.setattr(
+            torch.cuda,
+            "is_bf16_supported",
+            lambda including_emulation=True: including_emulation or supported,
+        )
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+
+    used_precision.cache_clear()
+    yield find
+    used_precision.cache_clear()
+
+
+@pytest.fixture
+def rounded(config, monkeypatch):
+    """A run in bfloat16, also where the processor only emulates it."""
+    module = sys.modules["shrink_utils.training.finetune"]  # the package's name is the function
+    monkeypatch.setattr(module, "used_precision", lambda precision: precision)
+    return replace(config, precision="bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "native"),
+    [
+        ({"avx512_f": True, "avx512_bf16": True, "amx_bf16": False}, "bfloat16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
+        ({"avx512_f": True, "avx512_vnni": True, "avx512_bf16": False}, "float32"),  # emulates it
+        ({"avx512_f": True, "amx_tile": True, "amx_bf16": False}, "float32"),
+        ({"architecture": "aarch64"}, "float32"),
+    ],
+)
+def test_a_processor_is_asked_for_its_instructions(device, capabilities, native):
+    device(capabilities)
+    assert native_precision() == native
+
+
+@pytest.mark.parametrize(("gpu", "native"), [("native", "bfloat16"), ("emulated", "float32")])
+def test_a_gpu_trains_and_so_the_processor_is_not_asked(device, gpu, native):
+    other = native == "float32"
+    device({"avx512_bf16": other, "amx_bf16": other}, gpu=gpu)
+    assert native_precision() == native
+
+
+def test_auto_is_what_the_device_has_and_float32_is_always_float32(device):
+    device({"avx512_bf16": True})
+    assert [used_precision(p) for p in ("auto", "float32", "bfloat16")] == [
+        "bfloat16",
+        "float32",
+        "bfloat16",
+    ]
+
+
+def test_where_bfloat16_is_emulated_auto_is_silent_and_an_explicit_wish_is_noted_once(device):
+    device({"avx512_bf16": False})
+    assert used_precision("auto") == "float32"
+    with pytest.warns(UserWarning, match="precision: no bfloat16 on this device, taking float32"):
+        assert used_precision("bfloat16") == "float32"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert used_precision("bfloat16") == "float32"
+
+
+def test_the_capabilities_that_are_asked_for_are_names_that_torch_knows():
+    known = torch.cpu.get_capabilities()
+    if known["architecture"] != "x86_64":
+        pytest.skip("another processor has other names")
+    assert {"avx512_bf16", "amx_bf16"} <= known.keys()
+
+
+def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, rounded):
+    result, exact = finetune(rounded), finetune(config)
+    assert torch.equal(result.embeddings["before"], exact.embeddings["before"])
+    assert result.evaluations[0] == exact.evaluations[0]
+    assert not torch.equal(result.embeddings["after"], exact.embeddings["after"])
+
+    rows = load_task(
+        config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
+    )["validation"]
+    examples = tokenized(rows, result.tokenizer, max_length=config.max_length)
+    inputs = DataCollatorWithPadding(result.tokenizer)([examples[i] for i in range(len(rows))])
+    with torch.no_grad():
+        output = result.model(**inputs, output_hidden_states=True)
+    embeddings = pool(output.hidden_states, inputs["attention_mask"], pooling=config.pooling)
+    assert torch.equal(result.embeddings["after"], embeddings)
+    assert result.evaluations[-1]["loss"] == pytest.approx(output.loss.item(), rel=1e-6)
+
+
+def test_what_trains_is_rounded_and_what_is_kept_is_not(config, rounded):
+    result = finetune(rounded)
+    first, exact = (run.history.task_loss[0] for run in (result, finetune(config)))
+    assert first != exact
+    assert first == pytest.approx(exact, rel=0.02)
+    assert torch.tensor(first).bfloat16().item() != first  # rounded logits, a loss in float32
+    weights = list(result.model.parameters())
+    assert {x.dtype for x in weights} == {torch.float32}
+    assert any((x.bfloat16() != x).any() for x in weights)
+
+
+def _assert_equal(one, other):
+    pd.testing.assert_frame_equal(one.history, other.history, check_exact=True)
+    assert (one.evaluations, one.geometry) == (other.evaluations, other.geometry)
+    weights = other.model.state_dict()
+    assert all(torch.equal(x, weights[name]) for name, x in one.model.state_dict().items())
+
+
+@pytest.mark.parametrize("arm", ["prominent", "isoscore"])
+def test_a_configuration_fixes_every_bit_in_bfloat16_too(rounded, arm):
+    config = replace(rounded, arm=arm)
+    _assert_equal(finetune(config), finetune(config))
+
+
+def test_a_run_in_bfloat16_that_was_interrupted_resumes_bit_for_bit(rounded, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
+    config = replace(rounded, arm="random")  # draws from torch's generator
+
+    def end(row):
+        if row["step"] > 4:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        finetune(config, on_row=end, checkpoints=tmp_path)
+    steps = []
+    resumed = finetune(config, on_row=lambda row: steps.append(row["step"]), checkpoints=tmp_path)
+    assert steps == [4, 5, 6]
+    _assert_equal(resumed, finetune(config))
