@@ -156,7 +156,7 @@ def held_out_batches(
     Returns
     -------
     list of dict
-        ``input_ids``, ``attention_mask`` (b, t) and ``labels`` (b, u), b at most `batch_size`.
+        ``input_ids``, ``attention_mask`` (b, t) and ``labels`` (b, u), b at most twice `batch_size`.
 
     Raises
     ------
@@ -164,7 +164,8 @@ def held_out_batches(
         Fewer than `n` sentences are held out.
     """
     rows = _tokens(_reading(config), tokenizer, "held_out", n)
-    return fixed_batches(rows, DataCollatorForSeq2Seq(tokenizer), batch_size=config.batch_size)
+    size = 2 * config.batch_size  # the passes over small models cost their number, not their rows
+    return fixed_batches(rows, DataCollatorForSeq2Seq(tokenizer), batch_size=size)
 
 
 @lru_cache(maxsize=12)

@@ -204,11 +204,11 @@ def test_the_judges_are_the_same_for_every_seed_and_size_of_model(scratch_config
 
 def test_batches_hold_the_first_sentences_padded(config, tokenizer):
     _, held_out = examples(config, tokenizer)
-    batches = held_out_batches(config, tokenizer, n=20)
-    assert [len(batch["input_ids"]) for batch in batches] == [16, 4]
+    batches = held_out_batches(config, tokenizer, n=40)
+    assert [len(batch["input_ids"]) for batch in batches] == [32, 8]
     names = ("input_ids", "attention_mask", "labels")
     rows = [row for batch in batches for row in zip(*map(batch.get, names), strict=True)]
-    for (ids, mask, labels), row in zip(rows, held_out.select(range(20)), strict=True):
+    for (ids, mask, labels), row in zip(rows, held_out.select(range(40)), strict=True):
         assert ids[mask.bool()].tolist() == row["input_ids"]
         assert labels[labels != -100].tolist() == [y for y in row["labels"] if y != -100]
 
