@@ -99,6 +99,13 @@ def test_a_run_rests_on_its_mathematics_and_not_on_the_figures():
     assert claims.is_dir() and claims not in {path.parent for path in closure}
 
 
+@pytest.mark.parametrize("module", ["scratch", "entailment", "dynamics"])
+def test_a_model_trained_from_nothing_rests_on_no_arm_and_no_task(module):
+    """A line there would rename every such model."""
+    closure = module_closure(f"shrink_utils.training.{module}")
+    assert not {"arms.py", "config.py", "finetune.py", "offline.py"} & {p.name for p in closure}
+
+
 def test_the_isotropy_notebook_does_not_rest_on_topology():
     found = notebook_closure(Path(dependencies.ROOT, "notebooks", "01_isotropy.ipynb"))
     assert "isotropy.py" in {path.name for path in found}

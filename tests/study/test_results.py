@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, results
+from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
     DamagedResultError,
@@ -25,6 +26,7 @@ from shrink_utils.study.results import (
     read_json,
     written,
 )
+from shrink_utils.training import ARMS
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
 
@@ -315,6 +317,20 @@ def test_what_other_pins_and_code_bring_is_measured_anew(
     monkeypatch.setattr(results, pins, lambda *_, **__: {"an input": "another commit"})
     measure(profile)
     assert len(calls) == 2
+
+
+def test_a_table_follows_the_precision_and_the_arms_that_its_profile_names(
+    profile, measure, calls, monkeypatch
+):
+    for arm, times in (("new", 1), ("loops", 1), ("random", 2), ("none", 3)):  # two are not named
+        measure(profile)
+        monkeypatch.setitem(ARMS, arm, {"selection": "random", "rule": "published"})
+        measure(profile)
+        assert len(calls) == times
+    other = {"float32": "bfloat16", "bfloat16": "float32"}[profile.used_precision]
+    monkeypatch.setattr(Profile, "used_precision", other)
+    measure(profile)
+    assert len(calls) == 4
 
 
 @pytest.mark.parametrize("hurt", [lambda data: data[:40], lambda data: data[:-1] + b"x"])
