@@ -24,11 +24,13 @@ float64, whichever of these finds them:
 
 - up to `MOST_IN_MATRIX` points, **Prim's algorithm** on the matrix of rounded distances;
 - above, **Borůvka's algorithm**: each component takes its shortest edge to the rest. Blocks of
-  distances pass by once, and each point keeps its `N_NEIGHBOURS` nearest. An edge that the lists
-  show is certainly shortest if no list that has run out, all its points being inside, may hide a
-  shorter one: that is known from the last distance in the list. A component of at most
-  `N_NEIGHBOURS` points always finds its edge; where larger ones (tight clusters) are left, blocks
-  pass by again, for one exact round of Borůvka each time. Memory grows with n, not n².
+  distances pass by, and each point keeps its `N_NEIGHBOURS` nearest. An edge that the lists show is
+  certainly shortest if no list that has run out, all its points being inside, may hide a shorter
+  one: that is known from the last distance in the list. Where this decides no component any more,
+  blocks pass by again, for the nearest points of other components; where that decides few either,
+  for one exact round of Borůvka. Memory grows with n, not n²;
+- from `LEAST_ROUNDED` points, where the processor has bfloat16 and its bound decides most
+  comparisons, Borůvka's algorithm on the lower bounds of `topology.bfloat16`.
 
 Without numba: Prim's algorithm with a row of float64 distances at a time, at any n.
 """
@@ -42,6 +44,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shrink_utils.topology.arrays import COMPILED
+from shrink_utils.topology.bfloat16 import Rounded, decides, native, rounded
 from shrink_utils.topology.certified import (
     BLOCK,
     enter,
@@ -55,6 +58,7 @@ from shrink_utils.topology.certified import (
 )
 from shrink_utils.topology.edges import edge_lengths
 
+LEAST_ROUNDED = 1024  # points from which a bfloat16 product is faster
 MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
 N_NEIGHBOURS = 16
 
@@ -69,6 +73,7 @@ class SpanningTree(NamedTuple):
 def minimum_spanning_tree(
     points: np.ndarray,
     *,
+    least_rounded: int = LEAST_ROUNDED,
     most_in_matrix: int = MOST_IN_MATRIX,
     n_neighbours: int = N_NEIGHBOURS,
     block: int = BLOCK,
@@ -79,6 +84,8 @@ def minimum_spanning_tree(
     ----------
     points : ndarray, shape (n, d)
         Finite, contiguous, float32 or float64, of a size whose squares neither overflow nor vanish.
+    least_rounded : int
+        Fewest points for which bfloat16 is tried.
     most_in_matrix : int
         Most points of which all distances are held at a time.
     n_neighbours, block : int
@@ -88,10 +95,12 @@ def minimum_spanning_tree(
         edges = np.empty((0, 2), np.int64)
     elif not COMPILED:
         edges = _prim_by_rows(points)
+    elif len(points) >= least_rounded and native() and (cloud := _certified_bfloat16(points)):
+        edges = _boruvka(points, n_neighbours, cloud)
     elif len(points) <= most_in_matrix:
         return SpanningTree(*_prim_in_matrix(points, block))
     else:
-        edges = _boruvka(points, n_neighbours, block)
+        edges = _boruvka(points, n_neighbours, _summed(points, block))
     return SpanningTree(*longest_first(edges, edge_lengths(points, edges) ** 2))
 
 
@@ -108,60 +117,82 @@ def _prim_in_matrix(points: np.ndarray, block: int) -> tuple[np.ndarray, np.ndar
     if n <= block:
         squared_distances(points, points, True, squared)
     else:
-        for i, j, part in _upper_blocks(points, np.arange(n), block):
+        for i, j, part in _upper_blocks(_summed(points, block), np.arange(n)):
             enter(part, i[0], j[0], len(i), len(j), squared)
     return prim(points, squared, *_interval(points.dtype, points.shape[1]))
 
 
-def _boruvka(points: np.ndarray, n_neighbours: int, block: int) -> np.ndarray:
-    n, interval = len(points), _interval(points.dtype, points.shape[1])
+class _Summed(NamedTuple):
+    """Rounded squared distances, and their interval."""
+
+    points: np.ndarray
+    block: int
+    dtype: np.dtype
+    interval: tuple[float, float]
+
+    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        squared_distances(self.points[rows], self.points[columns], columns is rows, out)
+
+
+def _summed(points: np.ndarray, block: int) -> _Summed:
+    return _Summed(points, block, points.dtype, _interval(points.dtype, points.shape[1]))
+
+
+def _certified_bfloat16(points: np.ndarray) -> Rounded | None:
+    """The cloud in bfloat16, where that decides most comparisons."""
+    cloud = rounded(points)
+    return cloud if cloud is not None and decides(cloud, points) else None
+
+
+def _boruvka(points: np.ndarray, n_neighbours: int, distances: _Summed | Rounded) -> np.ndarray:
+    """Edges of the tree; `distances` fills blocks with rounded squares or with lower bounds."""
+    n, interval = len(points), distances.interval
     edges, component = np.empty((n - 1, 2), np.int64), np.arange(n)
     n_edges, m = 0, n
-    lists = _neighbour_lists(points, n_neighbours, block)
-    chosen = np.arange(n)
-    while m > 1 and len(chosen):
-        shortest, ends = np.empty(m), np.empty((m, 2), np.int64)
-        decided = nearest_in_lists(points, component, *lists, *interval, shortest, ends)
-        chosen = np.flatnonzero(decided)
-        n_edges, m = join(component, chosen, ends, edges, n_edges)
     while m > 1:
-        shortest, ends = np.full(m, np.inf), np.empty((m, 2), np.int64)
-        shortest[np.bincount(component).argmax()] = -np.inf  # the others' edges join it too
-        order = np.argsort(component, kind="stable")  # most blocks within a component are skipped
-        for i, j, part in _upper_blocks(points, order, block, component):
-            nearest_in_block(points, part, i, j, component, *interval, shortest, ends)
-        n_edges, m = join(component, np.flatnonzero(shortest >= 0), ends, edges, n_edges)
+        at_first, chosen = m, component
+        lists = _neighbour_lists(distances, component, n_neighbours)
+        while m > 1 and len(chosen):
+            shortest, ends = np.empty(m), np.empty((m, 2), np.int64)
+            decided = nearest_in_lists(points, component, *lists, *interval, shortest, ends)
+            chosen = np.flatnonzero(decided)
+            n_edges, m = join(component, chosen, ends, edges, n_edges)
+        if m > 1 and 2 * m > at_first:  # more candidates than a list holds
+            shortest, ends = np.full(m, np.inf), np.empty((m, 2), np.int64)
+            shortest[np.bincount(component).argmax()] = -np.inf  # the others' edges join it too
+            for i, j, part in _upper_blocks(distances, component):
+                nearest_in_block(points, part, i, j, component, *interval, shortest, ends)
+            n_edges, m = join(component, np.flatnonzero(shortest >= 0), ends, edges, n_edges)
     return edges
 
 
-def _neighbour_lists(points: np.ndarray, k: int, block: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rounded squared distances and indices (n, k) of each point's nearest, nearest first."""
-    n = len(points)
-    squared = np.full((n, k), np.inf, points.dtype)
-    neighbour = np.zeros((n, k), np.int64)
-    for i, j, part in _upper_blocks(points, np.arange(n), block):
-        keep_nearest(part, i[0], j[0], len(i), len(j), squared, neighbour)
+def _neighbour_lists(
+    distances: _Summed | Rounded, component: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances and indices (n, k) of the points nearest to each in other components."""
+    squared = np.full((len(component), k), np.inf, distances.dtype)
+    neighbour = np.zeros((len(component), k), np.int64)
+    for i, j, part in _upper_blocks(distances, component):
+        keep_nearest(part, i, j, component, squared, neighbour)
     return squared, neighbour
 
 
 def _upper_blocks(
-    points: np.ndarray, order: np.ndarray, block: int, component: np.ndarray | None = None
+    distances: _Summed | Rounded, component: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Rows, columns and squared distances of the blocks on and above the diagonal.
 
-    The points come in the given order. With `component`, blocks within one component are left out.
-    Each block is written over the one before.
+    The points come component by component, and blocks within one are left out. Each block is
+    written over the one before.
     """
-    out = np.empty((block, block), points.dtype)
+    block, order = distances.block, np.argsort(component, kind="stable")
+    out = np.empty((block, block), distances.dtype)
     parts = [order[start : start + block] for start in range(0, len(order), block)]
     for p, rows in enumerate(parts):
-        a = points[rows]
         for columns in parts[p:]:
-            if component is not None and component[rows[0]] == component[columns[-1]]:
-                continue  # sorted by component: all between are in it too
-            b = a if columns is rows else points[columns]
-            squared_distances(a, b, columns is rows, out)
-            yield rows, columns, out
+            if component[rows[0]] != component[columns[-1]]:
+                distances.fill(rows, columns, out)
+                yield rows, columns, out
 
 
 def _prim_by_rows(points: np.ndarray) -> np.ndarray:

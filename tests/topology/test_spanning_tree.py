@@ -33,6 +33,8 @@ WAYS = {
     "lists of three": {"most_in_matrix": 1, "n_neighbours": 3, "block": 4},
     "longer lists than points": {"most_in_matrix": 1, "n_neighbours": 200, "block": 96},
     "lists above twenty points": {"most_in_matrix": 20, "n_neighbours": 2, "block": 9},
+    "bfloat16": {"least_rounded": 2},
+    "bfloat16, short lists": {"least_rounded": 2, "n_neighbours": 2},
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
@@ -64,6 +66,8 @@ def tree_by(way, points):
             patch.setattr(module, "COMPILED", COMPILED and way != "rows")
         if way != "rows":
             patch.setattr(spanning_tree, "COMPILED", True)
+            patch.setattr(spanning_tree, "native", lambda: True)
+            patch.setattr(spanning_tree, "decides", lambda cloud, points: True)
         return minimum_spanning_tree(points, **(WAYS[way] or {}))
 
 
