@@ -29,8 +29,8 @@ float64, whichever of these finds them:
   one: that is known from the last distance in the list. Where this decides no component any more,
   blocks pass by again, for the nearest points of other components; where that decides few either,
   for one exact round of Borůvka. Memory grows with n, not n²;
-- from `LEAST_ROUNDED` points, where the processor has bfloat16 and its bound decides most
-  comparisons, Borůvka's algorithm on the lower bounds of `topology.bfloat16`.
+- from `LEAST_ROUNDED` points and `LEAST_COORDINATES`, where the processor has bfloat16 and its bound
+  decides most comparisons, Borůvka's algorithm on the lower bounds of `topology.bfloat16`.
 
 Without numba: Prim's algorithm with a row of float64 distances at a time, at any n.
 """
@@ -58,7 +58,8 @@ from shrink_utils.topology.certified import (
 )
 from shrink_utils.topology.edges import edge_lengths
 
-LEAST_ROUNDED = 1024  # points from which a bfloat16 product is faster
+LEAST_ROUNDED = 1536  # points from which a bfloat16 product is faster
+LEAST_COORDINATES = 32  # as well
 MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
 N_NEIGHBOURS = 16
 
@@ -95,7 +96,7 @@ def minimum_spanning_tree(
         edges = np.empty((0, 2), np.int64)
     elif not COMPILED:
         edges = _prim_by_rows(points)
-    elif len(points) >= least_rounded and native() and (cloud := _certified_bfloat16(points)):
+    elif len(points) >= least_rounded and (cloud := _in_bfloat16(points)) is not None:
         edges = _boruvka(points, n_neighbours, cloud)
     elif len(points) <= most_in_matrix:
         return SpanningTree(*_prim_in_matrix(points, block))
@@ -138,8 +139,10 @@ def _summed(points: np.ndarray, block: int) -> _Summed:
     return _Summed(points, block, points.dtype, _interval(points.dtype, points.shape[1]))
 
 
-def _certified_bfloat16(points: np.ndarray) -> Rounded | None:
-    """The cloud in bfloat16, where that decides most comparisons."""
+def _in_bfloat16(points: np.ndarray) -> Rounded | None:
+    """The cloud in bfloat16, where that is fast and decides most comparisons."""
+    if points.shape[1] < LEAST_COORDINATES or not native():
+        return None
     cloud = rounded(points)
     return cloud if cloud is not None and decides(cloud, points) else None
 

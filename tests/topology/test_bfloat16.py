@@ -139,14 +139,15 @@ def test_a_sample_tells_where_the_bound_decides_little(name):
 
 
 @needs_numba
-@pytest.mark.parametrize("why", ["", "no bfloat16", "undecided", "few points", "scale"])
+@pytest.mark.parametrize("why", ["", "no bfloat16", "undecided", "few points", "flat", "scale"])
 def test_bfloat16_is_used_only_where_it_does(why, monkeypatch):
     monkeypatch.setattr(spanning_tree, "native", lambda: why != "no bfloat16")
     used, boruvka = [], spanning_tree._boruvka
     monkeypatch.setattr(
         spanning_tree, "_boruvka", lambda *given: used.append(given) or boruvka(*given)
     )
-    points = clustered(120, 20, 1e-3, 1e3) if why == "undecided" else gaussian(120, 20)
+    d = 31 if why == "flat" else 32
+    points = clustered(120, d, 1e-3, 1e3) if why == "undecided" else gaussian(120, d)
     points *= np.float32(1e-15 if why == "scale" else 1)
     minimum_spanning_tree(points, least_rounded=121 if why == "few points" else 120)
     assert bool(used) == (not why)

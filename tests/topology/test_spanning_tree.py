@@ -67,6 +67,7 @@ def tree_by(way, points):
         if way != "rows":
             patch.setattr(spanning_tree, "COMPILED", True)
             patch.setattr(spanning_tree, "native", lambda: True)
+            patch.setattr(spanning_tree, "LEAST_COORDINATES", 1)
             patch.setattr(spanning_tree, "decides", lambda cloud, points: True)
         return minimum_spanning_tree(points, **(WAYS[way] or {}))
 
