@@ -29,8 +29,9 @@ float64, whichever of these finds them:
   one: that is known from the last distance in the list. Where this decides no component any more,
   blocks pass by again, for the nearest points of other components; where that decides few either,
   for one exact round of Borůvka. Memory grows with n, not n²;
-- from `LEAST_ROUNDED` points and `LEAST_COORDINATES`, where the processor has bfloat16 and its bound
-  decides most comparisons, Borůvka's algorithm on the lower bounds of `topology.bfloat16`.
+- from `LEAST_ROUNDED` points and `LEAST_COORDINATES`, where the processor has bfloat16 and its
+  bound decides most comparisons, Borůvka's algorithm on the lower bounds of `topology.bfloat16`;
+- up to `MOST_IN_TREE` coordinates, Borůvka's algorithm on neighbours from k-d trees.
 
 Without numba: Prim's algorithm with a row of float64 distances at a time, at any n.
 """
@@ -57,9 +58,11 @@ from shrink_utils.topology.certified import (
     squared_distances,
 )
 from shrink_utils.topology.edges import edge_lengths
+from shrink_utils.topology.low_dimension import nearest_outside, neighbour_lists
 
 LEAST_ROUNDED = 1536  # points from which a bfloat16 product is faster
 LEAST_COORDINATES = 32  # as well
+MOST_IN_TREE = 4  # coordinates up to which a k-d tree finds neighbours faster
 MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
 N_NEIGHBOURS = 16
 
@@ -100,6 +103,8 @@ def minimum_spanning_tree(
         edges = _boruvka(points, n_neighbours, cloud)
     elif len(points) <= most_in_matrix:
         return SpanningTree(*_prim_in_matrix(points, block))
+    elif 0 < points.shape[1] <= MOST_IN_TREE:
+        edges = _boruvka_by_trees(points, n_neighbours, block)
     else:
         edges = _boruvka(points, n_neighbours, _summed(points, block))
     return SpanningTree(*longest_first(edges, edge_lengths(points, edges) ** 2))
@@ -147,26 +152,65 @@ def _in_bfloat16(points: np.ndarray) -> Rounded | None:
     return cloud if cloud is not None and decides(cloud, points) else None
 
 
+class _Forest:
+    """What is known of a tree: its first edges, and in which component each point is."""
+
+    def __init__(self, points: np.ndarray):
+        self.points, self.component = points, np.arange(len(points))
+        self.edges = np.empty((len(points) - 1, 2), np.int64)
+        self.n_edges, self.m = 0, len(points)
+
+    def grow(self, chosen: np.ndarray, ends: np.ndarray) -> None:
+        """Enter the edges of the chosen components."""
+        self.n_edges, self.m = join(self.component, chosen, ends, self.edges, self.n_edges)
+
+    def grow_by_lists(
+        self, lists: tuple[np.ndarray, np.ndarray], interval: tuple[float, float]
+    ) -> None:
+        """Enter what neighbour lists decide, until they decide nothing."""
+        chosen = self.component
+        while self.m > 1 and len(chosen):
+            shortest, ends = np.empty(self.m), np.empty((self.m, 2), np.int64)
+            decided = nearest_in_lists(
+                self.points, self.component, *lists, *interval, shortest, ends
+            )
+            chosen = np.flatnonzero(decided)
+            self.grow(chosen, ends)
+
+    def grow_by_blocks(self, distances: _Summed | Rounded) -> None:
+        """One exact round."""
+        shortest, ends = np.full(self.m, np.inf), np.empty((self.m, 2), np.int64)
+        shortest[np.bincount(self.component).argmax()] = -np.inf  # the others' edges join it too
+        for i, j, part in _upper_blocks(distances, self.component):
+            nearest_in_block(
+                self.points, part, i, j, self.component, *distances.interval, shortest, ends
+            )
+        self.grow(np.flatnonzero(shortest >= 0), ends)
+
+
 def _boruvka(points: np.ndarray, n_neighbours: int, distances: _Summed | Rounded) -> np.ndarray:
     """Edges of the tree; `distances` fills blocks with rounded squares or with lower bounds."""
-    n, interval = len(points), distances.interval
-    edges, component = np.empty((n - 1, 2), np.int64), np.arange(n)
-    n_edges, m = 0, n
-    while m > 1:
-        at_first, chosen = m, component
-        lists = _neighbour_lists(distances, component, n_neighbours)
-        while m > 1 and len(chosen):
-            shortest, ends = np.empty(m), np.empty((m, 2), np.int64)
-            decided = nearest_in_lists(points, component, *lists, *interval, shortest, ends)
-            chosen = np.flatnonzero(decided)
-            n_edges, m = join(component, chosen, ends, edges, n_edges)
-        if m > 1 and 2 * m > at_first:  # more candidates than a list holds
-            shortest, ends = np.full(m, np.inf), np.empty((m, 2), np.int64)
-            shortest[np.bincount(component).argmax()] = -np.inf  # the others' edges join it too
-            for i, j, part in _upper_blocks(distances, component):
-                nearest_in_block(points, part, i, j, component, *interval, shortest, ends)
-            n_edges, m = join(component, np.flatnonzero(shortest >= 0), ends, edges, n_edges)
-    return edges
+    forest = _Forest(points)
+    while forest.m > 1:
+        at_first = forest.m
+        lists = _neighbour_lists(distances, forest.component, n_neighbours)
+        forest.grow_by_lists(lists, distances.interval)
+        if forest.m > 1 and 2 * forest.m > at_first:  # more candidates than a list holds
+            forest.grow_by_blocks(distances)
+    return forest.edges
+
+
+def _boruvka_by_trees(points: np.ndarray, n_neighbours: int, block: int) -> np.ndarray:
+    """Edges of the tree in few dimensions."""
+    forest = _Forest(points)
+    forest.grow_by_lists(neighbour_lists(points, min(n_neighbours + 1, len(points))), (0.0, 0.0))
+    while forest.m > 1:
+        ends = nearest_outside(points, forest.component)
+        if ends is None:
+            forest.grow_by_blocks(_summed(points, block))
+        else:
+            forest.grow(np.arange(forest.m), ends)
+    return forest.edges
 
 
 def _neighbour_lists(
