@@ -57,21 +57,27 @@ def enter(block: np.ndarray, i0: int, j0: int, p: int, q: int, out: np.ndarray) 
 
 @compiled
 def keep_nearest(
-    block: np.ndarray, i0: int, j0: int, p: int, q: int, squared: np.ndarray, neighbour: np.ndarray
+    block: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    component: np.ndarray,
+    squared: np.ndarray,
+    neighbour: np.ndarray,
 ) -> None:
     """Enter a block of squared distances into the neighbour lists of its rows and its columns.
 
-    The block lies between points i0 … i0 + p − 1 and j0 … j0 + q − 1; i0 = j0, or no point is in
-    both. The lists `squared` and `neighbour` (n, k), nearest first, are changed in place.
+    Only points of other components are entered. `rows` and `columns` are the same points, or no
+    point is in both. The lists `squared` and `neighbour` (n, k), nearest first, change in place.
     """
     last = squared.shape[1] - 1
-    for i in range(p):
-        for j in range(i + 1 if i0 == j0 else 0, q):
-            value = block[i, j]
-            if value < squared[i0 + i, last]:
-                _insert(value, j0 + j, squared[i0 + i], neighbour[i0 + i])
-            if value < squared[j0 + j, last]:
-                _insert(value, i0 + i, squared[j0 + j], neighbour[j0 + j])
+    same = rows[0] == columns[0]
+    for p, i in enumerate(rows):
+        for q in range(p + 1 if same else 0, len(columns)):
+            value, j = block[p, q], columns[q]
+            if value < squared[i, last] and component[i] != component[j]:
+                _insert(value, j, squared[i], neighbour[i])
+            if value < squared[j, last] and component[i] != component[j]:
+                _insert(value, i, squared[j], neighbour[j])
 
 
 @compiled

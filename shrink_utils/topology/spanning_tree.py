@@ -24,11 +24,14 @@ float64, whichever of these finds them:
 
 - up to `MOST_IN_MATRIX` points, **Prim's algorithm** on the matrix of rounded distances;
 - above, **Borůvka's algorithm**: each component takes its shortest edge to the rest. Blocks of
-  distances pass by once, and each point keeps its `N_NEIGHBOURS` nearest. An edge that the lists
-  show is certainly shortest if no list that has run out, all its points being inside, may hide a
-  shorter one: that is known from the last distance in the list. A component of at most
-  `N_NEIGHBOURS` points always finds its edge; where larger ones (tight clusters) are left, blocks
-  pass by again, for one exact round of Borůvka each time. Memory grows with n, not n².
+  distances pass by, and each point keeps its `N_NEIGHBOURS` nearest. An edge that the lists show is
+  certainly shortest if no list that has run out, all its points being inside, may hide a shorter
+  one: that is known from the last distance in the list. Where this decides no component any more,
+  blocks pass by again, for the nearest points of other components; where that decides few either,
+  for one exact round of Borůvka. Memory grows with n, not n²;
+- from `LEAST_ROUNDED` points and `LEAST_COORDINATES`, where the processor has bfloat16 and its
+  bound decides most comparisons, Borůvka's algorithm on the lower bounds of `topology.bfloat16`;
+- up to `MOST_IN_TREE` coordinates, Borůvka's algorithm on neighbours from k-d trees.
 
 Without numba: Prim's algorithm with a row of float64 distances at a time, at any n.
 """
@@ -42,6 +45,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shrink_utils.topology.arrays import COMPILED
+from shrink_utils.topology.bfloat16 import Rounded, decides, native, rounded
 from shrink_utils.topology.certified import (
     BLOCK,
     enter,
@@ -54,7 +58,11 @@ from shrink_utils.topology.certified import (
     squared_distances,
 )
 from shrink_utils.topology.edges import edge_lengths
+from shrink_utils.topology.low_dimension import nearest_outside, neighbour_lists
 
+LEAST_ROUNDED = 1536  # points from which a bfloat16 product is faster
+LEAST_COORDINATES = 32  # as well
+MOST_IN_TREE = 4  # coordinates up to which a k-d tree finds neighbours faster
 MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
 N_NEIGHBOURS = 16
 
@@ -69,6 +77,7 @@ class SpanningTree(NamedTuple):
 def minimum_spanning_tree(
     points: np.ndarray,
     *,
+    least_rounded: int = LEAST_ROUNDED,
     most_in_matrix: int = MOST_IN_MATRIX,
     n_neighbours: int = N_NEIGHBOURS,
     block: int = BLOCK,
@@ -79,6 +88,8 @@ def minimum_spanning_tree(
     ----------
     points : ndarray, shape (n, d)
         Finite, contiguous, float32 or float64, of a size whose squares neither overflow nor vanish.
+    least_rounded : int
+        Fewest points for which bfloat16 is tried.
     most_in_matrix : int
         Most points of which all distances are held at a time.
     n_neighbours, block : int
@@ -88,10 +99,14 @@ def minimum_spanning_tree(
         edges = np.empty((0, 2), np.int64)
     elif not COMPILED:
         edges = _prim_by_rows(points)
+    elif len(points) >= least_rounded and (cloud := _in_bfloat16(points)) is not None:
+        edges = _boruvka(points, n_neighbours, cloud)
     elif len(points) <= most_in_matrix:
         return SpanningTree(*_prim_in_matrix(points, block))
+    elif 0 < points.shape[1] <= MOST_IN_TREE:
+        edges = _boruvka_by_trees(points, n_neighbours, block)
     else:
-        edges = _boruvka(points, n_neighbours, block)
+        edges = _boruvka(points, n_neighbours, _summed(points, block))
     return SpanningTree(*longest_first(edges, edge_lengths(points, edges) ** 2))
 
 
@@ -108,60 +123,123 @@ def _prim_in_matrix(points: np.ndarray, block: int) -> tuple[np.ndarray, np.ndar
     if n <= block:
         squared_distances(points, points, True, squared)
     else:
-        for i, j, part in _upper_blocks(points, np.arange(n), block):
+        for i, j, part in _upper_blocks(_summed(points, block), np.arange(n)):
             enter(part, i[0], j[0], len(i), len(j), squared)
     return prim(points, squared, *_interval(points.dtype, points.shape[1]))
 
 
-def _boruvka(points: np.ndarray, n_neighbours: int, block: int) -> np.ndarray:
-    n, interval = len(points), _interval(points.dtype, points.shape[1])
-    edges, component = np.empty((n - 1, 2), np.int64), np.arange(n)
-    n_edges, m = 0, n
-    lists = _neighbour_lists(points, n_neighbours, block)
-    chosen = np.arange(n)
-    while m > 1 and len(chosen):
-        shortest, ends = np.empty(m), np.empty((m, 2), np.int64)
-        decided = nearest_in_lists(points, component, *lists, *interval, shortest, ends)
-        chosen = np.flatnonzero(decided)
-        n_edges, m = join(component, chosen, ends, edges, n_edges)
-    while m > 1:
-        shortest, ends = np.full(m, np.inf), np.empty((m, 2), np.int64)
-        shortest[np.bincount(component).argmax()] = -np.inf  # the others' edges join it too
-        order = np.argsort(component, kind="stable")  # most blocks within a component are skipped
-        for i, j, part in _upper_blocks(points, order, block, component):
-            nearest_in_block(points, part, i, j, component, *interval, shortest, ends)
-        n_edges, m = join(component, np.flatnonzero(shortest >= 0), ends, edges, n_edges)
-    return edges
+class _Summed(NamedTuple):
+    """Rounded squared distances, and their interval."""
+
+    points: np.ndarray
+    block: int
+    dtype: np.dtype
+    interval: tuple[float, float]
+
+    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
+        squared_distances(self.points[rows], self.points[columns], columns is rows, out)
 
 
-def _neighbour_lists(points: np.ndarray, k: int, block: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rounded squared distances and indices (n, k) of each point's nearest, nearest first."""
-    n = len(points)
-    squared = np.full((n, k), np.inf, points.dtype)
-    neighbour = np.zeros((n, k), np.int64)
-    for i, j, part in _upper_blocks(points, np.arange(n), block):
-        keep_nearest(part, i[0], j[0], len(i), len(j), squared, neighbour)
+def _summed(points: np.ndarray, block: int) -> _Summed:
+    return _Summed(points, block, points.dtype, _interval(points.dtype, points.shape[1]))
+
+
+def _in_bfloat16(points: np.ndarray) -> Rounded | None:
+    """The cloud in bfloat16, where that is fast and decides most comparisons."""
+    if points.shape[1] < LEAST_COORDINATES or not native():
+        return None
+    cloud = rounded(points)
+    return cloud if cloud is not None and decides(cloud, points) else None
+
+
+class _Forest:
+    """What is known of a tree: its first edges, and in which component each point is."""
+
+    def __init__(self, points: np.ndarray):
+        self.points, self.component = points, np.arange(len(points))
+        self.edges = np.empty((len(points) - 1, 2), np.int64)
+        self.n_edges, self.m = 0, len(points)
+
+    def grow(self, chosen: np.ndarray, ends: np.ndarray) -> None:
+        """Enter the edges of the chosen components."""
+        self.n_edges, self.m = join(self.component, chosen, ends, self.edges, self.n_edges)
+
+    def grow_by_lists(
+        self, lists: tuple[np.ndarray, np.ndarray], interval: tuple[float, float]
+    ) -> None:
+        """Enter what neighbour lists decide, until they decide nothing."""
+        chosen = self.component
+        while self.m > 1 and len(chosen):
+            shortest, ends = np.empty(self.m), np.empty((self.m, 2), np.int64)
+            decided = nearest_in_lists(
+                self.points, self.component, *lists, *interval, shortest, ends
+            )
+            chosen = np.flatnonzero(decided)
+            self.grow(chosen, ends)
+
+    def grow_by_blocks(self, distances: _Summed | Rounded) -> None:
+        """One exact round."""
+        shortest, ends = np.full(self.m, np.inf), np.empty((self.m, 2), np.int64)
+        shortest[np.bincount(self.component).argmax()] = -np.inf  # the others' edges join it too
+        for i, j, part in _upper_blocks(distances, self.component):
+            nearest_in_block(
+                self.points, part, i, j, self.component, *distances.interval, shortest, ends
+            )
+        self.grow(np.flatnonzero(shortest >= 0), ends)
+
+
+def _boruvka(points: np.ndarray, n_neighbours: int, distances: _Summed | Rounded) -> np.ndarray:
+    """Edges of the tree; `distances` fills blocks with rounded squares or with lower bounds."""
+    forest = _Forest(points)
+    while forest.m > 1:
+        at_first = forest.m
+        lists = _neighbour_lists(distances, forest.component, n_neighbours)
+        forest.grow_by_lists(lists, distances.interval)
+        if forest.m > 1 and 2 * forest.m > at_first:  # more candidates than a list holds
+            forest.grow_by_blocks(distances)
+    return forest.edges
+
+
+def _boruvka_by_trees(points: np.ndarray, n_neighbours: int, block: int) -> np.ndarray:
+    """Edges of the tree in few dimensions."""
+    forest = _Forest(points)
+    forest.grow_by_lists(neighbour_lists(points, min(n_neighbours + 1, len(points))), (0.0, 0.0))
+    while forest.m > 1:
+        ends = nearest_outside(points, forest.component)
+        if ends is None:
+            forest.grow_by_blocks(_summed(points, block))
+        else:
+            forest.grow(np.arange(forest.m), ends)
+    return forest.edges
+
+
+def _neighbour_lists(
+    distances: _Summed | Rounded, component: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Squared distances and indices (n, k) of the points nearest to each in other components."""
+    squared = np.full((len(component), k), np.inf, distances.dtype)
+    neighbour = np.zeros((len(component), k), np.int64)
+    for i, j, part in _upper_blocks(distances, component):
+        keep_nearest(part, i, j, component, squared, neighbour)
     return squared, neighbour
 
 
 def _upper_blocks(
-    points: np.ndarray, order: np.ndarray, block: int, component: np.ndarray | None = None
+    distances: _Summed | Rounded, component: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Rows, columns and squared distances of the blocks on and above the diagonal.
 
-    The points come in the given order. With `component`, blocks within one component are left out.
-    Each block is written over the one before.
+    The points come component by component, and blocks within one are left out. Each block is
+    written over the one before.
     """
-    out = np.empty((block, block), points.dtype)
+    block, order = distances.block, np.argsort(component, kind="stable")
+    out = np.empty((block, block), distances.dtype)
     parts = [order[start : start + block] for start in range(0, len(order), block)]
     for p, rows in enumerate(parts):
-        a = points[rows]
         for columns in parts[p:]:
-            if component is not None and component[rows[0]] == component[columns[-1]]:
-                continue  # sorted by component: all between are in it too
-            b = a if columns is rows else points[columns]
-            squared_distances(a, b, columns is rows, out)
-            yield rows, columns, out
+            if component[rows[0]] != component[columns[-1]]:
+                distances.fill(rows, columns, out)
+                yield rows, columns, out
 
 
 def _prim_by_rows(points: np.ndarray) -> np.ndarray:

@@ -52,6 +52,7 @@ class Way:
     package: str = "torch"
     most: int = 10**9
     note: str = ""
+    exact: bool = True  # to the points as given; False where distances are kept in float32
 
 
 # The published algorithm as published: our own plain transcription of its description, with what
@@ -135,6 +136,21 @@ def _scipy(points: Tensor) -> object:
     return minimum_spanning_tree(squareform(pdist(points.numpy())))
 
 
+def _quitefastmst(points: Tensor) -> object:
+    return import_module("quitefastmst").mst_euclid(points.numpy())
+
+
+def _fast_hdbscan(points: Tensor) -> object:
+    package = import_module("fast_hdbscan.hdbscan")
+    tree, weights = package.build_kdtree(points.numpy()), np.empty(1, np.float32)  # no weights
+    return package.parallel_boruvka(tree, 1, 1, weights, False)
+
+
+def _oineus(points: Tensor) -> object:
+    distances = squareform(pdist(points.numpy()))  # it takes points of few coordinates only
+    return import_module("oineus").compute_diagrams_vr(distances, from_pwdists=True, max_dim=1)
+
+
 OURS, ALL, SELECTION, EVERY_BAR = "ours", "ours, all bars", "published", "published, all bars"
 CDIST = "torch.cdist"
 PROMINENT, EVERY = BarcodeRegularizer(), BarcodeRegularizer("all")
@@ -144,11 +160,14 @@ WAYS: dict[str, Way] = {
     SELECTION: Way(_step(entropy_of_selected), "gudhi", 2048, "recursion, one level a bar"),
     EVERY_BAR: Way(_step(entropy_of_all), "gudhi", 8192, "a simplex an edge"),
     "gudhi": Way(bars_by_gudhi, "gudhi", 2048, "a simplex an edge"),
-    "ripser": Way(_ripser, "ripser", 8192, "n² distances"),
-    "giotto-ph": Way(_giotto, "gph", 8192, "n² distances"),
+    "ripser": Way(_ripser, "ripser", 8192, "n² distances", exact=False),
+    "giotto-ph": Way(_giotto, "gph", 8192, "n² distances", exact=False),
     "torch-topological": Way(_torch_topological, "torch_topological", 2048, "n² distances"),
+    "Oineus": Way(_oineus, "oineus", 2048, "a simplex an edge"),
+    "quitefastmst": Way(_quitefastmst, "quitefastmst", 50_000, "n² distances", exact=False),
+    "fast-hdbscan": Way(_fast_hdbscan, "fast_hdbscan", 8192, "a k-d tree", exact=False),
     "scipy's tree": Way(_scipy, "scipy", 8192, "n² distances"),
-    CDIST: Way(lambda x: torch.cdist(x, x), "torch", 8192, "n² distances"),
+    CDIST: Way(lambda x: torch.cdist(x, x), "torch", 8192, "n² distances", exact=False),
 }
 FORWARD_ONLY = set(WAYS) - {OURS, ALL, SELECTION, EVERY_BAR}
 # What is aimed at: by how often to be faster than the first two, and the share of the third's time.
@@ -212,7 +231,7 @@ def show(n: int, results: dict[str, tuple[float, float, float | None]]) -> None:
     print(f"\n{n:,} points, d = {WIDTH}")
     print(f"  {'':22}{'median':>11}{'least':>11}{'× ours':>10}{'peak MiB':>10}")
     for name, (median, least, peak) in results.items():
-        label = f"{name}{' *' if name in FORWARD_ONLY else ''}"
+        label = f"{name}{' *' if name in FORWARD_ONLY else ''}{'' if WAYS[name].exact else ' ~'}"
         memory = "" if peak is None else f"{peak:10.0f}"
         print(f"  {label:22}{_time(median):>11}{_time(least):>11}{median / ours:10.2f}{memory}")
     for name, aim, against in zip(
@@ -230,8 +249,11 @@ def _time(seconds: float) -> str:
 
 
 # Okabe & Ito's colours, told apart by all, and a marker each.
-COLOURS = "#000000 #E69F00 #D55E00 #CC79A7 #56B4E9 #009E73 #F0E442 #0072B2 #999999 #882255".split()
-MARKERS = "osD^vP*Xh<"
+COLOURS = (
+    "#000000 #E69F00 #D55E00 #CC79A7 #56B4E9 #009E73 #F0E442 #0072B2 #999999 #882255 "
+    "#332288 #117733 #AA4499"
+).split()
+MARKERS = "osD^vP*Xh<>pd"
 
 
 def draw(results: dict[int, dict[str, tuple]], out: Path) -> None:
@@ -265,6 +287,7 @@ def main(argv: list[str] | None = None) -> None:
     numba = "yes" if COMPILED else "no"
     print(f"torch {torch.__version__}, NumPy {np.__version__}, numba: {numba}")
     print("one thread; ours and the published algorithm forward and backward, * forward only")
+    print("~ approximate: distances in float32; the others are exact to float64")
     print("published: a plain transcription of its description, with its scalar loops")
     for n in (64, 2100):  # compile or load
         WAYS[OURS].run(torch.randn(n, 8))

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
-from shrink_utils.geometry import intrinsic_dimension
-from shrink_utils.geometry.dimension import _spanning_tree_lengths
+from shrink_utils.geometry import dimension, intrinsic_dimension
 
 METHODS = ["twonn", "ph"]
 
@@ -60,17 +59,45 @@ def test_twonn_is_the_line_through_the_origin_of_the_lowest_nine_tenths():
     assert intrinsic_dimension(x) == pytest.approx(slope, rel=1e-9)
 
 
-@given(st.integers(2, 30), st.integers(1, 5), st.integers(0, 10**6))
-def test_spanning_tree_has_the_lengths_that_scipy_finds(n, d, seed):
-    x = np.random.default_rng(seed).normal(size=(n, d))
+def test_ph_is_the_line_through_the_totals_of_scipys_spanning_trees():
+    """Dimension and error by the normal equations, over the same subsamples."""
+    x, alpha, rng = np.random.default_rng(3).normal(size=(60, 4)), 1.5, np.random.default_rng(7)
+    rows = []
+    x = np.unique(x, axis=0)  # the order that the subsamples are drawn in
     distances = cdist(x, x)
-    expected = minimum_spanning_tree(distances).data
-    np.testing.assert_allclose(np.sort(_spanning_tree_lengths(distances)), np.sort(expected))
+    for size in np.geomspace(7.5, 60, 8).round().astype(int):
+        for _ in range(5):
+            kept = rng.permutation(60)[:size]
+            total = (minimum_spanning_tree(distances[np.ix_(kept, kept)]).data ** alpha).sum()
+            rows.append((1.0, math.log(size), math.log(total)))
+    design, y = np.array(rows)[:, :2], np.array(rows)[:, 2]
+    inverse = np.linalg.inv(design.T @ design)
+    line = inverse @ design.T @ y
+    variance = ((y - design @ line) ** 2).sum() / (40 - 2) * inverse[1, 1]
+    dimension = alpha / (1 - line[1])
+    found = intrinsic_dimension(x, method="ph", alpha=alpha, seed=7, return_error=True)
+    error = math.sqrt(variance) * alpha / (1 - line[1]) ** 2
+    assert found == pytest.approx((dimension, error), rel=1e-6)
 
 
-def test_spanning_tree_keeps_zero_edges():
-    x = np.array([[0.0], [0.0], [3.0], [3.0], [7.0]])
-    assert sorted(_spanning_tree_lengths(cdist(x, x))) == [0, 0, 3, 4]
+def test_the_error_of_twonn_is_that_of_a_line_through_the_origin():
+    x = np.random.default_rng(3).normal(size=(37, 4))
+    nearest = np.sort(cdist(x, x), axis=1)
+    log_mu = np.sort(np.log(nearest[:, 2] / nearest[:, 1]))[:33]
+    target = -np.log(1 - np.arange(1, 34) / 37)
+    dimension, error = intrinsic_dimension(x, return_error=True)
+    variance = ((target - dimension * log_mu) ** 2).sum() / 32
+    assert dimension == intrinsic_dimension(x)
+    assert error == pytest.approx(math.sqrt(variance / (log_mu**2).sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_error_shrinks_with_the_sample(method):
+    few, many = (
+        intrinsic_dimension(_shape("plane", n=n), method=method, return_error=True)[1]
+        for n in (100, 1600)
+    )
+    assert 0 < many < few
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
@@ -86,13 +113,18 @@ def test_ph_dimension_depends_on_its_seed_alone():
 
 
 def test_ph_dimension_of_equidistant_rows_is_infinite():
-    assert intrinsic_dimension(np.eye(64), method="ph") == math.inf
+    found = intrinsic_dimension(np.eye(64), method="ph", return_error=True)
+    assert found == (math.inf, math.inf)
 
 
-def test_ph_dimension_draws_from_large_clouds(monkeypatch):
-    monkeypatch.setattr("shrink_utils.geometry.dimension._MAX_TREE", 300)
-    found = intrinsic_dimension(_shape("plane", n=5000), method="ph")
+def test_ph_dimension_spans_all_rows_of_large_clouds(monkeypatch):
+    sizes, h0_barcode = [], dimension.h0_barcode
+    monkeypatch.setattr(
+        dimension, "h0_barcode", lambda points: sizes.append(len(points)) or h0_barcode(points)
+    )
+    found = intrinsic_dimension(_shape("plane", n=2500), method="ph")
     assert found == pytest.approx(2, rel=0.15)
+    assert max(sizes) == 2500
 
 
 @pytest.mark.parametrize("method", METHODS)

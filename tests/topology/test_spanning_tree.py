@@ -33,6 +33,10 @@ WAYS = {
     "lists of three": {"most_in_matrix": 1, "n_neighbours": 3, "block": 4},
     "longer lists than points": {"most_in_matrix": 1, "n_neighbours": 200, "block": 96},
     "lists above twenty points": {"most_in_matrix": 20, "n_neighbours": 2, "block": 9},
+    "k-d trees": {"most_in_matrix": 1},
+    "k-d trees, short lists": {"most_in_matrix": 1, "n_neighbours": 1},
+    "bfloat16": {"least_rounded": 2},
+    "bfloat16, short lists": {"least_rounded": 2, "n_neighbours": 2},
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
@@ -64,6 +68,10 @@ def tree_by(way, points):
             patch.setattr(module, "COMPILED", COMPILED and way != "rows")
         if way != "rows":
             patch.setattr(spanning_tree, "COMPILED", True)
+            patch.setattr(spanning_tree, "native", lambda: True)
+            patch.setattr(spanning_tree, "LEAST_COORDINATES", 1)
+            patch.setattr(spanning_tree, "MOST_IN_TREE", 10**6 if "trees" in way else -1)
+            patch.setattr(spanning_tree, "decides", lambda cloud, points: True)
         return minimum_spanning_tree(points, **(WAYS[way] or {}))
 
 
@@ -179,6 +187,7 @@ def test_memory_does_not_grow_with_the_square(way, monkeypatch):
     points = gaussian(3000 if COMPILED else 1000, 2)
     for module in (spanning_tree, edges):
         monkeypatch.setattr(module, "COMPILED", way == "lists")
+    monkeypatch.setattr(spanning_tree, "MOST_IN_TREE", 0)
     minimum_spanning_tree(points[:200], most_in_matrix=100)
     tracemalloc.start()
     minimum_spanning_tree(points, most_in_matrix=100)
