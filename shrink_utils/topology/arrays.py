@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
+from functools import cache, wraps
 
 import numpy as np
 import torch
 from torch import Tensor
 
 SAFE = 2.0**-64, 2.0**64  # for a sum of squares in float32
+HALF = (torch.float16, torch.bfloat16)
 
 
 def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
     """Return `points` as a real (n, d) tensor, or raise a ``ValueError`` that names it."""
-    points = torch.as_tensor(points)
+    points = as_tensor(points, name)
     if points.ndim != 2 or points.is_complex():
         raise ValueError(
-            f"{name} must be a real (n, d) matrix, one row a point; "
+            f"{name} must be a real (n, d) matrix, one row per point; "
             f"got shape {tuple(points.shape)}, {points.dtype}"
         )
     return points
 
 
+def as_tensor(values: object, name: str) -> Tensor:
+    """Return anything that holds numbers (lists, arrays, data frames) as a tensor."""
+    try:
+        if not isinstance(values, Tensor | list | tuple):
+            values = np.require(values, requirements="W")  # a frame's memory may be read-only
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} must hold numbers; got a {type(values).__name__}") from error
+
+
 def coordinates(
     points: Tensor, *beside: Tensor, name: str = "points"
-) -> tuple[np.ndarray, float, list[np.ndarray]]:
+) -> tuple[np.ndarray, list[np.ndarray]]:
     """Values of a finite point cloud on the host, and those of tensors wanted along with it.
 
     Returns
     -------
     array : ndarray, shape (n, d)
         Contiguous; float32 for float32 and half precision, else float64: nothing is rounded.
-    unit : float
-        `array` is `points` over this power of two, which is exact. 1 where squares are far from
-        overflowing and from vanishing.
     beside : list of ndarray
 
     Raises
@@ -42,20 +52,30 @@ def coordinates(
     ValueError
         NaN or infinite values; the message names the first such row.
     """
-    half = (torch.float16, torch.bfloat16)
-    wide = points.float() if points.dtype in half else points
+    wide = points.float() if points.dtype in HALF else points
     if wide.dtype != torch.float32:
         wide = wide.double()
     array, *others = to_host(wide, *beside)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sum_of_squares = np.vdot(array, array)
-    if SAFE[0] < sum_of_squares < SAFE[1]:  # all finite, and so is all that is squared later
-        return array, 1.0, others
-    largest = float(np.abs(array).max(initial=0.0))
-    if not math.isfinite(largest):
+    if not math.isfinite(_sum_of_squares(array)) and not np.isfinite(array).all():
         raise ValueError(not_finite(array, name))
+    return array, others
+
+
+def in_unit(array: np.ndarray) -> tuple[np.ndarray, float]:
+    """A finite cloud over a power of two, which is exact, and that power.
+
+    It is 1 where squares are far from overflowing and from vanishing.
+    """
+    if SAFE[0] < _sum_of_squares(array) < SAFE[1]:  # and so is all that is squared later
+        return array, 1.0
+    largest = float(np.abs(array).max(initial=0.0))
     unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
-    return array / unit, unit, others
+    return array / unit, unit
+
+
+def _sum_of_squares(array: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.vdot(array, array))
 
 
 def not_finite(array: np.ndarray, name: str) -> str:
@@ -70,7 +90,7 @@ def not_finite(array: np.ndarray, name: str) -> str:
 
 def check_lengths(lengths: Tensor) -> Tensor:
     """Return bar lengths as a tensor, or raise a ``ValueError``: a real, finite, ≥ 0 vector."""
-    lengths = torch.as_tensor(lengths)
+    lengths = as_tensor(lengths, "lengths")
     if lengths.ndim != 1 or lengths.is_complex():
         raise ValueError(
             f"lengths must be a real (m,) vector; got shape {tuple(lengths.shape)}, {lengths.dtype}"
@@ -132,4 +152,31 @@ def compiled(function: Callable) -> Callable:
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to keep it
+        _warn_of_compiling()
         return numba.njit(**options)(function)
+
+
+@cache  # once per process
+def _warn_of_compiling() -> None:
+    warnings.warn(
+        "numba can write no cache: the first call in every process takes some 8 s; "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def eager(function: Callable) -> Callable:
+    """Keep `function` out of the graphs of ``torch.compile``, which cannot read compiled code.
+
+    ``torch.compiler.disable`` does so; it loads the compiler, for a second, and so waits until
+    something is being compiled.
+    """
+
+    @wraps(function)
+    def outside(*args, **options):
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(function)(*args, **options)
+        return function(*args, **options)
+
+    return outside

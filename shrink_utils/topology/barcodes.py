@@ -9,7 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology.arrays import check_matrix, coordinates, result_dtype, to_device
+from shrink_utils.topology.arrays import (
+    check_matrix,
+    coordinates,
+    eager,
+    in_unit,
+    result_dtype,
+    to_device,
+)
 from shrink_utils.topology.edges import EdgeLengths, edge_lengths
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
@@ -31,6 +38,7 @@ class Barcode:
     deaths: Tensor
 
 
+@eager
 def h0_barcode(points: Tensor) -> H0Barcode:
     """H0 barcode of the Vietoris–Rips filtration: the edges of the minimum spanning tree.
 
@@ -59,12 +67,13 @@ def h0_barcode(points: Tensor) -> H0Barcode:
     points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
     """
     points = check_matrix(points)
-    array, unit, _ = coordinates(points)
+    array, unit = in_unit(coordinates(points)[0])
     edges, lengths = minimum_spanning_tree(array)
     measured = EdgeLengths.apply(points, array, edges, lengths, unit)
     return H0Barcode(measured.to(result_dtype(points)), to_device(edges, points))
 
 
+@eager
 def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
     """Barcodes of the Vietoris–Rips filtration in dimensions 0 to `max_dim`.
 
@@ -94,11 +103,10 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
     n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
     """
     points = check_matrix(points)
-    if not isinstance(max_dim, int) or max_dim < 0:
-        raise ValueError(f"max_dim must be a whole number ≥ 0; got {max_dim!r}")
+    max_dim = check_dimension(max_dim, "max_dim")
     components = h0_barcode(points).lengths
     bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
-    array, unit, _ = coordinates(points)
+    array, unit = in_unit(coordinates(points)[0])
     for dimension in range(1, max_dim + 1):
         births, deaths = (
             EdgeLengths.apply(points, array, edges, lengths, unit)
@@ -110,6 +118,13 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
 
 
 Measured = tuple[np.ndarray, np.ndarray]  # edges (m, 2) and their lengths (m,)
+
+
+def check_dimension(value: int, name: str) -> int:
+    """Return a homology dimension as an int, or raise a ``ValueError``."""
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be a whole number ≥ 0; got {value!r}")
+    return int(value)
 
 
 def higher_bars(points: np.ndarray, dimension: int) -> tuple[Measured, Measured]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from shrink_utils.topology.arrays import check_lengths, compiled, result_dtype, to_host
+from shrink_utils.topology.arrays import check_lengths, compiled, eager, result_dtype, to_host
 from shrink_utils.topology.edges import KnownGradient
 
 # A bar this much shorter than the longest has p ln p = 0 in float64, and ln p on the edge of −∞.
 NEGLIGIBLE = float(np.finfo(np.float64).tiny)
 
 
+@eager
 def persistent_entropy(lengths: Tensor) -> Tensor:
     r"""Shannon entropy, in nats, of the lengths of a barcode's bars.
 

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.topology.arrays import check_matrix, coordinates, not_finite, to_device, to_host
-from shrink_utils.topology.barcodes import higher_bars
+from shrink_utils.topology.arrays import (
+    HALF,
+    as_tensor,
+    check_matrix,
+    coordinates,
+    eager,
+    in_unit,
+    not_finite,
+    to_device,
+    to_host,
+)
+from shrink_utils.topology.barcodes import check_dimension, higher_bars
 from shrink_utils.topology.edges import LengthsValue
 from shrink_utils.topology.entropy import entropy_and_slopes
 from shrink_utils.topology.selection import check_rule, prominent_positions, random_positions
@@ -59,15 +70,15 @@ def rows_of_classes(labels: np.ndarray | None, n: int) -> tuple[np.ndarray, list
 
 def check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
     """Return class labels (b,) as a tensor of whole numbers, or raise a ``ValueError``."""
-    labels = torch.as_tensor(labels)
+    labels = as_tensor(labels, "labels, one whole number per class,")
     if labels.shape != embeddings.shape[:1]:
         raise ValueError(
-            f"labels must hold one class a row of embeddings; got shape {tuple(labels.shape)} "
+            f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
             f"beside embeddings of shape {tuple(embeddings.shape)}"
         )
     if labels.is_floating_point() or labels.is_complex():
         raise ValueError(
-            f"labels must be whole numbers, one a class; got {labels.dtype}. "
+            f"labels must be whole numbers, one per class; got {labels.dtype}. "
             "For regression pass labels=None: all rows are then one class"
         )
     return labels
@@ -81,6 +92,27 @@ class RegularizerOutput(NamedTuple):
     entropy: Tensor
     n_features: Tensor
     n_bars: Tensor
+
+
+def without_rounding(
+    lengths: np.ndarray, points: np.ndarray, edges: np.ndarray, precision: float
+) -> np.ndarray:
+    """Lengths (m,), with 0 for edges (m, 2) no longer than `precision` times an end's norm."""
+    norms = np.sqrt(np.einsum("ij,ij->i", points, points))  # (n,)
+    return np.where(lengths <= precision * norms[edges].max(axis=1), 0.0, lengths)
+
+
+def _in_units(points: np.ndarray, of_class: list[np.ndarray]) -> tuple[np.ndarray, list[float]]:
+    """The cloud with each class in a unit of its own (see `in_unit`), and these units."""
+    if len(of_class) == 1:
+        points, unit = in_unit(points)
+        return points, [unit]
+    scaled = [in_unit(points[rows]) for rows in of_class]
+    if any(unit != 1.0 for _, unit in scaled):
+        points = points.copy()  # it may be the caller's own memory
+        for rows, (cloud, _) in zip(of_class, scaled, strict=True):
+            points[rows] = cloud
+    return points, [unit for _, unit in scaled]
 
 
 class ClassTerm(NamedTuple):
@@ -125,6 +157,37 @@ def _joined(terms: list[ClassTerm]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 SELECTIONS = ("prominent", "all", "random")
 
 
+def check_selection(selection: str) -> str:
+    """Return the name of a selection, or raise a ``ValueError``."""
+    if selection not in SELECTIONS:
+        names = ", ".join(map(repr, SELECTIONS))
+        raise ValueError(f"selection must be one of {names}; got {selection!r}")
+    return selection
+
+
+def check_factor(value: float, name: str) -> float:
+    """Return a finite factor as a float, or raise a ``ValueError``."""
+    if isinstance(value, Tensor) and value.requires_grad:
+        raise ValueError(f"{name} must be a number; got a tensor to learn: multiply the loss by it")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if not math.isfinite(number) or isinstance(value, str):
+        raise ValueError(f"{name} must be a finite number; got {value!r}")
+    return number
+
+
+def precision_of(dtype: torch.dtype) -> float:
+    """The share of its norm by which a vector of this dtype may differ from an equal one.
+
+    A vector of half precision was rounded once: eps. One that a network computed has gathered
+    errors of several units in the last place: 16 eps.
+    """
+    eps = torch.finfo(dtype).eps if dtype.is_floating_point else torch.finfo(torch.float64).eps
+    return eps if dtype in HALF else 16 * eps
+
+
 class BarcodeRegularizer(nn.Module):
     r"""Maximizes the persistent entropy of an embedding cloud's barcode, computed per class.
 
@@ -157,6 +220,14 @@ class BarcodeRegularizer(nn.Module):
     Each class has a term of its own so that classes are not pushed together. A class of fewer
     than two points has no bar, entropy 0 and zero gradient. Sums run in float64.
 
+    Points that differ by rounding alone count as equal, and equal points have a bar of length 0.
+    That is a bar of H0 no longer than 16 eps, of the dtype of `embeddings`, times the norm of the
+    longer of its ends (eps in half precision, where vectors are rounded once). Without it, one
+    copy of a row that is off in its last digits leaves ``"prominent"`` with one bar and entropy 0:
+    the selection stops at fewer bars the shorter the shortest of them is, by definition. Between
+    rounding and about a thousandth of the other bars' length, a short bar still does so.
+    ``rule="published"`` takes lengths as they are, as the published code does.
+
     ``"random"`` is a control: any effect it has cannot be due to which bars were selected. It
     draws without replacement from torch's global generator, so that a seed fixes the draws.
 
@@ -185,23 +256,17 @@ class BarcodeRegularizer(nn.Module):
         unselected_l2: float = 0.0,
     ) -> None:
         super().__init__()
-        if selection not in SELECTIONS:
-            raise ValueError(
-                f"selection must be one of {', '.join(map(repr, SELECTIONS))}; got {selection!r}"
-            )
-        check_rule(rule)
-        if not (math.isfinite(weight) and math.isfinite(unselected_l2)):
-            raise ValueError(
-                f"weight and unselected_l2 must be finite; got {weight!r} and {unselected_l2!r}"
-            )
-        if not isinstance(homology_dim, int) or homology_dim < 0:
-            raise ValueError(f"homology_dim must be a whole number ≥ 0; got {homology_dim!r}")
         self.selection = selection
         self.weight = weight
         self.rule = rule
         self.homology_dim = homology_dim
         self.unselected_l2 = unselected_l2
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Check an option whenever it is set, as a schedule of the weight does between steps."""
+        super().__setattr__(name, OPTIONS[name](value) if name in OPTIONS else value)
+
+    @eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """Regularization loss of a batch.
 
@@ -226,15 +291,24 @@ class BarcodeRegularizer(nn.Module):
         """
         embeddings = check_matrix(embeddings, name="embeddings")
         beside = [] if labels is None else [check_labels(labels, embeddings)]
-        points, unit, given = coordinates(embeddings, *beside, name="embeddings")
+        points, given = coordinates(embeddings, *beside, name="embeddings")
         classes, of_class = rows_of_classes(given[0] if given else None, len(points))
-        terms = [self._term(points, rows, unit) for rows in of_class]
+        points, units = _in_units(points, of_class)
+        precision = 0.0 if self.rule == "published" else precision_of(embeddings.dtype)
+        terms = [
+            self._term(points, rows, unit, precision)
+            for rows, unit in zip(of_class, units, strict=True)
+        ]
         return regularizer_output(embeddings, points, classes, terms)
 
-    def _term(self, points: np.ndarray, rows: np.ndarray, unit: float) -> ClassTerm:
+    def _term(
+        self, points: np.ndarray, rows: np.ndarray, unit: float, precision: float
+    ) -> ClassTerm:
         """The term of one class."""
         cloud = points if len(rows) == len(points) else points[rows]
         bars, edges, lengths = self._bars(cloud)
+        if self.homology_dim == 0:
+            bars = without_rounding(bars, cloud, edges, precision)
         loss, entropy, n_chosen, slopes = self._loss_of_bars(bars * unit)
         if self.homology_dim:
             slopes = np.concatenate([slopes, -slopes])  # a bar is its death less its birth
@@ -275,3 +349,12 @@ class BarcodeRegularizer(nn.Module):
             f"selection={self.selection!r}, weight={self.weight}, rule={self.rule!r}, "
             f"homology_dim={self.homology_dim}, unselected_l2={self.unselected_l2}"
         )
+
+
+OPTIONS = {
+    "selection": check_selection,
+    "rule": check_rule,
+    "weight": partial(check_factor, name="weight"),
+    "unselected_l2": partial(check_factor, name="unselected_l2"),
+    "homology_dim": partial(check_dimension, name="homology_dim"),
+}

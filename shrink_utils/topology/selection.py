@@ -27,10 +27,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology.arrays import check_lengths, compiled, to_host
+from shrink_utils.topology.arrays import check_lengths, compiled, eager, to_host
 from shrink_utils.topology.entropy import NEGLIGIBLE
 
 
+@eager
 def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     r"""Indices of the bars that stand out from topological noise.
 
@@ -87,10 +88,11 @@ def random_positions(n_bars: int, n_drawn: int) -> np.ndarray:
     return np.sort(torch.randperm(n_bars)[:n_drawn].numpy())
 
 
-def check_rule(rule: str) -> None:
-    """Raise a ``ValueError`` unless `rule` names a selection rule."""
+def check_rule(rule: str) -> str:
+    """Return the name of a selection rule, or raise a ``ValueError``."""
     if rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {rule!r}")
+    return rule
 
 
 @compiled

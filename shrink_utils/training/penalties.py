@@ -4,13 +4,14 @@
 of the ablation thus differ in what they reward, and in nothing else.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from shrink_utils.topology import class_clouds
+from shrink_utils.topology.arrays import eager
+from shrink_utils.topology.regularizer import check_factor
 
 
 class PenaltyOutput(NamedTuple):
@@ -36,10 +37,9 @@ class ClassPenalty(nn.Module):
 
     def __init__(self, *, weight: float = 1.0) -> None:
         super().__init__()
-        if not math.isfinite(weight):
-            raise ValueError(f"weight must be finite; got {weight!r}")
-        self.weight = weight
+        self.weight = check_factor(weight, "weight")
 
+    @eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> PenaltyOutput:
         """Penalty of a batch.
 

@@ -156,7 +156,8 @@ def held_out_batches(
     Returns
     -------
     list of dict
-        ``input_ids``, ``attention_mask`` (b, t) and ``labels`` (b, u), b at most twice `batch_size`.
+        ``input_ids``, ``attention_mask`` (b, t) and ``labels`` (b, u); b is at most twice
+        `batch_size`.
 
     Raises
     ------

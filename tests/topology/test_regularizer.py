@@ -303,8 +303,12 @@ def test_embeddings_of_every_token_are_an_error():
     [
         (["some"], {}, "selection must be one of 'prominent', 'all', 'random'; got 'some'"),
         ([], {"rule": "longest"}, "rule must be one of"),
-        ([], {"weight": math.nan}, "weight and unselected_l2 must be finite"),
-        ([], {"unselected_l2": math.inf}, "weight and unselected_l2 must be finite"),
+        ([], {"weight": math.nan}, "weight must be a finite number; got nan"),
+        ([], {"weight": "1"}, "weight must be a finite number; got '1'"),
+        ([], {"weight": [1.0]}, "weight must be a finite number"),
+        ([], {"weight": torch.ones(2)}, "weight must be a finite number"),
+        ([], {"weight": torch.nn.Parameter(torch.ones(()))}, "weight must be a number; got a tens"),
+        ([], {"unselected_l2": math.inf}, "unselected_l2 must be a finite number; got inf"),
         ([], {"homology_dim": -1}, "homology_dim must be a whole number"),
         ([], {"homology_dim": 0.5}, "homology_dim must be a whole number"),
     ],
@@ -360,7 +364,7 @@ def test_what_is_no_batch_of_a_classifier_is_an_error():
     embeddings, labels = _batch()
     with pytest.raises(ValueError, match=r"embeddings must .*\(6, 2, 1\)"):
         class_clouds(embeddings[..., None], labels)
-    with pytest.raises(ValueError, match="labels must hold one class a row"):
+    with pytest.raises(ValueError, match="labels must hold one class per row"):
         class_clouds(embeddings, labels[:5])
     with pytest.raises(ValueError, match="labels must be whole numbers"):
         class_clouds(embeddings, labels.double())

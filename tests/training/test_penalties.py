@@ -183,7 +183,7 @@ def test_inputs_without_a_meaning_are_an_error(penalty_class, embeddings, labels
 
 def test_the_weight_is_a_number_and_shown(penalty_class):
     assert "weight=0.5" in repr(penalty_class(weight=0.5))
-    with pytest.raises(ValueError, match="weight must be finite; got nan"):
+    with pytest.raises(ValueError, match="weight must be a finite number; got nan"):
         penalty_class(weight=math.nan)
 
 

@@ -1,0 +1,226 @@
+"""The regularizer in other people's programs: compiled, given frames, near-duplicates, units."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from shrink_utils.topology import (
+    BarcodeRegularizer,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
+from shrink_utils.topology.regularizer import precision_of
+
+BACKEND = "inductor" if shutil.which("g++") else "aot_eager"
+COMPILED_STEP = """
+import torch
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
+from shrink_utils.training.penalties import AverageCosine
+
+layer = torch.nn.Linear(16, 16)
+terms = [BarcodeRegularizer(), AverageCosine()]
+
+
+def step(x, y):
+    h = torch.tanh(layer(x))
+    bars = persistent_entropy(h0_barcode(h).lengths)
+    return h.square().mean() + sum(term(h, y).loss for term in terms) - bars
+
+
+def of(function):
+    layer.zero_grad()
+    loss = function(x, y)
+    loss.backward()
+    return loss.detach(), layer.weight.grad.clone()
+
+
+x, y = torch.randn(32, 16), torch.arange(32) % 2
+compiled = of(torch.compile(step, backend="BACKEND"))  # before any call that is not compiled
+for found, expected in zip(compiled, of(step), strict=True):
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+print("equal")
+"""
+
+
+def cloud(n=64, d=768, seed=0):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
+
+
+def run_fresh(code, **variables):
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+
+
+def test_a_step_is_compiled_in_a_fresh_process():
+    done = run_fresh(COMPILED_STEP.replace("BACKEND", BACKEND))
+    assert done.stdout == "equal\n", done.stderr[-2000:]
+
+
+def test_importing_topology_does_not_load_the_compiler():
+    done = run_fresh("import sys, shrink_utils.topology; print('torch._dynamo' in sys.modules)")
+    assert done.stdout == "False\n", done.stderr
+
+
+def test_numba_without_a_cache_is_told_once(monkeypatch, recwarn):
+    from shrink_utils.topology import arrays
+
+    numba = pytest.importorskip("numba")
+    njit = numba.njit
+
+    def nowhere(*, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(arrays.numba, "njit", nowhere)
+    arrays._warn_of_compiling.cache_clear()
+    with pytest.warns(RuntimeWarning, match=r"some 8 s; set NUMBA_CACHE_DIR to a folder"):
+        assert arrays.compiled(nowhere)
+    arrays.compiled(run_fresh)
+    assert not recwarn.list
+
+
+# --- near-duplicates -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("selection", ["prominent", "all"])
+def test_a_copy_of_a_row_is_a_copy_up_to_rounding(selection):
+    """From no difference to one of 1e-6 of every coordinate: the same bars, the same loss."""
+    x, noise = cloud(), cloud(1, seed=1)[0]
+    x[1] = x[0]
+    regularizer = BarcodeRegularizer(selection)
+    exact = regularizer(x)
+    assert exact.n_features > 20 and exact.loss < -3
+    for size in (1e-9, 1e-8, 1e-7, 3e-7, 1e-6):
+        x[1] = x[0] + size * noise
+        near = regularizer(x)
+        assert near.n_features == exact.n_features
+        assert near.loss.item() == pytest.approx(exact.loss.item(), rel=1e-5)
+
+
+def test_a_difference_beyond_rounding_is_a_bar():
+    x, noise = cloud(), cloud(1, seed=1)[0]
+    regularizer = BarcodeRegularizer("all")
+    x[1] = x[0]
+    exact = regularizer(x).loss.item()
+    x[1] = x[0] + 1e-3 * noise
+    assert regularizer(x).loss.item() < exact - 1e-4
+    assert BarcodeRegularizer()(x).n_features == 1  # what the definition does with so short a bar
+
+
+def test_the_published_rule_takes_lengths_as_they_are():
+    x = cloud()
+    x[1] = x[0] + 1e-6 * cloud(1, seed=1)[0]
+    lengths = h0_barcode(x).lengths
+    expected = persistent_entropy(lengths[prominent_features(lengths, rule="published")]).item()
+    found = BarcodeRegularizer(rule="published")(x)
+    assert found.entropy.item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_rounding_is_of_the_rows_own_size():
+    """A tight cluster near the origin keeps its bars beside a far one."""
+    near, far = 1e-6 * cloud(8, 16), 1e6 + cloud(8, 16, seed=1)
+    x = torch.cat([near, far]).double()
+    out = BarcodeRegularizer("all")(x)
+    assert out.entropy.item() == pytest.approx(
+        persistent_entropy(h0_barcode(x).lengths).item(), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "units"),
+    [(torch.float64, 16), (torch.float32, 16), (torch.bfloat16, 1), (torch.float16, 1)],
+)
+def test_precision_is_of_the_dtype(dtype, units):
+    assert precision_of(dtype) == units * torch.finfo(dtype).eps
+
+
+# --- units ---------------------------------------------------------------------------------------
+
+
+def test_each_class_has_a_unit_of_its_own():
+    """Float32 holds both, and no unit that they could share."""
+    x, labels = cloud(40, 8), torch.arange(40) % 2
+    expected = BarcodeRegularizer("all")(x, labels).entropy
+    scaled = torch.where(labels[:, None] == 0, x * 1e25, x * 1e-25).requires_grad_()
+    before = scaled.detach().clone()
+    found = BarcodeRegularizer("all")(scaled, labels)
+    torch.testing.assert_close(found.entropy, expected, rtol=1e-5, atol=0.0)
+    found.loss.backward()
+    reference = x.clone().double().requires_grad_()
+    BarcodeRegularizer("all")(reference, labels).loss.backward()
+    small = labels == 1  # the gradient of the other class is below float32's least number
+    expected = reference.grad[small] * 1e25
+    torch.testing.assert_close(scaled.grad[small].double(), expected, rtol=1e-3, atol=1e20)
+    assert torch.equal(scaled.detach(), before)
+
+
+# --- what is handed over -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "weight", [2, np.float32(2), np.int64(2), torch.tensor(2.0), torch.tensor(2)]
+)
+def test_a_weight_is_any_number(weight):
+    regularizer = BarcodeRegularizer("all", weight=weight)
+    assert type(regularizer.weight) is float
+    assert regularizer(cloud(8, 3)).loss == 2 * BarcodeRegularizer("all")(cloud(8, 3)).loss
+
+
+def test_options_may_change_and_are_checked_again():
+    regularizer = BarcodeRegularizer("all")
+    regularizer.weight = 0.5  # a schedule
+    regularizer.selection = "prominent"
+    assert regularizer(cloud()).loss == 0.5 * BarcodeRegularizer()(cloud()).loss
+    for name, value in (("selection", "most"), ("rule", "best"), ("weight", None)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            setattr(regularizer, name, value)
+    assert regularizer.selection == "prominent"
+
+
+def test_a_dimension_of_numpy_is_a_dimension():
+    assert BarcodeRegularizer(homology_dim=np.int64(1)).homology_dim == 1
+
+
+def test_frames_and_series_are_matrices_and_labels():
+    x, labels = cloud(12, 4), torch.arange(12) % 2
+    expected = BarcodeRegularizer("all")(x, labels)
+    found = BarcodeRegularizer("all")(pd.DataFrame(x.numpy()), pd.Series(labels.numpy()))
+    assert torch.equal(found.loss, expected.loss) and found.classes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("labels", [["a", "b"] * 6, np.array(["a", "b"] * 6), [None] * 12])
+def test_labels_that_are_no_numbers_are_refused(labels):
+    with pytest.raises(ValueError, match="labels, one whole number per class, must hold numbers"):
+        BarcodeRegularizer()(cloud(12, 4), labels)
+
+
+def test_a_frame_of_texts_is_refused():
+    with pytest.raises(ValueError, match="embeddings must hold numbers; got a DataFrame"):
+        BarcodeRegularizer()(pd.DataFrame({"text": ["a", "b"]}))
+
+
+def test_a_module_is_copied_and_pickled_with_its_options():
+    regularizer = BarcodeRegularizer("random", weight=0.5, rule="published")
+    for other in (copy.deepcopy(regularizer), pickle.loads(pickle.dumps(regularizer))):
+        assert repr(other) == repr(regularizer)
+
+
+def test_under_autocast_the_bars_are_taken_in_float32():
+    x = cloud(16, 32).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        out = BarcodeRegularizer("all")(x)
+    assert out.loss.dtype == torch.float32
+    assert torch.equal(out.loss, BarcodeRegularizer("all")(x).loss)
