@@ -28,12 +28,13 @@ def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
 
 def as_tensor(values: object, name: str) -> Tensor:
     """Return anything that holds numbers (lists, arrays, data frames) as a tensor."""
+    kind = type(values).__name__
     try:
         if not isinstance(values, Tensor | list | tuple):
             values = np.require(values, requirements="W")  # a frame's memory may be read-only
         return torch.as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name} must hold numbers; got a {type(values).__name__}") from error
+        raise ValueError(f"{name} must hold numbers; got a {kind}") from error
 
 
 def coordinates(

@@ -97,7 +97,9 @@ class RegularizerOutput(NamedTuple):
 def without_rounding(
     lengths: np.ndarray, points: np.ndarray, edges: np.ndarray, precision: float
 ) -> np.ndarray:
-    """Lengths (m,), with 0 for edges (m, 2) no longer than `precision` times an end's norm."""
+    """Lengths (m,), longest first, with 0 for edges no longer than `precision` × an end's norm."""
+    if len(lengths) == 0 or lengths[-1] > precision * np.linalg.norm(points):  # as nearly always
+        return lengths
     norms = np.sqrt(np.einsum("ij,ij->i", points, points))  # (n,)
     return np.where(lengths <= precision * norms[edges].max(axis=1), 0.0, lengths)
 
