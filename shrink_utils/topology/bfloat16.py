@@ -30,9 +30,8 @@ from shrink_utils.topology.edges import edge_lengths
 OUTPUT = 2.0**-8 * (1 + 2.0**-10)  # unit roundoff of bfloat16, and of what is computed with it
 MARGIN = 2.0**-20  # for a handful of float32 operations
 RANGE = 2.0**-32, 2.0**32  # of the largest norm: no square overflows
-VANISHED = (
-    2.0**-90
-)  # most that a product loses of a square where hardware takes small numbers for 0
+# Most that a product loses of a square where hardware takes small numbers for 0.
+VANISHED = 2.0**-90
 ROWS = 1024  # rounded at a time
 SAMPLE, CANDIDATES = 16, 4  # rows that are tried, and what the bound may leave of each at most
 
