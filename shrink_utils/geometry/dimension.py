@@ -12,7 +12,6 @@ from scipy.stats import linregress
 from torch import Tensor
 
 from shrink_utils.geometry.checks import as_rows
-from shrink_utils.topology import h0_barcode
 
 __all__ = ["intrinsic_dimension"]
 
@@ -110,6 +109,8 @@ def _two_nn(x: np.ndarray) -> tuple[float, float]:
 
 
 def _ph_dimension(x: np.ndarray, alpha: float, seed: int) -> tuple[float, float]:
+    from shrink_utils.topology import h0_barcode  # it loads gudhi and numba, for this method alone
+
     rng, n = np.random.default_rng(seed), len(x)
     points, log_size, log_total = torch.from_numpy(x), [], []
     for size in np.geomspace(n / 8, n, _TREE_SIZES).round().astype(int).repeat(_TREES_PER_SIZE):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch.distributed as dist
 
+from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
 from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Result, progress_bar
@@ -23,7 +24,7 @@ from shrink_utils.study.runs import (
     save_model,
     save_run,
 )
-from shrink_utils.training import RunConfig, finetune, used_precision
+from shrink_utils.training import RunConfig, used_precision
 
 
 def run_or_load(
@@ -60,7 +61,7 @@ def _compute(
 ) -> None:
     checkpoints = target.with_name(f"{target.name}.checkpoints")
     since = time.perf_counter()  # or the last checkpoint
-    result = finetune(config, on_row=on_row, checkpoints=checkpoints)
+    result = training.finetune(config, on_row=on_row, checkpoints=checkpoints)
     if _rank() == 0:
         if keep_model:
             save_model(config, result, target, since=since)
@@ -84,7 +85,7 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
 def _train_again(run: Run) -> None:
     since, label = time.perf_counter(), f"{run.config.label}, whose model was not kept"
     with progress_bar(total=len(run.history), unit="step", description=label) as bar:
-        result = finetune(run.config, on_row=lambda row: bar.update())
+        result = training.finetune(run.config, on_row=lambda row: bar.update())
     save_model(run.config, result, run.folder, since=since)
 
 

@@ -56,10 +56,13 @@ def test_an_ablation_killed_three_times_has_the_runs_of_an_undisturbed_one(shrin
     for results in (hurt, undisturbed):
         assert "4 runs in" in _finish(shrink(results, "ablate"))
     assert not list(hurt.rglob("*.part*"))
-    runs = {path.name: path for path in (hurt / "small" / "runs").iterdir()}
-    assert len(runs) == 4
-    for name, path in runs.items():
-        one, other = load_run(path), load_run(undisturbed / "small" / "runs" / name)
+    found = {path.name for path in (hurt / "small" / "runs").iterdir()}
+    runs = {name for name in found if "." not in name}
+    assert len(runs) == 4 and found == runs | {f"{name}.model" for name in runs}
+    for name in runs:
+        one, other = (
+            load_run(results / "small" / "runs" / name) for results in (hurt, undisturbed)
+        )
         pd.testing.assert_frame_equal(one.history, other.history)
         assert one.evaluations == other.evaluations and one.geometry == other.geometry
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
-from shrink_utils.geometry import dimension, intrinsic_dimension
+from shrink_utils import topology
+from shrink_utils.geometry import intrinsic_dimension
 
 METHODS = ["twonn", "ph"]
 
@@ -118,9 +119,9 @@ def test_ph_dimension_of_equidistant_rows_is_infinite():
 
 
 def test_ph_dimension_spans_all_rows_of_large_clouds(monkeypatch):
-    sizes, h0_barcode = [], dimension.h0_barcode
+    sizes, h0_barcode = [], topology.h0_barcode
     monkeypatch.setattr(
-        dimension, "h0_barcode", lambda points: sizes.append(len(points)) or h0_barcode(points)
+        topology, "h0_barcode", lambda points: sizes.append(len(points)) or h0_barcode(points)
     )
     found = intrinsic_dimension(_shape("plane", n=2500), method="ph")
     assert found == pytest.approx(2, rel=0.15)

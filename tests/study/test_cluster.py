@@ -50,7 +50,7 @@ def thread():
 def pretended(monkeypatch, tmp_path):
     """Runs that leave an empty folder instead of training; (configs by id, folder)."""
 
-    def run(config, folder, *, on_row):
+    def run(config, folder, *, on_row, keep_model):
         on_row({"step": 1})
         (folder / run_id(config)).mkdir()
 
@@ -113,7 +113,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     assert len(killer.killed) == 1 and killer.finished
     assert killer.started == {name: 1 + (name in killer.killed) for name in names}
     assert {file: file.stat().st_mtime_ns for file in killer.finished} == killer.finished
-    assert _folders(killer.folder) == set(names)
+    assert _folders(killer.folder) == {*names, *(f"{name}.model" for name in names)}
     _assert_equal(runs, serial)
     assert dict(os.environ) == before
     assert capfd.readouterr() == ("", "")
@@ -164,7 +164,7 @@ def test_steps_and_warnings_come_here_and_settings_go_along(
 
 def test_a_run_that_is_finished_but_not_seen_is_an_error(finished, thread, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", -1.0)
-    monkeypatch.setattr(cluster, "run_or_load", lambda config, folder, *, on_row: None)
+    monkeypatch.setattr(cluster, "run_or_load", lambda config, folder, **options: None)
     config = finished.runs()[0]
     with pytest.raises(RuntimeError, match=r"a worker finished .*, not seen here"):
         compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
@@ -187,7 +187,7 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
     def fail(config, folder, *, on_row, keep_model):
         if config == second:
             raise RuntimeError("out of memory")
-        pretended(config, folder, on_row=on_row)
+        pretended(config, folder, on_row=on_row, keep_model=keep_model)
 
     monkeypatch.setattr(cluster, "run_or_load", fail)
     configs = {run_id(config): config for config in (first, second)}

@@ -106,10 +106,12 @@ def test_a_model_trained_from_nothing_rests_on_no_arm_and_no_task(module):
     assert not {"arms.py", "config.py", "finetune.py", "offline.py"} & {p.name for p in closure}
 
 
-def test_the_isotropy_notebook_does_not_rest_on_topology():
+def test_the_isotropy_notebook_does_not_rest_on_the_regularizer():
+    """Of topology it rests on the spanning tree, which one of its dimensions measures."""
     found = notebook_closure(Path(dependencies.ROOT, "notebooks", "01_isotropy.ipynb"))
-    assert "isotropy.py" in {path.name for path in found}
-    assert "topology" not in {path.parent.name for path in found}
+    names = {path.name for path in found if path.parent.name == "topology"}
+    assert "isotropy.py" in {path.name for path in found} and "spanning_tree.py" in names
+    assert not {"regularizer.py", "selection.py", "entropy.py"} & names
 
 
 def test_make_gets_its_rules_from_a_bare_interpreter():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+from shrink_utils import training
 from shrink_utils.models import hidden_states
 from shrink_utils.study import finetuned, load_run, run_encoder, run_id, run_or_load, runs
 from shrink_utils.study.finetuned import default_run
@@ -169,14 +170,14 @@ def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, 
         shutil.copytree(first, tmp_path / run_id(config))  # by the first, meanwhile
 
     monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr(finetuned, "finetune", train)
+    monkeypatch.setattr(training, "finetune", train)
     monkeypatch.setattr(finetuned, "save_run", None)  # it would not be callable
     assert run_or_load(config, tmp_path).config == config
     assert trained == [config]
 
 
 def test_the_default_run_is_the_first_of_its_arm_and_is_loaded(finished, monkeypatch):
-    monkeypatch.setattr(finetuned, "finetune", None)  # it would not be callable
+    monkeypatch.setattr(training, "finetune", None)  # it would not be callable
     run = default_run(finished, arm="all")
     assert (run.config.arm, run.config.seed) == ("all", 0)
     with pytest.raises(ValueError, match="runs no arm 'published'"):
