@@ -46,9 +46,9 @@ class Turned(NamedTuple):
 
 def turned(stitches: pd.DataFrame, value: str) -> Turned:
     """Differences of a column (penalty or loss) between both directions of each pair of models."""
-    models = ["relation", "front", "front_number", "back_number"]
-    means = stitches.groupby(models)[value].mean()
-    mixed, alike = means["activation"].droplevel("back_number"), means["seed"]
+    mixed, alike = (stitches[stitches.relation == name] for name in ("activation", "seed"))
+    mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
+    alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
     alike = alike - alike.swaplevel().reindex(alike.index)
     return Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
 
