@@ -230,8 +230,9 @@ def _stitched(*, asymmetry=0.2, untrained=2.0, identity=3.0, trained=0.5, far=0.
     def add(relation, front, back, base):
         for kind, i, j in product(dearer, range(DEPTH + 1), range(DEPTH + 1)):
             if kind == "affine" or (i == j and (kind == "identity" or i == 2)):
-                # Embeddings hold a number that only the row on distance may read.
                 penalty = base + dearer[kind] + far * abs(i - j) + OWN[front[1]]
+                if i == j == 0 and relation != "seed":
+                    penalty += 50 + 9 * (front[0] == "solu")  # no claim may read it
                 loss = penalty + OWN_LOSS[back[0]]
                 rows.append((relation, *front, *back, kind, i, j, loss, penalty))
 
