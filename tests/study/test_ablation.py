@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,12 +36,6 @@ def _summary(arms=("random", "prominent"), seeds=(0, 1, 2), weights=WEIGHTS):
         for w in weights
     ]
     return pd.DataFrame(rows)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def test_a_run_of_grid_and_sweep_is_one_row():

@@ -22,7 +22,7 @@ from shrink_utils.study.drawing import (
     figure_data,
     on_dark,
 )
-from shrink_utils.study.figures import ARM_STYLE, PALETTE, use_house_style
+from shrink_utils.study.figures import ARM_STYLE, PALETTE
 
 NAN = float("nan")
 HEATMAP = pd.DataFrame([[1.0, 2.0], [3.0, NAN]], index=["r", "s"], columns=["u", "v"])
@@ -104,12 +104,6 @@ def ax():
     return plt.subplots()[1]
 
 
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
-
-
 @pytest.mark.parametrize("name", MARKS)
 def test_a_mark_is_where_it_is(ax, name):
     draw, kind, expected = MARKS[name]
@@ -164,7 +158,6 @@ def test_a_legend_in_one_panel_names_the_lines_of_another_and_a_shared_axis_has_
     left.plot([0], [5], "o-", color="black", label="none")
     right.plot([0], [6], color="black")  # a grey alone is no name
     table = figure_data(fig)
-    plt.close(fig)
     assert table.series.tolist() == ["all", "none", "all", "all", "bare", ""]
     assert table.panel.tolist() == [1, 1, 2, 2, 2, 2]
     assert table.x_axis.tolist() == ["layer"] * 6
@@ -203,7 +196,6 @@ def test_black_and_white_change_places_and_opacity_stays():
 
 @pytest.fixture
 def figure():
-    use_house_style()
     fig, (left, right) = plt.subplots(1, 2)
     for i, color in enumerate(sorted(LOOKS)):
         left.plot([0, 1], [i, i + 1], "o-", color=color, label=f"line {i}")

@@ -25,20 +25,12 @@ from shrink_utils.study.contextuality.words import (
 )
 from shrink_utils.study.drawing import figure_data
 from shrink_utils.study.explorer import Explorer, PointCanvas, slider
-from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.regularizer import describe_step, selection_steps
 from shrink_utils.topology import prominent_features
 
 TRIANGLE = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]], dtype=torch.float64)
 DOZEN = [10.0, 9.0, 8.0, 4.0, 3.0, 2.5, 2.2, 2.0, 1.9, 1.8, 1.7, 1.6]
 MEASURES = ["AvgSim", "IsoScore"]
-
-
-@pytest.fixture(autouse=True)
-def _figures():
-    use_house_style()
-    yield
-    plt.close("all")
 
 
 def _titles(fig):
