@@ -102,7 +102,7 @@ def test_other_scores_can_be_compared_at():
 
 def test_several_seeds_at_once_are_an_error():
     sweep = sweep_of(frontier_table(_summary()), "random")
-    with pytest.raises(ValueError, match="sweep: needs one row a weight, ascending; got weights"):
+    with pytest.raises(ValueError, match="sweep: needs one row per weight, ascending; got weights"):
         metric_at(sweep, 0.4)
     with pytest.raises(ValueError, match=r"got weights \[\]"):
         metric_at(sweep.iloc[:0], 0.4)

@@ -157,10 +157,11 @@ def test_a_legend_in_one_panel_names_the_lines_of_another_and_a_shared_axis_has_
     right.plot([0], [4], color="blue", gid="bare")
     left.plot([0], [5], "o-", color="black", label="none")
     right.plot([0], [6], color="black")  # a grey alone is no name
+    right.plot([0], [7], "o-", color="black")
     table = figure_data(fig)
-    assert table.series.tolist() == ["all", "none", "all", "all", "bare", ""]
-    assert table.panel.tolist() == [1, 1, 2, 2, 2, 2]
-    assert table.x_axis.tolist() == ["layer"] * 6
+    assert table.series.tolist() == ["all", "none", "all", "all", "bare", "", "none"]
+    assert table.panel.tolist() == [1, 1, 2, 2, 2, 2, 2]
+    assert table.x_axis.tolist() == ["layer"] * 7
 
 
 def test_an_inset_is_a_panel_and_an_empty_figure_an_empty_table(ax):

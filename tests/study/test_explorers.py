@@ -89,7 +89,7 @@ def test_a_slider_over_layers_shows_whole_numbers_and_one_over_scales_decimals()
 )
 def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, n_edges, n_triangles):
     _, ax = plt.subplots()
-    draw_complex(ax, TRIANGLE, scale)
+    draw_complex(ax, TRIANGLE.roll(-1, dims=0), scale)  # the longest edge is the first
     (edges,) = [c for c in ax.collections if isinstance(c, LineCollection)]
     balls, filled = (c for c in ax.collections if isinstance(c, PatchCollection))
     assert (len(edges.get_segments()), len(filled.get_paths())) == (n_edges, n_triangles)

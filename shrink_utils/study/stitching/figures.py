@@ -7,11 +7,10 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import MARKERS, PALETTE, legend_below, looks_of
+from shrink_utils.study.figures import MARKERS, PALETTE, heatmap, legend_below, looks_of
 from shrink_utils.study.stitching.family_structure import (
     affinity,
     block_numbers,
@@ -61,7 +60,7 @@ def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
     top = max(grid.to_numpy().max() for grid in grids.values())
     fig, axes = plt.subplots(2, 3, figsize=(12, 7.2))
     for ax, (name, grid) in zip(axes.flat, grids.items(), strict=True):
-        _heatmap(ax, grid, top)
+        heatmap(ax, grid, vmax=top, annot_kws={"size": 8})
         ax.set(title=name, xlabel="layer of the upper model", ylabel="layer of the lower model")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.6, label="penalty (nats per token)")
     return fig
@@ -114,7 +113,7 @@ def family_within(family: pd.DataFrame) -> Figure:
         for ax, member in zip(row, members, strict=True):
             rows = within[(within.weights == weights) & (within.member == member)]
             grid = rows.pivot(index="layer", columns="other_layer", values="cka")
-            _heatmap(ax, grid, 1, annot=len(grid) <= 5, size=7, square=True)
+            heatmap(ax, grid, annot=len(grid) <= 5, annot_kws={"size": 7}, square=True)
             ax.set(title=f"{member}, {weights}", xlabel="layer", ylabel="layer")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="debiased CKA")
     return fig
@@ -145,8 +144,9 @@ def family_members(family: pd.DataFrame) -> Figure:
     for ax, weights in zip(axes, ("trained", "untrained"), strict=False):
         rows = pairs[pairs.weights == weights]
         grid = rows.pivot_table(index="member", columns="other", values="cka")
-        _heatmap(ax, grid.reindex(index=members, columns=members), 1, square=True)
-        ax.set(title=weights, xlabel="", ylabel="")
+        grid = grid.reindex(index=members, columns=members)
+        heatmap(ax, grid, annot_kws={"size": 8}, square=True)
+        ax.set(title=weights)
     _deviances(axes[2], family)
     label = "mean debiased CKA at equal relative depth"
     colours = axes[0].collections[0]
@@ -157,15 +157,6 @@ def family_members(family: pd.DataFrame) -> Figure:
 def _by_layers(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     grid = rows.pivot_table(index="front_layer", columns="back_layer", values=value)
     return grid.round(3) + 0.0  # no −0.00
-
-
-def _heatmap(
-    ax: Axes, grid: pd.DataFrame, top: float, *, size: int = 8, annot: bool = True, **options
-) -> None:
-    colours = {"cmap": "cividis", "vmin": 0, "vmax": top, "cbar": False}
-    text = {"annot": annot, "fmt": ".2f", "annot_kws": {"size": size}}
-    sns.heatmap(grid, ax=ax, **colours, **text, **options)
-    ax.tick_params(axis="y", rotation=0)
 
 
 def _penalty_lines(ax: Axes, rows: pd.DataFrame, floor: pd.Series) -> None:
