@@ -85,7 +85,7 @@ def metric_at(sweep: pd.DataFrame, score: float, *, column: str = "centred_1") -
     """
     if sweep.empty or not (np.diff(sweep.weight) > 0).all():
         raise ValueError(
-            f"sweep: needs one row a weight, ascending; got weights {sweep.weight.tolist()}"
+            f"sweep: needs one row per weight, ascending; got weights {sweep.weight.tolist()}"
         )
     scores, values = sweep[column].to_numpy(), sweep.value.to_numpy()
     for i in range(len(scores) - 1):

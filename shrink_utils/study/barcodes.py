@@ -17,7 +17,7 @@ from torch import Tensor
 
 from shrink_utils.names import unknown_name
 from shrink_utils.study.explorer import Explorer, PointCanvas, slider
-from shrink_utils.study.figures import PALETTE
+from shrink_utils.study.figures import PALETTE, bars_only
 from shrink_utils.topology import (
     Barcode,
     H0Barcode,
@@ -129,9 +129,9 @@ def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -
         right.text(length + 0.04, number, number, va="center", fontsize="small")
     for scale in scales:
         right.axvline(scale, color="0.6", ls=":", lw=1, zorder=0)
-    right.set(xlabel=UNIT, yticks=[], ylim=(8.8, -0.8), xlim=(0, 3.7))
-    right.spines["left"].set_visible(False)
-    right.set_title("$H_0$ barcode: one bar a component")
+    right.set(xlabel=UNIT, ylim=(8.8, -0.8), xlim=(0, 3.7))
+    bars_only(right)
+    right.set_title("$H_0$ barcode: one bar per component")
     return fig
 
 
@@ -173,9 +173,9 @@ def loop(ring: Tensor, barcodes: Sequence[Barcode]) -> Figure:
             axes[3].plot(ends, [row] * 2, color=color, ls=ls, lw=2.5)
         axes[3].annotate(f"$H_{dimension}$", (found.deaths[0], offset), color=color, **beside)
         offset += len(found.lengths) + 2
-    axes[3].set(xlabel="scale ε", yticks=[], xlim=(0, 2.1))
+    axes[3].set(xlabel="scale ε", xlim=(0, 2.1))
     axes[3].invert_yaxis()
-    axes[3].spines["left"].set_visible(False)
+    bars_only(axes[3])
     axes[3].set_title("barcode")
     return fig
 
@@ -192,8 +192,7 @@ def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
         ax.axvline(1, color="0.5", ls=":", lw=1)
         missing = math.log(len(bars)) - persistent_entropy(bars).item()
         ax.set_title(f"{name}, {label}\nln m − E = {missing:.4f}, kept {kept} of {len(bars)}")
-        ax.set(yticks=[])
-        ax.spines["left"].set_visible(False)
+        bars_only(ax)
     axes[0, 0].invert_yaxis()
     plt.setp(axes[1], xlabel="length / mean length")
     return fig
@@ -277,7 +276,7 @@ def _bars(ax: Axes, lengths: Tensor, scale: float) -> None:
     ax.barh(rows, lengths.clip(max=scale), color=PALETTE[1], height=0.7, label="alive")
     ax.barh(rows[~living], lengths[~living], color="0.55", height=0.7, label="ended")
     ax.axvline(scale, color=PALETTE[2], ls="--", lw=1.5)
-    ax.set(xlabel="scale ε", yticks=[], xlim=(0, max(6.0, 1.05 * float(lengths.max()))))
+    ax.set(xlabel="scale ε", xlim=(0, max(6.0, 1.05 * float(lengths.max()))))
     ax.set_title(f"{int((~living).sum())} of {len(lengths)} bars ended")
     ax.invert_yaxis()
-    ax.spines["left"].set_visible(False)
+    bars_only(ax)

@@ -19,7 +19,7 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.names import unknown_name
-from shrink_utils.study.figures import LINESTYLES, MARKERS, PALETTE, use_house_style
+from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.results import written
 from shrink_utils.study.similarity.layers import Layers
 
@@ -50,7 +50,7 @@ def read_texts(path: Path) -> list[str]:
     if len(texts) < FEWEST_TEXTS:
         raise ValueError(
             f"text: {path} holds {len(texts)} lines with text; the measures need at least "
-            f"{FEWEST_TEXTS}, one sentence a line"
+            f"{FEWEST_TEXTS}, one sentence per line"
         )
     return texts
 
@@ -106,10 +106,8 @@ def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
     for ax, columns, label in zip(
         axes, (ANGLES, SHARES), ("mean cosine", "share of variance, or score"), strict=True
     ):
-        styles = zip(columns, PALETTE, LINESTYLES, MARKERS, strict=False)
-        for column, color, linestyle, marker in styles:
-            line = {"color": color, "linestyle": linestyle, "marker": marker}
-            ax.plot(table.index, table[column], label=column, **line)
+        for column, style in looks_of(columns).items():
+            ax.plot(table.index, table[column], label=column, **style)
         ax.set(xlabel="layer (0: embeddings)", ylabel=label)
         ax.axhline(0, color="0.6", lw=1)
         # Above the panel: any place inside is a curve's of some encoder.

@@ -69,6 +69,28 @@ def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
     fig.legend(*handles, loc="outside lower center", ncols=columns, fontsize="small")
 
 
+def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
+    """Cells of a table, coloured from 0 to 1 and annotated with two decimals, without labels."""
+    look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "annot": True, "fmt": ".2f", "cbar": False}
+    sns.heatmap(grid, ax=ax, **{**look, **options})
+    ax.tick_params(axis="y", rotation=0)
+    ax.set(xlabel="", ylabel="")
+
+
+def mean_line(ax: Axes, wide: pd.DataFrame, *, extremes: bool = False, **style: object) -> None:
+    """Mean over the columns (seeds), in a band of ± one standard deviation or to the extremes."""
+    mean, sd = wide.mean(axis=1), wide.std(axis=1)
+    low, high = (wide.min(axis=1), wide.max(axis=1)) if extremes else (mean - sd, mean + sd)
+    ax.plot(mean.index, mean, **style)
+    ax.fill_between(mean.index, low, high, color=style["color"], alpha=0.15, lw=0)
+
+
+def bars_only(ax: Axes) -> None:
+    """Take the vertical axis away, where bars are counted and not placed."""
+    ax.set(yticks=[])
+    ax.spines["left"].set_visible(False)
+
+
 def log_ticks(ax: Axes, values: Sequence[float]) -> None:
     """A logarithmic horizontal axis with ticks at these values alone."""
     ax.set(xscale="log", xticks=values, xticklabels=values)
@@ -195,11 +217,8 @@ def curves(
     for arm in arms:
         wide = histories[histories.arm == arm].pivot(index="step", columns="seed", values=column)
         wide = wide.rolling(smooth, center=True, min_periods=1).mean()
-        mean, sd = wide.mean(axis=1), wide.std(axis=1)
-        style = ARM_STYLE[arm]
-        every = max(1, len(mean) // 6)
-        ax.plot(mean.index, mean, label=arm, markevery=every, markersize=5, **style)
-        ax.fill_between(mean.index, mean - sd, mean + sd, color=style["color"], alpha=0.15, lw=0)
+        every = max(1, len(wide) // 6)
+        mean_line(ax, wide, label=arm, markevery=every, markersize=5, **ARM_STYLE[arm])
     ax.set(xlabel="training step", ylabel=label)
 
 

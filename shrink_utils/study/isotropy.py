@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from shrink_utils.study.explorer import Explorer, slider
-from shrink_utils.study.figures import MARKERS, PALETTE, log_ticks, look
+from shrink_utils.study.figures import MARKERS, PALETTE, bars_only, log_ticks, look
 
 CLOUD_STYLE = {
     "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-"),
@@ -269,5 +269,5 @@ def _measures(ax: Axes, rows: pd.DataFrame, measures: Sequence[str]) -> None:
 def _cosines(ax: Axes, cosines: np.ndarray) -> None:
     ax.hist(cosines, bins=np.linspace(-1, 1, 81), density=True, histtype="stepfilled", color="0.7")
     ax.axvline(np.mean(cosines), color=PALETTE[2], ls="--")
-    ax.set(xlabel="cosine (dashed: mean)", xlim=(-0.5, 1.02), yticks=[])
-    ax.spines["left"].set_visible(False)
+    ax.set(xlabel="cosine (dashed: mean)", xlim=(-0.5, 1.02))
+    bars_only(ax)

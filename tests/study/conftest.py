@@ -5,9 +5,29 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import pytest
 
 from shrink_utils.study import load_profile, run_grid, run_id
+from shrink_utils.study.figures import use_house_style
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    use_house_style()
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Makes a function that writes something to a path leave half a file and fail."""
+
+    def fail(what, path, **options):
+        path.write_text("half")
+        raise OSError("No space left on device")
+
+    return lambda *where: monkeypatch.setattr(*where, fail)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,17 +11,9 @@ import pytest
 from shrink_utils.study import corpora, isotropy
 from shrink_utils.study.contextuality.figures import intrasim_by_layer, mev_by_layer
 from shrink_utils.study.drawing import figure_data
-from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.similarity.figures import NAMES, five_grids, layer_grid, moved_by_layer
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.fixture(autouse=True)
-def _figures():
-    use_house_style()
-    yield
-    plt.close("all")
 
 
 def test_ratings_near_zero_are_left_out():

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 
 from shrink_utils.study import diagnose as module
 from shrink_utils.study.diagnose import ANGLES, SHARES, diagnose, diagnosis_figure, write_diagnosis
-from shrink_utils.study.figures import use_house_style
 
 
 @pytest.fixture
@@ -40,7 +39,6 @@ def test_a_name_that_may_be_right_is_looked_for(monkeypatch, tmp_path, name):
 
 
 def test_the_legends_stand_over_no_curve(table):
-    use_house_style()
     figure = diagnosis_figure(table, title="any")
     figure.canvas.draw()
     boxes = [ax.get_legend().get_window_extent() for ax in figure.axes]
@@ -48,7 +46,6 @@ def test_the_legends_stand_over_no_curve(table):
         panel = ax.get_window_extent()
         assert legend.y0 >= panel.y1 - 1 and legend.x1 <= panel.x1
         assert panel.width > 350  # of 1000: the legend takes nothing from it
-    plt.close(figure)
 
 
 def test_the_files_bear_the_name_and_hold_one_row_per_layer(table, tmp_path):
@@ -58,14 +55,10 @@ def test_the_files_bear_the_name_and_hold_one_row_per_layer(table, tmp_path):
     assert paths[1].stat().st_size > 10_000
 
 
-def test_a_figure_that_fails_leaves_the_files_of_before(table, tmp_path, monkeypatch):
-    def fail(figure, path, **options):
-        path.write_bytes(b"half")
-        raise OSError("No space left on device")
-
+def test_a_figure_that_fails_leaves_the_files_of_before(table, tmp_path, full_disk):
     write_diagnosis(table, tmp_path, name="any", title="any")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(Figure, "savefig", fail)
+    full_disk(Figure, "savefig")
     with pytest.raises(OSError, match="No space"):
         write_diagnosis(table + 1, tmp_path, name="any", title="any")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -47,11 +47,8 @@ TOLD_APART = 10.0  # CIE 1976 units; about 2.3 are just noticeable side by side
 
 
 @pytest.fixture(autouse=True)
-def _style(monkeypatch):
-    figures.use_house_style()
+def _display(monkeypatch):
     monkeypatch.setattr(figures, "display", lambda shown: None)
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
@@ -108,17 +105,13 @@ def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, mon
     assert light == dark
 
 
-def test_a_figure_that_cannot_be_written_whole_leaves_the_old_one(finished, monkeypatch, line):
-    def fail(table, path, **options):
-        path.write_text("panel,ti")
-        raise OSError("No space left on device")
-
+def test_a_figure_that_cannot_be_written_whole_leaves_the_old_one(finished, full_disk, line):
     figures.show(line, "half", profile=finished, alt="A line.", caption="")
     files = sorted((finished.folder / "figures").glob("half*"))
     old = [path.read_bytes() for path in files]
     fig, ax = plt.subplots()
     ax.plot([0, 2])
-    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
+    full_disk(pd.DataFrame, "to_csv")
     with pytest.raises(OSError, match="No space"):
         figures.show(fig, "half", profile=finished, alt="A line.", caption="")
     assert sorted((finished.folder / "figures").glob("half*")) == files

@@ -79,14 +79,10 @@ def test_a_table_that_is_not_there_says_what_writes_it(finished):
         read_table("nothing", profile=finished)
 
 
-def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summary, monkeypatch):
-    def fail(table, path, **options):
-        path.write_text("model,ta")
-        raise OSError("No space left on device")
-
+def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summary, full_disk):
     table = task_table(summary)
     write_table(table, "half", profile=finished)
-    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
+    full_disk(pd.DataFrame, "to_csv")
     with pytest.raises(OSError, match="No space"):
         write_table(table.iloc[:1], "half", profile=finished)
     assert len(read_table("half", profile=finished)) == len(table)

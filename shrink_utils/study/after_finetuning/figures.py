@@ -6,12 +6,18 @@ from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import ARM_STYLE, LINESTYLES, PALETTE, legend_below
+from shrink_utils.study.figures import (
+    ARM_STYLE,
+    LINESTYLES,
+    PALETTE,
+    heatmap,
+    legend_below,
+    mean_line,
+)
 from shrink_utils.study.runs import Run
 
 STYLE = {
@@ -124,11 +130,10 @@ def treatment_grid(shape: pd.DataFrame, k: int) -> Figure:
         wide = wide.loc[["pretrained", *arms_of(shape)], list(names)]
         wide = wide.set_axis(list(names.values()), axis=1)
         look = {"vmin": commonest, "vmax": accuracy.value.max(), "cbar": vectors == "mean"}
-        look |= {"annot": True, "fmt": ".2f", "cmap": "cividis"}
-        sns.heatmap(wide, ax=ax, cbar_kws={"label": "probe accuracy (mean of seeds)"}, **look)
-        ax.set(title=spoken, xlabel="", ylabel="")
+        heatmap(ax, wide, cbar_kws={"label": "probe accuracy (mean of seeds)"}, **look)
+        ax.set(title=spoken)
         ax.tick_params(axis="x", rotation=0, labelsize="x-small", length=0)
-        ax.tick_params(axis="y", rotation=0, length=0)
+        ax.tick_params(axis="y", length=0)
     return fig
 
 
@@ -157,10 +162,7 @@ def _draw(
     """Mean over seeds of `value` by the column x, a line per cloud, a band of ± one s.d."""
     for cloud in [*references, *arms_of(table)]:
         seeds = rows[rows.arm == cloud].pivot(index=x, columns="seed", values="value")
-        mean, sd = seeds.mean(axis=1), seeds.std(axis=1)
-        ax.plot(mean.index, mean, label=NAMES.get(cloud, cloud), markersize=5, **STYLE[cloud])
-        color = STYLE[cloud]["color"]
-        ax.fill_between(mean.index, mean - sd, mean + sd, color=color, alpha=0.15, lw=0)
+        mean_line(ax, seeds, label=NAMES.get(cloud, cloud), markersize=5, **STYLE[cloud])
 
 
 def _name_line(ax: Axes, y: float, name: str) -> None:

@@ -24,8 +24,9 @@ from shrink_utils.study.stitching.family_structure import (
     affinity,
     block_numbers,
     deviance,
-    seed_deviance,
+    deviance_floor,
 )
+from shrink_utils.study.stitching.figures import turned
 from shrink_utils.text.heuristics import HELD_OUT
 from shrink_utils.training.dynamics import shares
 
@@ -204,12 +205,8 @@ def asymmetry(rows: pd.DataFrame, difference: dict) -> Evidence:
 
     The floor is the root mean square of the same where neither direction is special.
     """
-    column = difference["column"]
-    parted, alike = (rows[rows.relation == name] for name in ("activation", "seed"))
-    means = parted.groupby(["front_number", "front"])[column].mean().unstack()
-    turned = alike.groupby(["front", "front_number", "back_number"])[column].mean()
-    squares = (turned - turned.swaplevel().reindex(turned.index)) ** 2
-    return Evidence(means["solu"] - means["gelu"], float(squares.mean() ** 0.5))
+    found = turned(rows, difference["column"])
+    return Evidence(found.mixed, found.floor)
 
 
 @quantity
@@ -251,7 +248,7 @@ def most_deviant(family: pd.DataFrame, difference: dict) -> Evidence:
     Chosen and judged on the same seed, the largest of several numbers would be large by choice. A
     family of one seed leaves nothing else.
     """
-    floor = float((seed_deviance(family) ** 2).mean() ** 0.5)
+    floor = deviance_floor(family)
     wide = deviance(family).pivot(index="seed", columns="member", values="deviance")
     if len(wide) == 1:
         return Evidence(wide.max(axis=1), floor)

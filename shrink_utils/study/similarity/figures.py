@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import ARM_STYLE, PALETTE, log_ticks, look
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, heatmap, log_ticks, look, mean_line
 from shrink_utils.study.similarity.experiment import TRACKED
 
 NAMES = {
@@ -40,8 +39,8 @@ def invariances(values: pd.DataFrame) -> Figure:
     """Similarity of a cloud with its versions (rows), by several measures (columns)."""
     fig, ax = plt.subplots(figsize=(8.5, 4.4))
     label = {"label": "similarity of x with its version"}
-    _heatmap(ax, values, annot=True, cbar=True, linewidths=0.5, cbar_kws=label)
-    ax.set(title="What each measure sees", xlabel="", ylabel="version y of the cloud x")
+    heatmap(ax, values, cbar=True, linewidths=0.5, cbar_kws=label)
+    ax.set(title="What each measure sees", ylabel="version y of the cloud x")
     _slant(ax)
     return fig
 
@@ -90,8 +89,8 @@ def agreement(table: pd.DataFrame) -> Figure:
             rows = rows[rows.layer < rows.other]
         wide = rows.pivot(index=["layer", "other"], columns="measure", values="value")[list(NAMES)]
         order = wide.rename(columns=NAMES).corr("spearman")
-        _heatmap(ax, order, annot=True, cmap="viridis")
-        ax.set(title=title, xlabel="", ylabel="")
+        heatmap(ax, order, cmap="viridis")
+        ax.set(title=title)
         _slant(ax)
     fig.colorbar(axes[0].collections[0], ax=axes, label="rank correlation")
     return fig
@@ -171,24 +170,16 @@ def _equal_layers(
     for ax, measure in zip(axes, TRACKED, strict=True):
         for arm in arms:
             rows = equal[(equal.measure == measure) & (equal.arm == arm)]
-            wide, style = rows.pivot(index="layer", columns="seed", values="value"), ARM_STYLE[arm]
-            ax.plot(wide.index, wide.mean(axis=1), label=arm, **style)
-            band = dict(color=style["color"], alpha=0.15, lw=0)
-            ax.fill_between(wide.index, wide.min(axis=1), wide.max(axis=1), **band)
+            wide = rows.pivot(index="layer", columns="seed", values="value")
+            mean_line(ax, wide, extremes=True, label=arm, **ARM_STYLE[arm])
         ax.set(title=NAMES[measure], xlabel="layer", xticks=sorted(table.layer.unique()))
     return fig, axes
 
 
 def _layers(ax: Axes, values: pd.DataFrame, title: str) -> None:
     """Annotated where cells are few; the same colours mean the same everywhere."""
-    _heatmap(ax, values, annot=len(values) <= 8, annot_kws={"size": 8})
-    ax.tick_params(axis="y", rotation=0)
-    ax.set(title=title, xlabel="", ylabel="")
-
-
-def _heatmap(ax: Axes, values: pd.DataFrame, **options: object) -> None:
-    look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "fmt": ".2f", "cbar": False, **options}
-    sns.heatmap(values, ax=ax, **look)
+    heatmap(ax, values, annot=len(values) <= 8, annot_kws={"size": 8})
+    ax.set(title=title)
 
 
 def _slant(ax: Axes) -> None:

@@ -130,3 +130,8 @@ def seed_deviance(family: pd.DataFrame) -> pd.Series:
                 near = [cka.loc[min(x, middle), max(x, middle)] for x in (a, b)]
                 found.append(cka.loc[a, b] - sum(near) / 2)
     return pd.Series(found, dtype=float)
+
+
+def deviance_floor(family: pd.DataFrame) -> float:
+    """Root mean square of `seed_deviance`; NaN for fewer than three seeds."""
+    return float((seed_deviance(family) ** 2).mean() ** 0.5)

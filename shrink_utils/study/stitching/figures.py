@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import MARKERS, PALETTE, legend_below, looks_of
+from shrink_utils.study.figures import MARKERS, PALETTE, heatmap, legend_below, looks_of
 from shrink_utils.study.stitching.family_structure import (
     affinity,
     block_numbers,
     deviance,
-    seed_deviance,
+    deviance_floor,
 )
 
 PAIRS = {  # kinds of pairs, as queries of `measure_stitched`
@@ -34,6 +35,23 @@ BLOCK_NUMBERS = {
 STYLE = looks_of(["other seed", "same model", *list(PAIRS)[2:]])
 
 
+class Turned(NamedTuple):
+    """What two models' stitch changes by when they change places."""
+
+    mixed: pd.Series  # SoLU below GeLU less GeLU below SoLU, by the pair's number
+    alike: pd.Series  # the same of two seeds, by activation and both numbers
+    floor: float  # the root mean square of `alike`, where no direction is special
+
+
+def turned(stitches: pd.DataFrame, value: str) -> Turned:
+    """Differences of a column (penalty or loss) between both directions of each pair of models."""
+    mixed, alike = (stitches[stitches.relation == name] for name in ("activation", "seed"))
+    mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
+    alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
+    alike = alike - alike.swaplevel().reindex(alike.index)
+    return Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
+
+
 def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
     """Penalty of least squares by the layers of both models, per kind of pair, and its floor."""
     affine = stitches[stitches.kind == "affine"]
@@ -42,9 +60,9 @@ def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
     top = max(grid.to_numpy().max() for grid in grids.values())
     fig, axes = plt.subplots(2, 3, figsize=(12, 7.2))
     for ax, (name, grid) in zip(axes.flat, grids.items(), strict=True):
-        _heatmap(ax, grid, top)
+        heatmap(ax, grid, vmax=top, annot_kws={"size": 8})
         ax.set(title=name, xlabel="layer of the upper model", ylabel="layer of the lower model")
-    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.6, label="penalty (nats a token)")
+    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.6, label="penalty (nats per token)")
     return fig
 
 
@@ -62,7 +80,7 @@ def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
     axes[2].set(title=f"trained, layer {layer}: every pair of models")
     for ax in axes:
         ax.axhline(0, color="0.6", lw=1)
-    axes[0].set_ylabel("penalty (nats a token)")
+    axes[0].set_ylabel("penalty (nats per token)")
     legend_below(fig, axes[0], 5)
     return fig
 
@@ -73,13 +91,15 @@ def direction_differences(stitches: pd.DataFrame) -> Figure:
     fig, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True)
     for ax, kind in zip(axes, ("affine", "trained"), strict=True):
         rows = equal[equal.kind == kind]
-        numbers = _mixed_differences(ax, rows)
-        floor = _seed_differences(ax, rows, start=len(numbers))
+        penalty = turned(rows, "penalty")
+        numbers, floor = penalty.mixed.index, penalty.floor
+        _mixed_differences(ax, penalty.mixed, turned(rows, "loss").mixed)
+        _seed_differences(ax, penalty.alike, start=len(numbers))
         ax.axhspan(-floor, floor, color="0.88", zorder=0, lw=0)
         ax.axhline(0, color="0.6", lw=1)
         ax.set(title=MAP_NAMES[kind], xticks=range(len(numbers) + 2))
         ax.set_xticklabels([*(f"pair {n}" for n in numbers), "GeLU\nalone", "SoLU\nalone"])
-    axes[0].set_ylabel("SoLU below − GeLU below\n(nats a token)")
+    axes[0].set_ylabel("SoLU below − GeLU below\n(nats per token)")
     legend_below(fig, axes[0], 4)
     return fig
 
@@ -93,7 +113,7 @@ def family_within(family: pd.DataFrame) -> Figure:
         for ax, member in zip(row, members, strict=True):
             rows = within[(within.weights == weights) & (within.member == member)]
             grid = rows.pivot(index="layer", columns="other_layer", values="cka")
-            _heatmap(ax, grid, 1, annot=len(grid) <= 5, size=7, square=True)
+            heatmap(ax, grid, annot=len(grid) <= 5, annot_kws={"size": 7}, square=True)
             ax.set(title=f"{member}, {weights}", xlabel="layer", ylabel="layer")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="debiased CKA")
     return fig
@@ -124,8 +144,9 @@ def family_members(family: pd.DataFrame) -> Figure:
     for ax, weights in zip(axes, ("trained", "untrained"), strict=False):
         rows = pairs[pairs.weights == weights]
         grid = rows.pivot_table(index="member", columns="other", values="cka")
-        _heatmap(ax, grid.reindex(index=members, columns=members), 1, square=True)
-        ax.set(title=weights, xlabel="", ylabel="")
+        grid = grid.reindex(index=members, columns=members)
+        heatmap(ax, grid, annot_kws={"size": 8}, square=True)
+        ax.set(title=weights)
     _deviances(axes[2], family)
     label = "mean debiased CKA at equal relative depth"
     colours = axes[0].collections[0]
@@ -136,15 +157,6 @@ def family_members(family: pd.DataFrame) -> Figure:
 def _by_layers(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     grid = rows.pivot_table(index="front_layer", columns="back_layer", values=value)
     return grid.round(3) + 0.0  # no −0.00
-
-
-def _heatmap(
-    ax: Axes, grid: pd.DataFrame, top: float, *, size: int = 8, annot: bool = True, **options
-) -> None:
-    colours = {"cmap": "cividis", "vmin": 0, "vmax": top, "cbar": False}
-    text = {"annot": annot, "fmt": ".2f", "annot_kws": {"size": size}}
-    sns.heatmap(grid, ax=ax, **colours, **text, **options)
-    ax.tick_params(axis="y", rotation=0)
 
 
 def _penalty_lines(ax: Axes, rows: pd.DataFrame, floor: pd.Series) -> None:
@@ -171,40 +183,31 @@ def _penalty_points(ax: Axes, rows: pd.DataFrame, floor: float) -> None:
     ax.set_xticklabels(labels, fontsize="x-small")
 
 
-def _mixed_differences(ax: Axes, rows: pd.DataFrame) -> list[int]:
-    """By penalty and by loss, one point per pair of a GeLU and a SoLU model: their numbers."""
-    mixed = rows[rows.relation == "activation"].groupby(["front", "front_number"])
-    labels = {"penalty": "by penalty", "loss": "by the stitched models' own loss"}
-    for i, (value, label) in enumerate(labels.items()):
-        mean = mixed[value].mean()
-        difference = mean["solu"] - mean["gelu"]
-        x, fill = difference.index + 0.2 * i, "none" if i else "full"
-        ax.plot(x, difference, MARKERS[i], label=label, color=PALETTE[0], fillstyle=fill)
-    return list(difference.index)
+def _mixed_differences(ax: Axes, penalty: pd.Series, loss: pd.Series) -> None:
+    """One point per pair of a GeLU and a SoLU model."""
+    labels = ("by penalty", "by the stitched models' own loss")
+    for i, (values, label) in enumerate(zip((penalty, loss), labels, strict=True)):
+        x, fill = values.index + 0.2 * i, "none" if i else "full"
+        ax.plot(x, values, MARKERS[i], label=label, color=PALETTE[0], fillstyle=fill)
 
 
-def _seed_differences(ax: Axes, rows: pd.DataFrame, *, start: int) -> float:
-    """The same of two seeds of one activation, and the root of their mean square."""
-    within = rows[rows.relation == "seed"].groupby(["front", "front_number", "back_number"])
-    within = within.penalty.mean()
-    turned = within - within.swaplevel().reindex(within.index)
+def _seed_differences(ax: Axes, alike: pd.Series, *, start: int) -> None:
+    """One point per ordered pair of seeds, from place `start` on."""
     for i, (activation, name) in enumerate({"gelu": "GeLU", "solu": "SoLU"}.items()):
-        values = turned[activation].to_numpy()
+        values = alike[activation].to_numpy()
         x = start + i + np.linspace(-0.25, 0.25, len(values))
         label = f"two {name} models, by penalty"
         ax.plot(x, values, MARKERS[i + 2], color=PALETTE[i + 1], label=label)
-    return float((turned**2).mean() ** 0.5)
 
 
 def _deviances(ax: Axes, family: pd.DataFrame) -> None:
-    out = deviance(family)
-    floor = float((seed_deviance(family) ** 2).mean() ** 0.5)
+    out, floor = deviance(family), deviance_floor(family)
     ax.axhspan(-floor, floor, color="0.88", lw=0, zorder=0)
     ax.axhline(0, color="0.6", lw=1)
     inner = list(out.member.unique())
     ax.plot(out.member.map(inner.index) + 0.08 * (out.seed - out.seed.mean()), out.deviance, "o")
     _member_axis(ax, inner, "member")
-    ax.set(title="deviance, one point a seed", ylabel="difference of CKA")
+    ax.set(title="deviance, one point per seed", ylabel="difference of CKA")
 
 
 def _member_axis(ax: Axes, members: list[str], label: str) -> None:

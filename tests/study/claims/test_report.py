@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -100,8 +100,7 @@ def drawn():
         _claim("b", "says b", arm="all"),
         _claim("c", "says c"),
     ]
-    yield evaluate(claimed, lambda c: differences[c.id])
-    plt.close("all")
+    return evaluate(claimed, lambda c: differences[c.id])
 
 
 def test_every_claim_is_a_line_from_top_to_bottom_with_its_verdicts_symbol(drawn):
@@ -117,10 +116,8 @@ def test_every_claim_is_a_line_from_top_to_bottom_with_its_verdicts_symbol(drawn
 
 def test_the_papers_number_is_drawn_where_there_is_one_and_explained(drawn):
     fig = forest(drawn, xlabel="difference")
-    bars = [
-        line for line in fig.axes[0].lines if line.get_marker() == "|" and len(line.get_xdata())
-    ]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in bars] == [(-2.5, 2)]
+    bars = [line.get_xydata() for line in fig.axes[0].lines if line.get_marker() == "|"]
+    assert np.concatenate(bars).tolist() == [[-2.5, 2]]
     assert "the paper, or its mean" in {t.get_text() for t in fig.legends[0].get_texts()}
     without = forest(drawn.iloc[1:], xlabel="difference")
     assert {t.get_text() for t in without.legends[0].get_texts()} == set(VERDICT_STYLE)
@@ -210,14 +207,10 @@ def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(co
         assert compare_with_reference(profile) is None and changed_verdicts(profile).empty
 
 
-def test_a_copy_that_fails_leaves_the_reference_of_before(compared, tmp_path, monkeypatch):
-    def fail(source, target):
-        target.write_text("model,ta")
-        raise OSError("No space left on device")
-
+def test_a_copy_that_fails_leaves_the_reference_of_before(compared, tmp_path, full_disk):
     folder = tmp_path / "reference" / compared.name
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    monkeypatch.setattr("shutil.copyfile", fail)
+    full_disk("shutil.copyfile")
     with pytest.raises(OSError, match="No space"):
         commit_reference(compared)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,4 +1,4 @@
-"""The table beside a figure holds what was drawn, in the coordinates of the axes."""
+"""The table beside a figure holds what was drawn; a dark page shows all that a white one does."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ import pandas as pd
 import pytest
 import seaborn as sns
 from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.colors import to_hex, to_rgba
 from matplotlib.patches import Circle
 
-from shrink_utils.study import drawing as data
-from shrink_utils.study.drawing import COLUMNS, figure_data
+from shrink_utils.study import drawing
+from shrink_utils.study.drawing import (
+    BACKGROUND,
+    COLUMNS,
+    INK,
+    PLACES,
+    contrast,
+    darken,
+    figure_data,
+    on_dark,
+)
+from shrink_utils.study.figures import ARM_STYLE, PALETTE
 
 NAN = float("nan")
 HEATMAP = pd.DataFrame([[1.0, 2.0], [3.0, NAN]], index=["r", "s"], columns=["u", "v"])
@@ -90,9 +101,7 @@ MARKS = {
 
 @pytest.fixture
 def ax():
-    _, ax = plt.subplots()
-    yield ax
-    plt.close("all")
+    return plt.subplots()[1]
 
 
 @pytest.mark.parametrize("name", MARKS)
@@ -102,7 +111,7 @@ def test_a_mark_is_where_it_is(ax, name):
     table = figure_data(ax.figure)
     assert list(table.columns) == COLUMNS
     assert table.kind.eq(kind).all() and table.mark.eq(1).all()
-    for column in data.PLACES:
+    for column in PLACES:
         nothing = [NAN] * len(table)
         np.testing.assert_allclose(table[column], expected.get(column, nothing), rtol=1e-3)
 
@@ -148,11 +157,11 @@ def test_a_legend_in_one_panel_names_the_lines_of_another_and_a_shared_axis_has_
     right.plot([0], [4], color="blue", gid="bare")
     left.plot([0], [5], "o-", color="black", label="none")
     right.plot([0], [6], color="black")  # a grey alone is no name
+    right.plot([0], [7], "o-", color="black")
     table = figure_data(fig)
-    plt.close(fig)
-    assert table.series.tolist() == ["all", "none", "all", "all", "bare", ""]
-    assert table.panel.tolist() == [1, 1, 2, 2, 2, 2]
-    assert table.x_axis.tolist() == ["layer"] * 6
+    assert table.series.tolist() == ["all", "none", "all", "all", "bare", "", "none"]
+    assert table.panel.tolist() == [1, 1, 2, 2, 2, 2, 2]
+    assert table.x_axis.tolist() == ["layer"] * 7
 
 
 def test_an_inset_is_a_panel_and_an_empty_figure_an_empty_table(ax):
@@ -167,4 +176,60 @@ def test_a_mark_that_cannot_be_read_is_an_error_and_not_left_out(ax):
         figure_data(ax.figure)
     where = "drawing.READERS"
     assert str(found.value) == f"fig: no reader for AxesImage: add one to {where}"
-    assert data.__name__.endswith(where.removesuffix(".READERS")) and data.READERS
+    assert drawing.__name__.endswith(where.removesuffix(".READERS")) and drawing.READERS
+
+
+LOOKS = {*PALETTE, *(style["color"] for style in ARM_STYLE.values())}
+
+
+def test_contrast_is_that_of_wcag():
+    assert contrast("white", "black") == pytest.approx(21)
+    assert contrast("#777777", "white") == pytest.approx(4.48, abs=0.01)  # their own example
+    assert contrast("red", "red") == 1
+
+
+def test_black_and_white_change_places_and_opacity_stays():
+    assert to_hex(on_dark("black")) == INK and to_hex(on_dark("white")) == BACKGROUND
+    assert contrast(INK, BACKGROUND) > 12
+    assert on_dark((0, 0.45, 0.7, 0.15))[3] == 0.15
+    assert on_dark("none")[3] == 0
+
+
+@pytest.fixture
+def figure():
+    fig, (left, right) = plt.subplots(1, 2)
+    for i, color in enumerate(sorted(LOOKS)):
+        left.plot([0, 1], [i, i + 1], "o-", color=color, label=f"line {i}")
+        left.text(0.5, i, f"text {i}", color=color)
+    left.fill_between([0, 1], [0, 0], [1, 1], color=PALETTE[1], alpha=0.5)
+    left.bar([2], [1], color="#332288", edgecolor="white")
+    left.annotate("w", (0, 0), xytext=(1, 1), arrowprops={"arrowstyle": "->", "color": "black"})
+    left.legend()
+    sns.heatmap([[0.0, 1.0]], ax=right, annot=True, cmap="cividis")
+    fig.canvas.draw()
+    return fig
+
+
+def test_every_line_stands_out_three_to_one_and_every_text_more(figure):
+    darken(figure)
+    left = figure.axes[0]
+    assert min(contrast(line.get_color(), BACKGROUND) for line in left.lines) >= 3
+    texts = [*left.texts, *left.get_legend().get_texts(), *left.get_xticklabels(), left.xaxis.label]
+    assert min(contrast(text.get_color(), BACKGROUND) for text in texts) >= 4.5
+    assert contrast(left.patches[0].get_facecolor(), BACKGROUND) >= 3
+    arrow = next(text.arrow_patch for text in left.texts if getattr(text, "arrow_patch", None))
+    assert contrast(arrow.get_edgecolor(), BACKGROUND) >= 3
+    for patch in (figure.patch, left.patch):
+        assert to_hex(patch.get_facecolor()) == BACKGROUND
+
+
+def test_a_heatmap_and_its_numbers_stay_and_a_band_keeps_its_opacity(figure):
+    left, right = figure.axes[:2]
+    numbers = [text.get_color() for text in right.texts]
+    cells = right.collections[0].get_facecolor().copy()
+    darken(figure)
+    figure.canvas.draw()
+    assert [text.get_color() for text in right.texts] == numbers
+    np.testing.assert_array_equal(right.collections[0].get_facecolor(), cells)
+    (face,) = left.collections[0].get_facecolor()
+    assert face[3] == 0.5 and to_rgba(face)[:3] != to_rgba("white")[:3]

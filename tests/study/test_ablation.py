@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,12 +36,6 @@ def _summary(arms=("random", "prominent"), seeds=(0, 1, 2), weights=WEIGHTS):
         for w in weights
     ]
     return pd.DataFrame(rows)
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def test_a_run_of_grid_and_sweep_is_one_row():
@@ -109,7 +102,7 @@ def test_other_scores_can_be_compared_at():
 
 def test_several_seeds_at_once_are_an_error():
     sweep = sweep_of(frontier_table(_summary()), "random")
-    with pytest.raises(ValueError, match="sweep: needs one row a weight, ascending; got weights"):
+    with pytest.raises(ValueError, match="sweep: needs one row per weight, ascending; got weights"):
         metric_at(sweep, 0.4)
     with pytest.raises(ValueError, match=r"got weights \[\]"):
         metric_at(sweep.iloc[:0], 0.4)
