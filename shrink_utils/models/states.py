@@ -143,11 +143,7 @@ def state_batches(
         No texts, an item that is not a text, another number of pairs than of texts, or
         ``max_length`` beyond what the encoder can read.
     """
-    _check(encoder, texts, text_pairs, batch_size, max_length)
-    if not pre_split:
-        _check_strings("texts", texts)
-    if text_pairs is not None:
-        _check_strings("text_pairs", text_pairs)
+    _check(encoder, texts, text_pairs, batch_size, max_length, pre_split)
     tokenizer = encoder.tokenizer
     found = tokenizer(
         list(texts),
@@ -215,6 +211,7 @@ def _check(
     text_pairs: Sequence[str] | None,
     batch_size: int,
     max_length: int,
+    pre_split: bool,
 ) -> None:
     if isinstance(texts, str):
         raise ValueError("texts: a string, expected a list of texts")
@@ -227,9 +224,9 @@ def _check(
     limit = encoder.max_length
     if not 3 <= max_length <= limit:
         raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
-
-
-def _check_strings(name: str, texts: Sequence[str]) -> None:
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"{name}: item {i} is {text!r}, expected a string")
+    strings = {"texts": [] if pre_split else texts}
+    strings["text_pairs"] = [] if text_pairs is None else text_pairs
+    for name, items in strings.items():
+        for i, text in enumerate(items):
+            if not isinstance(text, str):
+                raise ValueError(f"{name}: item {i} is {text!r}, expected a string")

@@ -12,8 +12,8 @@ from transformers import PreTrainedTokenizerBase
 
 from shrink_utils.models.encoders import Encoder
 from shrink_utils.models.states import StateBatch, chosen_layers, state_batches
+from shrink_utils.text.corpora import WORD
 
-WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word; punctuation is none
 WORD_OR_MARK = re.compile(rf"{WORD.pattern}|[^\w\s]")
 
 

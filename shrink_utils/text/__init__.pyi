@@ -3,7 +3,6 @@ from .glue import GLUE, glue_dir
 from .heuristics import (
     HANS_FILE,
     HELD_OUT,
-    HEURISTICS,
     PAIR_FEATURES,
     hans_dir,
     heuristic_pairs,
@@ -28,7 +27,6 @@ __all__ = [
     "GLUE",
     "HANS_FILE",
     "HELD_OUT",
-    "HEURISTICS",
     "PAIR_FEATURES",
     "TASKS",
     "Source",

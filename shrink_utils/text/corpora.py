@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +20,18 @@ from shrink_utils.text.sources import fetch
 if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
     from datasets import Dataset
 
-__all__ = ["CORPORA", "Snippet", "hash_order", "load_sentences", "read_snippets", "stable_hash"]
+__all__ = [
+    "CORPORA",
+    "WORD",
+    "Snippet",
+    "check_maximum",
+    "hash_order",
+    "labelled_columns",
+    "load_sentences",
+    "read_snippets",
+    "stable_hash",
+    "text_key",
+]
 
 CORPORA = {
     "movies": "movieReviewSnippets_GroundTruth.txt",
@@ -27,6 +39,7 @@ CORPORA = {
     "editorials": "nytEditorialSnippets_GroundTruth.txt",
     "tweets": "tweets_GroundTruth.txt",
 }
+WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word; punctuation is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +103,7 @@ def load_sentences(name: str = "editorials", *, n: int | None = None, seed: int 
     name
         A corpus of `read_snippets`, or ``"all"`` for the four of them.
     n
-        How many sentences, drawn without replacement by ``seed``; all of them when None or when
-        there are fewer.
+        How many sentences, drawn without replacement by ``seed``; all when None or too large.
 
     Returns
     -------
@@ -106,14 +118,33 @@ def load_sentences(name: str = "editorials", *, n: int | None = None, seed: int 
     """
     from datasets import Dataset
 
-    if n is not None and n < 1:
-        raise ValueError(f"n: {n}, expected at least 1, or None for all sentences")
+    check_maximum("n", n, "sentences")
     names = CORPORA if name == "all" else [name]
     snippets = [snippet for source in names for snippet in read_snippets(source)]
     chosen = sorted(hash_order(len(snippets), "sentences", name, seed)[:n])
     rows = [snippets[i] for i in chosen]
     columns = ("text", "document", "source")
     return Dataset.from_dict({name: [getattr(row, name) for row in rows] for name in columns})
+
+
+def check_maximum(argument: str, n: int | None, of: str) -> None:
+    """A ``ValueError`` that names the argument unless ``n`` is None or at least 1."""
+    if n is not None and n < 1:
+        raise ValueError(f"{argument}: {n}, expected at least 1, or None for all {of}")
+
+
+def labelled_columns(rows: Sequence[tuple]) -> dict[str, list]:
+    """The columns of rows (text, label) or (text, second text, label)."""
+    return {
+        "text": [row[0] for row in rows],
+        "text_pair": [row[1] if len(row) == 3 else None for row in rows],
+        "label": [row[-1] for row in rows],
+    }
+
+
+def text_key(text: str) -> str:
+    """Equal for texts that differ in letter case and white space only: the encoders are uncased."""
+    return " ".join(text.casefold().split())
 
 
 def stable_hash(*parts: object) -> int:

@@ -8,16 +8,18 @@ Understanding*.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
-from shrink_utils.text.sources import hub_revision
+from shrink_utils.text.corpora import labelled_columns
+from shrink_utils.text.sources import configured_folder, hub_revision
 
 __all__ = ["GLUE", "GlueFormat", "glue_dir", "read_glue"]
 
 HUB_ID = "nyu-mll/glue"
+PAIR = ("sentence1", "sentence2")
+ENTAILED = ("entailment", "not_entailment")
 
 
 @dataclass(frozen=True)
@@ -40,35 +42,27 @@ class GlueFormat:
 GLUE = {
     "cola": GlueFormat("CoLA", ("3", "1"), ("sentence",)),
     "sst2": GlueFormat("SST-2", ("sentence", "label"), ("sentence",)),
-    "mrpc": GlueFormat("MRPC", ("#1 String", "#2 String", "Quality"), ("sentence1", "sentence2")),
+    "mrpc": GlueFormat("MRPC", ("#1 String", "#2 String", "Quality"), PAIR),
     "qqp": GlueFormat(
         "QQP",
         ("question1", "question2", "is_duplicate"),
         ("question1", "question2"),
         skip_short_rows=True,  # QQP's train.tsv has some broken rows, which its readers leave out
     ),
-    "stsb": GlueFormat("STS-B", ("sentence1", "sentence2", "score"), ("sentence1", "sentence2")),
+    "stsb": GlueFormat("STS-B", (*PAIR, "score"), PAIR),
     "mnli": GlueFormat(
         "MNLI",
-        ("sentence1", "sentence2", "gold_label"),
+        (*PAIR, "gold_label"),
         ("premise", "hypothesis"),
         labels=("entailment", "neutral", "contradiction"),
         validation="dev_matched",
         hub_validation="validation_matched",
     ),
     "qnli": GlueFormat(
-        "QNLI",
-        ("question", "sentence", "label"),
-        ("question", "sentence"),
-        labels=("entailment", "not_entailment"),
+        "QNLI", ("question", "sentence", "label"), ("question", "sentence"), labels=ENTAILED
     ),
-    "rte": GlueFormat(
-        "RTE",
-        ("sentence1", "sentence2", "label"),
-        ("sentence1", "sentence2"),
-        labels=("entailment", "not_entailment"),
-    ),
-    "wnli": GlueFormat("WNLI", ("sentence1", "sentence2", "label"), ("sentence1", "sentence2")),
+    "rte": GlueFormat("RTE", (*PAIR, "label"), PAIR, labels=ENTAILED),
+    "wnli": GlueFormat("WNLI", (*PAIR, "label"), PAIR),
 }
 
 
@@ -77,10 +71,8 @@ def glue_dir() -> Path | None:
 
     Raises ``FileNotFoundError`` if ``SHRINK_GLUE_DIR`` is set and is not a folder.
     """
-    if configured := os.environ.get("SHRINK_GLUE_DIR"):
-        if not Path(configured).is_dir():
-            raise FileNotFoundError(f"SHRINK_GLUE_DIR: {configured} is not a folder")
-        return Path(configured)
+    if configured := configured_folder("SHRINK_GLUE_DIR"):
+        return configured
     local = data_dir() / "raw" / "glue"
     return local if local.is_dir() else None
 
@@ -127,7 +119,7 @@ def _read_tsv(name: str, form: GlueFormat, path: Path) -> dict[str, list]:
             rows.append((*texts, _label(name, form, label, where)))
         elif not form.skip_short_rows:
             raise ValueError(f"{where}: {len(fields)} fields, expected at least {needed}")
-    return _columns(rows)
+    return labelled_columns(rows)
 
 
 def _places(form: GlueFormat, header: list[str], path: Path) -> list[int]:
@@ -149,14 +141,6 @@ def _label(name: str, form: GlueFormat, word: str, where: str) -> int | float:
         raise ValueError(f"{where}: label {word!r}, expected {expected}") from None
 
 
-def _columns(rows: list[tuple]) -> dict[str, list]:
-    return {
-        "text": [row[0] for row in rows],
-        "text_pair": [row[1] if len(row) == 3 else None for row in rows],
-        "label": [row[-1] for row in rows],
-    }
-
-
 def _from_hub(name: str, form: GlueFormat) -> dict[str, dict[str, list]]:
     try:
         import datasets
@@ -171,6 +155,6 @@ def _from_hub(name: str, form: GlueFormat) -> dict[str, dict[str, list]]:
     wanted = (*form.hub_columns, "label")
     splits = {"train": hub["train"], "validation": hub[form.hub_validation]}
     return {
-        split: _columns(list(zip(*(rows[column] for column in wanted), strict=True)))
+        split: labelled_columns(list(zip(*(rows[column] for column in wanted), strict=True)))
         for split, rows in splits.items()
     }

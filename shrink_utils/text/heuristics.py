@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -13,9 +12,8 @@ import pandas as pd
 from datasets import ClassLabel, Dataset, Features, Value
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text.corpora import hash_order, stable_hash
-
-HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
+from shrink_utils.text.corpora import check_maximum, hash_order, stable_hash
+from shrink_utils.text.sources import configured_folder
 
 # By place in a template: people (a, b, c), what they do to each other (v, w), what they do alone
 # (i, j), where they are (p). Past and participle of each verb are the same word. Both lexicons
@@ -40,8 +38,9 @@ LEXICONS = {
 class Template:
     """A premise and a hypothesis made of its words, with places for words of a lexicon.
 
-    `heuristic` is the narrowest of `HEURISTICS` that calls the pair an entailment: all words of the
-    hypothesis stand in the premise, or stand there side by side, or are a clause of it.
+    `heuristic` is the narrowest that calls the pair an entailment. By ``"lexical_overlap"`` all
+    words of the hypothesis stand in the premise, by ``"subsequence"`` they stand there side by
+    side, by ``"constituent"`` they are a clause of it.
     """
 
     heuristic: str
@@ -275,15 +274,13 @@ LABELS = {"entailment": 0, "non-entailment": 1}
 
 def hans_dir() -> Path:
     """The folder that ``SHRINK_HANS_DIR`` names; ``FileNotFoundError`` if there is none."""
-    configured = os.environ.get("SHRINK_HANS_DIR")
-    if not configured:
+    configured = configured_folder("SHRINK_HANS_DIR")
+    if configured is None:
         raise FileNotFoundError(
             f"SHRINK_HANS_DIR is not set: it names the folder that holds HANS's {HANS_FILE} "
             "(github.com/tommccoy1/hans)"
         )
-    if not Path(configured).is_dir():
-        raise FileNotFoundError(f"SHRINK_HANS_DIR: {configured} is not a folder")
-    return Path(configured)
+    return configured
 
 
 def read_hans(folder: Path | None = None, *, n: int | None = None, seed: int = 0) -> Dataset:
@@ -307,8 +304,7 @@ def read_hans(folder: Path | None = None, *, n: int | None = None, seed: int = 0
     path = (hans_dir() if folder is None else Path(folder)) / HANS_FILE
     if not path.is_file():
         raise FileNotFoundError(f"{path}: HANS's evaluation set is missing")
-    if n is not None and n < 1:
-        raise ValueError(f"n: {n}, expected at least 1, or None for all pairs")
+    check_maximum("n", n, "pairs")
     # Quotation marks are text, and no field is ever empty for want of a value.
     table = pd.read_csv(path, sep="\t", quoting=3, dtype=str, keep_default_na=False)
     if missing := sorted(set(COLUMNS) - set(table)):

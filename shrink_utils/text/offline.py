@@ -8,11 +8,20 @@ the same in every process and with every version of every library.
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from shrink_utils.text.corpora import Snippet, hash_order, read_snippets, stable_hash
+from shrink_utils.text.corpora import (
+    Snippet,
+    hash_order,
+    labelled_columns,
+    read_snippets,
+    stable_hash,
+    text_key,
+)
 
 __all__ = ["coherence", "sentiment", "word_order"]
 
@@ -28,7 +37,7 @@ def sentiment(source: str) -> dict[str, dict[str, list]]:
     """
     snippets = [s for s in read_snippets(source) if abs(s.rating) >= MIN_RATING]
     return {
-        side: _columns([(s.text, None, int(s.rating > 0)) for s in rows])
+        side: labelled_columns([(s.text, int(s.rating > 0)) for s in rows])
         for side, (rows, _) in _split(snippets).items()
     }
 
@@ -46,7 +55,7 @@ def word_order() -> dict[str, dict[str, list]]:
     such a pair is left out of both classes.
     """
     return {
-        side: _columns(_word_order_rows([s.text for s in rows], side))
+        side: labelled_columns(_word_order_rows([s.text for s in rows], side))
         for side, (rows, _) in _split(read_snippets("editorials")).items()
     }
 
@@ -58,7 +67,7 @@ def coherence() -> dict[str, dict[str, list]]:
     replaced by the second sentence of a pair of another editorial of the same split.
     """
     return {
-        side: _columns(_coherence_rows(rows, groups, side))
+        side: labelled_columns(_coherence_rows(rows, groups, side))
         for side, (rows, groups) in _split(read_snippets("editorials")).items()
     }
 
@@ -72,7 +81,7 @@ def _word_order_rows(texts: list[str], side: str) -> list[tuple]:
         if rank % 2 == 0:
             at = places[stable_hash("swap", text) % len(places)]
             words[at], words[at + 1] = words[at + 1], words[at]
-        rows.append((" ".join(words), None, rank % 2))
+        rows.append((" ".join(words), rank % 2))
     return rows
 
 
@@ -99,18 +108,10 @@ def _coherence_rows(snippets: list[Snippet], groups: np.ndarray, side: str) -> l
     for rank, i in enumerate(hash_order(len(pairs), "coherence", side)):
         first, second, group = pairs[i]
         if rank % 2 == 0:
-            strangers = (pairs[j] for j in _draws(len(pairs), "stranger", first, second))
-            second = next(text for _, text, other in strangers if other != group)
+            draws = (stable_hash("stranger", first, second, n) % len(pairs) for n in count())
+            second = next(pairs[j][1] for j in draws if pairs[j][2] != group)
         rows.append((first, second, rank % 2))
     return rows
-
-
-def _draws(n: int, *salt: object):
-    """An endless sequence of hashed draws from the integers below ``n``."""
-    attempt = 0
-    while True:
-        yield stable_hash(*salt, attempt) % n
-        attempt += 1
 
 
 def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray]]:
@@ -131,21 +132,12 @@ def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray
 
 
 def _groups(snippets: list[Snippet]) -> np.ndarray:
-    """The group of each snippet: documents that share a text, directly or by others, are one.
-
-    Texts are equal when they differ in letter case and white space only: the encoders are uncased.
-    """
+    """The group of each snippet: documents that share a text, directly or by others, are one."""
     _, documents = np.unique([s.document for s in snippets], return_inverse=True)
-    keys = [" ".join(s.text.casefold().split()) for s in snippets]
-    _, texts = np.unique(keys, return_inverse=True)
+    _, texts = np.unique([text_key(s.text) for s in snippets], return_inverse=True)
     n = documents.max() + 1
     # A bipartite graph: every snippet is an edge between its document and its text.
     size = n + texts.max() + 1
     graph = coo_array((np.ones(len(snippets)), (documents, n + texts)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
     return component[documents]
-
-
-def _columns(rows: list[tuple]) -> dict[str, list]:
-    text, pair, label = zip(*rows, strict=True)
-    return {"text": list(text), "text_pair": list(pair), "label": list(label)}

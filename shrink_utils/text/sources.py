@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -203,6 +204,17 @@ def _put_in_place(source: Source, unpacked: Path, folder: Path, scratch: Path) -
     except OSError:
         if source.damage(folder):
             raise
+
+
+def configured_folder(variable: str) -> Path | None:
+    """The folder that an environment variable names, None where it is not set.
+
+    Raises ``FileNotFoundError`` if it names no folder.
+    """
+    configured = os.environ.get(variable)
+    if configured and not Path(configured).is_dir():
+        raise FileNotFoundError(f"{variable}: {configured} is not a folder")
+    return Path(configured) if configured else None
 
 
 def hub_revision(name: str) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text import offline
-from shrink_utils.text.corpora import CORPORA, hash_order
+from shrink_utils.text.corpora import CORPORA, check_maximum, hash_order
 from shrink_utils.text.glue import read_glue
+from shrink_utils.text.offline import coherence, sentiment, word_order
 
 if TYPE_CHECKING:  # datasets is loaded with the first rows, not with a task's name
     from datasets import Dataset, DatasetDict
@@ -21,15 +22,20 @@ __all__ = ["TASKS", "TaskSpec", "load_task", "task_spec"]
 class TaskSpec:
     """What a task is.
 
-    ``metrics`` are out of "accuracy", "f1", "matthews" and "spearman", the task's own first;
-    ``offline`` says that it is made from ``vader_sentiment`` and needs neither GLUE nor the hub.
+    ``metrics`` are out of "accuracy", "f1", "matthews" and "spearman", the task's own first.
+    ``build`` makes the columns of both splits from ``vader_sentiment``; None for a task of GLUE.
     """
 
     name: str
     metrics: tuple[str, ...]
     label_names: tuple[str, ...]  # () for a regression
     is_pair: bool = False
-    offline: bool = False
+    build: Callable[[], dict[str, dict[str, list]]] | None = field(default=None, repr=False)
+
+    @property
+    def offline(self) -> bool:
+        """Whether it needs neither GLUE nor the hub."""
+        return self.build is not None
 
     @property
     def is_regression(self) -> bool:
@@ -41,7 +47,7 @@ class TaskSpec:
         return len(self.label_names) or 1
 
 
-def _spec(name: str, metrics: str, labels: str = "", **options: bool) -> TaskSpec:
+def _spec(name: str, metrics: str, labels: str = "", **options: object) -> TaskSpec:
     return TaskSpec(
         name=name, metrics=tuple(metrics.split()), label_names=tuple(labels.split()), **options
     )
@@ -51,11 +57,16 @@ TASKS = {
     spec.name: spec
     for spec in (
         *(
-            _spec(f"sentiment_{source}", "accuracy f1", "negative positive", offline=True)
+            _spec(
+                f"sentiment_{source}",
+                "accuracy f1",
+                "negative positive",
+                build=partial(sentiment, source),
+            )
             for source in CORPORA
         ),
-        _spec("word_order", "matthews accuracy", "swapped acceptable", offline=True),
-        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, offline=True),
+        _spec("word_order", "matthews accuracy", "swapped acceptable", build=word_order),
+        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=coherence),
         _spec("cola", "matthews accuracy", "unacceptable acceptable"),
         _spec("sst2", "accuracy", "negative positive"),
         _spec("mrpc", "accuracy f1", "not_equivalent equivalent", is_pair=True),
@@ -107,10 +118,9 @@ def load_task(
     from datasets import DatasetDict
 
     spec = task_spec(name)
-    for argument, maximum in (("max_train", max_train), ("max_eval", max_eval)):
-        if maximum is not None and maximum < 1:
-            raise ValueError(f"{argument}: {maximum}, expected at least 1, or None for all rows")
-    columns = _offline(name) if spec.offline else read_glue(name)
+    check_maximum("max_train", max_train, "rows")
+    check_maximum("max_eval", max_eval, "rows")
+    columns = spec.build() if spec.build else read_glue(name)
     splits = DatasetDict({split: _dataset(spec, columns[split]) for split in columns})
     if max_train is not None:
         order = hash_order(len(splits["train"]), name, "train", seed)
@@ -119,16 +129,6 @@ def load_task(
         order = hash_order(len(splits["validation"]), name, "validation")
         splits["validation"] = splits["validation"].select(order[:max_eval])
     return splits
-
-
-def _offline(name: str) -> dict[str, dict[str, list]]:
-    builders: dict[str, Callable] = {
-        "word_order": offline.word_order,
-        "coherence": offline.coherence,
-    }
-    if name in builders:
-        return builders[name]()
-    return offline.sentiment(name.removeprefix("sentiment_"))
 
 
 def _dataset(spec: TaskSpec, columns: dict[str, list]) -> Dataset:

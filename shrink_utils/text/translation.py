@@ -18,11 +18,18 @@ from tokenizers.trainers import WordPieceTrainer
 from transformers import PreTrainedTokenizerFast
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text.corpora import CORPORA, hash_order, load_sentences, stable_hash
+from shrink_utils.text.corpora import (
+    CORPORA,
+    WORD,
+    check_maximum,
+    hash_order,
+    load_sentences,
+    stable_hash,
+    text_key,
+)
 
 # Vowels become the next vowel, consonants the next consonant; other characters stay.
 LETTERS = str.maketrans("aeioubcdfghjklmnpqrstvwxyz", "eiouacdfghjklmnpqrstvwxyzb")
-WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word
 CLAUSE = re.compile(rf"{WORD.pattern}(?:\s+{WORD.pattern})*")  # words with only space between
 
 
@@ -85,8 +92,7 @@ def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
     for case and white space) all or none are. The order is hashed, and the first of it are taken:
     a smaller ``n`` gives a part of what a larger one does.
     """
-    if n is not None and n < 1:
-        raise ValueError(f"n: {n}, expected at least 1, or None for all sentences")
+    check_maximum("n", n, "sentences")
     # Whoever changes what is given out, a dict or the format of a split, does not change the cache.
     return DatasetDict({side: copy(rows) for side, rows in _splits(source, n).items()})
 
@@ -96,8 +102,7 @@ def _splits(source: str, n: int | None) -> dict[str, Dataset]:
     texts, translations = _from_hub(source) if "/" in source else _by_rule(source)
     sides: dict[str, list[int]] = {"train": [], "held_out": []}
     for i in hash_order(len(texts), "pairs", source):
-        key = " ".join(texts[i].casefold().split())
-        held_out = stable_hash("held_out", key) % HELD_OUT_PART == 0
+        held_out = stable_hash("held_out", text_key(texts[i])) % HELD_OUT_PART == 0
         sides["held_out" if held_out else "train"].append(i)
     rows = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
     return {

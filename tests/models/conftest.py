@@ -14,6 +14,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from shrink_utils.models import Encoder, load_encoder, save_classifier
 from shrink_utils.models.encoders import quiet, seeded
 
 KINDS = {
@@ -22,6 +23,19 @@ KINDS = {
     "classifier": (BertForSequenceClassification, {"num_labels": 3}),
 }
 VOCABULARY, DEPTH = 40, 3
+
+
+@pytest.fixture(scope="session")
+def encoder() -> Encoder:
+    """The tiny encoder; nobody changes it."""
+    return load_encoder("tiny-random")
+
+
+@pytest.fixture
+def saved(tmp_path, encoder):
+    """The folder of the tiny encoder, in Hugging Face's layout."""
+    save_classifier(encoder.model, encoder.tokenizer, tmp_path / "tiny")
+    return tmp_path / "tiny"
 
 
 @pytest.fixture

@@ -24,21 +24,24 @@ def _same(first, second) -> dict[str, bool]:
     return {name: torch.equal(value, second[name]) for name, value in first.state_dict().items()}
 
 
-def test_minilm_is_the_encoder_of_six_layers():
-    encoder = load_encoder("minilm")
-    assert encoder.layers == tuple(range(7))
-    assert encoder.model.config.hidden_size == 384
-    assert encoder.model.dtype == torch.float32
-    assert not encoder.model.training
+@pytest.fixture(scope="module")
+def minilm():
+    return load_encoder("minilm")
 
 
-def test_minilm_puts_like_sentences_close():
+def test_minilm_is_the_encoder_of_six_layers(minilm):
+    assert minilm.layers == tuple(range(7))
+    assert minilm.model.config.hidden_size == 384
+    assert minilm.model.dtype == torch.float32
+    assert not minilm.model.training
+
+
+def test_minilm_puts_like_sentences_close(minilm):
     """The weights are the trained ones: mean-pooled vectors rank sentences by meaning."""
-    encoder = load_encoder("minilm")
     texts = ["A man plays the guitar.", "Someone is playing guitar.", "Prices rose last year."]
-    batch = encoder.tokenizer(texts, padding=True, return_tensors="pt")
+    batch = minilm.tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
-        tokens = encoder.model(**batch).last_hidden_state
+        tokens = minilm.model(**batch).last_hidden_state
     mask = batch["attention_mask"].unsqueeze(-1)
     unit = torch.nn.functional.normalize((tokens * mask).sum(1) / mask.sum(1))
     cosines = unit @ unit.T
@@ -109,21 +112,12 @@ def test_loading_logs_nothing_and_leaves_the_log_level_as_it_was(caplog):
     assert caplog.messages == []
 
 
-def test_a_local_folder_is_an_encoder_too(tmp_path):
-    encoder = load_encoder("tiny-random")
-    encoder.model.save_pretrained(tmp_path)
-    encoder.tokenizer.save_pretrained(tmp_path)
-    loaded = load_encoder(str(tmp_path))
-    assert all(_same(encoder.model, loaded.model).values())
-
-
-def test_weights_that_are_not_safetensors_are_not_loaded(tmp_path):
-    encoder = load_encoder("tiny-random")
-    encoder.model.config.save_pretrained(tmp_path)
-    encoder.tokenizer.save_pretrained(tmp_path)
-    torch.save(encoder.model.state_dict(), tmp_path / "pytorch_model.bin")
+def test_a_local_folder_is_an_encoder_too_and_its_weights_are_safetensors(saved, encoder):
+    assert all(_same(encoder.model, load_encoder(str(saved)).model).values())
+    (saved / "model.safetensors").unlink()
+    torch.save(encoder.model.state_dict(), saved / "pytorch_model.bin")
     with pytest.raises(FileNotFoundError, match="no encoder"):
-        load_encoder(str(tmp_path))
+        load_encoder(str(saved))
 
 
 def test_altered_minilm_weights_are_noticed_at_load(tmp_path, monkeypatch):
@@ -153,8 +147,8 @@ def test_the_name_that_was_asked_for_is_no_hint(tmp_path, monkeypatch):
     assert "did you mean" not in str(caught.value)
 
 
-def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
-    trained, first = load_encoder("minilm"), random_encoder("minilm", seed=1)
+def test_random_weights_are_fresh_seeded_and_of_the_same_architecture(minilm):
+    trained, first = minilm, random_encoder("minilm", seed=1)
     again, other = random_encoder("minilm", seed=1), random_encoder("minilm", seed=2)
     assert all(_same(first.model, again.model).values())
     query = "encoder.layer.3.attention.self.query.weight"
@@ -176,13 +170,11 @@ def test_auto_takes_what_device_there_is_and_another_one_is_named():
         load_encoder("tiny-random", device="nowhere")
 
 
-def test_a_tokenizer_without_padding_pads_with_its_end_of_text(tmp_path):
-    encoder = load_encoder("tiny-random")
-    encoder.model.save_pretrained(tmp_path)
-    tokenizer = encoder.tokenizer
+def test_a_tokenizer_without_padding_pads_with_its_end_of_text(saved):
+    tokenizer = load_encoder(str(saved)).tokenizer
     tokenizer.pad_token, tokenizer.eos_token, tokenizer.padding_side = None, "[SEP]", "left"
-    tokenizer.save_pretrained(tmp_path)
-    loaded = load_encoder(str(tmp_path))
+    tokenizer.save_pretrained(saved)
+    loaded = load_encoder(str(saved))
     assert loaded.tokenizer.pad_token == "[SEP]"
     assert loaded.tokenizer.padding_side == "right"
     whole = hidden_states(loaded, ["one", "one and two and three"])

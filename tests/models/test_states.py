@@ -5,7 +5,6 @@ import torch
 
 from shrink_utils.models import (
     POOLINGS,
-    Encoder,
     hidden_states,
     load_encoder,
     pool,
@@ -23,11 +22,6 @@ TEXTS = [
 VARIED = ["One.", "A text of more words than the others have.", "Two words", "..."]
 
 
-@pytest.fixture(scope="module")
-def encoder() -> Encoder:
-    return load_encoder("tiny-random")
-
-
 def _states_of(encoder, *text, max_length=128):
     """By definition: one text, no padding; (layers, t, d)."""
     batch = encoder.tokenizer(*text, truncation=True, max_length=max_length, return_tensors="pt")
@@ -43,16 +37,11 @@ def test_cls_vectors_are_those_of_each_text_alone(encoder, batch_size):
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_mean_vectors_leave_padding_out(encoder):
-    expected = torch.stack([_states_of(encoder, text).mean(dim=1) for text in TEXTS], dim=1)
-    found = hidden_states(encoder, TEXTS, pooling="mean")
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_first_last_at_layer_l_averages_the_layers_zero_and_l(encoder):
+def test_means_leave_padding_out_and_first_last_averages_the_layers_zero_and_l(encoder):
     means = torch.stack([_states_of(encoder, text).mean(dim=1) for text in TEXTS], dim=1)
-    found = hidden_states(encoder, TEXTS, pooling="first_last")
-    torch.testing.assert_close(found, (means + means[:1]) / 2, rtol=1e-5, atol=1e-6)
+    for pooling, expected in (("mean", means), ("first_last", (means + means[:1]) / 2)):
+        found = hidden_states(encoder, TEXTS, pooling=pooling)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_pairs_are_read_together(encoder):

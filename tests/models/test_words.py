@@ -47,11 +47,6 @@ SIZES = {  # of a tiny encoder–decoder
 }
 
 
-@pytest.fixture(scope="module")
-def encoder():
-    return load_encoder("tiny-random")
-
-
 def _by_hand(encoder, row):
     """Words and mean vectors, (layers, words, d), of one sentence alone through the bare model."""
     batch = encoder.tokenizer(TEXTS[row], return_tensors="pt")

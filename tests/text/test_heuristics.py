@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from shrink_utils.text import HANS_FILE, heuristic_pairs, load_sentences, read_hans, training_pairs
-from shrink_utils.text.heuristics import HELD_OUT, HEURISTICS, LEXICONS, TEMPLATES
+from shrink_utils.text.heuristics import HELD_OUT, LEXICONS, TEMPLATES
+
+HEURISTICS = ("lexical_overlap", "subsequence", "constituent")
 
 
 def _words(text):
@@ -199,24 +201,20 @@ def test_no_folder_is_an_error_that_says_how_to_name_one(monkeypatch, tmp_path):
         read_hans()
 
 
-def test_a_folder_without_the_file_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="evaluation set is missing"):
-        read_hans(tmp_path)
+UNKNOWN = _line(12, "neutral", "constituent", "ce_adverb")
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path):
-    (tmp_path / HANS_FILE).write_text("label\tsentence1\tsentence2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="no column 'gold_label'"):
-        read_hans(tmp_path)
-
-
-def test_an_unknown_label_is_named_with_its_line(folder):
-    with open(folder / HANS_FILE, "a", encoding="utf-8") as file:
-        file.write(_line(12, "neutral", "constituent", "ce_adverb"))
-    with pytest.raises(ValueError, match="line 14: label 'neutral'"):
-        read_hans(folder)
-
-
-def test_no_rows_cannot_be_asked_for(folder):
-    with pytest.raises(ValueError, match="n: 0"):
-        read_hans(folder, n=0)
+@pytest.mark.parametrize(
+    ("text", "n", "error", "message"),
+    [
+        (None, None, FileNotFoundError, "evaluation set is missing"),
+        ("label\tsentence1\tsentence2\n", None, ValueError, "no column 'gold_label'"),
+        ("".join([HEADER, *LINES, UNKNOWN]), None, ValueError, "line 14: label 'neutral'"),
+        ("".join([HEADER, *LINES]), 0, ValueError, "n: 0"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tmp_path, text, n, error, message):
+    if text is not None:
+        (tmp_path / HANS_FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(error, match=message):
+        read_hans(tmp_path, n=n)

@@ -35,33 +35,31 @@ def _all(columns: dict, field: str) -> list:
     return columns["train"][field] + columns["validation"][field]
 
 
-@pytest.mark.parametrize("source", CORPORA)
-def test_sentiment_has_the_known_number_of_rows_and_share_of_positives(source):
-    labels = _all(sentiment(source), "label")
+@pytest.fixture(scope="module", params=CORPORA)
+def rated(request):
+    """A corpus and its sentiment task."""
+    return request.param, sentiment(request.param)
+
+
+def test_sentiment_has_the_known_number_of_rows_a_share_of_positives_and_a_fifth_held_out(rated):
+    source, columns = rated
+    labels = _all(columns, "label")
     count, positive = SENTIMENT[source]
     assert len(labels) == count
     assert np.mean(labels) == pytest.approx(positive, abs=5e-4)
+    assert len(columns["validation"]["label"]) / count == pytest.approx(0.2, abs=0.005)
 
 
-@pytest.mark.parametrize("source", CORPORA)
-def test_sentiment_is_the_sign_of_ratings_of_at_least_one_half(source):
-    columns = sentiment(source)
+def test_sentiment_is_the_sign_of_ratings_of_at_least_one_half(rated):
+    source, columns = rated
     expected = Counter(
         (s.text, int(s.rating > 0)) for s in read_snippets(source) if abs(s.rating) >= 0.5
     )
     assert Counter(zip(_all(columns, "text"), _all(columns, "label"), strict=True)) == expected
 
 
-@pytest.mark.parametrize("source", CORPORA)
-def test_a_fifth_is_held_out(source):
-    columns = sentiment(source)
-    share = len(columns["validation"]["text"]) / len(_all(columns, "text"))
-    assert share == pytest.approx(0.2, abs=0.005)
-
-
-@pytest.mark.parametrize("source", CORPORA)
-def test_no_sentiment_text_stands_on_both_sides(source):
-    columns = sentiment(source)
+def test_no_sentiment_text_stands_on_both_sides(rated):
+    _, columns = rated
     sides = [{_normal(text) for text in columns[side]["text"]} for side in columns]
     assert not sides[0] & sides[1]
 
@@ -96,8 +94,9 @@ def test_words_that_may_be_swapped_with_their_right_neighbour(sentence, places):
     assert _swappable(sentence.split()) == places
 
 
-def test_word_order_is_balanced_on_each_side():
-    for columns in word_order().values():
+@pytest.mark.parametrize("build", [word_order, coherence])
+def test_classes_are_balanced_on_each_side(build):
+    for columns in build().values():
         labels = columns["label"]
         assert abs(2 * sum(labels) - len(labels)) <= 1
 
@@ -136,12 +135,6 @@ def test_swapped_and_untouched_sentences_are_of_like_length():
         lengths[label].append(len(text.split()))
     standard_error = np.hypot(*(np.std(x) / len(x) ** 0.5 for x in lengths.values()))
     assert abs(np.mean(lengths[0]) - np.mean(lengths[1])) < 4 * standard_error
-
-
-def test_coherence_is_balanced_on_each_side():
-    for columns in coherence().values():
-        labels = columns["label"]
-        assert abs(2 * sum(labels) - len(labels)) <= 1
 
 
 def test_coherence_pairs_follow_each_other_exactly_when_they_say_so():
