@@ -105,11 +105,6 @@ def test_every_cloud_is_on_the_sheet_and_the_same_each_time(name):
     assert torch.equal(points, example_cloud(name))
 
 
-def test_a_name_that_is_no_cloud_is_named():
-    with pytest.raises(ValueError, match="name: no cloud 'a circel', did you mean 'a circle'"):
-        example_cloud("a circel")
-
-
 def test_a_filtration_counts_components_and_draws_bars_as_far_as_the_scale_has_come():
     assert describe_filtration(TRIANGLE, 3.5) == (
         "At scale 3.50 the 3 points form 2 components; 1 of 2 bars have ended. "
@@ -170,9 +165,17 @@ def test_the_marks_of_a_layer_are_its_numbers_and_a_missing_cloud_is_said(layers
     assert len(isotropy.layer_stages(*layers, [0, 2], measures=MEASURES).axes) == 4
 
 
-def test_an_unknown_layer_is_an_error(layers):
+@pytest.mark.parametrize("lengths", [[], [1.0], [2.0, 2.0], [1.0, 0.0]])
+def test_nothing_to_decide_is_an_error(lengths):
+    with pytest.raises(ValueError, match="lengths: expected two or more"):
+        selection_steps(lengths)
+
+
+def test_an_unknown_layer_or_cloud_is_named(layers):
     with pytest.raises(ValueError, match=r"layer: 9 is not in the table, which has \[0, 1, 2\]"):
         isotropy.draw_layer(*layers, 9, measures=MEASURES)
+    with pytest.raises(ValueError, match="name: no cloud 'a circel', did you mean 'a circle'"):
+        example_cloud("a circel")
 
 
 def test_the_slider_over_layers_changes_the_figure(layers):
@@ -205,12 +208,6 @@ def test_the_dozen_takes_three_rounds():
         "a feature."
     )
     assert describe_step(steps, len(steps) - 1).endswith("Kept in the end: 10, 9, 8.")
-
-
-@pytest.mark.parametrize("lengths", [[], [1.0], [2.0, 2.0], [1.0, 0.0]])
-def test_nothing_to_decide_is_an_error(lengths):
-    with pytest.raises(ValueError, match="lengths: expected two or more"):
-        selection_steps(lengths)
 
 
 def test_a_step_is_drawn_up_to_its_bar_and_the_stages_show_every_step():

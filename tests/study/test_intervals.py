@@ -39,23 +39,22 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert coverage == pytest.approx(0.95, abs=0.015)
 
 
-def test_one_seed_has_an_estimate_and_infinite_bounds():
+def test_one_seed_has_infinite_bounds_and_equal_differences_have_no_width():
     assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
-
-
-def test_equal_differences_have_an_interval_without_width():
     assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_non_finite_differences_are_refused(bad):
-    with pytest.raises(ValueError, match="differences has NaN or infinity"):
-        paired_interval([0.1, bad])
+FINITE = "differences has NaN or infinity"
+SHAPE = r"differences needs one number per unit, got shape \("
 
 
-@pytest.mark.parametrize("bad", [[], [[0.1, 0.2]], 0.1])
-def test_differences_of_another_shape_are_refused(bad):
-    with pytest.raises(ValueError, match=r"differences needs one number per unit, got shape \("):
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [([0.1, bad], FINITE) for bad in (math.nan, math.inf, -math.inf)]
+    + [(bad, SHAPE) for bad in ([], [[0.1, 0.2]], 0.1)],
+)
+def test_differences_that_are_not_one_finite_number_per_unit_are_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
         paired_interval(bad)
 
 

@@ -49,6 +49,11 @@ def _head():
 
 
 @pytest.fixture
+def section(chapter):
+    return read_section(chapter(*_head(), *_exercise()))
+
+
+@pytest.fixture
 def chapter(tmp_path):
     """Writes a chapter of these cells, and gives its path."""
 
@@ -90,8 +95,8 @@ def test_an_answer_that_cannot_be_emptied_is_refused(answer, message):
         without_solution(answer)
 
 
-def test_a_students_copy_has_tasks_and_checks_and_no_solution(chapter):
-    copy = course_notebook(read_section(chapter(*_head(), *_exercise())), solved=False)
+def test_a_students_copy_has_tasks_and_checks_and_no_solution(section):
+    copy = course_notebook(section, solved=False)
     ids = [cell.id for cell in copy.cells]
     assert ids[:2] == ["title", "exercise-setup"]
     assert ids[2:] == ["exercise-1", "exercise-1-answer", "exercise-1-check"]
@@ -101,8 +106,8 @@ def test_a_students_copy_has_tasks_and_checks_and_no_solution(chapter):
     nbformat.validate(copy)
 
 
-def test_an_instructors_copy_has_everything_and_nbgraders_marks(chapter):
-    copy = course_notebook(read_section(chapter(*_head(), *_exercise())), solved=True)
+def test_an_instructors_copy_has_everything_and_nbgraders_marks(section):
+    copy = course_notebook(section, solved=True)
     cells = {cell.id: cell for cell in copy.cells}
     assert "return 2 * x" in cells["exercise-1-answer"].source
     assert cells["exercise-1-worked"].source == "Because."
@@ -116,8 +121,8 @@ def test_an_instructors_copy_has_everything_and_nbgraders_marks(chapter):
 
 
 @pytest.mark.parametrize(("solved", "up"), [(False, "../"), (True, "../../")])
-def test_links_lead_back_to_the_chapters(chapter, solved, up):
-    copy = course_notebook(read_section(chapter(*_head(), *_exercise())), solved=solved)
+def test_links_lead_back_to_the_chapters(section, solved, up):
+    copy = course_notebook(section, solved=solved)
     title, task = copy.cells[0], copy.cells[2]
     assert "00 · Numbers" in title.source and f"({up}00_numbers.ipynb)" in title.source
     assert f"({up}01_next.ipynb)" in task.source
@@ -197,19 +202,16 @@ def test_a_bad_chapter_leaves_what_was_written_before(chapter, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_the_command_writes_both_sets_and_says_where(chapter, tmp_path, monkeypatch, capsys):
-    (tmp_path / "notebooks").mkdir()
-    chapter(*_head(), *_exercise(), name="notebooks/00_numbers.ipynb")
+def test_the_command_says_what_it_wrote_or_in_a_line_what_a_chapter_lacks(
+    chapter, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    (tmp_path / "notebooks").mkdir()
+    chapter(*_head(), name="notebooks/00_numbers.ipynb")
+    assert main(["course"]) == 1
+    assert "shrink: 00_numbers.ipynb, cell exercises" in capsys.readouterr().err
+    chapter(*_head(), *_exercise(), name="notebooks/00_numbers.ipynb")
     assert main(["course"]) == 0
     said = capsys.readouterr().out
     assert "For students (1 notebooks)" in said and "exercises/instructor" in said
     assert (tmp_path / "notebooks" / "exercises" / "instructor" / "00_numbers.ipynb").is_file()
-
-
-def test_the_command_says_in_a_line_what_a_chapter_lacks(chapter, tmp_path, monkeypatch, capsys):
-    (tmp_path / "notebooks").mkdir()
-    chapter(*_head(), name="notebooks/00_numbers.ipynb")
-    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
-    assert main(["course"]) == 1
-    assert "shrink: 00_numbers.ipynb, cell exercises" in capsys.readouterr().err
