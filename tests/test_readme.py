@@ -50,15 +50,14 @@ def test_every_link_inside_the_repository_resolves():
     assert not missing
 
 
+@pytest.fixture(scope="module")
+def help_text():
+    command = ["make", "--no-print-directory", "help"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize(
     "target", ["reproduce", "test", "lab", "course", "book", "browser", "ablation", "store"]
 )
-def test_make_help_lists_the_target_with_a_line(target):
-    help_text = subprocess.run(
-        ["make", "--no-print-directory", "help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+def test_make_help_lists_the_target_with_a_line(help_text, target):
     assert re.search(rf"^  make {target} +\w+", help_text, flags=re.MULTILINE)

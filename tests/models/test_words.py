@@ -97,6 +97,7 @@ def test_words_are_runs_of_letters_and_digits_with_inner_apostrophes():
     assert split_words("Don't stop—it’s 9 o'clock, 'tis well-known!") == [
         *("don't", "stop", "it’s", "9", "o'clock", "tis", "well", "known")
     ]
+    assert split_words("rock'n'roll ?!") == ["rock'n'roll"]
     assert split_words("?!") == []
 
 
