@@ -133,7 +133,7 @@ browser: .venv/.book,browser ## the book and JupyterLab in a real Chromium (Debi
 
 test: $(VENV) ## lint, unit tests, a smoke study in a clone, every stored notebook against it (about 12 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope -m 'not browser' tests
+	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder -m 'not browser' tests
 
 unit: $(VENV) ## the unit tests alone (about 3 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser)' tests

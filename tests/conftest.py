@@ -36,6 +36,10 @@ torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items):
+    # The longest first: a worker that began them last would leave the other one idle.
+    items.sort(
+        key=lambda item: (item.path.stem != "test_end_to_end", "end_to_end" not in item.keywords)
+    )
     if PROFILE != "nightly":
         for item in items:
             if item.get_closest_marker("nightly"):

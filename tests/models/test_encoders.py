@@ -112,8 +112,11 @@ def test_loading_logs_nothing_and_leaves_the_log_level_as_it_was(caplog):
     assert caplog.messages == []
 
 
-def test_a_local_folder_is_an_encoder_too_and_its_weights_are_safetensors(saved, encoder):
+def test_a_local_folder_is_an_encoder_too(saved, encoder):
     assert all(_same(encoder.model, load_encoder(str(saved)).model).values())
+
+
+def test_weights_that_are_not_safetensors_are_not_loaded(saved, encoder):
     (saved / "model.safetensors").unlink()
     torch.save(encoder.model.state_dict(), saved / "pytorch_model.bin")
     with pytest.raises(FileNotFoundError, match="no encoder"):

@@ -20,7 +20,7 @@ from shrink_utils.study import cluster, run_grid, run_id
 from shrink_utils.study import grid as grid_module
 from shrink_utils.study.cluster import STEPS, cluster_client, compute_runs
 
-QUIET = {"dashboard_address": None, "memory_limit": 0, "silence_logs": 60}
+QUIET = {"dashboard_address": ":0", "memory_limit": 0, "silence_logs": 60}
 
 
 @pytest.fixture(scope="module")
