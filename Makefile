@@ -131,7 +131,7 @@ book: $(VENV) ## the study as a web book: results/PROFILE/book/index.html, to be
 browser: .venv/.book,browser ## the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
 	@$(BIN)/pytest -q tests/browser
 
-test: $(VENV) ## lint, unit tests, a smoke study in a clone, every stored notebook against it (about 12 min)
+test: $(VENV) ## lint, unit tests, a smoke study in a clone, every stored notebook against it (about 10 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder -m 'not browser' tests
 
