@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from shrink_utils.models.encoders import Encoder, evaluating
 from shrink_utils.models.pooling import pool
+from shrink_utils.models.products import OneDNN
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
 
 @torch.inference_mode()
 def _states(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    with evaluating(model):
+    with evaluating(model), OneDNN():
         return model(**inputs, output_hidden_states=True).hidden_states
 
 

@@ -34,8 +34,13 @@ def run_sweep(profile: Profile) -> list[Run]:
     return _run_all(profile.sweep_runs(), profile)
 
 
+def run_long(profile: Profile) -> list[Run]:
+    """Every long run of the profile, as `run_grid` does it."""
+    return _run_all(profile.long_runs(), profile)
+
+
 def run_all(profile: Profile) -> list[Run]:
-    """The grid's runs, then those of the sweep, each once, under one progress bar."""
+    """Grid, sweep and long runs, each once, under one progress bar."""
     return _run_all(profile.all_runs(), profile)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tomllib
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -51,6 +51,17 @@ class SweepEntry:
     task: str
     arm: str
     weights: tuple[float, ...]
+
+
+@configuration
+class LongEntry:
+    """Runs of many epochs on a task of the grid: lower level, or only a later rise?"""
+
+    task: str
+    arms: Names
+    epochs: int
+    seeds: Integers  # out of the profile's
+    train_rows: int | None = None  # None takes every row
 
 
 @configuration
@@ -174,6 +185,7 @@ class Profile:
     family: Family
     dynamics: Dynamics
     sweep: tuple[SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
+    long: tuple[LongEntry, ...] = ()
     accumulation: int = 1
     # Of fine-tuning; "auto" takes bfloat16 where the device has it. See `used_precision`.
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -189,6 +201,9 @@ class Profile:
             raise ValueError(
                 f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
             )
+        for long in self.long:
+            if strange := sorted(set(long.seeds) - set(self.seeds)):
+                raise ValueError(f"long: seeds {strange} are none of the profile's")
         self.all_runs(precision="float32")  # a RunConfig refuses what cannot be run
 
     @property
@@ -214,6 +229,7 @@ class Profile:
         """The options of every arm that the study fine-tunes with, by name."""
         of_grid = {arm for entry in self.grid for arm in entry.arms}
         named = of_grid | {swept.arm for swept in self.sweep} | set(self.dynamics.arms)
+        named |= {arm for long in self.long for arm in long.arms}
         return {arm: arm_options(arm) for arm in sorted(named)}
 
     @property
@@ -240,12 +256,9 @@ class Profile:
 
     def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The weight sweep, as `runs`; a run that the grid holds too is the same run."""
-        entries = {entry.task: entry for entry in self.grid}
-        if missing := [swept.task for swept in self.sweep if swept.task not in entries]:
-            raise ValueError(f"sweep: its task {missing[0]!r} is none of the grid's")
         return [
             self._run(
-                entries[swept.task],
+                self._entry("sweep", swept.task),
                 model=model,
                 arm=swept.arm,
                 seed=seed,
@@ -258,10 +271,39 @@ class Profile:
             for weight in swept.weights
         ]
 
+    def long_runs(self, *, precision: str | None = None) -> list[RunConfig]:
+        """The long runs, as `runs`."""
+        return [
+            replace(
+                self._run(
+                    self._entry("long", long.task),
+                    model=model,
+                    arm=arm,
+                    seed=seed,
+                    weight=self.weight,
+                    precision=precision,
+                ),
+                epochs=long.epochs,
+                train_rows=long.train_rows,
+            )
+            for seed in self.seeds
+            for model in self.models
+            for long in self.long
+            if seed in long.seeds
+            for arm in long.arms
+        ]
+
     def all_runs(self, *, precision: str | None = None) -> list[RunConfig]:
-        """Grid and sweep, each run once."""
-        both = self.runs(precision=precision) + self.sweep_runs(precision=precision)
-        return list(dict.fromkeys(both))
+        """Grid, sweep and long runs, each once, seeds outermost."""
+        parts = (self.runs, self.sweep_runs, self.long_runs)
+        every = dict.fromkeys(run for part in parts for run in part(precision=precision))
+        return sorted(every, key=lambda run: self.seeds.index(run.seed % SEED_STEP))
+
+    def _entry(self, part: str, task: str) -> GridEntry:
+        for entry in self.grid:
+            if entry.task == task:
+                return entry
+        raise ValueError(f"{part}: its task {task!r} is none of the grid's")
 
     def _run(self, entry: GridEntry, *, seed: int, precision: str | None, **own) -> RunConfig:
         of_task = {name: value for name, value in asdict(entry).items() if name != "arms"}
@@ -272,7 +314,7 @@ class Profile:
 
 SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)
 # The class of each table of a TOML file.
-KINDS = {"grid": GridEntry, "sweep": SweepEntry} | {kind.__name__.lower(): kind for kind in SIZES}
+KINDS = {"grid": GridEntry, "sweep": SweepEntry, "long": LongEntry} | {kind.__name__.lower(): kind for kind in SIZES}
 
 
 def profile_names() -> list[str]:

@@ -31,9 +31,10 @@ class Run:
 
     config: RunConfig
     history: pd.DataFrame  # one row per training step
-    evaluations: list[dict]  # validation metrics before training and after it
-    geometry: dict[str, dict[str, list[float]]]  # anisotropy: before and after, raw and centred
-    embeddings: dict[str, Tensor]  # of the validation rows: before, after (n, d) and labels (n,)
+    # Of the validation rows before training and after every epoch: loss, metrics, anisotropy.
+    evaluations: list[dict]
+    # Before, after (n, d), labels (n,) and predictions (evaluations, n), of the same rows.
+    embeddings: dict[str, Tensor]
     provenance: dict  # packages, device, threads, commit, seconds
     folder: Path
 
@@ -57,12 +58,10 @@ def load_run(folder: Path) -> Run:
     from safetensors.torch import load_file
 
     Result(folder).verify()
-    metrics = read_json(folder / "metrics.json")
     return Run(
         config=RunConfig(**read_json(folder / CONFIG)),
         history=pd.read_parquet(folder / "history.parquet"),
-        evaluations=metrics["evaluations"],
-        geometry=metrics["geometry"],
+        evaluations=read_json(folder / "evaluations.json"),
         embeddings=load_file(folder / "embeddings.safetensors"),
         provenance=read_json(folder / STAMP),
         folder=folder,
@@ -87,8 +86,7 @@ def save_run(
     from safetensors.torch import save_file
 
     with Result(target).save(config.as_dict(), since=since, **facts) as part:
-        metrics = {"evaluations": result.evaluations, "geometry": result.geometry}
-        write_json(part / "metrics.json", metrics)
+        write_json(part / "evaluations.json", result.evaluations)
         result.history.to_parquet(part / "history.parquet", index=False)
         embeddings = {name: x.contiguous() for name, x in result.embeddings.items()}
         save_file(embeddings, part / "embeddings.safetensors")

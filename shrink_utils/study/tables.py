@@ -10,11 +10,13 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 from shrink_utils.study.runs import Run
 from shrink_utils.text import task_spec
+from shrink_utils.training import RunConfig
 
 LAST = 0.3  # STL average their scores over the last 30 % of the training steps
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
 CELL = ["model", "task", "arm"]
+RUN = [*CELL, "weight", "seed"]
 
 
 def summarize(runs: Iterable[Run]) -> pd.DataFrame:
@@ -26,34 +28,68 @@ def summarize(runs: Iterable[Run]) -> pd.DataFrame:
         Columns model, task, arm, weight, seed; ``raw_k`` and ``centred_k``, the anisotropy scores
         averaged over the last 30 % of the steps whose batch was full; ``raw_before``,
         ``raw_after``, ``centred_before``, ``centred_after``, the first scores of the validation
-        rows; every metric of the task under its name, after the last epoch (not the best one, which
-        would favour whatever varies most); ``metric`` and ``value``, the first of them, which
-        claims are about.
+        rows; every metric of the task under its name, on the validation rows, averaged over the
+        last 30 % of the epochs, and at least the last one (not the best one, which would favour
+        whatever varies most); ``metric`` and ``value``, the first of them, which claims are about.
     """
     return pd.DataFrame([_summary(run) for run in runs])
 
 
 def _summary(run: Run) -> dict:
-    config, geometry = run.config, run.geometry
+    first, final = run.evaluations[0], run.evaluations[-1]
     full = run.history[run.history.rows == run.history.rows.max()]
-    last = full.tail(math.ceil(LAST * len(full)))
-    metrics = task_spec(config.task).metrics
+    epochs = pd.DataFrame(run.evaluations[1:])
+    metrics = task_spec(run.config.task).metrics
+    scores = {name: _last(epochs[name]) for name in metrics}
     return {
-        "model": config.model,
-        "task": config.task,
-        "arm": config.arm,
-        "weight": config.weight,
-        "seed": config.seed,
-        **last[SCORES].mean().to_dict(),
+        **keys_of(run.config),
+        **{name: _last(full[name]) for name in SCORES},
         **{
-            f"{space}_{when}": geometry[when][space][0]
+            f"{space}_{when}": of[f"{space}_1"]
             for space in ("raw", "centred")
-            for when in ("before", "after")
+            for when, of in (("before", first), ("after", final))
         },
         "metric": metrics[0],
-        "value": run.evaluations[-1][metrics[0]],
-        **{name: run.evaluations[-1][name] for name in metrics},
+        "value": scores[metrics[0]],
+        **scores,
     }
+
+
+def _last(values: pd.Series) -> float:
+    """Mean of the last 30 %."""
+    return float(values.tail(math.ceil(LAST * len(values))).mean())
+
+
+def keys_of(config: RunConfig) -> dict[str, object]:
+    """What tells the runs of a study apart: model, task, arm, weight, seed."""
+    return {name: getattr(config, name) for name in RUN}
+
+
+def evaluations(runs: Iterable[Run]) -> pd.DataFrame:
+    """One row per run and evaluation: the run's keys, then what it found (`Run.evaluations`)."""
+    return pd.DataFrame([keys_of(run.config) | row for run in runs for row in run.evaluations])
+
+
+def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
+    """Which validation rows a run gets right, of tasks with classes.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, task, arm, weight, seed, row and ``correct``: the share of the last 30 % of
+        the epochs (at least the last one) in which the row's predicted class is its label.
+    """
+    return pd.concat([_correct(run) for run in runs if _has_classes(run)], ignore_index=True)
+
+
+def _correct(run: Run) -> pd.DataFrame:
+    right = run.embeddings["predictions"][1:] == run.embeddings["labels"]  # (epochs, n)
+    share = right[-math.ceil(LAST * len(right)) :].double().mean(dim=0)
+    return pd.DataFrame({**keys_of(run.config), "row": range(len(share)), "correct": share})
+
+
+def _has_classes(run: Run) -> bool:
+    return not task_spec(run.config.task).is_regression
 
 
 def task_table(summary: pd.DataFrame) -> pd.DataFrame:

@@ -12,11 +12,12 @@ from torch.nn import Module
 from transformers import TrainerCallback
 
 from shrink_utils.text import sha256_of
-from shrink_utils.training.trainer import StepRecorder
+from shrink_utils.training.trainer import Evaluation, StepRecorder
 
 CHECKPOINT_SECONDS = 120.0  # work that a run may lose; a run that is shorter writes no checkpoint
 PREFIX = "checkpoint-"  # transformers' name of a checkpoint's folder, before its step
 ROWS = "rows.json"  # of the recorder
+EVALUATED = "evaluated.safetensors"  # the same: "<i>.embeddings" and "<i>.outputs"
 REGULARIZER = "regularizer.safetensors"  # its buffers
 MANIFEST = "manifest.json"  # sha256 of every other file; written last
 
@@ -26,7 +27,7 @@ class Checkpoints(TrainerCallback):
 
     There is one checkpoint at a time, and a next one as soon as the last is `CHECKPOINT_SECONDS`
     old. The one before is removed when the next is whole, so that there always is one. It stands in
-    `folder`, the Trainer's, and holds the recorder's rows and the regularizer's buffers.
+    `folder`, the Trainer's, and holds what the recorder has and the regularizer's buffers.
     """
 
     def __init__(self, folder: Path, recorder: StepRecorder, regularizer: Module | None) -> None:
@@ -35,7 +36,7 @@ class Checkpoints(TrainerCallback):
         self._last = time.monotonic()
 
     def restore(self) -> str | None:
-        """Restore rows and buffers from the newest whole checkpoint, and return its folder.
+        """Restore recorder and buffers from the newest whole checkpoint, and return its folder.
 
         The folder is for ``Trainer.train``; None if there is none. A checkpoint that is not whole
         is passed over, with a warning.
@@ -45,6 +46,7 @@ class Checkpoints(TrainerCallback):
                 warnings.warn(f"{checkpoint} is not used: {fault}.", stacklevel=2)
                 continue
             self._recorder.rows = json.loads((checkpoint / ROWS).read_text(encoding="utf-8"))
+            self._recorder.evaluated = _read_evaluated(checkpoint / EVALUATED)
             self._regularizer.load_state_dict(load_file(checkpoint / REGULARIZER))
             return str(checkpoint)
         return None
@@ -65,6 +67,7 @@ class Checkpoints(TrainerCallback):
             return
         checkpoint = self._folder / f"{PREFIX}{state.global_step}"
         (checkpoint / ROWS).write_text(json.dumps(self._recorder.rows), encoding="utf-8")
+        _write_evaluated(self._recorder.evaluated, checkpoint / EVALUATED)
         save_file(self._regularizer.state_dict(), checkpoint / REGULARIZER)
         # The other processes write ``rng_state_<rank>`` in their own time.
         digests = {
@@ -76,6 +79,17 @@ class Checkpoints(TrainerCallback):
         for older in self._folder.glob(f"{PREFIX}*"):
             if older != checkpoint:
                 shutil.rmtree(older, ignore_errors=True)
+
+
+def _write_evaluated(evaluated: list[Evaluation], path: Path) -> None:
+    parts = {f"{i}.{name}": x for i, e in enumerate(evaluated) for name, x in e._asdict().items()}
+    save_file({name: x.contiguous() for name, x in parts.items()}, path)
+
+
+def _read_evaluated(path: Path) -> list[Evaluation]:
+    parts = load_file(path)
+    n = len(parts) // len(Evaluation._fields)
+    return [Evaluation(*(parts[f"{i}.{name}"] for name in Evaluation._fields)) for i in range(n)]
 
 
 def _step(checkpoint: Path) -> int:

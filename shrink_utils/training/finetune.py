@@ -32,6 +32,7 @@ from shrink_utils.training.precision import used_precision
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
     N_SCORES,
+    Evaluation,
     RegularizedTrainer,
     StepRecorder,
     make_regularizer,
@@ -43,12 +44,11 @@ class FinetuneResult:
     """What a run leaves behind."""
 
     history: pd.DataFrame  # one row per training step
-    # The task's metrics on the validation rows, before training and after it.
+    # Of the validation rows before training and after every epoch: step, epoch, loss, the task's
+    # metrics, and the anisotropy scores ``raw_k`` and ``centred_k`` of their embeddings.
     evaluations: list[dict]
-    # Anisotropy scores of those rows "before" and "after", "raw" and "centred".
-    geometry: dict[str, dict[str, list[float]]]
-    # "before" and "after" (n, d), and "labels" (n,), from the passes of the two evaluations: as the
-    # regularizer would see them, without dropout.
+    # "before" and "after" (n, d), "labels" (n,) and "predictions" (evaluations, n): what the
+    # regularizer would see of the validation rows without dropout, and what the classifier says.
     embeddings: dict[str, Tensor]
     model: PreTrainedModel  # the fine-tuned encoder with its head, in evaluation mode
     tokenizer: PreTrainedTokenizerBase
@@ -80,7 +80,7 @@ def finetune(
     Notes
     -----
     In bfloat16 the matrix products of a training pass are rounded (autocast); weights, optimizer,
-    regularizer and both evaluations stay in float32, as geometry is measured on these.
+    regularizer and evaluations stay in float32, as geometry is measured on these.
 
     References
     ----------
@@ -98,17 +98,16 @@ def finetune(
         keep = checkpoints is not None
         trainer, reached = _trainer(config, model, tokenizer, rows, recorder, folder, keep=keep)
         with quiet():  # a checkpoint is written with a bar of its own
-            if reached:  # the model is as yet that of the start, whose scores the log has
-                trainer.predict(trainer.eval_dataset)
             trainer.train(resume_from_checkpoint=reached)
-            trainer.evaluate()
-        before, after = trainer.evaluated
-    labels = torch.tensor(rows["validation"]["label"])
     return FinetuneResult(
         history=recorder.history(),
-        evaluations=_evaluations(trainer.state.log_history),
-        geometry={"before": _scores(before), "after": _scores(after)},
-        embeddings={"before": before, "after": after, "labels": labels},
+        evaluations=_evaluations(trainer.state.log_history, recorder.evaluated),
+        embeddings={
+            "before": recorder.evaluated[0].embeddings,
+            "after": recorder.evaluated[-1].embeddings,
+            "labels": torch.tensor(rows["validation"]["label"]),
+            "predictions": torch.stack([_predicted(seen.outputs) for seen in recorder.evaluated]),
+        },
         model=model.eval(),
         tokenizer=tokenizer,
     )
@@ -151,7 +150,11 @@ def _trainer(
     trainer = RegularizedTrainer(
         model=model,
         args=fine_tuning_arguments(
-            config, str(folder), num_train_epochs=config.epochs, eval_on_start=reached is None
+            config,
+            str(folder),
+            num_train_epochs=config.epochs,
+            eval_on_start=reached is None,
+            eval_strategy="epoch",
         ),
         train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
         eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
@@ -200,18 +203,10 @@ def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> 
     )
 
 
-def _scores(x: Tensor) -> dict[str, list[float]]:
-    k = min(N_SCORES, *x.shape)
-    return {
-        "raw": anisotropy(x, k=k).tolist(),
-        "centred": anisotropy(x, k=k, center=True).tolist(),
-    }
-
-
-def _evaluations(log: list[dict]) -> list[dict]:
-    """The Trainer's evaluation logs, without its timings."""
+def _evaluations(log: list[dict], evaluated: list[Evaluation]) -> list[dict]:
+    """The Trainer's evaluation logs without its timings, and the scores of the embeddings."""
     timings = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
-    return [
+    entries = [
         {
             key.removeprefix("eval_"): value
             for key, value in entry.items()
@@ -220,6 +215,20 @@ def _evaluations(log: list[dict]) -> list[dict]:
         for entry in log
         if "eval_loss" in entry
     ]
+    return [
+        entry | _scores("raw", seen.embeddings) | _scores("centred", seen.embeddings)
+        for entry, seen in zip(entries, evaluated, strict=True)
+    ]
+
+
+def _scores(space: str, x: Tensor) -> dict[str, float]:
+    scores = anisotropy(x, k=min(N_SCORES, *x.shape), center=space == "centred")
+    return {f"{space}_{k}": score for k, score in enumerate(scores.tolist(), 1)}
+
+
+def _predicted(outputs: Tensor) -> Tensor:
+    """Classes (n,) of logits (n, labels); of a regression (n, 1) the values."""
+    return outputs.squeeze(-1) if outputs.shape[-1] == 1 else outputs.argmax(-1)
 
 
 def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]:

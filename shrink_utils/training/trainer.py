@@ -1,6 +1,7 @@
 """transformers' Trainer with a regularizer as a part of the loss, and a record of every step."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -9,6 +10,7 @@ from transformers import TrainerCallback
 
 from shrink_utils.geometry import anisotropy
 from shrink_utils.models import pool
+from shrink_utils.models.products import OneDNN
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arguments import QuietTrainer
 from shrink_utils.training.arms import arm_options
@@ -37,16 +39,25 @@ def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | C
     return kind(**others, weight=weight)
 
 
+class Evaluation(NamedTuple):
+    """What one pass over the n validation rows gives, without dropout."""
+
+    embeddings: Tensor  # (n, d), pooled as the regularizer sees them
+    outputs: Tensor  # (n, labels), the logits
+
+
 class StepRecorder(TrainerCallback):
     """Collect one row per training step, and call `on_row` with each: progress bars, live plots.
 
     The trainer calls `observe` with what only the forward pass knows; the Trainer's own log adds
-    learning rate and gradient norm. Where a step's rows are taken in parts (`RunConfig`'s
+    learning rate and gradient norm. ``evaluated`` holds the `Evaluation` of every evaluation so
+    far. Where a step's rows are taken in parts (`RunConfig`'s
     accumulation), its row holds how many rows they have together, and of all else their mean.
     """
 
     def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:
         self.rows: list[dict] = []
+        self.evaluated: list[Evaluation] = []
         self._on_row = on_row
         self._parts: list[dict] = []  # of the step that is being made
         self._every_bar = BarcodeRegularizer("all")
@@ -135,8 +146,7 @@ def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
 class RegularizedTrainer(QuietTrainer):
     """Trainer whose loss is the task's plus the regularizer's (STL, eq. of the total loss).
 
-    An evaluation passes over the rows anyway: ``evaluated`` holds their embeddings (n, d), one
-    Tensor per evaluation so far, pooled as for the regularizer.
+    An evaluation passes over the rows anyway, so the recorder keeps its embeddings and outputs.
 
     Parameters
     ----------
@@ -169,7 +179,6 @@ class RegularizedTrainer(QuietTrainer):
         self.loss_is_scaled_for_ga = True  # `compute_loss` itself weighs the parts of a step
         self.regularizer, self.recorder = regularizer, recorder
         self.pooling, self.per_class, self.precision = pooling, per_class, precision
-        self.evaluated: list[Tensor] = []
         self._watch = BarcodeRegularizer("prominent", weight=0.0)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -196,10 +205,12 @@ class RegularizedTrainer(QuietTrainer):
         return (loss, outputs) if return_outputs else loss
 
     def evaluation_loop(self, *args, **kwargs):
-        """As the Trainer's; the embeddings are kept in ``evaluated``."""
-        output = super().evaluation_loop(*args, **kwargs)
+        """As the Trainer's; the recorder keeps embeddings and outputs."""
+        with OneDNN():
+            output = super().evaluation_loop(*args, **kwargs)
         if output.predictions is not None:  # without metrics, the Trainer keeps the loss alone
-            self.evaluated.append(torch.from_numpy(output.predictions[1]))
+            outputs, embeddings = map(torch.from_numpy, output.predictions)
+            self.recorder.evaluated.append(Evaluation(embeddings, outputs))
         return output
 
     def _regularize(

@@ -99,7 +99,7 @@ def _flip_a_byte_of_a_run(folder: Path) -> None:
 
 
 def _link_outside(folder: Path) -> None:
-    path = _a_run(folder) / "metrics.json"
+    path = _a_run(folder) / "evaluations.json"
     path.unlink()
     path.symlink_to("/etc/passwd")
 

@@ -63,7 +63,6 @@ def _assert_equal(runs, others) -> None:
         assert run.config == other.config
         pd.testing.assert_frame_equal(run.history, other.history, check_exact=True)
         assert run.evaluations == other.evaluations
-        assert run.geometry == other.geometry
         assert all(torch.equal(run.embeddings[k], x) for k, x in other.embeddings.items())
 
 

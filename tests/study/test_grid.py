@@ -34,7 +34,7 @@ def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, mo
 def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
     """It is moved aside before the work is counted and shared out."""
     config, folder = copied
-    (folder / run_id(config) / "metrics.json").unlink()
+    (folder / run_id(config) / "evaluations.json").unlink()
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(folder))
     (finished.folder / "runs").mkdir(parents=True)
     (folder / run_id(config)).rename(finished.folder / "runs" / run_id(config))

@@ -24,7 +24,6 @@ def test_a_loaded_run_is_what_was_computed(copied, tmp_path):
     loaded, again = run_or_load(config, folder), run_or_load(config, tmp_path / "elsewhere")
     pd.testing.assert_frame_equal(loaded.history, again.history)
     assert loaded.evaluations == again.evaluations
-    assert loaded.geometry == again.geometry
     assert all(torch.equal(loaded.embeddings[k], again.embeddings[k]) for k in again.embeddings)
 
 
@@ -65,7 +64,7 @@ def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
     "hurt",
     [
         lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
-        lambda f: (f / "metrics.json").unlink(),
+        lambda f: (f / "evaluations.json").unlink(),
         lambda f: (f / "manifest.json").write_text("{"),
         lambda f: _flip_a_byte(f / "embeddings.safetensors"),
     ],
@@ -149,7 +148,7 @@ def test_a_run_folder_holds_what_the_design_names(finished, copied):
     assert {path.name for path in (folder / run_id(config)).iterdir()} == {
         "config.json",
         "history.parquet",
-        "metrics.json",
+        "evaluations.json",
         "embeddings.safetensors",
         "provenance.json",
         "manifest.json",

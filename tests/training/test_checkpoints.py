@@ -52,7 +52,6 @@ def _assert_resumed(folder, config, undisturbed, *, first):
     other = undisturbed[config.arm]
     pd.testing.assert_frame_equal(run.history, other.history, check_exact=True)
     assert run.evaluations == other.evaluations
-    assert run.geometry == other.geometry
     assert all(torch.equal(run.embeddings[name], x) for name, x in other.embeddings.items())
     for name, x in other.model.state_dict().items():
         assert torch.equal(run.model.state_dict()[name], x)

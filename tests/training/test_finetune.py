@@ -98,14 +98,25 @@ def test_embeddings_and_their_geometry_are_of_the_same_rows_before_and_after(res
     assert not torch.equal(embeddings["before"], embeddings["after"])
     for arm in ("prominent", "published", "all"):
         assert torch.equal(results[arm].embeddings["before"], embeddings["before"])
-    after = anisotropy(embeddings["after"], k=3, center=True).tolist()
-    assert results["none"].geometry["after"]["centred"] == pytest.approx(after)
+    for when, evaluation in zip(("before", "after"), results["none"].evaluations[::2], strict=True):
+        raw, centred = (anisotropy(embeddings[when], k=3, center=c).tolist() for c in (False, True))
+        assert [evaluation[f"raw_{k}"] for k in (1, 2, 3)] == pytest.approx(raw)
+        assert [evaluation[f"centred_{k}"] for k in (1, 2, 3)] == pytest.approx(centred)
 
 
-def test_the_validation_rows_are_judged_before_training_and_after_it(results):
+def test_the_validation_rows_are_judged_before_training_and_after_every_epoch(results):
     evaluations = results["none"].evaluations
-    assert [(e["epoch"], e["step"]) for e in evaluations] == [(0, 0), (2, 6)]
-    assert all(set(e) == {"epoch", "step", "loss", "accuracy", "f1"} for e in evaluations)
+    assert [(e["epoch"], e["step"]) for e in evaluations] == [(0, 0), (1, 3), (2, 6)]
+    scores = {f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)}
+    assert all(set(e) == {"epoch", "step", "loss", "accuracy", "f1"} | scores for e in evaluations)
+
+
+def test_predictions_of_every_evaluation_give_its_accuracy(results):
+    embeddings = results["prominent"].embeddings
+    assert embeddings["predictions"].shape == (3, 16)
+    right = (embeddings["predictions"] == embeddings["labels"]).double().mean(dim=1)
+    accuracies = [e["accuracy"] for e in results["prominent"].evaluations]
+    assert right.tolist() == pytest.approx(accuracies)
 
 
 def test_every_row_is_reported_as_it_comes(config):

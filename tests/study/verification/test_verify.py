@@ -122,7 +122,7 @@ def _flip_a_byte(run):
     ("change", "says"),
     [
         (_flip_a_byte, "{run}: history.parquet changed on disk"),
-        (lambda run: (run / "metrics.json").unlink(), "{run}: metrics.json is missing"),
+        (lambda run: (run / "evaluations.json").unlink(), "{run}: evaluations.json is missing"),
         (lambda run: (run / "notes.txt").touch(), "{run}: notes.txt was added"),
         (shutil.rmtree, "runs/{run} is missing"),
     ],
@@ -160,8 +160,8 @@ def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
         os.mkfifo(run / "pipe")
     elif kind == "file":
         (tmp_path / "secret").write_text("secret")
-        (run / "metrics.json").unlink()
-        (run / "metrics.json").symlink_to(tmp_path / "secret")
+        (run / "evaluations.json").unlink()
+        (run / "evaluations.json").symlink_to(tmp_path / "secret")
     else:
         (tmp_path / "outside").mkdir()
         (tmp_path / "outside" / "link").symlink_to(tmp_path)  # which nobody is to look at
