@@ -35,7 +35,7 @@ def tiny_profile(tmp_path_factory):
     """Smoke, cut to two arms and two seeds, with results in a folder of its own."""
     smoke = load_profile("smoke")
     entry = replace(smoke.grid[0], arms=("none", "all"))
-    return replace(smoke, name="tiny", grid=(entry,), seeds=(0, 1), epochs=1)
+    return replace(smoke, name="tiny", grid=(entry,), long=(), seeds=(0, 1), epochs=1)
 
 
 @pytest.fixture(scope="session")

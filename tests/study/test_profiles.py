@@ -23,10 +23,10 @@ def _load(tmp_path, text, **options):
     return load_profile(path, **options)
 
 
-def test_four_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
-    assert profile_names() == ["glue", "paper", "quick", "smoke"]
+def test_five_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
+    assert profile_names() == ["cohort", "glue", "paper", "quick", "smoke"]
     quick = load_profile("quick")
-    assert quick.models == ("minilm",) and len(quick.seeds) >= 3 and len(quick.tasks) >= 2
+    assert quick.models == ("minilm",) and len(quick.seeds) >= 5 and len(quick.tasks) >= 2
     assert set(quick.grid[0].arms) == {"none", "prominent", "published", "all"}
     assert {"none", "prominent", "all"} <= set(quick.grid[1].arms)
     assert quick.batch_size == 64
@@ -66,6 +66,41 @@ def test_a_sweep_stands_on_a_task_of_the_grid(tmp_path):
         _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", entry + "[[grid]]", 1))
 
 
+LONG = """[[long]]
+task = "sentiment_movies"
+arms = ["none", "all"]
+epochs = 10
+seeds = [1]
+
+"""
+
+
+def test_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
+    profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", LONG + "[[grid]]", 1))
+    of_grid = {(r.task, r.arm, r.seed): r for r in profile.runs()}
+    expected = [
+        replace(of_grid["sentiment_movies", arm, 1], epochs=10, train_rows=None)
+        for arm in ("none", "all")
+    ]
+    assert profile.long_runs() == expected
+    seeds = [run.seed for run in profile.all_runs()]
+    assert seeds == sorted(seeds) and len(seeds) == len(profile.runs()) + 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seeds = [1]", "seeds = [7]", r"long: seeds \[7\] are none of the profile's"),
+        ("movies", "tweets", "long: its task 'sentiment_tweets' is none of the grid's"),
+        ('"all"', '"al"', "arm: no arm 'al'"),
+    ],
+)
+def test_impossible_long_runs_are_refused(old, new, message, tmp_path):
+    text = WITHOUT_SWEEP.replace("[[grid]]", LONG.replace(old, new) + "[[grid]]", 1)
+    with pytest.raises(ValueError, match=message):
+        _load(tmp_path, text)
+
+
 def test_workers_change_no_number_and_so_not_the_hash():
     quick = load_profile("quick")
     assert replace(quick, workers=quick.workers + 1).hash == quick.hash
@@ -90,7 +125,7 @@ def test_the_hash_is_stable_and_follows_every_value(tmp_path):
 
 def test_a_base_seed_shifts_every_seed_and_the_folder():
     shifted = load_profile("quick", seed=10)
-    assert {run.seed for run in shifted.runs()} == {10_000, 10_001, 10_002}
+    assert {run.seed for run in shifted.runs()} == {10_000, 10_001, 10_002, 10_003, 10_004}
     assert shifted.folder.name == "quick-seed10"
     assert load_profile("quick").folder.name == "quick"
 
@@ -123,10 +158,10 @@ def test_an_impossible_seed_is_refused(seed):
         ("weight = 1.0", "weight = nan", "weight: input should be a finite number, found nan"),
         ("weight = 1.0", "weight = 1979-05-27", "weight: input should be a valid number, found"),
         ("description =", "description = 1979-05-27 #", "description: .* valid string, .*1979"),
-        ("seeds = [0, 1, 2]", "seeds = []", "seeds: tuple should have at least 1 item"),
-        ("seeds = [0, 1, 2]", "seeds = [0, 0]", "seeds: each may stand once"),
-        ("seeds = [0, 1, 2]", "seeds = [1000]", "seeds: each may stand once and be below 1000"),
-        ("seeds = [0, 1, 2]", 'seeds = ["0"]', r"seeds\[0\]: input should be a valid integer, fou"),
+        ("seeds = [0, 1, 2, 3, 4]", "seeds = []", "seeds: tuple should have at least 1 item"),
+        ("seeds = [0, 1, 2, 3, 4]", "seeds = [0, 0]", "seeds: each may stand once"),
+        ("seeds = [0, 1, 2, 3, 4]", "seeds = [1000]", "seeds: each may stand once and be below 1000"),
+        ("seeds = [0, 1, 2, 3, 4]", 'seeds = ["0"]', r"seeds\[0\]: input should be a valid integer, fou"),
         ('pooling = "cls"', 'pooling = "max"', "pooling: 'max' is none of"),
         ("rate = 8e-5", 'rate = "8e-5"', r"grid\[0\].learning_rate: .* number, found '8e-5'"),
         ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from shrink_utils.study import (
     as_printed,
@@ -14,6 +15,7 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
+from shrink_utils.study.tables import correct_rows, evaluations
 
 
 @pytest.fixture
@@ -31,10 +33,43 @@ def test_scores_average_the_last_30_percent_of_full_batches(tiny_runs):
     assert row.centred_1 == np.mean([7, 8, 9])  # the short eleventh batch does not count
 
 
-def test_the_metric_is_that_of_the_last_epoch(tiny_runs):
-    epochs = [{"accuracy": 0.1, "f1": 0.2}, {"accuracy": 0.9, "f1": 0.8}]
-    row = summarize([replace(tiny_runs[0], evaluations=epochs)]).iloc[0]
-    assert (row.metric, row.value, row.accuracy, row.f1) == ("accuracy", 0.9, 0.9, 0.8)
+@pytest.mark.parametrize(("epochs", "averaged"), [(1, 1), (3, 1), (10, 3), (11, 4)])
+def test_the_metric_is_averaged_over_the_last_30_percent_of_the_epochs(epochs, averaged, tiny_runs):
+    scores = np.arange(epochs + 1) / 20
+    before = tiny_runs[0].evaluations[0]
+    evaluations = [before | {"accuracy": score, "f1": score / 2} for score in scores]
+    row = summarize([replace(tiny_runs[0], evaluations=evaluations)]).iloc[0]
+    mean = scores[-averaged:].mean()
+    assert row.metric == "accuracy" and row.f1 == pytest.approx(mean / 2)
+    assert [row.value, row.accuracy] == pytest.approx([mean, mean])
+
+
+def test_evaluations_have_a_row_per_run_and_epoch(tiny_runs):
+    table = evaluations(tiny_runs)
+    run = tiny_runs[0]
+    of_run = table[(table.arm == run.config.arm) & (table.seed == run.config.seed)]
+    assert of_run.epoch.tolist() == list(range(run.config.epochs + 1))
+    assert of_run.accuracy.tolist() == [found["accuracy"] for found in run.evaluations]
+    assert len(table) == len(tiny_runs) * (run.config.epochs + 1)
+
+
+def test_correctness_has_a_row_per_run_and_validation_row(tiny_runs, summary):
+    table = correct_rows(tiny_runs)
+    n = len(tiny_runs[0].embeddings["labels"])
+    assert len(table) == len(tiny_runs) * n and table.row.max() == n - 1
+    assert table.correct.between(0, 1).all()
+    means = table.groupby(["arm", "seed"]).correct.mean()
+    expected = summary.set_index(["arm", "seed"]).accuracy
+    pd.testing.assert_series_equal(means, expected, check_names=False, check_like=True)
+
+
+def test_correctness_averages_the_same_epochs_as_the_metric(tiny_runs):
+    run = tiny_runs[0]
+    labels = torch.tensor([0, 1, 1])
+    said = torch.tensor([[1, 1, 1]] + [[0, 1, 0]] * 8 + [[0, 0, 1], [1, 1, 1]])  # start, 10 epochs
+    embeddings = {"labels": labels, "predictions": said}
+    table = correct_rows([replace(run, embeddings=embeddings)])
+    assert table.correct.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3])
 
 
 def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):

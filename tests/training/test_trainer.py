@@ -121,15 +121,17 @@ def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trai
     trainer.predict(tokenized(rows.select([3, 5]), tokenizer))
     encoder = Encoder("tiny-random", trainer.model.base_model, tokenizer)
     expected = hidden_states(encoder, rows["text"][:], pooling=pooling)[-1]  # (18, d)
-    whole, two = trainer.evaluated
-    assert torch.allclose(whole, expected, atol=1e-5)
-    assert torch.allclose(two, expected[[3, 5]], atol=1e-5)
+    whole, two = trainer.recorder.evaluated
+    assert torch.allclose(whole.embeddings, expected, atol=1e-5)
+    assert torch.allclose(two.embeddings, expected[[3, 5]], atol=1e-5)
+    assert whole.outputs.shape == (18, 2)
+    assert torch.allclose(two.outputs, whole.outputs[[3, 5]], atol=1e-5)
 
 
 def test_an_evaluation_without_metrics_keeps_nothing(make_trainer):
     trainer = make_trainer()
     trainer.evaluate(tokenized(_rows(2), trainer.data_collator.tokenizer))
-    assert trainer.evaluated == []
+    assert trainer.recorder.evaluated == []
 
 
 def test_regression_takes_the_batch_as_one_cloud(make_trainer):

@@ -19,7 +19,7 @@ from shrink_utils.study.results import CONFIG, MANIFEST, STAMP, TABLE, differenc
 from shrink_utils.training import RunConfig
 
 PAGE = "provenance.json"
-FORMAT = 3  # of the page; 2 did not name the precision, and runs held their models
+FORMAT = 4  # of the page; runs of 3 had no predictions, and metrics before and after alone
 NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}
 
 TABLE_COLUMNS = {
@@ -85,11 +85,6 @@ def _written(run: Path) -> str:
     return str(read_json(run / STAMP).get("time", ""))
 
 
-def full_label(config: RunConfig) -> str:
-    """A run of grid or sweep: these also differ in the weight of the regularizer."""
-    return f"{config.label} · weight {config.weight:g}"
-
-
 def odd_files(folder: Path) -> Iterator[str]:
     """Everything that is neither a plain file nor a folder: links, pipes, devices.
 
@@ -140,7 +135,7 @@ def _missing(folder: Path, profile: Profile) -> list[str]:
     measured = {path.name.rpartition("-")[0] for path in kept_folders(folder, "measured")}
     tables = {path.stem for path in table_files(folder)}
     parts = {
-        "runs of grid and sweep": (wanted, [full_label(config) for config in absent_runs]),
+        "runs": (wanted, [config.label for config in absent_runs]),
         "measured tables": (MEASURES, MEASURES.keys() - measured),
         "tables": (TABLES, TABLES.keys() - tables),
     }

@@ -26,7 +26,6 @@ from shrink_utils.study.verification.folder import (
     PAGE,
     changed_files,
     foreign_columns,
-    full_label,
     kept_folders,
     newest_runs,
     odd_files,
@@ -124,8 +123,8 @@ def _faults(kept: Path) -> tuple[str, ...]:
 def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path]) -> list[Check]:
     """The tables, made again from the runs and the measured tables that were sent."""
     grid, sweep = profile.runs(precision=precision), profile.sweep_runs(precision=precision)
-    runs: dict[RunConfig, Run | None] = dict.fromkeys([*grid, *sweep])
-    there = _check(f"{len(runs)} runs of grid and sweep", _load, whole, runs)
+    runs: dict[RunConfig, Run | None] = dict.fromkeys(profile.all_runs(precision=precision))
+    there = _check(f"{len(runs)} runs of grid, sweep and long runs", _load, whole, runs)
     if there.faults:
         return [there]
     of_grid, of_sweep = ([runs[config] for config in configs] for configs in (grid, sweep))
@@ -150,7 +149,7 @@ def _load(whole: list[Path], into: dict[RunConfig, Run | None]) -> list[str]:
     """Runs by what they are; their folders' names depend on the code that made them."""
     found = newest_runs(whole)
     into.update({config: load_run(found[config]) for config in into if config in found})
-    return [f"no whole run {full_label(config)}" for config, run in into.items() if run is None]
+    return [f"no whole run {config.label}" for config, run in into.items() if run is None]
 
 
 def _measured(whole: list[Path], name: str) -> pd.DataFrame:

@@ -186,7 +186,7 @@ def test_names_in_a_manifest_lead_nowhere(sent, profile, tmp_path):
         ({"profile": {"name": "tiny", "seed": 0, "hash": "0" * 16}}, "has hash"),
         ({"profile": {"name": ["tiny"], "seed": 0, "hash": ""}}, "no profile"),
         ({"profile": "tiny"}, "TypeError"),
-        ({"format": 1}, "provenance.json has format 1, of other code; this code reads 3"),
+        ({"format": 1}, "provenance.json has format 1, of other code; this code reads 4"),
         ({"precision": "float16"}, "precision 'float16' is none of float32, bfloat16"),
     ],
 )
@@ -284,7 +284,7 @@ def folder(finished, tmp_path, monkeypatch):
 def test_what_is_missing_is_counted_and_what_to_do_is_said(folder):
     (folder / "measured" / f"dynamics_stability-{'0' * 16}").mkdir(parents=True)
     runs, measured, tables, again = unfinished(folder)
-    assert runs.startswith("3 of 4 runs of grid and sweep are missing, such as tiny-random · ")
+    assert runs.startswith("3 of 4 runs are missing, such as tiny-random · ")
     assert measured == "1 of 2 measured tables are missing, such as dynamics"
     assert tables == "3 of 3 tables are missing, such as anisotropy"
     assert again.startswith("`make reproduce PROFILE=tiny` goes on")
@@ -312,13 +312,13 @@ def test_runs_that_differ_in_the_weight_alone_are_counted_and_named_each(folder,
     swept = replace(profile, sweep=(entry,))
     monkeypatch.setattr(holdings, "load_profile", lambda name, seed: swept)
     runs, *_ = unfinished(folder)  # weight 1 is the grid's
-    assert runs.startswith("7 of 8 runs of grid and sweep are missing, such as tiny-random · ")
+    assert runs.startswith("7 of 8 runs are missing, such as tiny-random · ")
     made = (folder / "runs" / run_id(profile.runs()[0])).rename(folder / "runs" / ("0" * 16))
     for n, config in enumerate(profile.runs(), 1):
         _another_run(made, f"{n:016x}", **config.as_dict())
     runs, *_ = unfinished(folder)
     assert runs.startswith("4 of 8 runs")
-    assert runs.endswith(" · all · seed 0 · weight 0.5")
+    assert runs.endswith(" · all × 0.5 · 1 epochs · seed 0")
 
 
 @pytest.mark.parametrize("change", [{"a_field_of_old_code": 1}, {"arm": "of old code"}])
@@ -362,13 +362,13 @@ def test_a_folder_from_a_machine_of_another_precision_is_checked_in_its_own(
     *missing, again = unfinished(sent)
     assert "goes on" in again and not any("runs of grid" in line for line in missing)
     shutil.rmtree(sent / "runs" / min(runs))
-    assert unfinished(sent)[0].startswith("1 of 4 runs of grid and sweep are missing")
+    assert unfinished(sent)[0].startswith("1 of 4 runs are missing")
 
 
 def test_a_page_that_names_another_precision_than_its_runs_is_found(sent):
     page = read_json(sent / "provenance.json")
     other = {"float32": "bfloat16", "bfloat16": "float32"}[page["precision"]]
     write_json(sent / "provenance.json", page | {"precision": other})
-    assert "4 runs of grid and sweep" in "\n".join(
+    assert "4 runs of grid, sweep and long runs" in "\n".join(
         str(check) for check in verify_folder(sent) if check.faults
     )
