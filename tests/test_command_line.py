@@ -144,7 +144,7 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("PROFILE=quik", "PROFILE=quik is no profile; there are glue paper quick smoke"),
+        ("PROFILE=quik", "PROFILE=quik is no profile; there are cohort glue paper quick smoke"),
         *(
             (f"SEED={seed}", f"SEED={seed} is no whole number")
             for seed in ("abc", "-1", "1.5", "07")
