@@ -134,6 +134,24 @@ def ablate(profile: Profile, options: argparse.Namespace) -> None:
     print(f"{len(run_all(profile))} runs in {profile.folder / 'runs'}")
 
 
+def record(profile: Profile, options: argparse.Namespace) -> None:
+    """Put the tables of finished runs, without models, into data/reference (--run: and make them)."""
+    from shrink_utils.study.records import missing_runs, record_all, record_finished
+
+    added = (record_all if options.run else record_finished)(profile)
+    wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
+    print(f"{added} runs recorded: {wanted - missing} of {wanted} of profile {profile.name}")
+
+
+def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
+    """Decide the hypotheses of docs/preregistration.md on the runs on record."""
+    from shrink_utils.study.claims.hypotheses import blinded_spreads, decide
+    from shrink_utils.study.records import recorded
+
+    judge = blinded_spreads if options.blinded else decide
+    print(judge(recorded(profile)).to_string(index=False, float_format="{:.4f}".format))
+
+
 def execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
     from shrink_utils.study.publishing.notebooks import execute
@@ -172,9 +190,14 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 
 
 # For people, then for make.
-COMMANDS = (diagnose, runs, claims, course, verify, book, ablate, execute, report, store, reference)
+COMMANDS = (
+    *(diagnose, runs, claims, hypotheses, course, verify, book),
+    *(ablate, record, execute, report, store, reference),
+)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
+    record: {"--run": {"action": "store_true", "help": "compute what is not on record, by seeds"}},
+    hypotheses: {"--blinded": {"action": "store_true", "help": "spreads alone, no effects"}},
     verify: {"folder": {"type": Path, "help": "results/<profile>, as it was sent"}},
     diagnose: {
         "model": {"help": "minilm, tiny-random, a hub id, or a local folder"},

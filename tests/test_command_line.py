@@ -83,7 +83,7 @@ def test_runs_lists_each_once_and_says_which_are_there(results, capsys):
     assert head.split() == ["run", "model", "task", "arm", "weight", "seed", "seconds"]
     assert first.split()[0] == run.folder.name
     assert float(first.split()[-1]) == run.provenance["seconds"]
-    assert len(others) + 1 == len({*profile.runs(), *profile.sweep_runs()})
+    assert len(others) + 1 == len(profile.all_runs())
     assert not any("." in line.split()[-1] for line in others)
 
 

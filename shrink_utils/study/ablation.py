@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from shrink_utils.study.figures import ARM_STYLE, curves
 from shrink_utils.study.intervals import paired_interval
@@ -23,6 +24,15 @@ class OnSweep(NamedTuple):
     """A metric read off an arm's sweep."""
 
     value: float  # interpolated where the sweep passes the score, else of the nearest point
+    passed: bool  # whether the sweep passes the score
+
+
+class Place(NamedTuple):
+    """A point between two of a sweep: `share` of the way from the first to the second."""
+
+    first: int
+    second: int
+    share: float
     passed: bool  # whether the sweep passes the score
 
 
@@ -87,14 +97,21 @@ def metric_at(sweep: pd.DataFrame, score: float, *, column: str = "centred_1") -
         raise ValueError(
             f"sweep: needs one row per weight, ascending; got weights {sweep.weight.tolist()}"
         )
-    scores, values = sweep[column].to_numpy(), sweep.value.to_numpy()
+    place, values = place_on_sweep(sweep[column], score), sweep.value.to_numpy()
+    first, second = values[place.first], values[place.second]
+    return OnSweep(float(first + place.share * (second - first)), place.passed)
+
+
+def place_on_sweep(scores: ArrayLike, score: float) -> Place:
+    """Where a sweep, from weight 0 up, has a score: see `metric_at`."""
+    scores = np.asarray(scores)
     for i in range(len(scores) - 1):
         low, high = sorted(scores[i : i + 2])
         if low <= score <= high:
             share = (score - scores[i]) / (scores[i + 1] - scores[i]) if low < high else 0.0
-            return OnSweep(float(values[i] + share * (values[i + 1] - values[i])), passed=True)
+            return Place(i, i + 1, float(share), passed=True)
     nearest = int(np.abs(scores - score).argmin())
-    return OnSweep(float(values[nearest]), passed=bool(scores[nearest] == score))
+    return Place(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
 
 
 def _is_swept(rows: pd.DataFrame) -> bool:

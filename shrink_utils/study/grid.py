@@ -15,6 +15,7 @@ from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Result, progress_bar
 from shrink_utils.study.runs import Run, load_run, run_id
+from shrink_utils.study.tables import keys_of
 from shrink_utils.text import load_task
 from shrink_utils.training import RunConfig
 
@@ -26,34 +27,34 @@ def run_grid(profile: Profile) -> list[Run]:
     processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``: the numbers are the same.
     Processes of ``accelerate launch`` share every run instead.
     """
-    return _run_all(profile.runs(), profile)
+    return run_configs(profile.runs(), profile)
 
 
 def run_sweep(profile: Profile) -> list[Run]:
     """Every run of the profile's weight sweep, as `run_grid` does it."""
-    return _run_all(profile.sweep_runs(), profile)
+    return run_configs(profile.sweep_runs(), profile)
 
 
 def run_long(profile: Profile) -> list[Run]:
     """Every long run of the profile, as `run_grid` does it."""
-    return _run_all(profile.long_runs(), profile)
+    return run_configs(profile.long_runs(), profile)
 
 
 def run_all(profile: Profile) -> list[Run]:
     """Grid, sweep and long runs, each once, under one progress bar."""
-    return _run_all(profile.all_runs(), profile)
+    return run_configs(profile.all_runs(), profile)
 
 
 def histories(runs: Iterable[Run]) -> pd.DataFrame:
-    """The steps of all runs in one tidy frame, with columns model, task, arm and seed in front."""
+    """The steps of all runs in one tidy frame, with columns model, task, arm, weight and seed in front."""
     frames = []
     for run in runs:
-        keys = {name: getattr(run.config, name) for name in ("model", "task", "arm", "seed")}
-        frames.append(pd.DataFrame(keys, index=run.history.index).join(run.history))
+        frames.append(pd.DataFrame(keys_of(run.config), index=run.history.index).join(run.history))
     return pd.concat(frames, ignore_index=True)
 
 
-def _run_all(configs: list[RunConfig], profile: Profile) -> list[Run]:
+def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
+    """Some runs of a profile, as `run_grid` does it."""
     folder = profile.folder / "runs"
     names = [run_id(config) for config in configs]
     wanted = dict(zip(names, configs, strict=True))  # a configuration may stand there twice

@@ -314,7 +314,9 @@ class Profile:
 
 SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)
 # The class of each table of a TOML file.
-KINDS = {"grid": GridEntry, "sweep": SweepEntry, "long": LongEntry} | {kind.__name__.lower(): kind for kind in SIZES}
+KINDS = {"grid": GridEntry, "sweep": SweepEntry, "long": LongEntry} | {
+    kind.__name__.lower(): kind for kind in SIZES
+}
 
 
 def profile_names() -> list[str]:

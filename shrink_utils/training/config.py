@@ -58,7 +58,9 @@ class RunConfig:
     @property
     def label(self) -> str:
         """How a person names the run."""
-        arm = self.arm if self.weight == 1 or self.arm == "none" else f"{self.arm} × {self.weight:g}"
+        arm = (
+            self.arm if self.weight == 1 or self.arm == "none" else f"{self.arm} × {self.weight:g}"
+        )
         return f"{self.model} · {self.task} · {arm} · {self.epochs} epochs · seed {self.seed}"
 
     def as_dict(self) -> dict[str, object]:

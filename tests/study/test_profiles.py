@@ -160,8 +160,16 @@ def test_an_impossible_seed_is_refused(seed):
         ("description =", "description = 1979-05-27 #", "description: .* valid string, .*1979"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = []", "seeds: tuple should have at least 1 item"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [0, 0]", "seeds: each may stand once"),
-        ("seeds = [0, 1, 2, 3, 4]", "seeds = [1000]", "seeds: each may stand once and be below 1000"),
-        ("seeds = [0, 1, 2, 3, 4]", 'seeds = ["0"]', r"seeds\[0\]: input should be a valid integer, fou"),
+        (
+            "seeds = [0, 1, 2, 3, 4]",
+            "seeds = [1000]",
+            "seeds: each may stand once and be below 1000",
+        ),
+        (
+            "seeds = [0, 1, 2, 3, 4]",
+            'seeds = ["0"]',
+            r"seeds\[0\]: input should be a valid integer, fou",
+        ),
         ('pooling = "cls"', 'pooling = "max"', "pooling: 'max' is none of"),
         ("rate = 8e-5", 'rate = "8e-5"', r"grid\[0\].learning_rate: .* number, found '8e-5'"),
         ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),

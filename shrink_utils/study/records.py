@@ -1,0 +1,124 @@
+"""Records: what a study's runs leave that is small enough to be committed, without their models.
+
+They stand in ``data/reference/<profile>`` as parquet files. A long study can be computed on several
+machines, a part at a time: what is recorded is not computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from shrink_utils.paths import data_dir
+from shrink_utils.study.clouds import measure_clouds
+from shrink_utils.study.grid import histories, run_configs
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.results import written
+from shrink_utils.study.runs import Run, load_run
+from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, summarize
+from shrink_utils.study.verification.folder import kept_folders, newest_runs
+from shrink_utils.training import RunConfig
+
+KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs
+STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
+STEPS = ["step", "epoch", "rows", "task_loss", "regularizer", "entropy", "entropy_all", *SCORES]
+
+
+def _summaries(runs: list[Run]) -> pd.DataFrame:
+    stamps = [{name: run.provenance.get(name) for name in STAMPED} for run in runs]
+    return pd.concat([summarize(runs), pd.DataFrame(stamps)], axis=1)
+
+
+def _steps(runs: list[Run]) -> pd.DataFrame:
+    return histories(runs)[[*RUN, *STEPS]].astype(dict.fromkeys(STEPS[3:], "float32"))
+
+
+TABLES: dict[str, Callable[[list[Run]], pd.DataFrame]] = {
+    "runs": _summaries,
+    "steps": _steps,
+    "evaluations": evaluations,
+    "correct": correct_rows,
+    "clouds": measure_clouds,
+}
+
+
+def missing_runs(profile: Profile) -> list[RunConfig]:
+    """Runs of the profile that are not on record, in its order."""
+    known = recorded_runs(profile)
+    return [config for config in profile.all_runs() if key_of(config) not in known]
+
+
+def record_finished(profile: Profile) -> int:
+    """Add runs in the results folder to the profile's records, and return how many.
+
+    They are known by their configuration, whatever code made them: their ``commit`` says which.
+    """
+    missing = {key_of(config) for config in missing_runs(profile)}
+    found = newest_runs(kept_folders(profile.folder, "runs"))
+    new = [load_run(path) for config, path in found.items() if key_of(config) in missing]
+    if new:
+        for name, of_runs in TABLES.items():
+            _append(profile, name, _by_length(of_runs, new))
+    return len(new)
+
+
+def record_all(profile: Profile) -> int:
+    """Compute what is not on record, a seed at a time, record it, and return how many runs."""
+    recorded = record_finished(profile)
+    while missing := missing_runs(profile):
+        run_configs([run for run in missing if run.seed == missing[0].seed], profile)
+        recorded += record_finished(profile)
+    return recorded
+
+
+def _by_length(of_runs: Callable[[list[Run]], pd.DataFrame], runs: list[Run]) -> pd.DataFrame:
+    """A table of runs, with their epochs."""
+    parts = []
+    for epochs in sorted({run.config.epochs for run in runs}):
+        table = of_runs([run for run in runs if run.config.epochs == epochs])
+        table.insert(len(RUN), "epochs", epochs)
+        parts.append(table)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _append(profile: Profile, name: str, new: pd.DataFrame) -> None:
+    path = _folder(profile) / f"{name}.parquet"
+    table = pd.concat([pd.read_parquet(path), new], ignore_index=True) if path.is_file() else new
+    with written(path) as part:
+        table.to_parquet(part, index=False, compression="zstd")
+
+
+def recorded(profile: Profile) -> dict[str, pd.DataFrame]:
+    """The tables of the profile's records, by name: runs, steps, evaluations, correct, clouds.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing of the profile is on record.
+    """
+    paths = {name: _folder(profile) / f"{name}.parquet" for name in TABLES}
+    if absent := [path for path in paths.values() if not path.is_file()]:
+        raise FileNotFoundError(
+            f"{absent[0]} is not there: `python -m shrink_utils --profile {profile.name} record` "
+            "writes it when runs are finished"
+        )
+    return {name: pd.read_parquet(path) for name, path in paths.items()}
+
+
+def recorded_runs(profile: Profile) -> set[tuple]:
+    """The runs on record, by `key_of`."""
+    path = _folder(profile) / "runs.parquet"
+    if not path.is_file():
+        return set()
+    return set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
+
+
+def key_of(config: RunConfig) -> tuple:
+    """What names a run in the records: `KEYS`."""
+    return tuple(getattr(config, name) for name in KEYS)
+
+
+def _folder(profile: Profile) -> Path:
+    return data_dir() / "reference" / profile.name

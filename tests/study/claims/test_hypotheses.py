@@ -1,0 +1,170 @@
+"""The preregistered analysis on made-up runs whose effects are known."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from shrink_utils.study.claims.hypotheses import (
+    PLAN,
+    blinded_spreads,
+    decide,
+    differences,
+    holm,
+    margin_of,
+    mean_of,
+    onset,
+)
+
+SEEDS, ROWS = range(100, 120), 200
+BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}
+
+
+def _runs(scores, accuracies, noise=0.01):
+    """Tables of runs: `scores` and `accuracies` by (task, arm, weight)."""
+    rng, runs, correct = np.random.default_rng(0), [], []
+    for (task, arm, weight), score in scores.items():
+        for seed in SEEDS:
+            keys = {"task": task, "arm": arm, "weight": weight, "seed": seed, "epochs": 3}
+            runs.append(keys | {"centred_1": score + noise * rng.standard_normal()})
+            right = rng.random(ROWS) < accuracies[task, arm, weight]
+            correct.append(pd.DataFrame({**keys, "row": range(ROWS), "correct": right * 1.0}))
+    return pd.DataFrame(runs), pd.concat(correct, ignore_index=True)
+
+
+def _long(levels, onsets):
+    runs, steps = [], []
+    for arm in levels:
+        for i, seed in enumerate(SEEDS[:8]):
+            keys = {"task": "sentiment_products", "arm": arm, "weight": 1.0, "seed": seed}
+            keys |= {"epochs": 10}
+            runs.append(keys | {"centred_1": levels[arm] + 0.001 * i})
+            n = np.arange(1, 61)
+            score = np.where(n >= onsets[arm] + i % 3, levels[arm], 0.0)
+            step = pd.DataFrame({**keys, "step": n, "rows": 64, "centred_1": score})
+            steps.append(pd.concat([step, step.tail(1).assign(step=61, rows=9, centred_1=99.0)]))
+    return pd.DataFrame(runs), pd.concat(steps, ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    movies, products = "sentiment_movies", "sentiment_products"
+    scores = {(movies, arm, 1.0): s for arm, s in [("none", 0.6), ("prominent", 0.4), ("all", 0.4)]}
+    scores |= {(products, "none", 1.0): 0.6, (products, "prominent", 1.0): 0.4}
+    scores |= {(products, "all", 1.0): 0.5, (products, "cosine", 0.03): 0.58}
+    scores |= {(products, "cosine", 0.1): 0.57}  # never passes .4
+    for arm in ("random", "isoscore", "spectral"):
+        scores |= {(products, arm, 0.3): 0.5, (products, arm, 1.0): 0.3}
+    accuracies = dict.fromkeys(scores, 0.8) | {(products, "prominent", 1.0): 0.6}
+    runs, correct = _runs(scores, accuracies)
+    long_runs, steps = _long({"none": 0.7, "prominent": 0.5}, {"none": 10, "prominent": 30})
+    return {"runs": pd.concat([runs, long_runs]), "correct": correct, "steps": steps}
+
+
+def test_the_hypotheses_are_those_of_the_page():
+    assert list(BY_ID) == [f"H{i}" for i in range(1, 13)]
+    assert PLAN["margins"] == {"accuracy": 0.02, "score": 0.044}
+    assert [margin_of(BY_ID[name]) for name in ("H1", "H3", "H7", "H11", "H12")] == [
+        *(0.044, 0.02, 0.02, 0.044),
+        math.inf,
+    ]
+
+
+def test_known_effects_are_decided(tables):
+    verdicts = decide(tables).set_index("id").verdict.to_dict()
+    assert verdicts["H1"] == verdicts["H2"] == verdicts["H6"] == "supported"
+    assert verdicts["H5"] == "equivalent"  # no difference, and a small spread
+    assert verdicts["H4"] == verdicts["H7"] == verdicts["H8"] == "contradicted"
+    assert verdicts["H10"] == "not tested"
+    assert verdicts["H11"] == verdicts["H12"] == "supported"
+
+
+def test_the_estimates_are_paired_means(tables):
+    table = decide(tables).set_index("id")
+    score = tables["runs"].query("task == 'sentiment_movies'")
+    score = score.pivot(index="seed", columns="arm", values="centred_1")
+    found = stats.ttest_rel(score.prominent, score.none, alternative="less")
+    assert table.loc["H1", "estimate"] == pytest.approx((score.prominent - score.none).mean())
+    assert table.loc["H1", "p"] == pytest.approx(found.pvalue)
+    level = 1 - 0.05 / 12
+    expected = stats.ttest_rel(score.prominent, score.none).confidence_interval(level)
+    assert [table.loc["H1", "low"], table.loc["H1", "high"]] == pytest.approx(list(expected))
+
+
+def test_accuracy_at_matched_score_is_read_off_between_weights(tables):
+    """All of IsoScore's weights have accuracy .8, wherever its sweep passes the score."""
+    found = differences(BY_ID["H8"], tables)
+    assert found.values.shape == (len(SEEDS), ROWS) and found.nearest == 0
+    assert found.values.mean() == pytest.approx(0.6 - 0.8, abs=0.03)
+    assert differences(BY_ID["H10"], tables).nearest == 1
+
+
+def test_an_onset_is_the_first_step_whose_last_five_reach_the_bound(tables):
+    score = pd.Series([0.0] * 9 + [1.0] * 11, index=range(1, 21))
+    assert onset(score, 1.0) == 14  # steps 10 to 14
+    assert onset(score, 0.2) == 10
+    assert onset(score, 2.0) == 20
+    found = differences(BY_ID["H12"], tables).values
+    # Three of five steps at its level for none; four, at the lower level, for prominent.
+    assert set(found) == {21}
+
+
+def test_rows_and_seeds_both_widen_an_interval():
+    """Two-way clustering against its formula: V(seed) + V(row) − V(cell)."""
+    rng = np.random.default_rng(1)
+    shape = (20, 300)
+    values = rng.normal(size=(20, 1)) + rng.normal(size=(1, 300)) + rng.normal(size=shape)
+    mean = mean_of(values)
+    centred, n = values - values.mean(), values.size
+    by_seed, by_row = centred.sum(axis=1), centred.sum(axis=0)
+    variance = sum(
+        (sums**2).sum() * len(sums) / (len(sums) - 1) * sign
+        for sums, sign in ((by_seed, 1), (by_row, 1), (centred.ravel(), -1))
+    )
+    assert mean.error == pytest.approx(math.sqrt(variance) / n, rel=0.01)
+    assert mean.freedom == 19
+    assert mean.error > values.mean(axis=1).std(ddof=1) / math.sqrt(20)  # of seeds alone
+
+
+def test_clustered_intervals_cover_the_truth():
+    rng, covered = np.random.default_rng(2), 0
+    for _ in range(200):
+        values = rng.normal(size=(12, 1)) + rng.normal(size=(1, 40)) + rng.normal(size=(12, 40))
+        mean = mean_of(values)
+        covered += abs(mean.estimate) < stats.t.ppf(0.975, mean.freedom) * mean.error
+    assert covered / 200 == pytest.approx(0.95, abs=0.05)
+
+
+def test_holm_by_hand():
+    adjusted = holm(pd.Series([0.01, 0.04, math.nan, 0.02]))
+    assert adjusted.tolist()[:2] == pytest.approx([0.04, 0.08])
+    assert math.isnan(adjusted[2]) and adjusted[3] == pytest.approx(0.06)
+
+
+def test_an_open_row_says_how_many_seeds_would_decide_it(tables):
+    runs = tables["runs"].copy()
+    noisy = (runs.arm == "prominent") & (runs.task == "sentiment_movies")
+    shift = np.tile([-0.5, 0.3], 10) * 1.0
+    runs.loc[noisy, "centred_1"] = 0.6 + shift
+    row = decide(tables | {"runs": runs}).set_index("id").loc["H1"]
+    assert row.verdict == "open" and row.n < row.seeds_needed < 500
+    sd = np.std(shift, ddof=1)
+    n = row.seeds_needed
+    half = stats.t.isf(0.05 / 12 / 2, n - 1) * sd / math.sqrt(n)
+    assert half == pytest.approx(abs(row.estimate), rel=0.05)
+
+
+def test_the_blinded_table_shows_no_effect(tables):
+    table = blinded_spreads(tables)
+    assert list(table) == ["id", "n", "sd", "width", "margin"]
+    shifted = tables["runs"].copy()
+    shifted.loc[(shifted.arm == "prominent") & (shifted.epochs == 3), "centred_1"] -= 0.001
+    moved = blinded_spreads(tables | {"runs": shifted}).set_index("id")
+    pd.testing.assert_frame_equal(moved.loc[["H1", "H2"]], table.set_index("id").loc[["H1", "H2"]])
+
+
+def test_another_quantity_is_refused(tables):
+    with pytest.raises(ValueError, match="quantity: 'mean' is none of score"):
+        differences(BY_ID["H1"] | {"quantity": "mean"}, tables)
