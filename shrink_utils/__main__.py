@@ -135,7 +135,7 @@ def ablate(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def record(profile: Profile, options: argparse.Namespace) -> None:
-    """Put the tables of finished runs, without models, into data/reference (--run: and make them)."""
+    """Put the tables of finished runs, without models, into data/reference."""
     from shrink_utils.study.records import missing_runs, record_all, record_finished
 
     added = (record_all if options.run else record_finished)(profile)

@@ -1,4 +1,4 @@
-"""Float32 linear layers by oneDNN where no gradient is asked for: on some processors twice as fast."""
+"""Float32 linear layers by oneDNN where no gradient is asked for: on some processors faster."""
 
 import torch
 from torch import Tensor

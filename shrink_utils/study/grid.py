@@ -46,7 +46,7 @@ def run_all(profile: Profile) -> list[Run]:
 
 
 def histories(runs: Iterable[Run]) -> pd.DataFrame:
-    """The steps of all runs in one tidy frame, with columns model, task, arm, weight and seed in front."""
+    """The steps of all runs in one tidy frame; model, task, arm, weight and seed come first."""
     frames = []
     for run in runs:
         frames.append(pd.DataFrame(keys_of(run.config), index=run.history.index).join(run.history))

@@ -1,4 +1,4 @@
-"""Linear layers by oneDNN: the same numbers up to rounding, and only where nobody needs a gradient."""
+"""Linear layers by oneDNN: the same numbers up to rounding, where nobody needs a gradient."""
 
 import pytest
 import torch

@@ -78,7 +78,7 @@ def blinded_spreads(tables: Tables) -> pd.DataFrame:
     -------
     DataFrame
         Columns id, n, sd, ``width`` (of the simultaneous interval that twenty seeds would give) and
-        ``margin``: the page adds seeds where more than three of H1 to H10 are wider than two margins.
+        ``margin``. Seeds are added where more than three of H1 to H10 are wider than two margins.
     """
     rows = []
     for hypothesis in PLAN["hypothesis"]:
