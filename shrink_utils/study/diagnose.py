@@ -75,7 +75,8 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        The name is nearly that of an encoder that is here: no hub is asked for it.
+        The name is nearly that of an encoder that is here: no hub is asked for it. Or there are no
+        words in the texts: nothing but emoji or punctuation.
     FileNotFoundError
         See `load_encoder`.
     """
@@ -83,6 +84,10 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     if is_typo and "/" not in model and not Path(model).exists():
         raise unknown_name("model", "local encoder", model, LOCAL)
     words = word_states(load_encoder(model, device="auto"), texts)
+    if not words.word:
+        raise ValueError(
+            f"text: no word in {len(texts)} texts, such as {texts[0]!r}; the measures are of words"
+        )
     return pd.DataFrame([_of_layer(x, words) for x in words.vectors]).rename_axis("layer")
 
 
