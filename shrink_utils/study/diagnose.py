@@ -1,5 +1,6 @@
 """Isotropy and contextuality of any encoder on any text: a table and a figure by layer."""
 
+import tempfile
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,8 +31,17 @@ ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
 SHARES = ["first score, raw", "first score, centred", "IsoScore"]
 
 
+def check_folder(folder: Path) -> None:
+    """Make a folder to write to, or raise an ``OSError`` that names it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise type(error)(f"out: {folder} cannot be written to ({error.strerror})") from error
+
+
 def read_texts(path: Path) -> list[str]:
-    """The lines of a text file that hold something, one text per line.
+    """The lines of a text file, or of a pipe, that hold something: one text per line.
 
     Raises
     ------
@@ -40,7 +50,7 @@ def read_texts(path: Path) -> list[str]:
     ValueError
         If it is not UTF-8, or holds too few texts to say anything.
     """
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"text: no file {path}")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
