@@ -23,19 +23,32 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 
 try:
-    from shrink_utils.study.profiles import Profile, load_profile
+    from shrink_utils.study.profiles import Profile, load_profile, profile_names
 except ModuleNotFoundError as error:
     sys.exit(_not_installed(error))
+except KeyboardInterrupt:
+    print("\nshrink: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 EXPECTED = (OSError, ValueError, RuntimeError)
+INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         profile = load_profile(options.profile, seed=options.seed)
-        return _with_hint(profile, options) or 0
+        _check_own_profile(options)
+        status = _with_hint(profile, options) or 0
+        sys.stdout.flush()  # here, where an error is known for what it is
+        return status
+    except KeyboardInterrupt:
+        print("\nshrink: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # `| head` has read enough; Python would complain again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NO_READER
     except ModuleNotFoundError as error:  # rooms load what they need when they need it
         print(_not_installed(error), file=sys.stderr)
         return 1
@@ -45,6 +58,23 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         print("\n".join([f"shrink: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
         return 1
+
+
+def _check_own_profile(options: argparse.Namespace) -> None:
+    """A profile file of one's own serves the commands that compute runs; the rest know names."""
+    path = Path(options.profile)
+    if path.suffix != ".toml":
+        return
+    if path.stem in profile_names():
+        raise ValueError(
+            f"--profile: {path} would write to the results of the profile {path.stem}; rename it"
+        )
+    if options.command not in OWN_PROFILE:
+        names = ", ".join(function.__name__ for function in OWN_PROFILE)
+        raise ValueError(
+            f"--profile: a file of your own serves {names}; for the whole study put {path.name} "
+            f"into shrink_utils/study/profiles and say --profile {path.stem}"
+        )
 
 
 def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
@@ -66,9 +96,10 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
-    from shrink_utils.study.diagnose import diagnose, read_texts, write_diagnosis
+    from shrink_utils.study.diagnose import check_folder, diagnose, read_texts, write_diagnosis
     from shrink_utils.text import load_sentences
 
+    check_folder(options.out)  # before the work, which may take long
     if options.text:
         texts, source = read_texts(options.text), options.text.name
     else:
@@ -76,8 +107,8 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         texts, source = list(load_sentences("all", n=n, seed=profile.base_seed)["text"]), "snippets"
     table = diagnose(options.model, texts)
     title = f"{options.model} on {len(texts)} texts ({source})"
-    print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     written = write_diagnosis(table, options.out, name=Path(options.model).name, title=title)
+    print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     print(f"Written: {', '.join(map(str, written))}")
 
 
@@ -156,6 +187,10 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
     from shrink_utils.study.publishing.notebooks import execute
 
+    # The kernel reads its profile and seed from here.
+    own = str(options.profile).endswith(".toml")
+    os.environ["SHRINK_PROFILE"] = str(Path(options.profile).resolve()) if own else profile.name
+    os.environ["SHRINK_SEED"] = str(options.seed)
     name = options.source.stem
     print(f"{name} …", flush=True)  # whole lines: another notebook may run beside this one
     print(f"{name}: {execute(options.source, options.target):.0f} s", flush=True)
@@ -194,6 +229,7 @@ COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
     *(ablate, record, execute, report, store, reference),
 )
+OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
     record: {"--run": {"action": "store_true", "help": "compute what is not on record, by seeds"}},
@@ -201,7 +237,10 @@ ARGUMENTS = {
     verify: {"folder": {"type": Path, "help": "results/<profile>, as it was sent"}},
     diagnose: {
         "model": {"help": "minilm, tiny-random, a hub id, or a local folder"},
-        "--text": {"type": Path, "help": "UTF-8, one sentence per line, 30 lines or more"},
+        "--text": {
+            "type": Path,
+            "help": "UTF-8, one sentence per line, 30 lines or more; a pipe will do",
+        },
         "--out": {"type": Path, "default": Path(), "help": "folder of CSV and PNG, else this one"},
     },
 }

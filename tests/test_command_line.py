@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
+import nbformat
 import pandas as pd
 import pytest
 
@@ -12,6 +16,7 @@ from shrink_utils.__main__ import _parser, main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
 from shrink_utils.study.finetuned import run_or_load
+from shrink_utils.study.profiles import FOLDER
 from shrink_utils.study.runs import run_id
 from shrink_utils.text import load_sentences
 
@@ -58,16 +63,102 @@ def test_diagnose_reads_what_another_program_saved(results, text, capsys):
         (None, "text: no file"),
         (b"one line\n", "holds 1 lines with text; the measures need at least 30"),
         ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
+        ("😀 😁!\n".encode() * 40, "text: no word in 40 texts, such as '😀 😁!'"),
+        ("слово и дело\n".encode() * 40, None),
+        ("ᚠᚢᚦ ᚨᚱᚲ\n".encode() * 40, "texts: 100% of their pieces are unknown to the tokenizer"),
     ],
 )
 def test_a_text_that_cannot_be_used_is_an_error_of_one_line(results, capsys, content, message):
     path = results / "text.txt"
     if content is not None:
         path.write_bytes(content)
-    assert main(["diagnose", "tiny-random", "--text", str(path), "--out", str(results)]) == 1
+    status = main(["diagnose", "tiny-random", "--text", str(path), "--out", str(results)])
+    if message is None:
+        assert status == 0
+        return
+    assert status == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not list(results.glob("diagnose-*"))
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text, capsys):
+    taken = results / "a file"
+    taken.write_text("mine")
+    for out in (taken, taken / "below"):
+        assert main(["diagnose", "no-such-model", "--text", str(text), "--out", str(out)]) == 1
+        error = capsys.readouterr().err
+        assert f"out: {out} cannot be written to" in error and error.count("\n") == 1
+    assert taken.read_text() == "mine"
+
+
+def _shell(script, results, **variables):
+    """A shell script with the command line as ``$SHRINK``."""
+    call = f"{sys.executable} -m shrink_utils"
+    environment = {**os.environ, "SHRINK": call, "PYTHONPATH": str(home()), **variables}
+    environment |= {"SHRINK_RESULTS_DIR": str(results), "SHRINK_PROFILE": "smoke"}
+    command = ["bash", "-c", script]
+    return subprocess.run(command, cwd=results, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("given", ["cat {} | $SHRINK", "$SHRINK"])
+def test_a_pipe_is_a_text_like_a_file(results, text, given):
+    source = "/dev/stdin" if "|" in given else f"<(cat {text})"
+    done = _shell(f"{given.format(text)} diagnose tiny-random --text {source} --out out", results)
+    assert done.returncode == 0, done.stderr
+    piped = (results / "out" / "diagnose-tiny-random.csv").read_text()
+    main(["diagnose", "tiny-random", "--text", str(text), "--out", str(results)])
+    assert piped == (results / "diagnose-tiny-random.csv").read_text()
+
+
+def test_a_reader_that_has_enough_ends_the_command_quietly(results):
+    done = _shell("$SHRINK runs | true; echo ${PIPESTATUS[0]}", results)
+    assert (done.stdout, done.stderr) == ("141\n", "")
+
+
+@pytest.mark.parametrize("after", [0.05, 3.0])
+def test_ctrl_c_is_one_line_and_status_130(results, after):
+    command = [sys.executable, "-X", "importtime", "-m", "shrink_utils", "ablate"]
+    process = subprocess.Popen(
+        command, cwd=home(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stderr:  # imports, as they end
+        if "shrink_utils.paths" in line:
+            break
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    told = process.communicate()[1]
+    assert process.returncode == 130, told
+    assert "shrink: interrupted\n" in told and "Traceback" not in told
+
+
+def test_a_profile_of_ones_own_serves_what_computes_runs(results, capsys, monkeypatch):
+    own = results / "mine.toml"
+    own.write_text((FOLDER / "smoke.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["--profile", str(own), "runs"]) == 0
+    assert main(["--profile", str(own), "report"]) == 1
+    error = capsys.readouterr().err
+    assert "--profile: a file of your own serves diagnose, runs, ablate, execute" in error
+    assert "put mine.toml into shrink_utils/study/profiles and say --profile mine" in error
+    own.rename(results / "quick.toml")
+    assert main(["--profile", str(results / "quick.toml"), "runs"]) == 1
+    assert "would write to the results of the profile quick; rename it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("given", "seed"), [("mine.toml", 0), ("smoke", 3)])
+def test_a_notebook_is_executed_with_the_profile_of_the_command(results, monkeypatch, given, seed):
+    (results / "mine.toml").write_text((FOLDER / "smoke.toml").read_text(encoding="utf-8"))
+    monkeypatch.chdir(results)
+    monkeypatch.setenv("SHRINK_SEED", "0")
+    cell = nbformat.v4.new_code_cell(
+        "import os\nprint(os.environ['SHRINK_PROFILE'], os.environ['SHRINK_SEED'])"
+    )
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), results / "any.ipynb")
+    options = ["--profile", given, "--seed", str(seed)]
+    assert main([*options, "execute", "any.ipynb", "done.ipynb"]) == 0
+    executed = nbformat.read(results / "done.ipynb", as_version=4).cells[0].outputs[0].text
+    expected = results / given if given.endswith(".toml") else given
+    assert executed.split() == [str(expected), str(seed)]
 
 
 def test_a_model_that_is_not_there_is_an_error_of_one_line(results, text, capsys):

@@ -46,6 +46,8 @@ def _unsafe(source: str) -> list[str]:
             found += [k.arg for k in node.keywords if k.arg in UNSAFE_OPTIONS and _is_on(k.value)]
             if called.endswith("from_pretrained") and _loads_weights(node):
                 found += ["from_pretrained without safetensors"]
+            if called.endswith("from_pretrained") and not _refuses_code(node):
+                found += ["from_pretrained that may ask whether to run code"]
     return found
 
 
@@ -58,6 +60,11 @@ def _loads_weights(call: ast.Call) -> bool:
     of = ast.unparse(call.func).removesuffix(".from_pretrained")
     safe = any(k.arg == "use_safetensors" and _is_on(k.value) for k in call.keywords)
     return not safe and not re.search("Tokenizer|Config", of)
+
+
+def _refuses_code(call: ast.Call) -> bool:
+    """Without the option, transformers asks at the terminal: ``echo y |`` would run the code."""
+    return any(k.arg == "trust_remote_code" and not _is_on(k.value) for k in call.keywords)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -77,7 +84,9 @@ def test_the_package_unpickles_nothing_and_runs_no_code_of_a_model(path):
         "np.load('x', allow_pickle=True)",
         "AutoModel.from_pretrained('x', use_safetensors=True, trust_remote_code=True)",
         "AutoModel.from_pretrained('x', use_safetensors=True, trust_remote_code=flag)",
-        "AutoModel.from_pretrained('x')",
+        "AutoModel.from_pretrained('x', trust_remote_code=False)",
+        "AutoModel.from_pretrained('x', use_safetensors=True)",
+        "AutoTokenizer.from_pretrained('x')",
         "subprocess.run('x', shell=True)",
     ],
 )
@@ -90,8 +99,8 @@ def test_the_search_finds_what_it_looks_for(source):
     [
         "model.eval()",
         "re.compile('x')",
-        "AutoTokenizer.from_pretrained('x')",
-        "AutoModel.from_pretrained('x', use_safetensors=True)",
+        "AutoTokenizer.from_pretrained('x', trust_remote_code=False)",
+        "AutoModel.from_pretrained('x', use_safetensors=True, trust_remote_code=False)",
         "json.load(file)",
         "f(trust_remote_code=False)",
     ],
@@ -117,8 +126,9 @@ def with_code(tmp_path):
 @pytest.mark.parametrize(
     "load", [load_encoder, lambda name: load_classifier(name, n_labels=2, seed=0)]
 )
-def test_code_that_comes_with_a_model_is_not_run(with_code, load):
-    load(str(with_code))  # BERT's own code reads it
+def test_code_that_comes_with_a_model_is_not_run(with_code, load, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("somebody was asked"))
+    load(str(with_code))  # by BERT's own code
     assert not (with_code / "was_run").exists()
 
 

@@ -10,7 +10,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_rows, mean_row, ranked_svd, same_rows, unit_scale
+from shrink_utils.geometry.checks import (
+    as_rows,
+    in_range,
+    mean_row,
+    ranked_svd,
+    same_rows,
+    unit_scale,
+)
 
 __all__ = ["Alignment", "affine", "procrustes"]
 
@@ -28,7 +35,7 @@ class Alignment:
         x = as_rows(x)
         if x.shape[1] != len(self.x_mean):
             raise ValueError(f"x needs {len(self.x_mean)} columns, got shape {tuple(x.shape)}")
-        return (x - self.x_mean) @ self.matrix + self.y_mean
+        return in_range((x - self.x_mean) @ self.matrix + self.y_mean, "mapped rows")
 
     def explained(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
         """Share of the variance of y that mapped x explains, 1 − Σ‖Â(x) − y‖² / Σ‖y − ȳ‖².
@@ -76,7 +83,7 @@ def procrustes(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, scaling: bool = 
     matrix = u @ vt  # (d_x, d_y)
     if scaling:
         matrix = matrix * (y.size / x.size * s.sum() / (x.rows @ matrix).square().sum())
-    return Alignment(matrix, x.mean, y.mean)
+    return Alignment(in_range(matrix, "factors between x and y"), x.mean, y.mean)
 
 
 def affine(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Alignment:
@@ -115,7 +122,8 @@ def affine(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Alignment:
         )
     svd = ranked_svd(x.rows)
     inverse = svd.axes.T / svd.sigma @ svd.basis.T  # (d_x, n)
-    return Alignment(inverse @ y.rows * (y.size / x.size), x.mean, y.mean)
+    matrix = inverse @ y.rows * (y.size / x.size)
+    return Alignment(in_range(matrix, "factors between x and y"), x.mean, y.mean)
 
 
 class _Side(NamedTuple):
@@ -128,5 +136,5 @@ class _Side(NamedTuple):
 
 def _side(x: ArrayLike | Tensor, name: str) -> _Side:
     x = as_rows(x, min_rows=2, name=name)
-    mean = mean_row(x)
+    mean = in_range(mean_row(x), f"sums of {name}")
     return _Side(unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,8 @@ def as_rows(
     Raises
     ------
     ValueError
-        Not real numbers, not two-dimensional, too few rows or columns, NaN or infinity.
+        Not real numbers, not two-dimensional, too few rows or columns, NaN, infinity, or masked
+        entries.
     """
     if not isinstance(x, Tensor):
         x = _tensor_from_numpy(x, name)
@@ -54,7 +56,17 @@ def as_rows(
     return x
 
 
+def refuse_masked(x: object, name: str) -> None:
+    """A ``ValueError`` for a masked array with masked entries, which NumPy would unmask."""
+    if isinstance(x, np.ma.MaskedArray) and (n := int(np.ma.count_masked(x))):
+        raise ValueError(
+            f"{name} is a masked array of shape {x.shape} with {n} masked value(s); leave these "
+            "rows out or fill them first"
+        )
+
+
 def _tensor_from_numpy(x: ArrayLike, name: str) -> Tensor:
+    refuse_masked(x, name)
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -82,13 +94,18 @@ def as_labels(
     Raises
     ------
     ValueError
-        Another number of labels, NaN among them, or labels that cannot be ordered.
+        Another number of labels, NaN among them, text beside other labels, labels that cannot be
+        ordered, or masked ones.
     """
+    refuse_masked(labels, name)
     array = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if array.shape != (n_rows,):
         raise ValueError(f"{name} needs one label a row: {n_rows} rows, got shape {array.shape}")
     if _has_nan(labels, array):
         raise ValueError(f"{name} of shape {array.shape} has NaN labels")
+    if array.dtype.kind == "U" and labels is not array:  # of a list: [1, "a"] are two texts by now
+        if other := next((label for label in labels if not isinstance(label, str)), None):
+            raise ValueError(f"{name} mixes text with {other!r}; make all labels text, or none")
     try:
         distinct, index = np.unique(array, return_inverse=True)
     except TypeError as error:
@@ -133,6 +150,22 @@ def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
         )
     x = x / largest  # squares of very large or very small entries would leave float64
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
+
+
+def power_of_two(x: Tensor) -> float:
+    """The largest power of two up to the largest absolute entry, 1 for zeros.
+
+    Dividing by it is exact, and squares of the quotients neither overflow nor vanish.
+    """
+    largest = float(x.abs().max())
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+
+
+def in_range(values: Tensor, what: str) -> Tensor:
+    """Return values that float64 could hold, or raise a ``ValueError``."""
+    if not torch.isfinite(values).all():
+        raise ValueError(f"{what} of such large entries leave float64; take them in another unit")
+    return values
 
 
 def unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from scipy.stats import linregress
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_rows
+from shrink_utils.geometry.checks import as_rows, power_of_two
 
 __all__ = ["intrinsic_dimension"]
 
@@ -77,7 +77,7 @@ def intrinsic_dimension(
     if not 0 < alpha < math.inf:
         raise ValueError(f"alpha must be a positive number, got {alpha}")
     x = as_rows(x)
-    distinct = torch.unique(x, dim=0).cpu().numpy()
+    distinct = torch.unique(x / power_of_two(x), dim=0).cpu().numpy()  # no scale counts
     needed = 4 if method == "twonn" else 32
     if len(distinct) < needed:
         raise ValueError(

@@ -10,7 +10,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_labels, as_rows, centred, unit_rows
+from shrink_utils.geometry.checks import (
+    as_labels,
+    as_rows,
+    centred,
+    in_range,
+    power_of_two,
+    unit_rows,
+)
 
 
 class Estimate(NamedTuple):
@@ -168,15 +175,22 @@ def partition_isotropy(x: ArrayLike | Tensor) -> float:
     I(W) itself underflows on raw vectors of transformers.
     """
     x = as_rows(x)
-    projections = x @ torch.linalg.eigh(x.T @ x).eigenvectors  # (n, d)
+    scaled = x / power_of_two(x)  # its squares stay in float64, and the axes are those of x
+    axes = torch.linalg.eigh(scaled.T @ scaled).eigenvectors
+    projections = in_range(x @ axes, "projections of x")  # (n, d)
     log_f = torch.logsumexp(torch.cat([projections, -projections], dim=1), dim=0)  # (2d,)
     return float(log_f.min() - log_f.max())
 
 
 def mean_squared_distance(x: ArrayLike | Tensor) -> float:
-    """Mean squared Euclidean distance over all pairs of different rows, 2 tr C with ddof 1."""
+    """Mean squared Euclidean distance over all pairs of different rows, 2 tr C with ddof 1.
+
+    Where it is too large for float64, as for entries of 1e160, it is a ``ValueError``.
+    """
     x = as_rows(x, min_rows=2)
-    return float(2 * centred(x).square().sum() / (len(x) - 1))
+    unit = power_of_two(x)
+    squared = 2 * centred(x / unit).square().sum() / (len(x) - 1) * unit * unit
+    return float(in_range(squared, "squared distances of x"))
 
 
 def pair_distances(
@@ -210,7 +224,10 @@ def pair_distances(
     rng = np.random.default_rng(seed)
     first = rng.integers(len(x), size=n_pairs)
     second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first
-    points = unit_rows(x) if metric == "cosine" else x
+    unit = power_of_two(x)  # squares of very large or small entries would leave float64
+    points = unit_rows(x) if metric == "cosine" else x / unit
     lengths = torch.linalg.vector_norm(points[first] - points[second], dim=1)
     # ‖x̂ − ŷ‖² = 2 − 2 cos, without the cancellation of 1 − cos near zero.
-    return lengths.square() / 2 if metric == "cosine" else lengths
+    if metric == "cosine":
+        return lengths.square() / 2
+    return in_range(lengths * unit, "distances of x")

@@ -347,5 +347,9 @@ def similarity_grid(
     grid = torch.empty(len(first), len(second), dtype=torch.float64)
     for i, x in enumerate(first):
         for j, y in enumerate(second):
-            grid[i, j] = grid[j, i] if mirrored and j < i else compare(x, y)
+            try:
+                grid[i, j] = grid[j, i] if mirrored and j < i else compare(x, y)
+            except ValueError as error:
+                other = "xs" if ys is None else "ys"
+                raise ValueError(f"xs[{i}] beside {other}[{j}]: {error}") from error
     return grid

@@ -7,6 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 import torch
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -14,6 +17,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -22,6 +26,8 @@ from transformers.utils import logging as transformers_logging
 from shrink_utils.text import fetch, hub_revision
 
 TINY = "tiny-random"
+NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
+HUB_SECONDS = 5.0  # within which a hub has to answer; its client alone would try for half a minute
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,10 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     Raises
     ------
     FileNotFoundError
-        There is no such encoder here, or the hub cannot be reached.
+        There is no such encoder here, it has no tokenizer, or the hub cannot be reached.
     ValueError
-        A file of ``"minilm"`` has other bytes than the pinned ones, or there is no such `device`.
+        A file of ``"minilm"`` has other bytes than the pinned ones, weights are cut short, the
+        model needs code of its own, or there is no such `device`.
     """
     place = _device(device)
     with quiet(), seeded(0):
@@ -95,8 +102,7 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     """
     trained = load_encoder(name)  # its errors, and its tokenizer
     with quiet(), seeded(seed):
-        config = tiny_config() if name == TINY else AutoConfig.from_pretrained(**_location(name))
-        model = AutoModel.from_config(config, dtype=torch.float32)
+        model = AutoModel.from_config(_config(name), dtype=torch.float32, trust_remote_code=False)
         return Encoder(f"{name}, random weights", _encoder_half(model).eval(), trained.tokenizer)
 
 
@@ -166,7 +172,9 @@ def tiny_config(**head: object) -> BertConfig:
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's."""
-    tokenizer = AutoTokenizer.from_pretrained(**_location("minilm" if name == TINY else name))
+    location = _location("minilm" if name == TINY else name)
+    with _errors_that_name(name):
+        tokenizer = _tokenizer(name, location)
     tokenizer.padding_side = "right"
     if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
         tokenizer.pad_token = tokenizer.eos_token
@@ -210,26 +218,94 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
 
 
 def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
-    try:
+    with _errors_that_name(name):
         return auto_class.from_pretrained(
-            **_location(name), use_safetensors=True, dtype=torch.float32, **head
+            **_location(name),
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            **head,
         )
+
+
+def _config(name: str) -> PreTrainedConfig:
+    if name == TINY:
+        return tiny_config()
+    with _errors_that_name(name):
+        return AutoConfig.from_pretrained(**_location(name), trust_remote_code=False)
+
+
+def _tokenizer(name: str, location: dict[str, object]) -> PreTrainedTokenizerBase:
+    """A tokenizer that was read from files: without any, transformers makes one up."""
+    missing = (
+        f"name: {name!r} has no tokenizer that can be read: put tokenizer.json, or the files of "
+        "its vocabulary, beside the weights"
+    )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(**location, trust_remote_code=False)
+    except (TypeError, ValueError) as error:  # Marian's asks for the name of a file, None
+        if NEEDS_CODE in str(error):
+            raise
+        raise FileNotFoundError(f"{missing} ({str(error).splitlines()[0]})") from error
+    if set(tokenizer.get_vocab()) <= {*tokenizer.all_special_tokens, "▁"}:
+        raise FileNotFoundError(missing)
+    return tokenizer
+
+
+@contextmanager
+def _errors_that_name(name: str) -> Iterator[None]:
+    """What goes wrong while an encoder is read, as errors that say which one and what to do."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise ValueError(
+            f"name: the weights of {name!r} are damaged or cut short ({error}); copy or download "
+            "them again"
+        ) from error
     except OSError as error:
-        others = [known for known in ("minilm", TINY) if known != name]
-        hint = get_close_matches(name, others, n=1)
-        raise FileNotFoundError(
-            f"name: no encoder {name!r}"
-            + (f", did you mean {hint[0]!r}?" if hint else "")
-            + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
-            " model.safetensors, or the id of a model on a hub that can be reached):"
-            f" {str(error).splitlines()[0]}"
+        if str(error).startswith("name: "):
+            raise
+        raise FileNotFoundError(_no_encoder(name, error)) from error
+    except ValueError as error:
+        if NEEDS_CODE not in str(error):
+            raise
+        raise ValueError(
+            f"name: {name!r} needs code that comes with it, and no such code is run here; take a "
+            "model whose architecture transformers has"
         ) from error
 
 
-def _location(name: str) -> dict[str, str | Path]:
+def _no_encoder(name: str, error: OSError) -> str:
+    others = [known for known in ("minilm", TINY) if known != name]
+    hint = get_close_matches(name, others, n=1)
+    return (
+        f"name: no encoder {name!r}"
+        + (f", did you mean {hint[0]!r}?" if hint else "")
+        + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
+        " model.safetensors, or the id of a model on a hub that can be reached):"
+        f" {str(error).splitlines()[0]}"
+    )
+
+
+def _location(name: str) -> dict[str, object]:
     """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
     path = fetch("minilm") if name == "minilm" else name
-    return {"pretrained_model_name_or_path": path, "revision": hub_revision(name) or "main"}
+    return {
+        "pretrained_model_name_or_path": path,
+        "revision": hub_revision(name) or "main",
+        "local_files_only": Path(path).is_dir() or not _hub_answers(name),
+    }
+
+
+def _hub_answers(name: str) -> bool:
+    """Whether the hub can be reached, asked once: its client would ask six times for each file."""
+    try:
+        HfApi().model_info(name, timeout=HUB_SECONDS)
+    except HfHubHTTPError:  # it answered, though not with this model
+        return True
+    except Exception:  # errors of several libraries: no network, no permission, no such id
+        return False
+    return True
 
 
 def _encoder_half(model: PreTrainedModel) -> PreTrainedModel:

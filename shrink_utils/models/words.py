@@ -14,6 +14,8 @@ from shrink_utils.models.encoders import Encoder
 from shrink_utils.models.states import StateBatch, chosen_layers, state_batches
 from shrink_utils.text.corpora import WORD
 
+SAMPLE = 256  # texts that are looked at for unknown pieces
+MOST_UNKNOWN = 0.9  # of the pieces; in a language that the tokenizer knows they are a few in 100
 WORD_OR_MARK = re.compile(rf"{WORD.pattern}|[^\w\s]")
 
 
@@ -60,7 +62,8 @@ def word_batches(
     Raises
     ------
     ValueError
-        As `state_batches`, or a layer that the encoder has not.
+        As `state_batches`, a layer that the encoder has not, or texts with words whose pieces are
+        nearly all unknown to the tokenizer: it is another model's, or of another language.
 
     Notes
     -----
@@ -69,6 +72,7 @@ def word_batches(
     so that a piece of punctuation may differ from the one it would make of the running text.
     """
     chosen = chosen_layers(encoder, layers)
+    _refuse_unknown(encoder, texts)
     places = encoder.tokenizer.is_fast  # it tells where in the text a piece stands
     inputs = texts if places else [WORD_OR_MARK.findall(text) or [""] for text in texts]
     for batch in state_batches(
@@ -107,6 +111,22 @@ def word_states(
         word=[words[i] for i in order.tolist()],
         n_texts=len(texts),
     )
+
+
+def _refuse_unknown(encoder: Encoder, texts: Sequence[str]) -> None:
+    """A ``ValueError`` where the vectors of words would nearly all be that of the unknown piece."""
+    unknown = encoder.tokenizer.unk_token_id
+    sample = [text for text in texts[:SAMPLE] if isinstance(text, str) and WORD.search(text)]
+    if unknown is None or not sample:
+        return
+    found = encoder.tokenizer(sample, add_special_tokens=False, verbose=False)["input_ids"]
+    pieces = [piece for of_text in found for piece in of_text]
+    share = pieces.count(unknown) / max(1, len(pieces))
+    if share > MOST_UNKNOWN:
+        raise ValueError(
+            f"texts: {share:.0%} of their pieces are unknown to the tokenizer of {encoder.name}; "
+            "take texts in a language that it knows, or the tokenizer that belongs to the model"
+        )
 
 
 class _WordsOfBatch:

@@ -1,5 +1,6 @@
 """Isotropy and contextuality of any encoder on any text: a table and a figure by layer."""
 
+import tempfile
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,8 +31,17 @@ ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
 SHARES = ["first score, raw", "first score, centred", "IsoScore"]
 
 
+def check_folder(folder: Path) -> None:
+    """Make a folder to write to, or raise an ``OSError`` that names it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise type(error)(f"out: {folder} cannot be written to ({error.strerror})") from error
+
+
 def read_texts(path: Path) -> list[str]:
-    """The lines of a text file that hold something, one text per line.
+    """The lines of a text file, or of a pipe, that hold something: one text per line.
 
     Raises
     ------
@@ -40,7 +50,7 @@ def read_texts(path: Path) -> list[str]:
     ValueError
         If it is not UTF-8, or holds too few texts to say anything.
     """
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"text: no file {path}")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -75,7 +85,8 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        The name is nearly that of an encoder that is here: no hub is asked for it.
+        The name is nearly that of an encoder that is here: no hub is asked for it. Or there are no
+        words in the texts: nothing but emoji or punctuation.
     FileNotFoundError
         See `load_encoder`.
     """
@@ -83,6 +94,10 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     if is_typo and "/" not in model and not Path(model).exists():
         raise unknown_name("model", "local encoder", model, LOCAL)
     words = word_states(load_encoder(model, device="auto"), texts)
+    if not words.word:
+        raise ValueError(
+            f"text: no word in {len(texts)} texts, such as {texts[0]!r}; the measures are of words"
+        )
     return pd.DataFrame([_of_layer(x, words) for x in words.vectors]).rename_axis("layer")
 
 

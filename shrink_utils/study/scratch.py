@@ -105,7 +105,7 @@ def load_scratch(folder: Path) -> ScratchRun:
     """Read a model's folder; `DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     config = ScratchConfig(**read_json(folder / CONFIG))
-    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)
+    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER, trust_remote_code=False)
     model = new_model(config, tokenizer)  # SoLU is in no configuration that transformers knows
     load_model(model, folder / WEIGHTS)
     return ScratchRun(

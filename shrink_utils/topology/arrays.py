@@ -29,6 +29,11 @@ def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
 def as_tensor(values: object, name: str) -> Tensor:
     """Return anything that holds numbers (lists, arrays, data frames) as a tensor."""
     kind = type(values).__name__
+    if isinstance(values, np.ma.MaskedArray) and (n := int(np.ma.count_masked(values))):
+        raise ValueError(  # NumPy would unmask them
+            f"{name} is a masked array of shape {values.shape} with {n} masked value(s); leave "
+            "these rows out or fill them first"
+        )
     try:
         if not isinstance(values, Tensor | list | tuple):
             values = np.require(values, requirements="W")  # a frame's memory may be read-only

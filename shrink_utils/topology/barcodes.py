@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import gudhi
 import numpy as np
@@ -18,6 +20,12 @@ from shrink_utils.topology.arrays import (
     to_device,
 )
 from shrink_utils.topology.edges import EdgeLengths, edge_lengths
+from shrink_utils.topology.metrics import (
+    check_distances,
+    check_metric,
+    tree_of_distances,
+    unit_rows,
+)
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 
@@ -39,13 +47,17 @@ class Barcode:
 
 
 @eager
-def h0_barcode(points: Tensor) -> H0Barcode:
+def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     """H0 barcode of the Vietoris–Rips filtration: the edges of the minimum spanning tree.
 
     Parameters
     ----------
     points : Tensor, shape (n, d)
-        One row per point. Half precision is accepted: everything is computed in float64.
+        One row per point, or (n, n) distances. Half precision is accepted: everything is computed
+        in float64.
+    metric : {"euclidean", "cosine", "precomputed"}
+        "cosine" is 1 − cos, in [0, 2]. For "precomputed", `points` is the symmetric matrix of
+        distances; gradients reach both of its entries of an edge, half each.
 
     Returns
     -------
@@ -56,7 +68,8 @@ def h0_barcode(points: Tensor) -> H0Barcode:
     Raises
     ------
     ValueError
-        If `points` is not a real, finite matrix.
+        If `points` is not a real, finite matrix, `metric` is unknown, a row is zero ("cosine"), or
+        `points` are no symmetric distances with a diagonal of 0 ("precomputed").
 
     Notes
     -----
@@ -67,6 +80,13 @@ def h0_barcode(points: Tensor) -> H0Barcode:
     points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
     """
     points = check_matrix(points)
+    if check_metric(metric) == "cosine":
+        bars = h0_barcode(unit_rows(points))
+        return H0Barcode(_like(_cosine(bars.lengths), points), bars.edges.to(points.device))
+    if metric == "precomputed":
+        distances = check_distances(points)
+        edges = to_device(tree_of_distances(coordinates(distances)[0]), distances)
+        return H0Barcode(distances[edges[:, 0], edges[:, 1]], edges)
     array, unit = in_unit(coordinates(points)[0])
     edges, lengths = minimum_spanning_tree(array)
     measured = EdgeLengths.apply(points, array, edges, lengths, unit)
@@ -74,15 +94,17 @@ def h0_barcode(points: Tensor) -> H0Barcode:
 
 
 @eager
-def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
+def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> list[Barcode]:
     """Barcodes of the Vietoris–Rips filtration in dimensions 0 to `max_dim`.
 
     Parameters
     ----------
     points : Tensor, shape (n, d)
-        One row per point.
+        One row per point, or (n, n) distances.
     max_dim : int
         Highest homology dimension: 0 components, 1 loops, 2 cavities.
+    metric : {"euclidean", "cosine", "precomputed"}
+        As for `h0_barcode`.
 
     Returns
     -------
@@ -94,7 +116,7 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
     Raises
     ------
     ValueError
-        If `points` is not a real, finite matrix, or `max_dim` not a whole number ≥ 0.
+        As `h0_barcode`, or if `max_dim` is not a whole number ≥ 0.
 
     Notes
     -----
@@ -104,8 +126,12 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
     """
     points = check_matrix(points)
     max_dim = check_dimension(max_dim, "max_dim")
-    components = h0_barcode(points).lengths
+    if check_metric(metric) == "cosine":
+        return [_in_cosines(bars, points) for bars in barcode(unit_rows(points), max_dim)]
+    components = h0_barcode(points, metric=metric).lengths
     bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
+    if metric == "precomputed":
+        return bars + _higher_of_distances(check_distances(points), max_dim)
     array, unit = in_unit(coordinates(points)[0])
     for dimension in range(1, max_dim + 1):
         births, deaths = (
@@ -114,6 +140,39 @@ def barcode(points: Tensor, max_dim: int = 1) -> list[Barcode]:
         )
         parts = (part.to(result_dtype(points)) for part in (deaths - births, births, deaths))
         bars.append(Barcode(*parts))
+    return bars
+
+
+def _cosine(lengths: Tensor) -> Tensor:
+    """1 − cos from distances of unit rows, without its cancellation near 0."""
+    return lengths.square() / 2
+
+
+def _like(values: Tensor, points: Tensor) -> Tensor:
+    return values.to(result_dtype(points)).to(points.device)
+
+
+def _in_cosines(bars: Barcode, points: Tensor) -> Barcode:
+    """Bars of unit rows in cosine distance, which orders them anew."""
+    births, deaths = _cosine(bars.births), _cosine(bars.deaths)
+    order = (deaths - births).argsort(descending=True, stable=True)
+    parts = (deaths - births, births, deaths)
+    return Barcode(*(_like(part[order], points) for part in parts))
+
+
+def _higher_of_distances(distances: Tensor, max_dim: int) -> list[Barcode]:
+    """Bars of the dimensions 1 to `max_dim` from a symmetric matrix of distances."""
+    array, bars = coordinates(distances)[0], []
+    for dimension in range(1, max_dim + 1):
+        vertices = _flag_generators(gudhi.RipsComplex(distance_matrix=array), dimension)
+        (birth_edges, _), (death_edges, _) = _longest_first(
+            vertices, lambda edges: array[edges[:, 0], edges[:, 1]]
+        )
+        births, deaths = (
+            distances[tuple(to_device(np.ascontiguousarray(edges.T), distances))]
+            for edges in (birth_edges, death_edges)
+        )
+        bars.append(Barcode(deaths - births, births, deaths))
     return bars
 
 
@@ -132,18 +191,26 @@ def higher_bars(points: np.ndarray, dimension: int) -> tuple[Measured, Measured]
 
     Aligned, longest bar first; bars of length zero are left out.
     """
-    vertices = _flag_generators(points, dimension)[dimension - 1]  # (m, 4)
+    vertices = _flag_generators(gudhi.RipsComplex(points=points), dimension)
+    return _longest_first(vertices, partial(edge_lengths, points))
+
+
+def _longest_first(
+    vertices: np.ndarray, lengths_of: Callable[[np.ndarray], np.ndarray]
+) -> tuple[Measured, Measured]:
+    """Birth and death edges, measured and in order, from bars' vertices (m, 4)."""
     birth_edges, death_edges = vertices[:, :2], vertices[:, 2:]
-    births, deaths = edge_lengths(points, birth_edges), edge_lengths(points, death_edges)
+    births, deaths = lengths_of(birth_edges), lengths_of(death_edges)
     order = np.argsort(births - deaths, kind="stable")
     order = order[deaths[order] > births[order]]
     return (birth_edges[order], births[order]), (death_edges[order], deaths[order])
 
 
-def _flag_generators(points: np.ndarray, max_dim: int) -> list[np.ndarray]:
-    """Vertices (m, 4) of the birth and death edges of the m bars in each dimension 1 … max_dim."""
-    complex_ = gudhi.RipsComplex(points=points).create_simplex_tree(max_dimension=max_dim + 1)
+def _flag_generators(rips: gudhi.RipsComplex, dimension: int) -> np.ndarray:
+    """Vertices (m, 4) of the birth and death edges of the m bars of a dimension ≥ 1."""
+    complex_ = rips.create_simplex_tree(max_dimension=dimension + 1)
     complex_.compute_persistence()
-    found = complex_.flag_persistence_generators()[1]  # may be shorter than max_dim
-    none = np.empty((0, 4), dtype=np.int64)
-    return [found[k].astype(np.int64) if k < len(found) else none for k in range(max_dim)]
+    found = complex_.flag_persistence_generators()[1]  # may be shorter than the dimension
+    if len(found) < dimension:
+        return np.empty((0, 4), dtype=np.int64)
+    return found[dimension - 1].astype(np.int64)

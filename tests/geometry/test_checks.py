@@ -140,6 +140,73 @@ def test_identical_rows_have_no_spectrum(function, n):
         function(torch.full((n, 5), 0.1))
 
 
+SMALL_TO_LARGE = [2.0**-1000, 2.0**-600, 2.0**600, 2.0**1000]
+
+
+@pytest.mark.parametrize("scale", SMALL_TO_LARGE)
+@pytest.mark.parametrize("method", ["twonn", "ph"])
+def test_no_scale_counts_for_the_intrinsic_dimension(scale, method):
+    x = _cloud(60)
+    dimension = geometry.intrinsic_dimension(x, method=method)
+    scaled = geometry.intrinsic_dimension(x * scale, method=method)
+    assert scaled == pytest.approx(dimension, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", SMALL_TO_LARGE)
+def test_distances_have_the_unit_of_the_rows_at_every_scale(scale):
+    x, options = _cloud(), {"metric": "euclidean", "n_pairs": 20}
+    distances = geometry.pair_distances(x, **options)
+    torch.testing.assert_close(
+        geometry.pair_distances(x * scale, **options), distances * scale, rtol=0, atol=0
+    )
+    assert (distances > 0).all()
+
+
+def test_isotropy_of_very_long_rows_is_decided_by_the_longest():
+    x = torch.tensor([[3.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    assert geometry.partition_isotropy(x * 1e160) == pytest.approx(-3e160)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: geometry.pair_distances(x, metric="euclidean"),
+        geometry.mean_squared_distance,
+        lambda x: geometry.affine(_cloud(), x),
+        lambda x: geometry.procrustes(_cloud(), x, scaling=True),
+        lambda x: geometry.procrustes(x, _cloud())(-x),
+    ],
+)
+def test_what_leaves_float64_is_refused(call):
+    x = _cloud().clamp(-1, 1) * 1.7e308
+    with pytest.raises(ValueError, match="leave float64; take them in another unit"):
+        call(x)
+    with pytest.raises(ValueError, match="squared distances of x"):
+        geometry.mean_squared_distance(_cloud() * 1e160)
+
+
+@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+def test_a_masked_array_keeps_no_secret(function):
+    x = np.ma.masked_array(_cloud().numpy(), mask=False)
+    assert str(function(x)) == str(function(x.data))  # nothing is masked
+    x[3, 1] = np.ma.masked
+    with pytest.raises(ValueError, match=r"x is a masked array .*\(12, 5\) with 1 masked value"):
+        function(x)
+
+
+def test_nor_do_masked_labels():
+    labels = np.ma.masked_array([0, 0, 1, 1], mask=[0, 1, 0, 0])
+    with pytest.raises(ValueError, match="groups is a masked array"):
+        geometry.avg_sim(_cloud(4), groups=labels)
+
+
+@pytest.mark.parametrize("labels", [[1, "a", "a", 1], ("1", 1, "1", 1), [b"a", "a", "a", "a"]])
+def test_text_beside_other_labels_is_refused_and_not_made_text(labels):
+    """NumPy reads [1, "a"] as two texts, so that 1 and "1" would be one word."""
+    with pytest.raises(ValueError, match="words mixes text with"):
+        geometry.self_sim(_cloud(4), labels, min_count=2)
+
+
 @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan")], ids=["python", "numpy"])
 @pytest.mark.parametrize("other", ["a", 1.0])
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ LINE = np.linspace(-1, 1, 200)[:, None] * np.random.default_rng(0).normal(size=7
     [
         (GRID, r"36 distinct rows .* equally far \(a lattice\)"),
         (LINE, r"equally far \(a lattice\)"),  # rounding breaks its ties
-        (np.arange(20.0)[:, None] ** 2 * 1e-200, "nearer than float64 can tell"),
+        (np.append(np.arange(20.0) ** 2 * 1e-200, 1.0)[:, None], "nearer than float64 can tell"),
     ],
 )
 def test_rows_without_a_neighbour_ratio_are_refused(x, match):

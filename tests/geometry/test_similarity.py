@@ -242,6 +242,15 @@ def test_errors_name_the_layer(models):
         similarity_grid("cka", xs, [ys[0], np.ones((40, 5))])
 
 
+@pytest.mark.parametrize("measure", list(MEASURES))
+def test_so_do_errors_of_a_pair(models, measure):
+    xs, ys = models
+    with pytest.raises(ValueError, match=r"xs\[0\] beside ys\[1\]: x and y must have the same"):
+        similarity_grid(measure, xs, [ys[0], ys[1][:-1]])
+    with pytest.raises(ValueError, match=r"xs\[0\] beside xs\[1\]: "):
+        similarity_grid(measure, [xs[0], xs[1][:-1]])
+
+
 def test_a_misspelt_measure_is_refused(models):
     with pytest.raises(ValueError, match=r"no measure 'pwca', did you mean 'pwcca'"):
         similarity_grid("pwca", *models)

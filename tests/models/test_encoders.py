@@ -1,10 +1,12 @@
 """Encoders load quietly, verified, and the same each time."""
 
+import json
 import shutil
+import time
 
 import pytest
 import torch
-from transformers import RobertaConfig, RobertaModel
+from transformers import GPT2Config, GPT2Model, RobertaConfig, RobertaModel
 from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import (
@@ -15,6 +17,7 @@ from shrink_utils.models import (
     load_encoder,
     random_encoder,
     save_classifier,
+    word_states,
 )
 from shrink_utils.text import source_path
 
@@ -223,3 +226,108 @@ def test_evaluating_leaves_every_module_in_the_mode_it_was_in(make_model):
     with pytest.raises(KeyError), evaluating(model):
         raise KeyError
     assert [module.training for module in model.modules()] == before
+
+
+TOKENIZERS = "tokenizer.json tokenizer_config.json vocab.txt special_tokens_map.json".split()
+
+
+def _without_tokenizer(folder):
+    for name in TOKENIZERS:
+        (folder / name).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("load", [load_encoder, lambda n: load_classifier(n, n_labels=2, seed=0)])
+def test_a_folder_without_tokenizer_files_is_refused(saved, load):
+    """transformers would make up a tokenizer of five pieces, to which every word is unknown."""
+    _without_tokenizer(saved)
+    with pytest.raises(FileNotFoundError, match=r"has no tokenizer .*put tokenizer\.json"):
+        load(str(saved))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "roberta"])
+def test_so_is_one_of_a_byte_level_model(tmp_path, kind):
+    sizes = {"vocab_size": 300, "num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8}
+    if kind == "gpt2":
+        GPT2Model(GPT2Config(**sizes)).save_pretrained(tmp_path)
+    else:
+        RobertaModel(RobertaConfig(**sizes, intermediate_size=8)).save_pretrained(tmp_path)
+    with pytest.raises(FileNotFoundError, match="has no tokenizer"):
+        load_encoder(str(tmp_path))
+
+
+def test_a_vocabulary_alone_is_a_tokenizer(saved, encoder):
+    _without_tokenizer(saved)
+    pieces = sorted(encoder.tokenizer.get_vocab().items(), key=lambda item: item[1])
+    (saved / "vocab.txt").write_text("\n".join(piece for piece, _ in pieces), encoding="utf-8")
+    tokenizer = load_encoder(str(saved)).tokenizer
+    assert tokenizer.tokenize("unregularized") == ["un", "##re", "##gul", "##ari", "##zed"]
+
+
+def test_a_tokenizer_that_knows_nearly_nothing_of_the_texts_is_refused(saved, encoder):
+    _without_tokenizer(saved)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"]
+    (saved / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    texts = ["a long sentence in which not one of all these words is known"] * 40
+    with pytest.raises(ValueError, match=r"texts: 100% of their pieces are unknown"):
+        word_states(load_encoder(str(saved)), texts)
+    assert word_states(encoder, texts).word[:2] == ["a", "long"]
+
+
+@pytest.mark.parametrize("kept", [4, 1000, -100])
+def test_weights_that_were_cut_short_are_named(saved, kept):
+    weights = saved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:kept])
+    with pytest.raises(ValueError, match=r"the weights of '.*tiny' are damaged or cut short"):
+        load_encoder(str(saved))
+
+
+@pytest.fixture
+def own_code(saved):
+    """A model of an architecture that only the code beside it knows, which would leave a mark."""
+    code = f"open({str(saved / 'was_run')!r}, 'w')\nclass Own: pass\n"
+    (saved / "own.py").write_text(code, encoding="utf-8")
+    config = json.loads((saved / "config.json").read_text())
+    names = {name: "own.Own" for name in ("AutoConfig", "AutoModel", "AutoTokenizer")}
+    config |= {"model_type": "own", "architectures": ["Own"], "auto_map": names}
+    (saved / "config.json").write_text(json.dumps(config))
+    return saved
+
+
+@pytest.mark.parametrize("load", [load_encoder, random_encoder])
+def test_a_model_that_needs_code_of_its_own_is_refused_and_nobody_asked(
+    own_code, load, monkeypatch
+):
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("somebody was asked"))
+    with pytest.raises(ValueError, match="needs code that comes with it, and no such code is run"):
+        load(str(own_code))
+    assert not (own_code / "was_run").exists()
+
+
+def test_code_of_a_tokenizer_is_not_run_and_nobody_asked(saved, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("somebody was asked"))
+    (saved / "own.py").write_text(f"open({str(saved / 'was_run')!r}, 'w')\n", encoding="utf-8")
+    settings = saved / "tokenizer_config.json"
+    own = {"tokenizer_class": "Own", "auto_map": {"AutoTokenizer": ["own.Own", None]}}
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | own))
+    assert load_encoder(str(saved)).tokenizer.tokenize("bars") == ["bars"]  # by BERT's own code
+    assert not (saved / "was_run").exists()
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
+    asked = []
+
+    def no_network(self, name, **options):
+        asked.append(name)
+        assert options["timeout"] <= 5
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(encoders.HfApi, "model_info", no_network)
+    since = time.monotonic()
+    with pytest.raises(FileNotFoundError, match="no encoder 'someone/some-model'"):
+        load_encoder("someone/some-model")
+    assert asked == ["someone/some-model"] and time.monotonic() - since < 5
+
+
+def test_a_local_folder_asks_no_hub(saved, monkeypatch):
+    monkeypatch.setattr(encoders.HfApi, "model_info", lambda *_, **__: pytest.fail("it was asked"))
+    load_encoder(str(saved))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
@@ -24,7 +25,7 @@ class UnitRows:
             if ((lengths > 1e-140) & (lengths < 1e140)).all():
                 self.rows = rows.mul_(lengths.reciprocal_())
                 return
-        self.rows = unit_rows(as_rows(x))
+        self.rows = unit_rows(as_rows(x, min_rows=0))
 
 
 def batch_rows(x: ArrayLike | Tensor, n_features: int, *, name: str = "x") -> Tensor:
@@ -32,7 +33,7 @@ def batch_rows(x: ArrayLike | Tensor, n_features: int, *, name: str = "x") -> Te
     rows = _plain(x)
     if rows is not None and torch.isfinite(rows.sum()):  # then so is every entry
         return _same_width(rows, n_features, name)
-    return _same_width(as_rows(x, name=name), n_features, name)
+    return _same_width(as_rows(x, min_rows=0, name=name), n_features, name)
 
 
 def unit_batch(x: ArrayLike | Tensor | UnitRows, n_features: int) -> Tensor:
@@ -50,6 +51,13 @@ def _plain(x: ArrayLike | Tensor, *, copy: bool = False) -> Tensor | None:
     if isinstance(x, Tensor) and x.ndim == 2 and len(x) and x.is_floating_point():
         return None if x.device.type == "mps" else x.detach().to(torch.float64, copy=copy)
     return None
+
+
+def check_width(n_features: int, name: str = "n_features") -> int:
+    """Return a number of columns, or raise a ``ValueError``."""
+    if not isinstance(n_features, int | np.integer) or n_features < 1:
+        raise ValueError(f"{name} must be a whole number of columns, 1 or more; got {n_features!r}")
+    return int(n_features)
 
 
 def _same_width(x: Tensor, n_features: int, name: str) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from shrink_utils.geometry.checks import same_rows
 from shrink_utils.geometry.similarity import NO_HSIC, unbiased_hsic, warn_undefined
-from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows, check_width
 from shrink_utils.geometry.streaming.moments import Moments, Rows
 
 __all__ = ["CKA", "LayerCKA"]
@@ -66,6 +66,7 @@ class _ScatterMetric(StreamingMetric):
 
     def __init__(self, widths: tuple[int, ...], *, debiased: bool, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        widths = tuple(check_width(width) for width in widths)
         self.widths, self.debiased = widths, debiased
         fold = partial(ScatterMoments.fold, widths=widths)
         self.add_zeros("moments", ScatterMoments.size(widths), merge=fold)

@@ -11,7 +11,12 @@ from torch import Tensor
 from shrink_utils.geometry.contextuality import check_count, frequent, self_sims
 from shrink_utils.geometry.groups import Groups, Occurrences
 from shrink_utils.geometry.isotropy import contributions, products_and_pairs
-from shrink_utils.geometry.streaming.base import StreamingMetric, UnitRows, unit_batch
+from shrink_utils.geometry.streaming.base import (
+    StreamingMetric,
+    UnitRows,
+    check_width,
+    unit_batch,
+)
 
 
 class CosineMetric(StreamingMetric):
@@ -19,7 +24,7 @@ class CosineMetric(StreamingMetric):
 
     def __init__(self, n_features: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.n_features = n_features
+        self.n_features = n_features = check_width(n_features)
         for name in ("n_rows", "n_groups", "group_squares", "group_pairs"):
             self.add_zeros(name)
         for name in ("total", "squares"):
@@ -44,6 +49,8 @@ class CosineMetric(StreamingMetric):
         if groups is not None:
             groups = groups if isinstance(groups, Groups) else Groups(groups)
             sums, sizes = groups.sums(x), groups.sizes.to(x)
+        if not len(x):
+            return
         self.n_rows.add_(len(x))
         self.n_groups.add_(len(sums))
         self.group_squares.add_(sums.square().sum())
@@ -104,6 +111,7 @@ class SelfSim(StreamingMetric):
         super().__init__(**kwargs)
         if n_words < 1:
             raise ValueError(f"n_words must be at least 1, got {n_words}")
+        check_width(n_features)
         check_count(min_count)
         self.n_words, self.n_features, self.min_count = n_words, n_features, min_count
         # The last row takes in the words that are not in the vocabulary, and is never read.
@@ -129,6 +137,8 @@ class SelfSim(StreamingMetric):
             a pair. A sentence must come whole in one batch.
         """
         x = unit_batch(x, self.n_features)
+        if not len(x) and not len(words):
+            return
         found = words if isinstance(words, Occurrences) else Occurrences(words, sentences)
         if not -1 <= int(found.words[0]) <= int(found.words[-1]) < self.n_words:
             raise ValueError(

@@ -103,7 +103,9 @@ class Moments:
         return merged
 
     def add(self, blocks: Sequence[Tensor]) -> None:
-        """Take in a batch of rows, (n, d_i) float64 a block."""
+        """Take in a batch of rows, (n, d_i) float64 per block; none change nothing."""
+        if not len(blocks[0]):
+            return
         exponent = torch.stack([_exponent(block) for block in blocks])
         self._rescale(torch.maximum(self.exponent, exponent) if self.n else exponent)
         if self.exponent.any():

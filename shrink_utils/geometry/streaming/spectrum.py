@@ -12,7 +12,7 @@ from torch import Tensor
 
 from shrink_utils.geometry.checks import unit_scale
 from shrink_utils.geometry.spectrum import check_k, entropy_rank, leading_shares, trace_ratio
-from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows
+from shrink_utils.geometry.streaming.base import StreamingMetric, batch_rows, check_width
 from shrink_utils.geometry.streaming.moments import Moments, Rows
 
 __all__ = ["EffectiveRank", "IsoScore", "Spectrum"]
@@ -65,7 +65,7 @@ class SpectralMetric(StreamingMetric):
 
     def __init__(self, n_features: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.n_features = n_features
+        self.n_features = n_features = check_width(n_features)
         widths = (n_features,)
         fold = partial(TriangleMoments.fold, widths=widths)
         self.add_zeros("moments", TriangleMoments.size(widths), merge=fold)
@@ -113,7 +113,7 @@ class IsoScore(SpectralMetric):
     """IsoScore, (PR − 1) / (d − 1), plain or bias-corrected: `geometry.iso_score` in one pass."""
 
     def __init__(self, n_features: int, *, bias_corrected: bool = False, **kwargs: Any) -> None:
-        if n_features < 2:
+        if check_width(n_features) < 2:
             raise ValueError(f"n_features must be at least 2, got {n_features}")
         super().__init__(n_features, **kwargs)
         self.bias_corrected = bias_corrected

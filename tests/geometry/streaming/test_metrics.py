@@ -63,6 +63,38 @@ def test_rows_of_another_width_and_vectors_are_refused(case, columns, match):
         case.make().update(*batch)
 
 
+@pytest.mark.parametrize("read", [np.asarray, torch.from_numpy])
+def test_an_empty_batch_changes_nothing(case, read):
+    """The last batch of a filtered loader has no rows now and then."""
+    x, rows = CLOUDS["random"], np.arange(N)
+    metric = case.make()
+    for start in (0, N):
+        metric.update(*_damaged_batch(case, x, read(x[:0]), rows[:0]))
+        if not start:
+            metric.update(*case.batch(x, rows))
+    assert_same(metric.compute(), case.expected(x))
+
+
+@pytest.mark.parametrize("width", [0, -1, 2.5, "6", None])
+@pytest.mark.parametrize(
+    "make",
+    [
+        AvgSim,
+        RogueDimensions,
+        Spectrum,
+        EffectiveRank,
+        IsoScore,
+        CKA,
+        lambda d: CKA(6, d) if d is not None else CKA(None),
+        lambda d: LayerCKA([6, d]),
+        lambda d: SelfSim(6, d),
+    ],
+)
+def test_columns_that_cannot_be_are_refused(make, width):
+    with pytest.raises(ValueError, match=f"must be a whole number of columns, .* got {width!r}"):
+        make(width)
+
+
 def test_no_gradient_is_kept(case):
     x = CLOUDS["random"]
     grown = torch.tensor(x, requires_grad=True)

@@ -1,0 +1,167 @@
+"""Bars of cosine distances and of matrices of distances, against gudhi and the Euclidean ones."""
+
+from __future__ import annotations
+
+import gudhi
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import pdist, squareform
+
+from shrink_utils.topology import barcode, h0_barcode, persistent_entropy
+
+
+def _gudhi(distances, dimension):
+    """Finite intervals of gudhi's Rips persistence of a matrix, (m, 2), longest first."""
+    rips = gudhi.RipsComplex(distance_matrix=distances)
+    tree = rips.create_simplex_tree(max_dimension=dimension + 1)
+    tree.compute_persistence(min_persistence=0.0 if dimension else -1.0)
+    found = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
+    found = found[np.isfinite(found[:, 1])]
+    return found[np.argsort(found[:, 0] - found[:, 1], kind="stable")]
+
+
+def _cloud(n=24, d=3, **options):
+    return torch.randn(n, d, dtype=torch.float64, **options)
+
+
+def _distances(cloud, metric):
+    return squareform(pdist(cloud.numpy(), metric))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "cityblock", "chebyshev"])
+@pytest.mark.parametrize("dimension", [0, 1, 2])
+def test_bars_of_a_matrix_of_distances_are_gudhis(metric, dimension):
+    distances = _distances(_cloud(40, 4), metric)
+    bars = barcode(torch.from_numpy(distances), max_dim=dimension, metric="precomputed")[dimension]
+    expected = _gudhi(distances, dimension)
+    assert len(expected) > 0
+    np.testing.assert_allclose(bars.births, expected[:, 0], rtol=1e-14)
+    np.testing.assert_allclose(bars.deaths, expected[:, 1], rtol=1e-14)
+    np.testing.assert_allclose(bars.lengths, expected[:, 1] - expected[:, 0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_cosine_bars_are_gudhis_of_one_less_the_cosine(dimension):
+    cloud = _cloud(30) * torch.linspace(0.01, 100, 30, dtype=torch.float64)[:, None]
+    bars = barcode(cloud, max_dim=dimension, metric="cosine")[dimension]
+    expected = _gudhi(_distances(cloud, "cosine"), dimension)
+    assert len(expected) > 0
+    np.testing.assert_allclose(bars.births, expected[:, 0], atol=1e-14)
+    np.testing.assert_allclose(bars.deaths, expected[:, 1], atol=1e-14)
+    assert (bars.lengths.diff() <= 0).all()
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_components_have_the_edges_of_their_lengths(metric):
+    cloud = _cloud()
+    bars, given = h0_barcode(cloud, metric=metric), _distances(cloud, metric)
+    np.testing.assert_allclose(bars.lengths, given[tuple(bars.edges.T)], atol=1e-14)
+    again = h0_barcode(torch.from_numpy(given), metric="precomputed")
+    np.testing.assert_allclose(again.lengths, bars.lengths, atol=1e-14)
+    assert {frozenset(e) for e in again.edges.tolist()} == {
+        frozenset(e) for e in bars.edges.tolist()
+    }
+
+
+def test_euclidean_is_what_it_was():
+    cloud = _cloud().requires_grad_()
+    plain, named = h0_barcode(cloud), h0_barcode(cloud, metric="euclidean")
+    assert torch.equal(plain.lengths, named.lengths) and torch.equal(plain.edges, named.edges)
+
+
+@pytest.mark.parametrize("max_dim", [0, 1])
+@pytest.mark.parametrize("metric", ["cosine", "precomputed"])
+def test_gradients_are_those_of_differences(metric, max_dim):
+    def total(points):
+        if metric == "precomputed":
+            points = (points[:, None] - points[None]).abs().sum(dim=-1)
+        bars = barcode(points, max_dim=max_dim, metric=metric)
+        return sum(persistent_entropy(bar.lengths) + bar.lengths.sum() for bar in bars)
+
+    assert torch.autograd.gradcheck(total, _cloud(12).requires_grad_(), eps=1e-7, atol=1e-5)
+
+
+def test_both_entries_of_an_edge_share_its_gradient():
+    distances = torch.tensor([[0.0, 1.0, 4.0], [1.0, 0.0, 2.0], [4.0, 2.0, 0.0]])
+    distances.requires_grad_()
+    h0_barcode(distances, metric="precomputed").lengths.sum().backward()
+    half = [[0.0, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.0]]
+    assert distances.grad.tolist() == half
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("metric", ["cosine", "precomputed"])
+def test_bars_keep_the_dtype(metric, dtype):
+    points = torch.from_numpy(_distances(_cloud(), "euclidean")).to(dtype)
+    wide = dtype if dtype == torch.float64 else torch.float32
+    found = barcode(points, metric=metric)
+    assert {part.dtype for bar in found for part in vars(bar).values()} == {wide}
+    assert h0_barcode(points, metric=metric).edges.dtype == torch.int64
+
+
+@pytest.mark.parametrize("metric", ["cosine", "precomputed"])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_points_have_few_bars(metric, n):
+    points = 1 - torch.eye(n)
+    found = barcode(points if metric == "precomputed" else points + 1, metric=metric)
+    assert [len(bar.lengths) for bar in found] == [max(0, n - 1), 0]
+
+
+def test_a_distance_of_zero_joins_two_points():
+    distances = torch.tensor([[0.0, 0.0, 3.0], [0.0, 0.0, 3.0], [3.0, 3.0, 0.0]])
+    assert h0_barcode(distances, metric="precomputed").lengths.tolist() == [3.0, 0.0]
+
+
+def test_rounding_of_a_matrix_is_let_pass():
+    cloud = _cloud(60, 8).float()
+    distances = torch.cdist(cloud, cloud)
+    found = h0_barcode(distances, metric="precomputed").lengths
+    torch.testing.assert_close(found, h0_barcode(cloud).lengths, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("damage", "match"),
+    [
+        (lambda d: d[:, :-1], r"square matrix of distances for metric='precomputed'; got \(24, 23"),
+        (lambda d: -d, "hold a negative distance"),
+        (lambda d: d + torch.arange(24) / 24, "no symmetric matrix"),
+        (lambda d: d + torch.eye(24), "distance of a point from itself, 1.0: the diagonal must be"),
+        (lambda d: d * torch.nan, "NaN or infinite"),
+    ],
+)
+@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
+def test_what_is_no_matrix_of_distances_is_refused(bars_of, damage, match):
+    distances = torch.from_numpy(_distances(_cloud(), "euclidean"))
+    with pytest.raises(ValueError, match=match):
+        bars_of(damage(distances), metric="precomputed")
+
+
+@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
+def test_other_names_and_rows_without_a_cosine_are_refused(bars_of):
+    with pytest.raises(ValueError, match=r"metric must be one of 'euclidean'.*; got 'manhattan'"):
+        bars_of(_cloud(), metric="manhattan")
+    cloud = _cloud()
+    cloud[[4, 9]] = 0
+    with pytest.raises(ValueError, match=r"points of shape \(24, 3\) have zero rows, .* row 4"):
+        bars_of(cloud, metric="cosine")
+    cloud[4, 1] = torch.inf
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        bars_of(cloud, metric="cosine")
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_no_scale_counts_for_cosines(scale):
+    cloud = _cloud()
+    found = h0_barcode(cloud * scale, metric="cosine").lengths
+    torch.testing.assert_close(
+        found, h0_barcode(cloud, metric="cosine").lengths, atol=1e-15, rtol=0
+    )
+
+
+def test_masked_arrays_are_refused():
+    points = np.ma.masked_array(_cloud().numpy(), mask=False)
+    assert len(h0_barcode(points).lengths) == 23
+    points[3, 1] = np.ma.masked
+    with pytest.raises(ValueError, match=r"points is a masked array of shape \(24, 3\) with 1"):
+        h0_barcode(points)
