@@ -1,20 +1,21 @@
 """Claims on models trained here from nothing: two encoders, dynamics, stitching, generalization."""
 
 import math
-from collections.abc import Callable, Collection
-from itertools import combinations
+from collections.abc import Callable, Collection, Iterator
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 
+from shrink_utils.geometry import cka_distance
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import Evidence, judge, quantity, select
-from shrink_utils.study.dynamics.experiment import allocations
+from shrink_utils.study.dynamics.experiment import CELL, RUN, allocations
 from shrink_utils.study.dynamics.reading import (
     COUNTED,
     closure_errors,
     hurting_steps,
-    profile_correlations,
+    profiles_of,
     published_steps,
 )
 from shrink_utils.study.generalization.experiment import crossed, gap, numbers_of, pairs_of
@@ -111,9 +112,67 @@ def _leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[f
     return pseudo_values(of_some, sorted(back.unique()))
 
 
+@quantity
+def mean_of_pairs(pairs: pd.DataFrame, difference: dict) -> Evidence:
+    """Of a column, where `of` holds less where `minus` holds, by model; either may be left out.
+
+    The floor is the spread of the pairs of `minus`, or of all there are.
+    """
+
+    def column(some: pd.DataFrame, name: str) -> pd.Series:
+        chosen = select(some, difference[name], difference) if name in difference else some
+        return chosen.eval(difference["column"], engine="python")
+
+    def statistic(some: pd.DataFrame) -> float:
+        less = column(some, "minus").mean() if "minus" in difference else 0.0
+        return column(some, "of").mean() - less
+
+    unit = difference.get("pairs_of", "seed")
+    return Evidence(_leaving_out(pairs, unit, statistic), float(column(pairs, "minus").std()))
+
+
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
     """Vázquez et al. 2022 on dynamics; from `measure_dynamics` and `measure_stability`."""
-    return judge("dynamics", {"dynamics": dynamics, "stability": stability})
+    tables = {"dynamics": dynamics, "profiles": profile_pairs(dynamics, stability)}
+    return judge("dynamics", tables)
+
+
+def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's r of the profiles of two runs of different seeds, which begin with other weights.
+
+    From `measure_dynamics` and `measure_stability`: columns ``differs`` ("objective", "size",
+    "source", or "seed" where nothing else does), ``front_seed``, ``back_seed`` and ``r``. Profiles
+    are shares of the trunk's loss change by layer and component; of a translation model, of its
+    encoder.
+    """
+    objectives = {
+        (objective, seed): shares(_one_stack(allocations(run)), *CELL, trunk=True)
+        for (objective, seed), run in dynamics.groupby(["objective", "seed"])
+    }
+    by_objective = pd.DataFrame(objectives).T
+    rows = [*_pairs_of_profiles(profiles_of(stability), RUN)]
+    rows += [
+        pair
+        for pair in _pairs_of_profiles(by_objective, ["objective", "seed"])
+        if pair[0] == "objective"
+    ]
+    return pd.DataFrame(rows, columns=["differs", "front_seed", "back_seed", "r"])
+
+
+def _one_stack(table: pd.DataFrame) -> pd.DataFrame:
+    own = ~table.component.str.startswith("cross ")
+    return table[table["stack"].isin(["", "encoder"]) & own]
+
+
+def _pairs_of_profiles(
+    profiles: pd.DataFrame, names: list[str]
+) -> Iterator[tuple[str, int, int, float]]:
+    """Pairs that differ in their seed and in one thing more at most."""
+    for (front, x), (back, y) in permutations(profiles.iterrows(), 2):
+        *others, seed = (a != b for a, b in zip(front, back, strict=True))
+        if seed and sum(others) < 2:
+            what = names[others.index(True)] if any(others) else "seed"
+            yield what, front[-1], back[-1], float(np.corrcoef(x, y)[0, 1])
 
 
 @quantity
@@ -155,12 +214,47 @@ def closure_error(dynamics: pd.DataFrame, difference: dict) -> Evidence:
 
 
 @quantity
-def correlation_less_that_of_seeds(stability: pd.DataFrame, difference: dict) -> Evidence:
-    """Of profiles: those of texts that differ less those of runs that differ in their seed."""
-    found = profile_correlations(stability)
-    seeds = found[found.differs == "seed"].r.mean()
-    r = found[found.differs == difference["differs"]].groupby("seed").r.mean()
-    return Evidence(r - seeds, float(1 - seeds))
+def share_of_feed_forward(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """What W1 and W2 take of the trunk's loss change."""
+    found = _trunk_shares(dynamics, difference["objective"], "component")
+    return _between_seeds(found[["W1", "W2"]].sum(axis=1) - difference["beyond"])
+
+
+@quantity
+def share_of_last_layer(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """What the last layer takes of the trunk's loss change, less an even share."""
+    found = _trunk_shares(dynamics, difference["objective"], "layer")
+    return _between_seeds(found[found.columns.max()] - 1 / len(found.columns))
+
+
+@quantity
+def share_of_busiest_head(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """The largest share of a head less the mean share of its layer's heads, mean over layers."""
+
+    def numbers(run: pd.DataFrame) -> pd.Series:
+        table = allocations(run)
+        trunk = table[table.layer > 0].value.sum()
+        heads = table[table["head"] >= 0].groupby(["stack", "layer", "head"]).value.sum() / trunk
+        layers = heads.groupby(["stack", "layer"])
+        return pd.Series({"busiest": (layers.max() - layers.mean()).mean()})
+
+    return _between_seeds(_by_seed(dynamics, difference["objective"], numbers).busiest)
+
+
+@quantity
+def half_time(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """The share of the training after which half of the loss change is done."""
+
+    def numbers(run: pd.DataFrame) -> pd.Series:
+        loss = run[run.quantity == "loss"].set_index("step").value.sort_index()
+        done = (loss - loss.iloc[0]) / (loss.iloc[-1] - loss.iloc[0])
+        return pd.Series({"half": (done >= 0.5).idxmax() / loss.index.max()})
+
+    return _between_seeds(_by_seed(dynamics, difference["objective"], numbers).half)
+
+
+def _trunk_shares(dynamics: pd.DataFrame, objective: str, by: str) -> pd.DataFrame:
+    return _by_seed(dynamics, objective, lambda run: shares(allocations(run), by, trunk=True))
 
 
 def _by_seed(
@@ -188,8 +282,23 @@ def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFra
         "family": family,
         "blocks": block_numbers(family),
         "affinity": alike[alike.relation == "members"],
+        "seed_pairs": _seed_pairs(family),
     }
-    return judge("stitching", tables, half_the_depth=stitched.front_layer.max() / 2)
+    return judge(
+        "stitching",
+        tables,
+        half_the_depth=stitched.front_layer.max() / 2,
+        has_seeds=len(tables["seed_pairs"]) > 0,
+    )
+
+
+def _seed_pairs(family: pd.DataFrame) -> pd.DataFrame:
+    """CKA of the first and the last layer of two models of one member, in both orders."""
+    rows = family[(family.relation == "seeds") & (family.layer > 0)].sort_values("layer")
+    ends = rows.groupby(["member", "seed", "other_seed"]).cka.agg(["first", "last"]).reset_index()
+    there = ends.rename(columns={"seed": "front_seed", "other_seed": "back_seed"})
+    back = ends.rename(columns={"seed": "back_seed", "other_seed": "front_seed"})
+    return pd.concat([there, back], ignore_index=True)
 
 
 def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
@@ -218,6 +327,20 @@ def mean_penalty(stitched: pd.DataFrame, difference: dict) -> Evidence:
         return of.penalty.mean() - minus.penalty.mean()
 
     values = _leaving_out(stitched, "number", statistic)
+    return Evidence(values, _penalty_floor(stitched, difference["map"]))
+
+
+@quantity
+def net_asymmetry(stitched: pd.DataFrame, difference: dict) -> Evidence:
+    """As `asymmetry`, each route less that of two seeds into the same activation, by model."""
+
+    def statistic(some: pd.DataFrame) -> float:
+        mean = some.groupby(["front", "back"]).penalty.mean()
+        into_gelu = mean["solu", "gelu"] - mean["gelu", "gelu"]
+        return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
+
+    rows = stitched[stitched.relation.isin(["activation", "seed"])]
+    values = _leaving_out(rows, "number", statistic)
     return Evidence(values, _penalty_floor(stitched, difference["map"]))
 
 
@@ -261,12 +384,10 @@ def generalization_claims(table: pd.DataFrame) -> pd.DataFrame:
     accuracy = table[table.quantity == "accuracy"]
     refuted = accuracy[(accuracy.label == "not_entailment") & (accuracy.data == "overlap")]
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
-    published = published_accuracies()
     tables = {
         "generalization": table,
         "refuted": refuted.assign(held_out=refuted.template.isin(HELD_OUT)),
         "new_words": new_words.value.mean().reset_index(),
-        "feather_berts": published.assign(value=pd.to_numeric(published["mean"]), number=0),
     }
     last = int(table.layer.max())
     return judge(
@@ -314,6 +435,16 @@ def gaps_of_groups(table: pd.DataFrame, difference: dict) -> Evidence:
         return sum(weight * gap(rows, numbers, layer) for layer, weight in weights)
 
     return Evidence(pseudo_values(statistic, numbers_of(rows)), _spread_in_groups(rows, weights))
+
+
+@quantity
+def distance_between_groups(table: pd.DataFrame, difference: dict) -> Evidence:
+    """CKA distance of models of two groups less that of models of one, by number."""
+    rows = pairs_of(table, "cka", difference["data"])
+    pair = ["relation", "number", "other_number"]
+    distances = rows.groupby(pair).value.agg(cka_distance).reset_index().assign(layer=0)
+    values = pseudo_values(lambda numbers: -gap(distances, numbers, 0), numbers_of(rows))
+    return Evidence(values, _spread_in_groups(distances, [(0, 1)]))
 
 
 @quantity
