@@ -441,7 +441,7 @@ def gaps_of_groups(table: pd.DataFrame, difference: dict) -> Evidence:
 def distance_between_groups(table: pd.DataFrame, difference: dict) -> Evidence:
     """CKA distance of models of two groups less that of models of one, by number."""
     rows = pairs_of(table, "cka", difference["data"])
-    pair = ["relation", "number", "other_number"]
+    pair = ["relation", "group", "number", "other", "other_number"]
     distances = rows.groupby(pair).value.agg(cka_distance).reset_index().assign(layer=0)
     values = pseudo_values(lambda numbers: -gap(distances, numbers, 0), numbers_of(rows))
     return Evidence(values, _spread_in_groups(distances, [(0, 1)]))

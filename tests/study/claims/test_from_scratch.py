@@ -14,6 +14,7 @@ from shrink_utils.study.claims.from_scratch import (
     generalization_claims,
     group_accuracies,
     most_deviant,
+    profile_pairs,
     published_accuracies,
     stitching_claims,
     two_encoders_claims,
@@ -57,7 +58,7 @@ def _two_encoders(**changes):
     return found.set_index(found.claim.str.removeprefix("v:encoders-"))
 
 
-def test_what_v_describe_is_replicated():
+def test_what_v_describe_agrees():
     expected = {
         "embedding": 0.4,
         "mt-jump": 0.4,
@@ -70,7 +71,7 @@ def test_what_v_describe_is_replicated():
     }
     found = _two_encoders()
     assert found.estimate.to_dict() == pytest.approx(expected, abs=0.02)
-    assert set(found.verdict) == {"replicated"}
+    assert set(found.verdict) == {"agrees"} and set(found.kind) == {"analogue"}
     assert set(found.n) == {3} and set(found.unit) == {"seeds"}
     assert found.floor.between(0, 0.03, inclusive="neither").all()
 
@@ -83,19 +84,19 @@ SAME = {"mlm": AVG_SIM["mt"], "mt": AVG_SIM["mt"]}
 @pytest.mark.parametrize(
     ("changes", "names", "verdict"),
     [
-        ({"avg_sim": TURNED}, ["embedding", "jump", "mlm-gradual"], "not replicated"),
-        ({"alike": UNALIKE}, ["differ-cka"], "not replicated"),
+        ({"avg_sim": TURNED}, ["embedding", "jump", "mlm-gradual"], "disagrees"),
+        ({"alike": UNALIKE}, ["differ-cka"], "disagrees"),
         ({"avg_sim": SAME, "noise": 0.05}, ["embedding", "jump"], "inconclusive"),
     ],
 )
-def test_the_opposite_is_not_replicated_and_no_difference_decides_nothing(changes, names, verdict):
+def test_the_opposite_disagrees_and_no_difference_decides_nothing(changes, names, verdict):
     assert set(_two_encoders(**changes).verdict[names]) == {verdict}
 
 
 def test_a_fall_at_the_first_layer_is_no_rise_at_the_last():
     found = _two_encoders(avg_sim={"mlm": AVG_SIM["mlm"], "mt": [0.5, 0.1, 0.15, 0.16]})
     assert found.estimate["mt-jump"] == pytest.approx(0.01 - 0.05, abs=0.02)
-    assert found.verdict["mt-jump"] == "not replicated"
+    assert found.verdict["mt-jump"] == "disagrees"
 
 
 def test_encoders_of_one_start_are_a_relation_of_their_own():
@@ -118,16 +119,17 @@ def _record(objective, seed, hurt, embedding):
         for component in COUNTED:
             hurts = STEPS - hurt.get(component, 0) < step <= STEPS - seed
             value = 0.001 * (1 + seed) if hurts else -0.01
-            rows.append(("allocation", rule, step, 1, component, value))
+            rows += [("allocation", rule, step, layer, component, value / 2) for layer in (1, 2)]
         rows.append(("allocation", rule, step, 0, "embedding", -embedding))
     change = sum(row[-1] for row in rows if row[1] == "trapezoid") * (1 + 0.002 * seed)
     rows += [("loss", "", 0, -1, "", 5.0), ("loss", "", STEPS, -1, "", 5.0 + change)]
     record = pd.DataFrame(rows, columns="quantity rule step layer component value".split())
     counted = record.quantity == "allocation"
-    return record.assign(stack="", head=-1, counted=counted, objective=objective, seed=seed)
+    head = record.component.map({"key": 0, "query": 1}).fillna(-1).astype(int)
+    return record.assign(stack="", head=head, counted=counted, objective=objective, seed=seed)
 
 
-def _dynamics(stability):
+def _records():
     """As V found it: keys and queries hurt in language models, and longest in masked LM."""
     hurt = {
         "mlm": {"key": 12, "query": 12},
@@ -139,7 +141,16 @@ def _dynamics(stability):
         for objective in hurt
         for seed in (0, 1, 2)
     ]
-    found = dynamics_claims(pd.concat(records), stability)
+    return pd.concat(records)
+
+
+@pytest.fixture(scope="module")
+def dynamics_record():
+    return _records()
+
+
+def _dynamics(stability):
+    found = dynamics_claims(_records(), stability)
     return found.set_index(found.claim.str.removeprefix("v:lca-"))
 
 
@@ -172,12 +183,12 @@ ERRORS = [abs(1 / (1 + 0.002 * s) - 1) for s in (0, 1, 2)]
 @pytest.mark.parametrize(
     ("claim", "estimate", "verdict", "published"),
     [
-        ("attention-mlm-fixed", 1 - 1 / 3, "replicated", 3620 / 3650 - 1 / 3),
-        ("attention-mt-batch", -1 / 3, "replicated", ...),
-        ("attention-clm-fixed", np.mean(SHARES) - 1 / 3, "replicated", ...),
+        ("attention-mlm-fixed", 1 - 1 / 3, "agrees", 3620 / 3650 - 1 / 3),
+        ("attention-mt-batch", -1 / 3, "agrees", ...),
+        ("attention-clm-fixed", np.mean(SHARES) - 1 / 3, "agrees", ...),
         ("lasting-clm-fixed", 0, "inconclusive", (59727 - 1072) / 125000),  # seed by seed
-        ("embeddings-clm", np.mean([1 / (1 + o) for o in OTHERS]) - 0.5, "replicated", np.nan),
-        ("closure-mt", np.mean(ERRORS) - 0.01, "replicated", np.nan),
+        ("embeddings-clm", np.mean([1 / (1 + o) for o in OTHERS]) - 0.5, "agrees", np.nan),
+        ("closure-mt", np.mean(ERRORS) - 0.01, "agrees", np.nan),
     ],
 )
 def test_dynamics_are_tested_against_their_thresholds(
@@ -190,7 +201,7 @@ def test_dynamics_are_tested_against_their_thresholds(
 
 
 def test_shares_of_embeddings_are_in_no_paper(dynamics):
-    assert dynamics.verdict["embeddings-mlm"] == "replicated"
+    assert dynamics.verdict["embeddings-mlm"] == "agrees"
     assert dynamics.filter(like="embeddings-", axis=0).published.isna().all()
 
 
@@ -202,13 +213,59 @@ def test_the_floor_of_dynamics_is_the_mean_distance_of_two_seeds(dynamics):
 
 def test_profiles_are_stable_if_they_do_not_depend_on_the_text(dynamics):
     stable = dynamics.filter(like="stable-", axis=0)
-    assert set(stable.verdict) == {"replicated"} and (stable.estimate.abs() < 0.01).all()
+    assert set(stable.verdict) == {"agrees"} and (stable.estimate.abs() < 0.01).all()
     changed = _stability()
     there = changed.source == "movies"
     changed.loc[there, "value"] = changed.loc[there, "value"].to_numpy()[::-1]
     verdicts = _dynamics(changed).verdict
-    assert verdicts["stable-source"] == "not replicated"
-    assert verdicts["stable-size"] == "replicated"
+    assert verdicts["stable-source"] == "disagrees"
+    assert verdicts["stable-size"] == "agrees"
+
+
+def test_equal_weights_at_the_start_do_not_make_profiles_stable():
+    """Each seed has a profile of its own on every text: data are no matter, seeds are all."""
+    rng, own = np.random.default_rng(0), _stability()
+    luck = {key: rng.normal() for key in product((0, 1, 2), (1, 2), COUNTED)}
+    keys = zip(own.seed, own.layer, own.component, strict=True)
+    own["value"] += [luck[key] for key in keys]
+    shared = profile_correlations(own)
+    means = shared.groupby("differs").r.mean()
+    assert means["source"] - means["seed"] > 0.05  # what the claim compared before
+    row = _dynamics(own).loc["stable-source"]
+    assert row.estimate == pytest.approx(0, abs=0.02) and row.low < 0 < row.high
+
+
+def test_pairs_of_profiles_differ_in_seed_and_in_one_thing_at_most(dynamics_record):
+    pairs = profile_pairs(dynamics_record, _stability())
+    assert (pairs.front_seed != pairs.back_seed).all()
+    # 4 texts of 6 ordered pairs of seeds; of two texts, both orders; of 3 objectives, too.
+    counts = {"seed": 4 * 6, "size": 2 * 2 * 6, "source": 2 * 2 * 6, "objective": 3 * 2 * 6}
+    assert pairs.differs.value_counts().to_dict() == counts
+
+
+def test_objectives_that_differ_more_than_data_agree_with_v(dynamics):
+    row = dynamics.loc["objective-over-data"]
+    assert row.verdict == "agrees" and row.estimate < -0.1
+    assert row.departures.startswith("no weight decay")
+
+
+def test_layers_heads_and_times_are_described(dynamics):
+    """Both layers get the same; keys and queries, a head each, too; losses only have two steps."""
+    found = dynamics.filter(regex="last-layer|busiest|half-time", axis=0)
+    assert set(found.verdict) == {"described"} and len(found) == 9 and found.p.isna().all()
+    assert found.estimate.filter(like="last-layer").abs().max() < 1e-12
+    assert found.estimate.filter(like="busiest").abs().max() < 1e-12
+    assert found.estimate.filter(like="half-time").tolist() == [1, 1, 1]
+
+
+def test_feed_forward_weights_are_held_against_half_of_the_trunk(dynamics):
+    # mt, seed s: W1 helps in 20 steps; W2 hurts in the last 14 but s; trunk: 3 like each of them.
+    shares = []
+    for s in (0, 1, 2):
+        hurting = (14 - s) * 0.001 * (1 + s) - 0.01 * (6 + s)
+        shares.append((hurting - 0.2) / (3 * hurting - 3 * 0.2))
+    row = dynamics.loc["feed-forward-mt"]
+    assert row.estimate == pytest.approx(np.mean(shares) - 0.5) and row.verdict == "disagrees"
 
 
 def test_correlations_are_of_pairs_that_differ_in_one_thing():
@@ -268,16 +325,32 @@ def test_the_floor_of_a_penalty_is_its_spread_between_seeds():
     assert ("trained", 2, 2) in floors.index and ("trained", 1, 1) not in floors.index
 
 
-@pytest.mark.parametrize(
-    ("claim", "own_gap"),  # of the models' own losses, taken out of stitched models' losses
-    [(":affine", 0), (":trained", 0), ("-loss:affine", 4.1 - 4.0)],
-)
-def test_the_asymmetry_is_paired_by_number_and_says_what_seeds_alone_do(claim, own_gap):
-    row = _stitching().loc[f"stitch-asymmetry{claim}"]
-    assert row.estimate == pytest.approx(0.2 + sum(OWN.values()) / 3 - own_gap)
-    assert (row.verdict, row.n) == ("replicated", 3)
+@pytest.mark.parametrize("kind", ["affine", "trained"])
+def test_the_asymmetry_is_paired_by_number_and_says_what_seeds_alone_do(kind):
+    row = _stitching().loc[f"stitch-asymmetry:{kind}"]
+    assert row.estimate == pytest.approx(0.2 + sum(OWN.values()) / 3)
+    assert (row.verdict, row.n) == ("agrees", 3)
     turned = [(OWN[a] - OWN[b]) ** 2 for a, b in permutations(OWN, 2)]
     assert row.floor == pytest.approx((sum(turned) / 6) ** 0.5)
+
+
+def test_what_the_model_on_top_costs_by_itself_is_no_asymmetry():
+    """GeLU models are dearer to stitch below, whatever is below them."""
+    stitched = _stitched(asymmetry=0.0)
+    stitched.loc[stitched.back == "gelu", "penalty"] += 0.3
+    found = _stitching(stitched=stitched)
+    assert found.verdict["stitch-asymmetry:affine"] == "agrees"
+    assert found.estimate["stitch-asymmetry-net:affine"] == pytest.approx(0.0, abs=0.02)
+    assert found.verdict["stitch-asymmetry-net:affine"] == "inconclusive"
+    row = found.loc["stitch-same-activation:trained"]
+    assert row.estimate == pytest.approx(-0.3) and row.verdict == "agrees"
+
+
+def test_both_crossings_are_held_against_gelu_below_gelu():
+    found = _stitching().filter(like="stitch-crossing", axis=0)
+    assert found.estimate["stitch-crossing-gelu:affine"] == pytest.approx(0.5, abs=0.02)
+    assert found.estimate["stitch-crossing-solu:affine"] == pytest.approx(0.7, abs=0.02)
+    assert set(found.verdict) == {"agrees"} and len(found) == 2
 
 
 def test_every_stitching_claim_has_a_floor_and_three_models():
@@ -287,16 +360,16 @@ def test_every_stitching_claim_has_a_floor_and_three_models():
 @pytest.mark.parametrize(
     ("changes", "claim", "estimate", "verdict"),
     [
-        ({"asymmetry": -0.2}, "stitch-asymmetry:affine", -0.2, "not replicated"),
+        ({"asymmetry": -0.2}, "stitch-asymmetry:affine", -0.2, "disagrees"),
         ({"asymmetry": 0.0}, "stitch-asymmetry:affine", 0.0, "inconclusive"),
-        ({}, "stitch-untrained:trained", 2.0, "replicated"),
-        ({"untrained": -2.0}, "stitch-untrained:affine", -2.0, "not replicated"),
-        ({}, "stitch-trained-affine", -0.5, "replicated"),
-        ({}, "stitch-affine-identity", -2.0, "replicated"),
-        ({"trained": 1.5}, "stitch-trained-affine", 0.5, "not replicated"),
+        ({}, "stitch-untrained:trained", 2.0, "agrees"),
+        ({"untrained": -2.0}, "stitch-untrained:affine", -2.0, "disagrees"),
+        ({}, "stitch-trained-affine", -0.5, "agrees"),
+        ({}, "stitch-affine-identity", -2.0, "agrees"),
+        ({"trained": 1.5}, "stitch-trained-affine", 0.5, "disagrees"),
         # 3 apart: (0, 3), (1, 4) and back; 4 apart: (0, 4) and back.
-        ({}, "stitch-distance", 0.1 * (4 * 3 + 2 * 4) / 6, "replicated"),
-        ({}, "family-deviant", -0.1, "not replicated"),  # it follows size
+        ({}, "stitch-distance", 0.1 * (4 * 3 + 2 * 4) / 6, "agrees"),
+        ({}, "family-deviant", -0.1, "disagrees"),  # it follows size
     ],
 )
 def test_stitches_and_families_are_compared(changes, claim, estimate, verdict):
@@ -340,6 +413,16 @@ def test_the_deviant_is_chosen_on_other_seeds_than_it_is_judged_on(monkeypatch):
     monkeypatch.setitem(most_deviant.__globals__, "deviance", lambda _: wide)
     # Seed 0 alone prefers m; the others choose n for it. Seeds 1 and 2 choose m (9 against 5).
     assert _stitching().estimate["family-deviant"] == pytest.approx((0 + 0 + 0) / 3)
+
+
+def test_first_and_last_layers_of_two_seeds_are_compared():
+    family = family_table(between=lambda *_: 0.5)
+    first = (family.relation == "seeds") & (family.layer == 1)
+    family.loc[first, "cka"] = 0.9 + 0.01 * family.seed[first]
+    row = _stitching(family).loc["family-early-alike"]
+    pairs = [0.9, 0.9, 0.91]  # of seeds (0, 1), (0, 2) and (1, 2)
+    assert row.estimate == pytest.approx(np.mean(pairs) - 0.8) and row.verdict == "agrees"
+    assert "family-early-alike" not in _stitching(family[family.relation != "seeds"]).index
 
 
 def test_a_family_without_seeds_decides_nothing():
@@ -395,6 +478,8 @@ def _generalization(table):
     return found.set_index(found.claim.str.removeprefix("b:generalization-"))
 
 
+DISTANCE = np.sqrt(sum(np.arccos(0.9 - gap) ** 2 for gap in GAPS.values()))
+DISTANCE -= np.sqrt(len(GAPS) * np.arccos(0.9) ** 2)
 EXPECTED = {
     "accuracy-lexical-overlap": 0.5,
     "accuracy-subsequence": 0.5,
@@ -405,6 +490,7 @@ EXPECTED = {
     **{f"cka-late-{data}": GAPS[LAST] - GAPS[1] for data in ("overlap", "dev")},
     **{f"cka-early-{data}": GAPS[1] - GAPS[LAST] / 2 for data in ("overlap", "dev")},
     **{f"cka-middle-{data}": GAPS[2] - GAPS[LAST] / 2 for data in ("overlap", "dev")},
+    **{f"distance-{data}": DISTANCE for data in ("overlap", "dev")},
     "stitch-late": GAPS[LAST] - GAPS[1],
     "stitch-above": SWAPS[1],
     "stitch-below": SWAPS[LAST],
@@ -414,9 +500,20 @@ EXPECTED = {
 def test_every_claim_on_generalization_finds_what_was_planted(made):
     found = _generalization(made)
     assert found.estimate.to_dict() == pytest.approx(EXPECTED, abs=0.02)
-    assert set(found.verdict) == {"replicated"} and found.floor.between(0, 0.05).all()
+    assert found.floor.between(0, 0.06).all() and found.published.isna().all()
     assert set(found.unit) == {"models"} and set(found.n) == {4}
-    assert found.published["accuracy-lexical-overlap"] == pytest.approx(0.409)
+    planted = found.index.str.match("accuracy-(lexical|sub|const)")
+    assert set(found.verdict[~planted]) == {"agrees"}
+    assert set(found.verdict[planted]) == {"described"}
+
+
+def test_planted_groups_replicate_nothing_and_the_papers_own_models_can(made):
+    kinds = _generalization(made).kind
+    assert kinds["accuracy-subsequence"] == kinds["accuracy-unseen"] == "our control"
+    assert set(kinds.filter(regex="cka|stitch|distance")) == {"analogue"}
+    own = _generalization(_hans(made))
+    assert own.kind["cka-late-dev"] == "paper's test"
+    assert own.verdict["cka-late-dev"] == "replicated"
 
 
 def test_groups_that_part_early_are_not_said_to_part_late(made):
@@ -426,21 +523,25 @@ def test_groups_that_part_early_are_not_said_to_part_late(made):
     found = _generalization(early).verdict
     names = ["cka-late-overlap", "cka-early-overlap", "cka-middle-dev"]
     names += ["stitch-late", "stitch-above", "stitch-below"]
-    assert set(found[names]) == {"not replicated"}
+    assert set(found[names]) == {"disagrees"}
 
 
 def test_groups_that_answer_alike_are_not_told_apart(made):
     same = made.copy()
     swap = (same.quantity == "accuracy") & (same.number % 2 == 0)  # half of them change sides
     same.loc[swap, "group"] = same.group[swap].map(dict(zip(GROUPS, GROUPS[::-1], strict=True)))
-    assert _generalization(same).verdict["accuracy-lexical-overlap"] == "inconclusive"
+    assert _generalization(same).verdict["accuracy-new-words"] == "inconclusive"
+
+
+def _hans(made):
+    hans = made[made.data != "new words"].copy()
+    hans["template"] = hans.template.where(hans.template == "", "ln_" + hans.template)
+    return hans
 
 
 def test_hans_has_no_rows_of_our_controls(made):
-    hans = made[made.data != "new words"].copy()
-    hans["template"] = hans.template.where(hans.template == "", "ln_" + hans.template)
     missing = {"accuracy-unseen", "accuracy-new-words"}
-    assert set(_generalization(hans).index) == set(EXPECTED) - missing
+    assert set(_generalization(_hans(made)).index) == set(EXPECTED) - missing
 
 
 def test_the_published_groups_are_of_ten_models_each():
