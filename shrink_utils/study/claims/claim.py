@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
-from shrink_utils.study.intervals import Interval, p_value, paired_interval
+from shrink_utils.study.intervals import Interval, p_value, paired_interval, pseudo_values
 
 Direction = Literal["less", "greater", "no_worse", "described"]
 Kind = Literal["paper's test", "scaled test", "analogue", "our control"]
@@ -66,6 +66,8 @@ class Evidence(NamedTuple):
 
 Quantity = Callable[[pd.DataFrame, dict], Evidence]
 Tables = Mapping[str, pd.DataFrame]
+
+Statistic = Callable[[pd.DataFrame], float]
 
 QUANTITIES: dict[str, Quantity] = {}  # that rows can name
 
@@ -223,6 +225,35 @@ def best_of(rows: pd.DataFrame, difference: dict) -> Evidence:
 
 def _signal_to_noise(values: pd.Series) -> float:
     return values.mean() / max(values.std(ddof=0), 1e-300)
+
+
+@quantity
+def mean_of_pairs(pairs: pd.DataFrame, difference: dict) -> Evidence:
+    """Of a column, where `of` holds less where `minus` holds, by model; either may be left out.
+
+    The floor is the spread of the pairs of `minus`, or of all there are.
+    """
+
+    def column(some: pd.DataFrame, name: str) -> pd.Series:
+        chosen = select(some, difference[name], difference) if name in difference else some
+        return chosen.eval(difference["column"], engine="python")
+
+    def statistic(some: pd.DataFrame) -> float:
+        less = column(some, "minus").mean() if "minus" in difference else 0.0
+        return column(some, "of").mean() - less
+
+    unit = difference.get("pairs_of", "seed")
+    return Evidence(leaving_out(pairs, unit, statistic), float(column(pairs, "minus").std()))
+
+
+def leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[float]:
+    """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
+    front, back = pairs[f"front_{unit}"], pairs[f"back_{unit}"]
+
+    def of_some(some: Collection[int]) -> float:
+        return statistic(pairs[front.isin(some) & back.isin(some)])
+
+    return pseudo_values(of_some, sorted(back.unique()))
 
 
 def judge(chapter: str, tables: Tables, **known: object) -> pd.DataFrame:

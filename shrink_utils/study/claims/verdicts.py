@@ -9,8 +9,8 @@ from shrink_utils.study.after_finetuning.experiment import measure_after_finetun
 from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
 from shrink_utils.study.claims.claim import adjust
 from shrink_utils.study.claims.clouds import clouds_claims
+from shrink_utils.study.claims.dynamics import dynamics_claims
 from shrink_utils.study.claims.from_scratch import (
-    dynamics_claims,
     generalization_claims,
     stitching_claims,
     two_encoders_claims,
