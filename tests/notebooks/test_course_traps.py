@@ -171,7 +171,7 @@ def judge(low, high, direction, margin=0.0):
 def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1
 
 # 11.3: wrong side
-def expected_replications(k): return 0.05 * k
+def expected_agreements(k): return 0.05 * k
 """
 TRAPS = [
     (chapter, int(number), answer, message)
