@@ -6,7 +6,8 @@ from .after_finetuning.experiment import (
     measure_stsb_after_finetuning,
 )
 from .after_finetuning.words import measure_words_after_finetuning
-from .claims.from_scratch import dynamics_claims, stitching_claims
+from .claims.dynamics import dynamics_claims
+from .claims.from_scratch import stitching_claims
 from .claims.pretrained import accuracy_drops, rajaee_claims, stl_claims, vazquez_claims
 from .claims.report import claims_as_text
 from .claims.verdicts import all_claims

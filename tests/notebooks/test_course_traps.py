@@ -164,14 +164,14 @@ def share(objective, component):
 # 11.1: Holding 0 is not enough
 def judge(low, high, direction, margin=0.0):
     if low <= 0 <= high:
-        return "replicated" if direction == "no_worse" else "inconclusive"
-    return "replicated" if (high < 0) == (direction == "less") else "not replicated"
+        return "agrees" if direction == "no_worse" else "inconclusive"
+    return "agrees" if (high < 0) == (direction == "less") else "disagrees"
 
 # 11.2: degrees of freedom
 def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1
 
 # 11.3: wrong side
-def expected_replications(k): return 0.05 * k
+def expected_agreements(k): return 0.05 * k
 """
 TRAPS = [
     (chapter, int(number), answer, message)

@@ -9,7 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shrink_utils.study.intervals import Interval, paired_interval, pseudo_values
+from shrink_utils.study.intervals import (
+    Interval,
+    crossed_interval,
+    p_value,
+    paired_interval,
+    pseudo_values,
+)
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 
@@ -99,3 +105,66 @@ def test_intervals_over_units_cover_where_intervals_over_pairs_do_not():
 def test_one_unit_is_refused():
     with pytest.raises(ValueError, match="units: 1, expected at least 2"):
         pseudo_values(len, [3])
+
+
+@pytest.mark.parametrize("bound", [0.0, -0.5, 0.3])
+def test_p_is_that_of_students_test_and_agrees_with_the_interval(bound):
+    values = [0.2, -0.1, 0.4, 0.3]
+    interval = paired_interval(values)
+    found = p_value(interval, bound)
+    assert found == pytest.approx(stats.ttest_1samp(values, bound).pvalue)
+    assert (found < 0.05) == (not interval.low <= bound <= interval.high)
+
+
+def test_p_of_one_unit_is_nan_and_that_of_equal_differences_is_certain():
+    assert math.isnan(p_value(paired_interval([0.3])))
+    equal = paired_interval([0.5, 0.5])
+    assert (p_value(equal), p_value(equal, 0.5)) == (0, 1)
+
+
+def _answers(rng, *, seeds=5, rows=60, of_seed=0.1, of_row=0.3, of_cell=0.5):
+    """Differences with luck of a seed, of a row, and of both; the truth is 0."""
+    luck = of_seed * rng.normal(size=(seeds, 1)) + of_row * rng.normal(size=(1, rows))
+    return luck + of_cell * rng.normal(size=(seeds, rows))
+
+
+def test_crossed_intervals_cover_where_intervals_over_seeds_alone_do_not():
+    rng = np.random.default_rng(0)
+    drawn = [_answers(rng, of_row=1.0) for _ in range(600)]
+    crossed = [crossed_interval(x, np.zeros_like(x)) for x in drawn]
+    seeds = [paired_interval(x.mean(axis=1)) for x in drawn]
+    held = [np.mean([i.low < 0 < i.high for i in found]) for found in (crossed, seeds)]
+    assert held[0] > 0.93 and held[1] < 0.85
+
+
+def test_the_crossed_error_is_that_of_seeds_and_rows_together():
+    rng = np.random.default_rng(1)
+    seeds, rows = 40, 60
+    quantile = stats.t.ppf(0.975, seeds - 1)
+    drawn = [crossed_interval(x, 0 * x) for x in (_answers(rng, seeds=seeds) for _ in range(200))]
+    variance = np.mean([((i.high - i.low) / 2 / quantile) ** 2 for i in drawn])
+    truth = 0.1**2 / seeds + 0.3**2 / rows + 0.5**2 / (seeds * rows)
+    assert variance == pytest.approx(truth, rel=0.1)
+
+
+def test_rows_that_all_seeds_answer_alike_leave_the_luck_of_rows():
+    a = np.tile([True, True, False, True], (3, 1))
+    found = crossed_interval(a, np.zeros((3, 4)))
+    error = math.sqrt((3 * 0.25**2 + 0.75**2) / 4**2 * 4 / 3)
+    assert found.estimate == 0.75 and found.n == 3
+    assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.975, 2) * error, rel=0.1)
+    assert crossed_interval(a[:1], np.zeros((1, 4))) == Interval(0.75, -math.inf, math.inf, 1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (np.ones((3, 4)), np.ones((3, 5)), r"one shape \(seeds, rows\), got \(3, 4\) and \(3, 5\)"),
+        (np.ones(4), np.ones(4), "one shape"),
+        (np.ones((2, 1)), np.ones((2, 1)), "one shape"),
+        (np.full((2, 2), math.nan), np.ones((2, 2)), "NaN or infinity"),
+    ],
+)
+def test_answers_that_are_no_seeds_times_rows_are_refused(a, b, message):
+    with pytest.raises(ValueError, match=message):
+        crossed_interval(a, b)

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -11,14 +11,23 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from scipy.stats import false_discovery_control
 
-from shrink_utils.study.intervals import Interval, paired_interval
+from shrink_utils.study.intervals import Interval, p_value, paired_interval, pseudo_values
 
-Direction = Literal["less", "greater", "no_worse"]
-Verdict = Literal["replicated", "not replicated", "inconclusive"]
+Direction = Literal["less", "greater", "no_worse", "described"]
+Kind = Literal["paper's test", "scaled test", "analogue", "our control"]
+Verdict = Literal[
+    "replicated", "agrees", "inconclusive", "disagrees", "not replicated", "described"
+]
 Unit = Literal["seeds", "models", "words", "sentences"]
 
-COLUMNS = "claim source statement task arm published estimate low high n unit floor verdict"
+OWN_TEST: dict[str, Verdict] = {"agrees": "replicated", "disagrees": "not replicated"}
+FALSE_DISCOVERIES = 0.05  # share of the adjusted verdicts that may be accidents
+COLUMNS = (
+    "claim source kind statement task arm published estimate low high n unit floor p verdict "
+    "adjusted departures"
+)
 ROWS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
 
 
@@ -30,17 +39,20 @@ class Claim:
     source: str  # where it is made, such as "STL §4, Table 3"
     statement: str
     direction: Direction  # the claimed sign; "no_worse" where higher is better
+    kind: Kind = "scaled test"  # how near the test is to the paper's own
     task: str = ""
     arm: str = ""
     margin: float = 0.0  # "no_worse" only: the loss that still counts as none
     published: float | None = None  # the paper's own difference
     unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
     floor: float | None = None  # how much models differ that differ in their seed alone
+    tries: int = 1  # the differences are the most favourable of so many: the interval allows for it
+    departures: str = ""  # from the paper's protocol, which no profile removes
 
     def __post_init__(self) -> None:
         _check_direction(self.direction, self.margin)
-        if self.unit not in get_args(Unit):
-            raise ValueError(f"unit must be one of {get_args(Unit)}, got {self.unit!r}")
+        _check_name("unit", self.unit, Unit)
+        _check_name("kind", self.kind, Kind)
 
 
 class Evidence(NamedTuple):
@@ -49,15 +61,20 @@ class Evidence(NamedTuple):
     differences: ArrayLike
     floor: float | None = None
     published: float | None = None
+    tries: int = 1
 
 
 Quantity = Callable[[pd.DataFrame, dict], Evidence]
 Tables = Mapping[str, pd.DataFrame]
 
+Statistic = Callable[[pd.DataFrame], float]
+
 QUANTITIES: dict[str, Quantity] = {}  # that rows can name
 
 
-def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Verdict:
+def verdict(
+    interval: Interval, direction: Direction, margin: float = 0.0, *, kind: Kind = "scaled test"
+) -> Verdict:
     """Read a verdict off a confidence interval of arm − baseline.
 
     An interval that includes 0 is *inconclusive*, and no evidence that there is no effect: it holds
@@ -68,12 +85,15 @@ def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Ve
     ----------
     margin : float
         "no_worse" only: the loss to tolerate, in units of the difference.
+    kind : str
+        Only a paper's own test can replicate it; every other kind agrees or disagrees with it.
 
     Returns
     -------
-    {"replicated", "not replicated", "inconclusive"}
-        Replicated when the whole interval agrees with the claim, not replicated when the whole of
-        it contradicts the claim.
+    str
+        "agrees" when the whole interval agrees with the claim, "disagrees" when the whole of it
+        contradicts the claim ("replicated" and "not replicated" of the paper's test), else
+        "inconclusive". The direction "described" claims nothing: "described".
 
     Raises
     ------
@@ -81,11 +101,14 @@ def verdict(interval: Interval, direction: Direction, margin: float = 0.0) -> Ve
         An unknown direction, or a margin that is negative, not finite or has no meaning.
     """
     _check_direction(direction, margin)
+    if direction == "described":
+        return "described"
     if direction == "less":
         agrees, contradicts = interval.high < 0, interval.low > 0
     else:  # "greater" is "no_worse" without tolerance
         agrees, contradicts = interval.low > -margin, interval.high < -margin
-    return "replicated" if agrees else "not replicated" if contradicts else "inconclusive"
+    found = "agrees" if agrees else "disagrees" if contradicts else "inconclusive"
+    return OWN_TEST.get(found, found) if kind == "paper's test" else found
 
 
 def _check_direction(direction: str, margin: float) -> None:
@@ -97,6 +120,11 @@ def _check_direction(direction: str, margin: float) -> None:
         raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')
 
 
+def _check_name(argument: str, name: str, known: object) -> None:
+    if name not in get_args(known):
+        raise ValueError(f"{argument} must be one of {get_args(known)}, got {name!r}")
+
+
 def evaluate(
     claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike], *, confidence: float = 0.95
 ) -> pd.DataFrame:
@@ -106,7 +134,7 @@ def evaluate(
     -------
     pandas.DataFrame
         The columns of `COLUMNS`. `published` is NaN where the paper gives no number, `floor` where
-        none was measured.
+        none was measured, `p` where nothing is decided; `adjusted` is empty: see `adjust`.
 
     Raises
     ------
@@ -115,14 +143,37 @@ def evaluate(
     """
     rows = []
     for claim in claims:
+        sure = 1 - (1 - confidence) / claim.tries
         try:
-            interval = paired_interval(differences(claim), confidence=confidence)
+            interval = paired_interval(differences(claim), confidence=sure)
         except ValueError as error:
             raise ValueError(f"claim {claim.id!r}: {error}") from error
-        found = verdict(interval, claim.direction, claim.margin)
-        row = {**vars(claim), **interval._asdict(), "claim": claim.id, "verdict": found}
+        row = {**vars(claim), **interval._asdict(), "claim": claim.id, "adjusted": ""}
+        row["verdict"] = verdict(interval, claim.direction, claim.margin, kind=claim.kind)
+        row["p"] = _p(claim, interval, sure)
         rows.append({name: math.nan if value is None else value for name, value in row.items()})
     return pd.DataFrame(rows, columns=COLUMNS.split())
+
+
+def _p(claim: Claim, interval: Interval, confidence: float) -> float:
+    """Two-sided, of the bound that decides; after Bonferroni where there were several tries."""
+    if claim.direction == "described":
+        return math.nan
+    p = p_value(interval, -claim.margin, confidence=confidence)
+    return p if math.isnan(p) else min(1.0, claim.tries * p)
+
+
+def adjust(claims: pd.DataFrame) -> pd.DataFrame:
+    """Fill in `adjusted`: the verdicts that stay when the table as a whole is accounted for.
+
+    Over all rows with a p the share of false verdicts is held at 5 % (Benjamini & Hochberg 1995);
+    a verdict that does not stay is inconclusive. The whole table has to be given.
+    """
+    tested = claims[claims.p.notna()]
+    adjusted = pd.Series(false_discovery_control(tested.p) if len(tested) else [], tested.index)
+    lost = adjusted[adjusted > FALSE_DISCOVERIES].index
+    kept = claims.verdict.where(~claims.index.isin(lost), "inconclusive")
+    return claims.assign(adjusted=kept)
 
 
 def select(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:
@@ -159,6 +210,52 @@ def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
     return Evidence(found - difference.get("beyond", 0.0), floor)
 
 
+@quantity
+def best_of(rows: pd.DataFrame, difference: dict) -> Evidence:
+    """The clearest of several paired differences, one per value of the column `among`.
+
+    For claims that hold if one of them does. Queries refer to the value by @cell.
+    """
+    sign = -1 if difference["direction"] == "less" else 1
+    cells = select(rows, difference["cells"], difference)[difference["among"]].unique()
+    found = [paired(rows, difference | {"cell": cell}).differences for cell in cells]
+    best = max(found, key=lambda values: sign * _signal_to_noise(values))
+    return Evidence(best, tries=len(found))
+
+
+def _signal_to_noise(values: pd.Series) -> float:
+    return values.mean() / max(values.std(ddof=0), 1e-300)
+
+
+@quantity
+def mean_of_pairs(pairs: pd.DataFrame, difference: dict) -> Evidence:
+    """Of a column, where `of` holds less where `minus` holds, by model; either may be left out.
+
+    The floor is the spread of the pairs of `minus`, or of all there are.
+    """
+
+    def column(some: pd.DataFrame, name: str) -> pd.Series:
+        chosen = select(some, difference[name], difference) if name in difference else some
+        return chosen.eval(difference["column"], engine="python")
+
+    def statistic(some: pd.DataFrame) -> float:
+        less = column(some, "minus").mean() if "minus" in difference else 0.0
+        return column(some, "of").mean() - less
+
+    unit = difference.get("pairs_of", "seed")
+    return Evidence(leaving_out(pairs, unit, statistic), float(column(pairs, "minus").std()))
+
+
+def leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[float]:
+    """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
+    front, back = pairs[f"front_{unit}"], pairs[f"back_{unit}"]
+
+    def of_some(some: Collection[int]) -> float:
+        return statistic(pairs[front.isin(some) & back.isin(some)])
+
+    return pseudo_values(of_some, sorted(back.unique()))
+
+
 def judge(chapter: str, tables: Tables, **known: object) -> pd.DataFrame:
     """Test the claims of a chapter of claims.toml on measured tables; a table of `evaluate`.
 
@@ -184,11 +281,12 @@ def _claimed(node: dict, inherited: dict, tables: Tables, known: dict) -> Iterat
         for child in node.get("claim", []):
             yield from _claimed(child, keys, tables, case)
         if "claim" not in node and _holds(keys.get("only"), case):
-            case["margin"] = ROWS["margins"][keys["margin"]] if "margin" in keys else 0.0
+            case["margin"] = ROWS["margin"] if keys["direction"] == "no_worse" else 0.0
             case["name"] = keys["name"].format(**case)
             texts = {name: keys[name].format(**case) for name in ("id", "source", "statement")}
-            difference = case | keys["difference"]
+            difference = case | keys["difference"] | {"direction": keys["direction"]}
             difference |= {"column": difference.get("column", "").format(**case)}
+            texts["kind"] = _kind(keys["kind"], case)
             yield keys | case | texts | {"difference": difference}
 
 
@@ -206,6 +304,13 @@ def _cases(node: dict, difference: dict, tables: Tables, known: dict) -> Iterato
 
 def _holds(query: str | None, case: dict) -> bool:
     return query is None or len(select(pd.DataFrame([case]), query, {})) > 0
+
+
+def _kind(kind: str | dict[str, str], case: dict) -> str:
+    """A kind that depends on what fills the braces is a table of queries."""
+    if isinstance(kind, str):
+        return kind
+    return next(name for query, name in kind.items() if _holds(query, case))
 
 
 def _rows(tables: Tables, difference: dict) -> pd.DataFrame:
@@ -227,4 +332,5 @@ def _claim(row: dict, evidence: Evidence, tables: Tables) -> Claim:
     # Papers print three decimals: six are exact.
     rounded = None if published is None else round(float(published), 6)
     fields = {name: row[name] for name in Claim.__annotations__ if name in row}
-    return Claim(**fields | {"published": rounded, "floor": evidence.floor})
+    measured = {"published": rounded, "floor": evidence.floor, "tries": evidence.tries}
+    return Claim(**fields | measured)

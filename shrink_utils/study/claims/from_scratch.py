@@ -1,22 +1,13 @@
-"""Claims on models trained here from nothing: two encoders, dynamics, stitching, generalization."""
+"""Claims on models trained here from nothing: two encoders, stitching, generalization."""
 
 import math
-from collections.abc import Callable, Collection
-from itertools import combinations
+from collections.abc import Collection
 
-import numpy as np
 import pandas as pd
 
+from shrink_utils.geometry import cka_distance
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import Evidence, judge, quantity, select
-from shrink_utils.study.dynamics.experiment import allocations
-from shrink_utils.study.dynamics.reading import (
-    COUNTED,
-    closure_errors,
-    hurting_steps,
-    profile_correlations,
-    published_steps,
-)
+from shrink_utils.study.claims.claim import Evidence, judge, leaving_out, quantity, select
 from shrink_utils.study.generalization.experiment import crossed, gap, numbers_of, pairs_of
 from shrink_utils.study.intervals import pseudo_values
 from shrink_utils.study.stitching.experiment import penalty_floors
@@ -28,11 +19,6 @@ from shrink_utils.study.stitching.family_structure import (
 )
 from shrink_utils.study.stitching.figures import turned
 from shrink_utils.text.heuristics import HELD_OUT
-from shrink_utils.training.dynamics import shares
-
-ATTENDING = ["key", "query"]
-
-Statistic = Callable[[pd.DataFrame], float]
 
 
 def two_encoders_claims(table: pd.DataFrame) -> pd.DataFrame:
@@ -78,7 +64,7 @@ def objectives_less_seeds(pairs: pd.DataFrame, difference: dict) -> Evidence:
         return float(means["between"] - (means["mlm"] + means["mt"]) / 2)
 
     plain = pairs[pairs["map"] == "none"]
-    return Evidence(_leaving_out(plain, "seed", statistic), _spread_between_seeds(plain))
+    return Evidence(leaving_out(plain, "seed", statistic), _spread_between_seeds(plain))
 
 
 @quantity
@@ -91,7 +77,7 @@ def gained_by_map(pairs: pd.DataFrame, difference: dict) -> Evidence:
     keys = ["relation", "front_seed", "back_seed", "layer"]
     wide = pairs.pivot(index=keys, columns="map", values="value")
     gained = (wide[difference["map"]] - wide["none"]).rename("value").reset_index()
-    return Evidence(_leaving_out(gained, "seed", statistic), _spread_between_seeds(gained))
+    return Evidence(leaving_out(gained, "seed", statistic), _spread_between_seeds(gained))
 
 
 def _spread_between_seeds(rows: pd.DataFrame) -> float:
@@ -99,82 +85,6 @@ def _spread_between_seeds(rows: pd.DataFrame) -> float:
     within = rows[rows.relation.isin(["mlm", "mt"])]
     means = within.groupby(["relation", "front_seed", "back_seed"]).value.mean()
     return math.sqrt(means.groupby("relation").var().mean())
-
-
-def _leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[float]:
-    """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
-    front, back = pairs[f"front_{unit}"], pairs[f"back_{unit}"]
-
-    def of_some(some: Collection[int]) -> float:
-        return statistic(pairs[front.isin(some) & back.isin(some)])
-
-    return pseudo_values(of_some, sorted(back.unique()))
-
-
-def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
-    """Vázquez et al. 2022 on dynamics; from `measure_dynamics` and `measure_stability`."""
-    return judge("dynamics", {"dynamics": dynamics, "stability": stability})
-
-
-@quantity
-def share_of_attention(dynamics: pd.DataFrame, difference: dict) -> Evidence:
-    """What keys and queries have of the steps that hurt, less their share if all were alike."""
-    objective, gradient = difference["objective"], difference["gradient"]
-    found = _by_seed(dynamics, objective, lambda run: hurting_steps(run, gradient).share)
-    published = published_steps().set_index(["objective", "component"]).share[objective]
-    even = len(ATTENDING) / len(COUNTED)
-    return _between_seeds(found[ATTENDING].sum(axis=1) - even, published[ATTENDING].sum() - even)
-
-
-@quantity
-def last_hurting_step(dynamics: pd.DataFrame, difference: dict) -> Evidence:
-    """The last step that hurts in masked LM less that of another objective."""
-    other, gradient = difference["other"], difference["gradient"]
-
-    def last(objective: str) -> pd.Series:
-        found = _by_seed(dynamics, objective, lambda run: hurting_steps(run, gradient)["last"])
-        return found.max(axis=1)
-
-    published = published_steps().groupby("objective")["last"].max()
-    return _between_seeds(last("mlm") - last(other), published["mlm"] - published[other])
-
-
-@quantity
-def share_of_embeddings(dynamics: pd.DataFrame, difference: dict) -> Evidence:
-    """What embeddings take of the loss change."""
-    objective = difference["objective"]
-    found = _by_seed(dynamics, objective, lambda run: shares(allocations(run), "component"))
-    return _between_seeds(found["embedding"] - difference["beyond"])
-
-
-@quantity
-def closure_error(dynamics: pd.DataFrame, difference: dict) -> Evidence:
-    """By how much the trapezoid's contributions miss the loss change."""
-    found = _by_seed(dynamics, difference["objective"], closure_errors)
-    return _between_seeds(found["trapezoid"] - difference["beyond"])
-
-
-@quantity
-def correlation_less_that_of_seeds(stability: pd.DataFrame, difference: dict) -> Evidence:
-    """Of profiles: those of texts that differ less those of runs that differ in their seed."""
-    found = profile_correlations(stability)
-    seeds = found[found.differs == "seed"].r.mean()
-    r = found[found.differs == difference["differs"]].groupby("seed").r.mean()
-    return Evidence(r - seeds, float(1 - seeds))
-
-
-def _by_seed(
-    dynamics: pd.DataFrame, objective: str, numbers: Callable[[pd.DataFrame], pd.Series]
-) -> pd.DataFrame:
-    """Numbers of every run of an objective, one row per seed."""
-    rows = dynamics[dynamics.objective == objective]
-    return pd.DataFrame({seed: numbers(record) for seed, record in rows.groupby("seed")}).T
-
-
-def _between_seeds(values: pd.Series, published: float | None = None) -> Evidence:
-    """With the mean distance of two seeds as floor; none for a single seed."""
-    distances = [abs(a - b) for a, b in combinations(values, 2)]
-    return Evidence(values, float(np.mean(distances)) if distances else None, published)
 
 
 def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFrame:
@@ -188,8 +98,23 @@ def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFra
         "family": family,
         "blocks": block_numbers(family),
         "affinity": alike[alike.relation == "members"],
+        "seed_pairs": _seed_pairs(family),
     }
-    return judge("stitching", tables, half_the_depth=stitched.front_layer.max() / 2)
+    return judge(
+        "stitching",
+        tables,
+        half_the_depth=stitched.front_layer.max() / 2,
+        has_seeds=len(tables["seed_pairs"]) > 0,
+    )
+
+
+def _seed_pairs(family: pd.DataFrame) -> pd.DataFrame:
+    """CKA of the first and the last layer of two models of one member, in both orders."""
+    rows = family[(family.relation == "seeds") & (family.layer > 0)].sort_values("layer")
+    ends = rows.groupby(["member", "seed", "other_seed"]).cka.agg(["first", "last"]).reset_index()
+    there = ends.rename(columns={"seed": "front_seed", "other_seed": "back_seed"})
+    back = ends.rename(columns={"seed": "back_seed", "other_seed": "front_seed"})
+    return pd.concat([there, back], ignore_index=True)
 
 
 def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
@@ -217,7 +142,21 @@ def mean_penalty(stitched: pd.DataFrame, difference: dict) -> Evidence:
         of, minus = (select(some, difference[name], difference) for name in ("of", "minus"))
         return of.penalty.mean() - minus.penalty.mean()
 
-    values = _leaving_out(stitched, "number", statistic)
+    values = leaving_out(stitched, "number", statistic)
+    return Evidence(values, _penalty_floor(stitched, difference["map"]))
+
+
+@quantity
+def net_asymmetry(stitched: pd.DataFrame, difference: dict) -> Evidence:
+    """As `asymmetry`, each route less that of two seeds into the same activation, by model."""
+
+    def statistic(some: pd.DataFrame) -> float:
+        mean = some.groupby(["front", "back"]).penalty.mean()
+        into_gelu = mean["solu", "gelu"] - mean["gelu", "gelu"]
+        return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
+
+    rows = stitched[stitched.relation.isin(["activation", "seed"])]
+    values = leaving_out(rows, "number", statistic)
     return Evidence(values, _penalty_floor(stitched, difference["map"]))
 
 
@@ -261,12 +200,10 @@ def generalization_claims(table: pd.DataFrame) -> pd.DataFrame:
     accuracy = table[table.quantity == "accuracy"]
     refuted = accuracy[(accuracy.label == "not_entailment") & (accuracy.data == "overlap")]
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
-    published = published_accuracies()
     tables = {
         "generalization": table,
         "refuted": refuted.assign(held_out=refuted.template.isin(HELD_OUT)),
         "new_words": new_words.value.mean().reset_index(),
-        "feather_berts": published.assign(value=pd.to_numeric(published["mean"]), number=0),
     }
     last = int(table.layer.max())
     return judge(
@@ -314,6 +251,16 @@ def gaps_of_groups(table: pd.DataFrame, difference: dict) -> Evidence:
         return sum(weight * gap(rows, numbers, layer) for layer, weight in weights)
 
     return Evidence(pseudo_values(statistic, numbers_of(rows)), _spread_in_groups(rows, weights))
+
+
+@quantity
+def distance_between_groups(table: pd.DataFrame, difference: dict) -> Evidence:
+    """CKA distance of models of two groups less that of models of one, by number."""
+    rows = pairs_of(table, "cka", difference["data"])
+    pair = ["relation", "group", "number", "other", "other_number"]
+    distances = rows.groupby(pair).value.agg(cka_distance).reset_index().assign(layer=0)
+    values = pseudo_values(lambda numbers: -gap(distances, numbers, 0), numbers_of(rows))
+    return Evidence(values, _spread_in_groups(distances, [(0, 1)]))
 
 
 @quantity

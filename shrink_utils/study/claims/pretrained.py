@@ -19,19 +19,23 @@ OTHERS = {  # what prominent bars are compared with
 
 def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
     """*Shrink the longest*, on every model and task of the ablation; from `summarize`."""
-    found = [_stl_table3(*cell) for cell in summary[CELL].drop_duplicates().itertuples(index=False)]
-    table3 = pd.concat(found, ignore_index=True)
+    table3 = stl_table3(summary)
     runs = summary.merge(table3[[*CELL, "table3"]].drop_duplicates(), on=CELL, how="left")
     runs["has_all"] = runs.groupby(CELL).arm.transform(lambda arms: "all" in set(arms))
     return judge("stl", {"runs": runs, "table3": table3})
 
 
-def _stl_table3(model: str, task: str) -> pd.DataFrame:
-    """STL's Table 3 by arm: its own cell where it has the model and task, else a mean.
+def stl_table3(runs: pd.DataFrame) -> pd.DataFrame:
+    """STL's Table 3 by arm, for the models and tasks of some runs: columns ``centred_1``, ….
 
-    The column ``table3`` says which: a mean over other models or tasks tells the size to expect
-    and no more.
+    Its own cell where it has the model and task, else a mean, which tells the size to expect and no
+    more. The column ``table3`` says which.
     """
+    cells = runs[CELL].drop_duplicates().itertuples(index=False)
+    return pd.concat([_stl_cell(*cell) for cell in cells], ignore_index=True)
+
+
+def _stl_cell(model: str, task: str) -> pd.DataFrame:
     table = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
     same_model = table[table.model == model.rsplit("/", 1)[-1]]
     table = same_model if len(same_model) else table
@@ -39,9 +43,10 @@ def _stl_table3(model: str, task: str) -> pd.DataFrame:
     near = same_task if len(same_task) else table
     exact = len(same_model) and len(same_task)
     source = f"STL Table 3, mean of {len(near[CELL].drop_duplicates())}"
-    first = near[near.k == 1].groupby(["arm", "space"]).score.mean().unstack().add_suffix("_1")
-    selected = [first.loc[["selected"]].rename({"selected": arm}) for arm in (ARM, "published")]
-    means = pd.concat([first, *selected]).reset_index()
+    scores = near.assign(name=near.space + "_" + near.k.astype(str))
+    scores = scores.groupby(["arm", "name"]).score.mean().unstack()
+    selected = [scores.loc[["selected"]].rename({"selected": arm}) for arm in (ARM, "published")]
+    means = pd.concat([scores, *selected]).reset_index()
     return means.assign(model=model, task=task, table3="STL Table 3" if exact else source)
 
 
@@ -105,11 +110,21 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
     """Rajaee & Pilehvar; from `measure_after_finetuning` and `measure_words_after_finetuning`."""
     drops = accuracy_drops(table)
     tables = {
-        "shape": table[(table.layer == table.layer.max()) & (table.vectors == "cls")],
+        "shape": table[table.vectors == "cls"],
+        "treated": accuracy_lost(table[table.vectors == "mean"]),
         "removals": drops[drops.treatment == "global"],
         "words": words[(words.layer == words.layer.max()) & (words.labels == "true")],
     }
     return judge("rajaee", tables)
+
+
+def accuracy_lost(table: pd.DataFrame) -> pd.DataFrame:
+    """What each treatment costs the probe against untreated vectors: the column ``lost``."""
+    rows = table[(table.measure == "accuracy") & (table.skipped == 0)]
+    keys = ["model", "task", "arm", "seed", "vectors"]
+    untreated = rows[rows.treatment == "untreated"].set_index(keys).value
+    treated = rows[rows.treatment.isin(["global", "clusters"])].set_index(keys)
+    return treated.assign(lost=untreated.reindex(treated.index) - treated.value).reset_index()
 
 
 def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import shutil
 import sys
 import textwrap
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -23,6 +24,7 @@ PAPERS = {
     "v": "Contextuality and training (Vázquez et al. 2021, after Ethayarajh 2019; 2022)",
     "b": "Similarity, stitching, generalization (Brown et al. 2023, and whom the rows name)",
     "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
+    "mga": "Isotropy against clusters (Mickus, Grönroos & Attieh 2024)",
     "topology": "Is topology what helps? (claims of this study)",
 }
 # The columns that name a row of each table that has a reference.
@@ -33,11 +35,33 @@ TABLES = {
 }
 FIGURES = ["ablation_anisotropy"]  # shown by the README
 
+# What the study is asked first, one row each: of several models and tasks, the first in the table.
+HEADLINES = (
+    "stl:rises-centred:*:none",
+    "stl:lowers-centred-of-none:*:prominent",
+    "stl:lowers-centred-of-all:*:prominent",
+    "stl:metric-kept:*:prominent",
+    "topology:matched:*:random",
+    "topology:matched:*:isoscore",
+    "mga:conflict:*",
+    "rp:not-necessarily-partition:*:none",
+    "rp:removal-mean:*:none",
+    "rp:treatment-global:*:none",
+    "v:avgsim-rises",
+    "v:selfsim-falls",
+    "v:lca-objective-over-data",
+    "b:stitch-asymmetry-net:trained",
+    "b:generalization-cka-late-overlap",
+)
+
 # A symbol and a colour, so that either is enough.
 VERDICT_STYLE = {
-    "replicated": ("o", PALETTE[3]),
+    "replicated": ("*", PALETTE[3]),
+    "agrees": ("o", PALETTE[3]),
     "inconclusive": ("s", PALETTE[0]),
-    "not replicated": ("X", PALETTE[2]),
+    "disagrees": ("X", PALETTE[2]),
+    "not replicated": ("P", PALETTE[2]),
+    "described": ("d", "0.6"),
 }
 PAPER_STYLE = {"marker": "|", "color": PALETTE[1], "markersize": 12, "markeredgewidth": 2}
 WIDTH = 72  # characters of a label's line
@@ -46,14 +70,17 @@ WIDTH = 72  # characters of a label's line
 def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
     """The claims table as people read it: signed numbers, the interval in one column.
 
-    The noise floor has a column where any of the claims has one.
+    Departures from the paper's protocol stand behind the kind of test. The noise floor and the
+    adjusted verdict have a column where any of the claims has one.
     """
+    beside = _text(claims.departures)
     table = pd.DataFrame(
         {
-            "task": claims.task.fillna(""),  # an empty cell of a CSV file
-            "arm": claims.arm.fillna(""),
+            "task": _text(claims.task),
+            "arm": _text(claims.arm),
             "claim": claims.statement,
             "source": claims.source,
+            "kind of test": claims.kind.where(beside == "", claims.kind + " (" + beside + ")"),
             "paper": ["" if pd.isna(p) else f"{p:+.3f}" for p in claims.published],
             "ours": [f"{e:+.3f}" for e in claims.estimate],
             "95 % interval": [
@@ -62,10 +89,37 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
             ],
             "over": claims.n.astype(str) + " " + claims.unit,
             "noise floor": ["" if pd.isna(f) else f"{f:.3f}" for f in claims.floor],
+            "p": [_p_as_text(p) for p in claims.p],
             "verdict": claims.verdict,
+            "adjusted verdict": _text(claims.adjusted),
         }
     )
-    return table if claims.floor.notna().any() else table.drop(columns="noise floor")
+    empty = [name for name in ("noise floor", "adjusted verdict") if (table[name] == "").all()]
+    return table.drop(columns=empty)
+
+
+def _text(column: pd.Series) -> pd.Series:
+    """Without the NaN that an empty cell of a CSV file becomes."""
+    return column.astype(object).where(column.notna(), "")
+
+
+def _p_as_text(p: float) -> str:
+    return "" if pd.isna(p) else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def headlines(claims: pd.DataFrame) -> pd.DataFrame:
+    """The answer in one table: the rows of `HEADLINES` that a study has, as text.
+
+    Columns claim (with its task), paper, ours, 95 % interval, verdict, adjusted verdict and kind of
+    test.
+    """
+    found = [claims.index[[fnmatch(name, row) for name in claims.claim]] for row in HEADLINES]
+    rows = claims.loc[[places[0] for places in found if len(places)]]
+    text = claims_as_text(rows).assign(**{"kind of test": rows.kind})
+    task = text.task.where(text.task == "", " (" + text.task + ")")
+    wanted = ["claim", "paper", "ours", "95 % interval", "verdict", "adjusted verdict"]
+    text = text.assign(claim=text.claim + task, **{"adjusted verdict": _text(rows.adjusted)})
+    return text[[*wanted, "kind of test"]]
 
 
 def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
@@ -80,6 +134,7 @@ def print_claims(profile: Profile) -> None:
     print()
     _say(f"Claims, profile {profile.name} ({profile.description})", width)
     _say("Estimates are mean paired differences over n units, with a 95 % t interval.", width)
+    _say("Only a paper's own test replicates; every other kind agrees or disagrees.", width)
     for paper, title in PAPERS.items():
         rows = of_paper(claims, paper)
         if len(rows):
@@ -100,9 +155,10 @@ def _fitted(table: pd.DataFrame, width: int | None) -> str:
     if width is None or max(map(len, wide)) <= width:
         return "\n".join(wide)
     lines = []
-    for (claim, source, over), rows in table.groupby(["claim", "source", "over"], sort=False):
-        numbers = rows.drop(columns=["claim", "source", "over"])
-        lines += ["", *textwrap.wrap(f"{claim} ({source}; over {over})", width)]
+    words = ["claim", "source", "kind of test", "over"]
+    for (claim, source, kind, over), rows in table.groupby(words, sort=False):
+        numbers = rows.drop(columns=words)
+        lines += ["", *textwrap.wrap(f"{claim} ({source}; {kind}; over {over})", width)]
         lines += [f"  {line}" for line in _lines(numbers.loc[:, (numbers != "").any()])]
     return "\n".join(lines[1:])
 
@@ -136,7 +192,8 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
         if not pd.isna(row.published):
             ax.plot(row.published, y, **PAPER_STYLE)
     for verdict, (marker, color) in VERDICT_STYLE.items():
-        ax.plot([], [], marker, color=color, label=verdict)
+        if verdict in set(claims.verdict):
+            ax.plot([], [], marker, color=color, label=verdict)
     if claims.published.notna().any():
         ax.plot([], [], linestyle="none", label="the paper, or its mean", **PAPER_STYLE)
     ax.axvline(0, color="0.6", lw=1)

@@ -7,8 +7,10 @@ import pandas as pd
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
 from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
+from shrink_utils.study.claims.claim import adjust
+from shrink_utils.study.claims.clouds import clouds_claims
+from shrink_utils.study.claims.dynamics import dynamics_claims
 from shrink_utils.study.claims.from_scratch import (
-    dynamics_claims,
     generalization_claims,
     stitching_claims,
     two_encoders_claims,
@@ -68,6 +70,7 @@ def claims_from(
     """
     chapters = [
         stl_claims(summarize(grid)),
+        clouds_claims(grid),
         vazquez_claims(tables["contextuality"], tables["corpus"]),
         two_encoders_claims(tables["two_encoders"]),
         dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
@@ -77,4 +80,4 @@ def claims_from(
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         topology_claims(frontier_table(summarize([*grid, *swept])), weight=weight),
     ]
-    return pd.concat(chapters, ignore_index=True)
+    return adjust(pd.concat(chapters, ignore_index=True))

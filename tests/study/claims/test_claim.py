@@ -3,17 +3,22 @@
 import math
 import re
 from dataclasses import replace
+from typing import get_args
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from shrink_utils.study.claims.claim import (
     COLUMNS,
     QUANTITIES,
     ROWS,
     Claim,
+    Kind,
+    adjust,
+    best_of,
     evaluate,
     judge,
     paired,
@@ -37,16 +42,16 @@ numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 @pytest.mark.parametrize(
     ("low", "high", "less", "greater", "no_worse"),
     [
-        (-0.9, -0.5, "replicated", "not replicated", "not replicated"),
-        (-0.09, -0.05, "replicated", "not replicated", "replicated"),  # within the margin of .1
-        (-0.5, -0.05, "replicated", "not replicated", "inconclusive"),
+        (-0.9, -0.5, "agrees", "disagrees", "disagrees"),
+        (-0.09, -0.05, "agrees", "disagrees", "agrees"),  # within the margin of .1
+        (-0.5, -0.05, "agrees", "disagrees", "inconclusive"),
         (-0.5, 0.5, "inconclusive", "inconclusive", "inconclusive"),
-        (-0.05, 0.5, "inconclusive", "inconclusive", "replicated"),
-        (0.1, 0.5, "not replicated", "replicated", "replicated"),
+        (-0.05, 0.5, "inconclusive", "inconclusive", "agrees"),
+        (0.1, 0.5, "disagrees", "agrees", "agrees"),
         (-0.5, 0.0, "inconclusive", "inconclusive", "inconclusive"),  # touching is not beyond
-        (0.0, 0.5, "inconclusive", "inconclusive", "replicated"),
-        (0.0, 0.0, "inconclusive", "inconclusive", "replicated"),
-        (-0.5, -0.1, "replicated", "not replicated", "inconclusive"),
+        (0.0, 0.5, "inconclusive", "inconclusive", "agrees"),
+        (0.0, 0.0, "inconclusive", "inconclusive", "agrees"),
+        (-0.5, -0.1, "agrees", "disagrees", "inconclusive"),
         (-0.1, 0.5, "inconclusive", "inconclusive", "inconclusive"),
         (-math.inf, math.inf, "inconclusive", "inconclusive", "inconclusive"),
     ],
@@ -56,6 +61,21 @@ def test_verdict_is_read_off_the_interval(low, high, less, greater, no_worse):
     assert verdict(interval, "less") == less
     assert verdict(interval, "greater") == greater
     assert verdict(interval, "no_worse", 0.1) == no_worse
+    assert verdict(interval, "described") == "described"
+
+
+def test_only_the_papers_own_test_replicates():
+    below, above = Interval(-0.5, -0.6, -0.4, 3), Interval(0.5, 0.4, 0.6, 3)
+    for kind in get_args(Kind):
+        own = kind == "paper's test"
+        assert verdict(below, "less", kind=kind) == ("replicated" if own else "agrees")
+        assert verdict(above, "less", kind=kind) == ("not replicated" if own else "disagrees")
+        assert verdict(Interval(0, -1, 1, 3), "less", kind=kind) == "inconclusive"
+
+
+def test_a_loss_beyond_two_hundredths_does_not_count_as_none():
+    """Accuracy of −.026 [−.038, −.013] is significantly worse, and was within a margin of .05."""
+    assert verdict(Interval(-0.026, -0.038, -0.013, 4), "no_worse", ROWS["margin"]) != "agrees"
 
 
 @given(st.lists(numbers, min_size=1, max_size=6))
@@ -90,6 +110,8 @@ def test_a_direction_or_margin_that_makes_no_sense_is_refused(direction, margin,
 def test_an_unknown_unit_is_refused():
     with pytest.raises(ValueError, match=r"unit must be one of .*'layers'"):
         replace(CLAIM, unit="layers")
+    with pytest.raises(ValueError, match=r"kind must be one of .*'guess'"):
+        replace(CLAIM, kind="guess")
 
 
 def test_evaluate_gives_one_row_per_claim_in_order():
@@ -99,26 +121,44 @@ def test_evaluate_gives_one_row_per_claim_in_order():
     table = evaluate([CLAIM, second], lambda claim: data[claim.id])
     first = paired_interval(data["first-score"])
     assert table.columns.tolist() == COLUMNS.split()
-    assert table.iloc[0].drop("floor").tolist() == [
-        *["first-score", "STL §4, Table 3", CLAIM.statement, "mrpc", "prominent", -0.25],
-        *[*first, "seeds", "replicated"],
+    expected = {"claim": "first-score", "source": "STL §4, Table 3", "kind": "scaled test"}
+    expected |= {"statement": CLAIM.statement, "task": "mrpc", "arm": "prominent"}
+    expected |= {"published": -0.25, **first._asdict(), "unit": "seeds", "verdict": "agrees"}
+    assert table.loc[0, list(expected)].to_dict() == expected
+    assert table.p[0] == stats.ttest_1samp(data["first-score"], 0).pvalue
+    expected = {"claim": "metric", "task": "", "low": -math.inf, "n": 1, "unit": "words"}
+    expected |= {"floor": 0.3, "verdict": "inconclusive", "adjusted": "", "departures": ""}
+    assert table.loc[1, list(expected)].to_dict() == expected
+    assert table[["floor", "published", "p"]].isna().to_numpy().tolist() == [
+        *[[True, False, False], [False, True, True]]
     ]
-    assert table.iloc[1].drop(["statement", "published"]).tolist() == [
-        *[
-            "metric",
-            CLAIM.source,
-            "",
-            "",
-            0.01,
-            -math.inf,
-            math.inf,
-            1,
-            "words",
-            0.3,
-            "inconclusive",
-        ]
-    ]
-    assert math.isnan(table.floor[0]) and math.isnan(table.published[1])
+
+
+def test_p_is_of_the_bound_that_decides():
+    data = [-0.01, 0.0, 0.01, 0.005]
+    kept = replace(CLAIM, direction="no_worse", margin=0.02)
+    found = evaluate([kept, replace(CLAIM, direction="described")], lambda claim: data)
+    assert found.p[0] == pytest.approx(stats.ttest_1samp(data, -0.02).pvalue)
+    assert math.isnan(found.p[1]) and found.verdict[1] == "described"
+
+
+def test_several_tries_widen_the_interval_and_raise_p():
+    data = [-0.3, -0.2, -0.25, -0.1]
+    once, four = (evaluate([replace(CLAIM, tries=n)], lambda claim: data) for n in (1, 4))
+    assert four.p[0] == pytest.approx(4 * once.p[0])
+    assert (four.low[0], four.high[0]) == paired_interval(data, confidence=1 - 0.05 / 4)[1:3]
+    assert (four.p[0] < 0.05) == (four.verdict[0] == "agrees")
+
+
+def test_adjusted_verdicts_hold_the_share_of_false_ones():
+    """Of p = .01, .02, .2 the first two stay (.01 · 3/1, .02 · 3/2); beside ten of .9 none does."""
+    made = pd.DataFrame({"p": [0.02, 0.01, 0.2, math.nan]})
+    made["verdict"] = ["agrees", "replicated", "inconclusive", "described"]
+    assert adjust(made).adjusted.tolist() == made.verdict.tolist()
+    long = pd.concat([made, pd.DataFrame({"p": [0.9] * 10})], ignore_index=True)
+    long["verdict"] = [*made.verdict, *["inconclusive"] * 10]
+    assert adjust(long).adjusted[:4].tolist() == ["inconclusive"] * 3 + ["described"]
+    assert adjust(made.iloc[3:]).adjusted.tolist() == ["described"]
 
 
 def test_evaluate_of_no_claims_is_an_empty_table():
@@ -154,13 +194,32 @@ def test_a_query_with_two_rows_for_one_unit_is_refused():
         paired(pd.concat([RUNS, RUNS]), QUERY)
 
 
+LAYERS = pd.DataFrame(
+    [
+        {"arm": arm, "layer": layer, "seed": seed, "score": change * (arm == "all") + luck}
+        for arm in ("all", "none")
+        for layer, change in {1: -0.1, 2: -0.5, 3: 0.9}.items()
+        for seed, luck in enumerate((0.01 * (arm == "all"), 0.0, 0.0))
+    ]
+)
+
+
+@pytest.mark.parametrize(("direction", "expected"), [("less", -0.5), ("greater", 0.9)])
+def test_the_clearest_of_several_counts_as_one_of_them(direction, expected):
+    cell = {"of": "arm == 'all' and layer == @cell", "minus": "arm == 'none' and layer == @cell"}
+    query = QUERY | cell | {"column": "score", "among": "layer", "cells": "layer > 0"}
+    found = best_of(LAYERS, query | {"direction": direction})
+    assert found.tries == 3 and found.differences.mean() == pytest.approx(expected, abs=0.01)
+
+
 def test_rows_are_repeated_in_the_order_of_the_table(monkeypatch):
     """What stands in one claim is repeated together, every other claim by itself."""
     row = {"source": "S", "statement": "{what} by {margin}", "direction": "no_worse"}
-    rows = [row | {"name": "a-{what}", "margin": "m"}, row | {"name": "b", "only": "arm != 'none'"}]
+    rows = [row | {"name": "a-{what}"}, row | {"name": "b", "only": "arm != 'none'"}]
     chapter = {"id": "x:{name}:{arm}", "difference": QUERY | {"of": "arm == @arm"}}
+    chapter["kind"] = {"arm == 'none'": "paper's test", "arm != 'none'": "analogue"}
     made = {
-        "margins": {"m": 0.5},
+        "margin": 0.5,
         "over": {"what": [{"what": "score"}, {"what": "other"}]},
         "together": chapter | {"for": ["arm"], "over": ["what"], "claim": rows},
         "apart": chapter | {"claim": [rows[0] | {"over": ["what"], "for": ["arm"]}]},
@@ -173,6 +232,7 @@ def test_rows_are_repeated_in_the_order_of_the_table(monkeypatch):
         "x:a-other:none",
     ]
     assert together.statement[0] == "score by 0.5" and together.arm[2] == "none"
+    assert together.kind[:3].tolist() == ["analogue", "analogue", "paper's test"]
     apart = judge("apart", {"runs": RUNS}).claim
     assert apart.tolist() == [
         *["x:a-score:all", "x:a-score:none", "x:a-other:all", "x:a-other:none"]
@@ -182,6 +242,7 @@ def test_rows_are_repeated_in_the_order_of_the_table(monkeypatch):
 def test_a_value_of_a_table_is_never_read_as_a_query(monkeypatch):
     """Tables are also judged that somebody else sends."""
     node = {"id": "x", "name": "x", "source": "", "statement": "{arm}", "direction": "less"}
+    node["kind"] = "analogue"
     difference = QUERY | {"where": "arm == @arm", "of": "seed >= 0"}
     monkeypatch.setitem(ROWS, "sent", node | {"for": ["arm"], "difference": difference})
     odd = "' or @pd.read_csv('anything') or '{arm}"
@@ -200,9 +261,9 @@ def _claims(node, inherited=None):
         yield from _claims(child, keys)
 
 
-CHAPTERS = sorted(set(ROWS) - {"margins", "over"})
-KEYS = {"id", "name", "source", "statement", "direction", "margin", "unit", "difference"}
-KEYS |= {"published", "over", "for", "only"}
+CHAPTERS = sorted(set(ROWS) - {"margin", "over"})
+NEEDED = {"id", "name", "source", "kind", "statement", "direction", "unit"}
+KEYS = NEEDED | {"difference", "published", "over", "for", "only", "departures"}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -212,15 +273,15 @@ def test_every_row_of_the_table_is_well_formed(chapter):
     assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
         assert not set(row) - KEYS, row["name"]
-        assert {"id", "name", "source", "statement", "direction", "unit"} <= set(row), row["name"]
-        assert ("margin" in row) == (row["direction"] == "no_worse"), row["name"]
-        assert row.get("margin", "metric") in ROWS["margins"]
-        assert ("margin" in row) == ("{margin}" in row["statement"]), row["name"]
+        assert set(row) >= NEEDED, row["name"]
+        kinds = row["kind"].values() if isinstance(row["kind"], dict) else [row["kind"]]
+        assert set(kinds) <= set(get_args(Kind)), row["name"]
+        assert ("{margin}" in row["statement"]) == (row["direction"] == "no_worse"), row["name"]
         assert set(row.get("over", [])) <= set(ROWS["over"])
         assert row["difference"].get("quantity", "paired") in QUANTITIES, row["name"]
         queries = [row["difference"].get(key, "") for key in ("rows", "where", "of", "minus")]
         assert "{" not in "".join(queries), row["name"]
-        if "quantity" not in row["difference"]:
+        if row["difference"].get("quantity", "best_of") == "best_of":
             assert {"table", "column", "index", "of"} <= set(row["difference"]), row["name"]
         if "beyond" in row["difference"]:  # a threshold stands in the statement
-            assert re.search(r"0\.05|half|1 %", row["statement"]), row["name"]
+            assert re.search(r"0\.05|0\.9|half|1 %", row["statement"]), row["name"]

@@ -1,15 +1,19 @@
 """The claims as people see them: text, forest plot, comparison with the committed tables."""
 
+import re
 from dataclasses import replace
+from fnmatch import fnmatch
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, stl_claims, summarize, write_table
-from shrink_utils.study.claims.claim import Claim, evaluate
+from shrink_utils.study.claims.claim import ROWS, Claim, Verdict, adjust, evaluate
 from shrink_utils.study.claims.report import (
     FIGURES,
+    HEADLINES,
     PAPERS,
     TABLES,
     VERDICT_STYLE,
@@ -18,6 +22,7 @@ from shrink_utils.study.claims.report import (
     commit_reference,
     compare_with_reference,
     forest,
+    headlines,
     of_paper,
     print_claims,
     print_comparison,
@@ -41,7 +46,7 @@ def claims():
 
 def test_every_claim_belongs_to_one_paper(claims):
     found = [of_paper(claims, paper).claim.tolist() for paper in PAPERS]
-    assert found == [["stl:a"], ["v:b"], [], ["rp:c"], []]
+    assert found == [["stl:a"], ["v:b"], [], ["rp:c"], [], []]
 
 
 def test_numbers_are_signed_and_the_unit_is_named(claims, tmp_path):
@@ -57,6 +62,44 @@ def test_the_noise_floor_has_a_column_where_one_was_measured(claims):
     assert "noise floor" not in claims_as_text(claims)
     text = claims_as_text(claims.assign(floor=[0.25, float("nan"), float("nan")]))
     assert text["noise floor"].tolist() == ["0.250", "", ""]
+
+
+def test_departures_stand_behind_the_kind_of_test_and_p_is_short(claims):
+    text = claims_as_text(claims.assign(departures=["", "AdamW", None], p=[0.0004, 0.0372, None]))
+    expected = ["scaled test", "scaled test (AdamW)", "scaled test"]
+    assert text["kind of test"].tolist() == expected
+    assert text.p.tolist() == ["< .001", ".037", ""]
+
+
+def test_the_adjusted_verdict_has_a_column_where_the_whole_table_is_given(claims):
+    assert "adjusted verdict" not in claims_as_text(claims)
+    assert claims_as_text(adjust(claims))["adjusted verdict"].tolist() == ["inconclusive"] * 3
+
+
+def test_headlines_are_in_their_order_and_of_the_first_task(claims):
+    ids = ["v:avgsim-rises", "stl:rises-centred:m:a:none", "stl:rises-centred:m:b:none"]
+    found = headlines(adjust(claims.assign(claim=ids, task=["", "a", "b"])))
+    assert found.claim.tolist() == ["second (a)", "first"]
+    assert found.columns.tolist() == [
+        *["claim", "paper", "ours", "95 % interval", "verdict", "adjusted verdict", "kind of test"]
+    ]
+
+
+def test_every_headline_is_a_row_of_the_table():
+    assert len(HEADLINES) <= 15
+    names = _names(ROWS)
+    for headline in HEADLINES:
+        parts = headline.removeprefix("b:generalization-").removeprefix("v:lca-").split(":")
+        name = parts[min(1, len(parts) - 1)]
+        assert any(fnmatch(name, known) for known in names), headline
+
+
+def _names(node):
+    """Of all rows, with a star for every brace."""
+    if isinstance(node, dict):
+        own = {re.sub(r"{\w+}", "*", node["name"]).split(":")[0]} if "name" in node else set()
+        return own.union(*map(_names, node.values()))
+    return set().union(*map(_names, node)) if isinstance(node, list) else set()
 
 
 @pytest.fixture
@@ -120,7 +163,9 @@ def test_the_papers_number_is_drawn_where_there_is_one_and_explained(drawn):
     assert np.concatenate(bars).tolist() == [[-2.5, 2]]
     assert "the paper, or its mean" in {t.get_text() for t in fig.legends[0].get_texts()}
     without = forest(drawn.iloc[1:], xlabel="difference")
-    assert {t.get_text() for t in without.legends[0].get_texts()} == set(VERDICT_STYLE)
+    without_verdicts = drawn.verdict.iloc[1:]
+    assert {t.get_text() for t in without.legends[0].get_texts()} == set(without_verdicts)
+    assert set(VERDICT_STYLE) == set(get_args(Verdict))
 
 
 def test_no_claims_are_refused(drawn):

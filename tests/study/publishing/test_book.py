@@ -32,7 +32,8 @@ def notebooks(tmp_path):
 def claims():
     row = {"statement": "it, “falls”", "task": "", "arm": None, "source": "§4", "published": None}
     row |= {"estimate": -0.5, "low": -1.0, "high": 0.0, "n": 3, "unit": "seeds", "floor": None}
-    verdicts = ("replicated", "inconclusive", "replicated")
+    row |= {"kind": "scaled test", "p": 0.2, "departures": "", "adjusted": "inconclusive"}
+    verdicts = ("agrees", "inconclusive", "replicated")
     ids = ("stl:a", "stl:b", "v:c")
     rows = [
         {"claim": i, **row, "verdict": verdict} for i, verdict in zip(ids, verdicts, strict=True)
@@ -61,8 +62,9 @@ def test_the_front_page_counts_verdicts_and_lists_claims_by_paper(notebooks, cla
     gather(notebooks, claims, tmp_path / "source")
     page = (tmp_path / "source" / "claims.md").read_text()
     first, *papers = page.split("\n## ")
-    assert "claims of,replicated,not replicated,inconclusive" in first
-    assert "\nShrink the longest (Kudriashov et al. 2025),1,0,1\n" in first
+    columns = "replicated,agrees,inconclusive,disagrees,not replicated,described"
+    assert f"claims of,{columns}" in first
+    assert "\nShrink the longest (Kudriashov et al. 2025),0,1,1,0,0,0\n" in first
     assert [paper.splitlines()[0].split(" (")[0] for paper in papers] == [
         "Shrink the longest",
         "Contextuality and training",

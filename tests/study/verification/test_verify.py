@@ -102,10 +102,10 @@ def test_changed_rows_and_columns_are_named(sent, change, says):
 def test_a_changed_verdict_and_a_foreign_table_are_named(sent):
     path = sent / "tables" / "claims.csv"
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("inconclusive", "replicated", 1), encoding="utf-8")
+    path.write_text(text.replace("inconclusive", "agrees", 1), encoding="utf-8")
     (sent / "tables" / "mine.csv").write_text("a,b\n1,2\n")
     faults = _faults(sent)
-    assert "verdict is replicated, from the runs inconclusive" in faults
+    assert "verdict is agrees, from the runs inconclusive" in faults
     assert "tables/claims.csv changed on disk" in faults
     assert "tables/mine.csv: no table of this study" in faults
     assert "tables/mine.csv was added" in faults

@@ -1,0 +1,160 @@
+"""Claims on loss change allocation, of models trained here from nothing."""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations, permutations
+
+import numpy as np
+import pandas as pd
+
+from shrink_utils.study.claims.claim import Evidence, judge, quantity
+from shrink_utils.study.dynamics.experiment import CELL, RUN, allocations
+from shrink_utils.study.dynamics.reading import (
+    COUNTED,
+    closure_errors,
+    hurting_steps,
+    profiles_of,
+    published_steps,
+)
+from shrink_utils.training.dynamics import shares
+
+ATTENDING = ["key", "query"]
+
+
+def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
+    """Vázquez et al. 2022 on dynamics; from `measure_dynamics` and `measure_stability`."""
+    tables = {"dynamics": dynamics, "profiles": profile_pairs(dynamics, stability)}
+    return judge("dynamics", tables)
+
+
+def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's r of the profiles of two runs of different seeds, which begin with other weights.
+
+    From `measure_dynamics` and `measure_stability`: columns ``differs`` ("objective", "size",
+    "source", or "seed" where nothing else does), ``front_seed``, ``back_seed`` and ``r``. Profiles
+    are shares of the trunk's loss change by layer and component; of a translation model, of its
+    encoder.
+    """
+    objectives = {
+        (objective, seed): shares(_one_stack(allocations(run)), *CELL, trunk=True)
+        for (objective, seed), run in dynamics.groupby(["objective", "seed"])
+    }
+    by_objective = pd.DataFrame(objectives).T
+    rows = [*_pairs_of_profiles(profiles_of(stability), RUN)]
+    rows += [
+        pair
+        for pair in _pairs_of_profiles(by_objective, ["objective", "seed"])
+        if pair[0] == "objective"
+    ]
+    return pd.DataFrame(rows, columns=["differs", "front_seed", "back_seed", "r"])
+
+
+def _one_stack(table: pd.DataFrame) -> pd.DataFrame:
+    own = ~table.component.str.startswith("cross ")
+    return table[table["stack"].isin(["", "encoder"]) & own]
+
+
+def _pairs_of_profiles(
+    profiles: pd.DataFrame, names: list[str]
+) -> Iterator[tuple[str, int, int, float]]:
+    """Pairs that differ in their seed and in one thing more at most."""
+    for (front, x), (back, y) in permutations(profiles.iterrows(), 2):
+        *others, seed = (a != b for a, b in zip(front, back, strict=True))
+        if seed and sum(others) < 2:
+            what = names[others.index(True)] if any(others) else "seed"
+            yield what, front[-1], back[-1], float(np.corrcoef(x, y)[0, 1])
+
+
+@quantity
+def share_of_attention(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """What keys and queries have of the steps that hurt, less their share if all were alike."""
+    objective, gradient = difference["objective"], difference["gradient"]
+    found = _by_seed(dynamics, objective, lambda run: hurting_steps(run, gradient).share)
+    published = published_steps().set_index(["objective", "component"]).share[objective]
+    even = len(ATTENDING) / len(COUNTED)
+    return _between_seeds(found[ATTENDING].sum(axis=1) - even, published[ATTENDING].sum() - even)
+
+
+@quantity
+def last_hurting_step(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """The last step that hurts in masked LM less that of another objective."""
+    other, gradient = difference["other"], difference["gradient"]
+
+    def last(objective: str) -> pd.Series:
+        found = _by_seed(dynamics, objective, lambda run: hurting_steps(run, gradient)["last"])
+        return found.max(axis=1)
+
+    published = published_steps().groupby("objective")["last"].max()
+    return _between_seeds(last("mlm") - last(other), published["mlm"] - published[other])
+
+
+@quantity
+def share_of_embeddings(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """What embeddings take of the loss change."""
+    objective = difference["objective"]
+    found = _by_seed(dynamics, objective, lambda run: shares(allocations(run), "component"))
+    return _between_seeds(found["embedding"] - difference["beyond"])
+
+
+@quantity
+def closure_error(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """By how much the trapezoid's contributions miss the loss change."""
+    found = _by_seed(dynamics, difference["objective"], closure_errors)
+    return _between_seeds(found["trapezoid"] - difference["beyond"])
+
+
+@quantity
+def share_of_feed_forward(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """What W1 and W2 take of the trunk's loss change."""
+    found = _trunk_shares(dynamics, difference["objective"], "component")
+    return _between_seeds(found[["W1", "W2"]].sum(axis=1) - difference["beyond"])
+
+
+@quantity
+def share_of_last_layer(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """What the last layer takes of the trunk's loss change, less an even share."""
+    found = _trunk_shares(dynamics, difference["objective"], "layer")
+    return _between_seeds(found[found.columns.max()] - 1 / len(found.columns))
+
+
+@quantity
+def share_of_busiest_head(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """The largest share of a head less the mean share of its layer's heads, mean over layers."""
+
+    def numbers(run: pd.DataFrame) -> pd.Series:
+        table = allocations(run)
+        trunk = table[table.layer > 0].value.sum()
+        heads = table[table["head"] >= 0].groupby(["stack", "layer", "head"]).value.sum() / trunk
+        layers = heads.groupby(["stack", "layer"])
+        return pd.Series({"busiest": (layers.max() - layers.mean()).mean()})
+
+    return _between_seeds(_by_seed(dynamics, difference["objective"], numbers).busiest)
+
+
+@quantity
+def half_time(dynamics: pd.DataFrame, difference: dict) -> Evidence:
+    """The share of the training after which half of the loss change is done."""
+
+    def numbers(run: pd.DataFrame) -> pd.Series:
+        loss = run[run.quantity == "loss"].set_index("step").value.sort_index()
+        done = (loss - loss.iloc[0]) / (loss.iloc[-1] - loss.iloc[0])
+        return pd.Series({"half": (done >= 0.5).idxmax() / loss.index.max()})
+
+    return _between_seeds(_by_seed(dynamics, difference["objective"], numbers).half)
+
+
+def _trunk_shares(dynamics: pd.DataFrame, objective: str, by: str) -> pd.DataFrame:
+    return _by_seed(dynamics, objective, lambda run: shares(allocations(run), by, trunk=True))
+
+
+def _by_seed(
+    dynamics: pd.DataFrame, objective: str, numbers: Callable[[pd.DataFrame], pd.Series]
+) -> pd.DataFrame:
+    """Numbers of every run of an objective, one row per seed."""
+    rows = dynamics[dynamics.objective == objective]
+    return pd.DataFrame({seed: numbers(record) for seed, record in rows.groupby("seed")}).T
+
+
+def _between_seeds(values: pd.Series, published: float | None = None) -> Evidence:
+    """With the mean distance of two seeds as floor; none for a single seed."""
+    distances = [abs(a - b) for a, b in combinations(values, 2)]
+    return Evidence(values, float(np.mean(distances)) if distances else None, published)
