@@ -24,6 +24,7 @@ STUDY = [
     "diagnose",
     "similarity",
     "contextuality",
+    "play",
     "barcodes",
     "isotropy",
     "regularizer",

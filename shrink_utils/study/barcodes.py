@@ -247,6 +247,12 @@ def filtration_explorer() -> Explorer:
         lambda name, scale: describe_filtration(points(name), scale),
         extra=canvas,
     )
+    redraw_when_drawn(explorer, canvas, cloud)
+    return explorer
+
+
+def redraw_when_drawn(explorer: Explorer, canvas: PointCanvas, cloud: widgets.Dropdown) -> None:
+    """Show the sheet's cloud as soon as a point is set on it."""
 
     def drawn(change: object) -> None:
         if cloud.value == DRAWN:
@@ -255,7 +261,6 @@ def filtration_explorer() -> Explorer:
             cloud.value = DRAWN  # which draws
 
     canvas.observe(drawn, "points")
-    return explorer
 
 
 def _panel(ax: Axes, points: Tensor, scale: float) -> None:
