@@ -24,6 +24,7 @@ STUDY = [
     "diagnose",
     "similarity",
     "contextuality",
+    "diagrams",
     "play",
     "barcodes",
     "isotropy",

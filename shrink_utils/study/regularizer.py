@@ -25,6 +25,7 @@ from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, curves, lege
 from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
 from shrink_utils.topology.selection import most_features
 
+RULE_COLORS = (PALETTE[1], PALETTE[2], "0.4")  # the first two rules are those of arms
 CLASS_GREYS, CLASS_MARKERS = ("0.15", "0.6"), ("o", "^")
 LABELS = {
     "score": "first score, centred",
@@ -97,10 +98,10 @@ def draw_step(steps: list[Step], at: int) -> Figure:
     _bars(left, step)
     left.legend(fontsize="small", loc="upper right")
     limits = (0.5, len(step.bars) - 0.5)
-    middle.plot(range(1, step.i + 1), step.c, "o-", color=PALETTE[1])
-    middle.axhline(1, color=PALETTE[2], ls="--")
+    middle.plot(range(1, step.i + 1), step.c, "o-", color="black")
+    middle.axhline(1, color="0.5", ls="--")
     middle.set(xlabel="position i", xlim=limits, title="C(i): below 1, noise")
-    right.plot(range(step.i + 1), step.entropy, "s-", color=PALETTE[3])
+    right.plot(range(step.i + 1), step.entropy, "s-", color="black")
     right.axhline(math.log(len(step.bars)), color="0.6", ls=":")
     right.set(xlabel="bars replaced", xlim=(-0.5, len(step.bars) - 0.5))
     right.set_title("entropy (nats); dotted: ln m")
@@ -156,8 +157,8 @@ def selection_explorer(examples: Mapping[str, Sequence[float]]) -> Explorer:
 def _bars(ax: Axes, step: Step) -> None:
     """Longest first: kept, looked at, not yet looked at; dashes where a bar would be replaced."""
     looks = {
-        "kept so far": (range(step.i), dict(color=PALETTE[1])),
-        "looked at": ([step.i], dict(color=PALETTE[2])),
+        "kept so far": (range(step.i), dict(color=PALETTE[6])),
+        "looked at": ([step.i], dict(color="black")),
         "to come": (range(step.i + 1, len(step.bars)), dict(color="0.8")),
     }
     if not step.is_feature:
@@ -195,7 +196,7 @@ def three_rules(lengths: Mapping[str, Tensor], rules: Sequence[str]) -> Figure:
         upper.stairs((bars / bars.mean()).numpy(), fill=True, color=PALETTE[6])
         upper.set(title=kind, ylim=(0, None))
         for row, rule in enumerate(rules):
-            kept, color = prominent_features(bars, rule=rule), PALETTE[1 + row]
+            kept, color = prominent_features(bars, rule=rule), RULE_COLORS[row]
             marks = np.full(len(kept), row)
             lower.plot(kept + 0.5, marks, MARKERS[row], markersize=4, color=color)
             lower.text(65, row, f"{len(kept)}", va="center", color=color)
@@ -221,7 +222,7 @@ def descent_arrows(points: Tensor, results: Mapping[str, tuple[Tensor, Sequence[
         arrows = -gradient[moved]
         scale = arrows.norm(dim=1).max().item() / 1.5  # the longest is drawn 1.5 long
         units = dict(angles="xy", scale_units="xy", scale=scale)
-        ax.quiver(*points[moved].T, *arrows.T, color=PALETTE[2], width=0.006, **units)
+        ax.quiver(*points[moved].T, *arrows.T, color=PALETTE[6], width=0.006, **units)
         ax.set(aspect="equal", xticks=[], yticks=[])
         ax.set_title(f"{arm}: {len(chosen)} of {len(tree.lengths)} bars")
         ax.spines[:].set_visible(False)
@@ -263,7 +264,7 @@ def edges_along_direction(edges: pd.DataFrame) -> Figure:
                 ax.plot(of_class.length, of_class.cos2, marker, label=name, **look)
             fifths = bars.groupby(pd.qcut(bars.length, 5, duplicates="drop"), observed=True)
             means = fifths[["length", "cos2"]].mean()
-            look = dict(color=PALETTE[2], lw=2.5, label="mean of each fifth of the bars")
+            look = dict(color=PALETTE[6], lw=3, label="mean of each fifth of the bars")
             ax.plot(means.length, means.cos2, "-", **look)
             ax.set_title(f"{task}\n{cloud}", fontsize="small")
         row[0].set_ylabel("cos² of edge and direction 1")
