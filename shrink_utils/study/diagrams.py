@@ -125,6 +125,7 @@ def stability_curves(table: pd.DataFrame) -> Figure:
     beside = dict(xytext=(-10, 0), textcoords="offset points", ha="right")
     ax.annotate("bound 2δ", (ends[1], 2 * ends[1]), **beside)
     ax.set(xlabel="size δ of the jitter", ylabel="bottleneck distance")
+    ax.set_title("No jitter exceeds the bound")
     return fig
 
 
