@@ -24,6 +24,8 @@ STUDY = [
     "diagnose",
     "similarity",
     "contextuality",
+    "diagrams",
+    "play",
     "barcodes",
     "isotropy",
     "regularizer",

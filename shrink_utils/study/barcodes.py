@@ -27,6 +27,7 @@ from shrink_utils.topology import (
 )
 
 DRAWN = "the points drawn below"
+ENCODERS = ("pretrained", "fine-tuned")  # the other clouds of `class_barcodes` are references
 UNIT = "scale ε (unit of the coordinates)"
 SCALES = [step / 20 for step in range(0, 121)]  # 0 to 6 in steps of 0.05
 
@@ -116,7 +117,7 @@ def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -
     middle = dict(ha="center", va="center", fontsize="small")
     disc = dict(boxstyle="circle,pad=0.15", fc="white", ec="none")
     for number, edge in enumerate(bars.edges.tolist(), start=1):
-        left.plot(*points[edge].T, color=PALETTE[1], lw=2.5, zorder=0)
+        left.plot(*points[edge].T, color=PALETTE[6], lw=2.5, zorder=0)
         left.annotate(number, points[edge].mean(0), bbox=disc, **middle)
     left.set_title("minimum spanning tree")
 
@@ -125,7 +126,7 @@ def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -
     )
     right.text(3.5, 0, "∞", va="center", color="0.45")
     for number, length in enumerate(bars.lengths.tolist(), start=1):
-        right.plot([0, length], [number] * 2, color=PALETTE[1], lw=4, solid_capstyle="butt")
+        right.plot([0, length], [number] * 2, color=PALETTE[6], lw=4, solid_capstyle="butt")
         right.text(length + 0.04, number, number, va="center", fontsize="small")
     for scale in scales:
         right.axvline(scale, color="0.6", ls=":", lw=1, zorder=0)
@@ -140,7 +141,7 @@ def entropy_curve(m: int = 8) -> Figure:
     others = torch.linspace(0, 2, 201, dtype=torch.float64)
     curve = [persistent_entropy(torch.cat([torch.ones(1), s.repeat(m - 1)])).item() for s in others]
     fig, ax = plt.subplots(figsize=(8, 3.8))
-    ax.plot(others, curve, color=PALETTE[1], lw=2)
+    ax.plot(others, curve, color=PALETTE[0], lw=2)
     ax.axhline(math.log(m), color="0.6", ls=":", lw=1)
     small = dict(fontsize="small", color="0.35")
     ax.text(2.08, math.log(m) + 0.03, f"ln {m}", ha="right", va="bottom", **small)
@@ -148,9 +149,9 @@ def entropy_curve(m: int = 8) -> Figure:
         bars = [1.0] + [s] * (m - 1)
         at = persistent_entropy(torch.tensor(bars)).item()
         ax.plot([s, left + 0.1], [at, 1.05], color="0.7", lw=0.8, zorder=0)
-        ax.plot(s, at, "o", color=PALETTE[2])
+        ax.plot(s, at, "o", color=PALETTE[6])
         inset = ax.inset_axes([left, 0.25, 0.36, 0.75], transform=ax.transData)
-        inset.barh(range(m), bars, color=PALETTE[0], height=0.6)
+        inset.barh(range(m), bars, color="0.4", height=0.6)
         inset.set(xlim=(0, 2), ylim=(m - 0.4, -0.6), xticks=[], yticks=[])
         inset.spines["bottom"].set_visible(False)
     xlabel = "length s of each of the seven other bars (the first has length 1)"
@@ -168,7 +169,7 @@ def loop(ring: Tensor, barcodes: Sequence[Barcode]) -> Figure:
         ax.set_title(f"ε = {scale:.2f}: {title}")
     offset, beside = 0, dict(xytext=(6, 0), textcoords="offset points", va="center")
     for dimension, (found, ls) in enumerate(zip(barcodes, ("-", (0, (2, 0.6))), strict=True)):
-        color = PALETTE[1 + dimension]
+        color = (PALETTE[0], "0.55")[dimension]
         for row, ends in enumerate(zip(found.births, found.deaths, strict=True), start=offset):
             axes[3].plot(ends, [row] * 2, color=color, ls=ls, lw=2.5)
         axes[3].annotate(f"$H_{dimension}$", (found.deaths[0], offset), color=color, **beside)
@@ -183,10 +184,11 @@ def loop(ring: Tensor, barcodes: Sequence[Barcode]) -> Figure:
 def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
     """Bars by class and cloud in units of their mean; the prominent ones are dark."""
     fig, axes = plt.subplots(2, 4, figsize=(12, 6.4), sharex=True, sharey=True)
-    for i, (ax, ((label, name), bars)) in enumerate(zip(axes.flat, lengths.items(), strict=True)):
+    for ax, ((label, name), bars) in zip(axes.flat, lengths.items(), strict=True):
         relative = (bars / bars.mean()).numpy()
         kept = len(prominent_features(bars))  # the longest ones: under this rule a prefix
-        style = dict(orientation="horizontal", fill=True, color=PALETTE[1 + i % 4])
+        color = "0.25" if name in ENCODERS else PALETTE[6]  # what is real, and what it is beside
+        style = dict(orientation="horizontal", fill=True, color=color)
         ax.stairs(relative, alpha=0.35, **style)
         ax.stairs(relative[:kept], **style)
         ax.axvline(1, color="0.5", ls=":", lw=1)
@@ -247,6 +249,12 @@ def filtration_explorer() -> Explorer:
         lambda name, scale: describe_filtration(points(name), scale),
         extra=canvas,
     )
+    redraw_when_drawn(explorer, canvas, cloud)
+    return explorer
+
+
+def redraw_when_drawn(explorer: Explorer, canvas: PointCanvas, cloud: widgets.Dropdown) -> None:
+    """Show the sheet's cloud as soon as a point is set on it."""
 
     def drawn(change: object) -> None:
         if cloud.value == DRAWN:
@@ -255,7 +263,6 @@ def filtration_explorer() -> Explorer:
             cloud.value = DRAWN  # which draws
 
     canvas.observe(drawn, "points")
-    return explorer
 
 
 def _panel(ax: Axes, points: Tensor, scale: float) -> None:
@@ -273,9 +280,9 @@ def _bars(ax: Axes, lengths: Tensor, scale: float) -> None:
     lengths = lengths.numpy()
     rows, living = np.arange(len(lengths)), lengths > scale
     ax.barh(rows, lengths, color="0.9", height=0.7)
-    ax.barh(rows, lengths.clip(max=scale), color=PALETTE[1], height=0.7, label="alive")
+    ax.barh(rows, lengths.clip(max=scale), color=PALETTE[6], height=0.7, label="alive")
     ax.barh(rows[~living], lengths[~living], color="0.55", height=0.7, label="ended")
-    ax.axvline(scale, color=PALETTE[2], ls="--", lw=1.5)
+    ax.axvline(scale, color=PALETTE[0], ls="--", lw=1.5)
     ax.set(xlabel="scale ε", xlim=(0, max(6.0, 1.05 * float(lengths.max()))))
     ax.set_title(f"{int((~living).sum())} of {len(lengths)} bars ended")
     ax.invert_yaxis()

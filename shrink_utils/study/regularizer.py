@@ -21,12 +21,13 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from shrink_utils.study.explorer import Explorer
-from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, curves
+from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, curves, legend_below
 from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
 from shrink_utils.topology.selection import most_features
 
+RULE_COLORS = (PALETTE[1], PALETTE[2], "0.4")  # the first two rules are those of arms
+CLASS_GREYS, CLASS_MARKERS = ("0.15", "0.6"), ("o", "^")
 LABELS = {
-    "task": "task loss (nats)",
     "score": "first score, centred",
     "missing": "missing entropy ln m − E (nats)",
 }
@@ -97,10 +98,10 @@ def draw_step(steps: list[Step], at: int) -> Figure:
     _bars(left, step)
     left.legend(fontsize="small", loc="upper right")
     limits = (0.5, len(step.bars) - 0.5)
-    middle.plot(range(1, step.i + 1), step.c, "o-", color=PALETTE[1])
-    middle.axhline(1, color=PALETTE[2], ls="--")
+    middle.plot(range(1, step.i + 1), step.c, "o-", color="black")
+    middle.axhline(1, color="0.5", ls="--")
     middle.set(xlabel="position i", xlim=limits, title="C(i): below 1, noise")
-    right.plot(range(step.i + 1), step.entropy, "s-", color=PALETTE[3])
+    right.plot(range(step.i + 1), step.entropy, "s-", color="black")
     right.axhline(math.log(len(step.bars)), color="0.6", ls=":")
     right.set(xlabel="bars replaced", xlim=(-0.5, len(step.bars) - 0.5))
     right.set_title("entropy (nats); dotted: ln m")
@@ -156,8 +157,8 @@ def selection_explorer(examples: Mapping[str, Sequence[float]]) -> Explorer:
 def _bars(ax: Axes, step: Step) -> None:
     """Longest first: kept, looked at, not yet looked at; dashes where a bar would be replaced."""
     looks = {
-        "kept so far": (range(step.i), dict(color=PALETTE[1])),
-        "looked at": ([step.i], dict(color=PALETTE[2])),
+        "kept so far": (range(step.i), dict(color=PALETTE[6])),
+        "looked at": ([step.i], dict(color="black")),
         "to come": (range(step.i + 1, len(step.bars)), dict(color="0.8")),
     }
     if not step.is_feature:
@@ -171,23 +172,20 @@ def _bars(ax: Axes, step: Step) -> None:
     ax.set_title(f"round {step.round}, bar {step.i}: {'feature' if step.is_feature else 'noise'}")
 
 
-def first_round(rounds: pd.DataFrame) -> Figure:
-    """Bars, neutral lengths and C(i) of the first round; columns "ℓ_i", "ℓ'_i", "C(i)", by i."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), sharex=True)
-    i, c = rounds.index, rounds["C(i)"]
-    left.bar(i, rounds["ℓ_i"], color=PALETTE[6], width=0.7, label="bar $\\ell_i$")
-    left.plot(i, rounds["ℓ'_i"], "s--", color=PALETTE[2], label="neutral length $\\ell'_i$")
-    left.set(xlabel="position i", ylabel="length")
-    left.legend()
-    right.plot(i, c, "o-", color=PALETTE[1])
-    right.axhline(1, color="0.6", ls=":")
-    right.set(xlabel="position i", ylabel="C(i)", xticks=i)
-    i_star = int((c < 1).idxmax())
-    for ax in (left, right):
-        ax.axvline(i_star - 0.5, color="0.5", lw=1)
-    corner = dict(xytext=(6, -4), textcoords="offset points", va="top")
-    at = (i_star - 0.5, right.get_ylim()[1])
-    right.annotate(f"i* = {i_star}: from here on, noise", at, **corner)
+def neutral_line(bars: Sequence[float], neutral: Sequence[float]) -> Figure:
+    """Bars, longest first, and the neutral length of positions 1, 2, …; the cut between them."""
+    fig, ax = plt.subplots(figsize=(8, 3.6))
+    positions = np.arange(len(bars))
+    cut = 1 + int(np.argmax(np.asarray(bars[1:]) < neutral))
+    kept = dict(color=PALETTE[6], width=0.7, label="kept")
+    noise = dict(color="white", edgecolor="0.5", hatch="///", width=0.7, label="noise")
+    ax.bar(positions[:cut], bars[:cut], **kept)
+    ax.bar(positions[cut:], bars[cut:], **noise)
+    ax.plot(positions[1:], neutral, "s--", color="black", label="neutral length")
+    ax.axvline(cut - 0.5, color="0.5", lw=1)
+    ax.set(xlabel="position i (0: the longest)", ylabel="length", xticks=positions)
+    ax.set_title("The first bar below the neutral length is where the rule cuts")
+    ax.legend(loc="upper center", ncols=3, fontsize="small")
     return fig
 
 
@@ -198,7 +196,7 @@ def three_rules(lengths: Mapping[str, Tensor], rules: Sequence[str]) -> Figure:
         upper.stairs((bars / bars.mean()).numpy(), fill=True, color=PALETTE[6])
         upper.set(title=kind, ylim=(0, None))
         for row, rule in enumerate(rules):
-            kept, color = prominent_features(bars, rule=rule), PALETTE[1 + row]
+            kept, color = prominent_features(bars, rule=rule), RULE_COLORS[row]
             marks = np.full(len(kept), row)
             lower.plot(kept + 0.5, marks, MARKERS[row], markersize=4, color=color)
             lower.text(65, row, f"{len(kept)}", va="center", color=color)
@@ -224,34 +222,11 @@ def descent_arrows(points: Tensor, results: Mapping[str, tuple[Tensor, Sequence[
         arrows = -gradient[moved]
         scale = arrows.norm(dim=1).max().item() / 1.5  # the longest is drawn 1.5 long
         units = dict(angles="xy", scale_units="xy", scale=scale)
-        ax.quiver(*points[moved].T, *arrows.T, color=PALETTE[2], width=0.006, **units)
+        ax.quiver(*points[moved].T, *arrows.T, color=PALETTE[6], width=0.006, **units)
         ax.set(aspect="equal", xticks=[], yticks=[])
         ax.set_title(f"{arm}: {len(chosen)} of {len(tree.lengths)} bars")
         ax.spines[:].set_visible(False)
     axes[0].margins(0.12)
-    return fig
-
-
-def plane_clouds(
-    planes: Mapping[str, Tensor], labels: Tensor, measured: Mapping[str, Mapping[str, float]]
-) -> Figure:
-    """Both classes in the plane at the start and at the end of each arm, with what was measured."""
-    fig, axes = plt.subplots(1, len(planes), figsize=(13, 3.4), sharex=True, sharey=True)
-    for ax, (arm, x) in zip(axes, planes.items(), strict=True):
-        _classes(ax, x, labels, alpha=0.8, markeredgewidth=0)
-        score, missing = (measured[arm][name] for name in ("score", "missing"))
-        ax.set_title(f"{arm}\nscore {score:.3f}\nln m − E = {missing:.3f}")
-        ax.set(aspect="equal", xlabel="direction of the task")
-    return fig
-
-
-def plane_curves(history: pd.DataFrame, arms: Sequence[str]) -> Figure:
-    """Task loss, first score and missing entropy by step."""
-    fig, axes = plt.subplots(1, 3, figsize=(12, 3.6))
-    for ax, (column, label) in zip(axes, LABELS.items(), strict=True):
-        curves(ax, history, column, arms=arms, label=label)
-    axes[0].set_yscale("log")
-    axes[0].legend()
     return fig
 
 
@@ -271,11 +246,38 @@ def layer_curves(history: pd.DataFrame, spectra: Mapping[str, Tensor]) -> Figure
     return fig
 
 
+def edges_along_direction(edges: pd.DataFrame) -> Figure:
+    """Bar length against the edge's squared cosine with the first direction; a panel per cloud.
+
+    Columns "task", "cloud", "class", "length" (over the class's mean) and "cos2", a bar per row.
+    """
+    tasks, clouds = edges.task.unique(), edges.cloud.unique()
+    fig, axes = plt.subplots(
+        len(tasks), len(clouds), figsize=(12, 3.1 * len(tasks)), sharex=True, sharey=True
+    )
+    for row, task in zip(np.atleast_2d(axes), tasks, strict=True):
+        for ax, cloud in zip(row, clouds, strict=True):
+            bars = edges[(edges.task == task) & (edges.cloud == cloud)]
+            for k, (label, of_class) in enumerate(bars.groupby("class")):
+                look = dict(color=CLASS_GREYS[k % 2], markersize=3, alpha=0.5, mew=0)
+                marker, name = CLASS_MARKERS[k % 2], f"class {label}"
+                ax.plot(of_class.length, of_class.cos2, marker, label=name, **look)
+            fifths = bars.groupby(pd.qcut(bars.length, 5, duplicates="drop"), observed=True)
+            means = fifths[["length", "cos2"]].mean()
+            look = dict(color=PALETTE[6], lw=3, label="mean of each fifth of the bars")
+            ax.plot(means.length, means.cos2, "-", **look)
+            ax.set_title(f"{task}\n{cloud}", fontsize="small")
+        row[0].set_ylabel("cos² of edge and direction 1")
+    plt.setp(np.atleast_2d(axes)[-1], xlabel="bar length / mean of the class")
+    legend_below(fig, np.atleast_2d(axes)[0, 0], 3)
+    return fig
+
+
 def gaps_between_classes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
     """Two classes in the plane, with the smallest distance between them."""
     fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.3), sharex=True, sharey=True)
     for ax, (name, x) in zip(axes, clouds.items(), strict=True):
-        _classes(ax, x, labels)
+        draw_classes(ax, x, labels)
         gap = torch.cdist(x[labels == 0], x[labels == 1]).min().item()
         ax.set_title(f"{name}: gap {gap:.2f}")
         ax.set(aspect="equal", xticks=[], yticks=[])
@@ -283,7 +285,8 @@ def gaps_between_classes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure
     return fig
 
 
-def _classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
+def draw_classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
+    """Points (n, 2) of two classes: two markers and two greys."""
     for label in (0, 1):
-        style = dict(color=PALETTE[1 + label], markersize=4, **look)
-        ax.plot(*x[labels == label].T, MARKERS[label], **style)
+        style = dict(color=CLASS_GREYS[label], markersize=4, **look)
+        ax.plot(*x[labels == label].T, CLASS_MARKERS[label], **style)
