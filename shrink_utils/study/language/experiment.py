@@ -78,7 +78,7 @@ def measure_attention(profile: Profile) -> pd.DataFrame:
           fitted on others, from these ``features``: "barcode" and "degree" (three numbers per head
           each), "both", "shuffled" (the barcode after each row's weights were dealt at random),
           "vector" (the last layer's mean vector) and "length" (tokens);
-        - "auc": of the mean bar of one ``head`` of a ``layer``, for class 1;
+        - "auc": of the mean bar of one ``head`` (from 0) of a ``layer`` (from 1), for class 1;
         - "chance": the 95 % quantile of the largest |AUC − ½| of all heads for shuffled labels.
     """
     encoder = load_encoder(profile.models[0], device="auto")
@@ -101,7 +101,7 @@ def _of_task(encoder: Encoder, task: str, profile: Profile) -> pd.DataFrame:
     heads = pd.DataFrame(np.argwhere(areas >= 0), columns=["layer", "head"])
     tables = [
         found.reset_index(names="item").assign(measure="hit"),
-        heads.assign(measure="auc", value=areas.ravel()),
+        heads.assign(layer=heads.layer + 1, measure="auc", value=areas.ravel()),
         pd.DataFrame({"measure": ["chance"], "value": [chance]}),
     ]
     whole = pd.concat(tables, ignore_index=True).assign(task=task)

@@ -46,8 +46,9 @@ def attention_graph(
     names = [f"{i} {token}" for i, token in enumerate(tokens)]  # a token may stand twice
     label = {"label": "attention (share of a row)", "shrink": 0.7}
     grid = pd.DataFrame(attention, index=names, columns=names)
-    heatmap(left, grid, annot=False, cbar=True, cbar_kws=label)
-    left.tick_params(labelsize="small")
+    every = {"xticklabels": 1, "yticklabels": 1}
+    heatmap(left, grid, annot=False, cbar=True, cbar_kws=label, **every)
+    left.tick_params(labelsize="x-small")
     left.set(title="Who looks at whom", xlabel="to", ylabel="from")
     _arcs(middle, tokens, edges, lengths)
     right.hlines(range(len(lengths)), 0, lengths, color=PALETTE[0], lw=3)
@@ -74,7 +75,8 @@ def attention_accuracy(table: pd.DataFrame) -> Figure:
     """Share of texts whose class is found from each set of features, 95 % over texts."""
     tasks = list(dict.fromkeys(table.task))
     figsize = (3.8 * len(tasks) + 2, 3.3)
-    fig, axes = plt.subplots(1, len(tasks), figsize=figsize, sharey=True, squeeze=False)
+    shared = dict(sharex=True, sharey=True, squeeze=False)
+    fig, axes = plt.subplots(1, len(tasks), figsize=figsize, **shared)
     hits = table[table.measure == "hit"]
     for ax, task in zip(axes[0], tasks, strict=True):
         for place, name in enumerate(FEATURES):
@@ -99,7 +101,7 @@ def attention_heads(table: pd.DataFrame) -> Figure:
         rows = table[(table.task == task) & (table.measure == "auc")]
         chance = table[(table.task == task) & (table.measure == "chance")].value.iloc[0]
         grid = rows.pivot(index="layer", columns="head", values="value")
-        grid.index, grid.columns = grid.index.astype(int) + 1, grid.columns.astype(int)
+        grid.index, grid.columns = grid.index.astype(int), grid.columns.astype(int)
         heatmap(ax, grid, cmap="PuOr", vmin=0.4, vmax=0.6, annot=False)
         for layer, head in np.argwhere((grid - 0.5).abs().to_numpy() > chance):
             ax.add_patch(plt.Rectangle((head, layer), 1, 1, fill=False, ec="black", lw=2))
@@ -121,7 +123,6 @@ def dimension_by_layer(table: pd.DataFrame) -> Figure:
             ax.plot(layers, bounds[:, 1], **style)
             ax.fill_between(layers, *bounds[:, [0, 2]].T, color=style["color"], alpha=0.15, lw=0)
         ax.set(title=name, xlabel="layer", xticks=sorted(whole.layer.unique()))
-        ax.set_ylim(bottom=0)
     axes[0].set_ylabel("dimension of a text")
     fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return fig
@@ -179,7 +180,7 @@ def divergence_finetuned(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
 
 def components_by_layer(table: pd.DataFrame) -> Figure:
     """Components of the edges that stay to the end, by the layer from which they do."""
-    fig, ax = plt.subplots(figsize=(6.4, 3.6))
+    fig, ax = plt.subplots(figsize=(8, 3.4))
     rows = table[table.measure == "components"]
     for cloud, style in CLOUD_STYLE.items():
         of_cloud = rows[rows.cloud == cloud]
@@ -192,11 +193,13 @@ def components_by_layer(table: pd.DataFrame) -> Figure:
 
 def surviving_edges(table: pd.DataFrame) -> Figure:
     """Share of layer 0's edges that every layer so far has had; pale: if steps forgot at random."""
-    fig, ax = plt.subplots(figsize=(6.4, 3.6))
+    fig, ax = plt.subplots(figsize=(8, 3.4))
     for cloud, style in CLOUD_STYLE.items():
         rows = table[table.cloud == cloud]
         lived, forgotten = (rows[rows.measure == name] for name in ("lived", "forgotten"))
         ax.plot(lived.layer, lived.value, **style)
+        if cloud == "shuffled":  # it has none, and both lines are one
+            continue
         pale: Mapping[str, object] = style | {"label": f"{style['label']}, without memory"}
         ax.plot(forgotten.layer, forgotten.value, **pale, alpha=0.4, markerfacecolor="white")
     ax.set(xlabel="layer", ylabel="share of layer 0's edges", ylim=(0, 1.02))
