@@ -119,5 +119,6 @@ def test_links_between_notebooks_resolve(notebook):
 def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:
-        folded = "solution" in cell.metadata.get("tags", [])  # the answers of exercises
-        assert set(cell.metadata) <= ({"tags", "jupyter"} if folded else {"tags"})
+        folded = "hide-input" in cell.metadata.get("tags", [])  # answers, drawings, appendices
+        appendix = {"jp-MarkdownHeadingCollapsed"} if cell.id == "appendix" else set()
+        assert set(cell.metadata) <= {"tags"} | ({"jupyter"} if folded else appendix)
