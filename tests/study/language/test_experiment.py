@@ -62,7 +62,8 @@ def test_dimensions_are_those_of_the_measures(tables, finished):
     encoder = load_encoder(finished.models[0])
     text = _texts_of_kinds(encoder, finished)["sampled"][1]
     vectors = token_states(encoder, [text], max_length=PIECES[-1] + 2).vectors.double()
-    table = tables["dimension"].set_index(["kind", "item", "pieces", "layer", "measure"])
+    keys = ["kind", "item", "pieces", "layer", "measure"]
+    table = tables["dimension"].set_index(keys).sort_index()
     found = table.loc["sampled", 1]
     value, error = intrinsic_dimension(vectors[2], method="ph", return_error=True)
     assert found.value[200, 2, "ph"] == pytest.approx(value, rel=1e-3)
