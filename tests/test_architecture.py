@@ -18,6 +18,7 @@ STUDY = [
     "dynamics",
     "generalization",
     "stitching",
+    "language",
     "after_finetuning",
     "ablation",
     "finetuning",

@@ -172,6 +172,18 @@ def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1
 
 # 11.3: wrong side
 def expected_agreements(k): return 0.05 * k
+
+# 12.1: not the mean
+def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)
+
+# 12.2: That is the slope
+def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
+
+# 12.3: One direction only
+def divergence(A, B): return total(A) - total(np.minimum(A, B))
+
+# 12.4: not added
+def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 """
 TRAPS = [
     (chapter, int(number), answer, message)
@@ -189,7 +201,7 @@ def _chapter(number):
 def test_every_exercise_has_a_trap():
     chapters = sorted({trap[0] for trap in TRAPS})
     exercises = {(c, k + 1) for c in chapters for k in range(len(_chapter(c).exercises))}
-    assert len(chapters) == 12 and {trap[:2] for trap in TRAPS} == exercises
+    assert len(chapters) == 13 and {trap[:2] for trap in TRAPS} == exercises
 
 
 @pytest.mark.parametrize(

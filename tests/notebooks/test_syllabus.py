@@ -13,12 +13,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 SYLLABUS = (ROOT / "docs" / "syllabus.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"^## Session \d.*?(?=^## )", SYLLABUS, flags=re.MULTILINE | re.DOTALL)
-ROWS = [re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", text, flags=re.M) for text in SESSIONS]
+ELECTIVES = re.search(r"^## Electives.*?(?=^## )", SYLLABUS, flags=re.MULTILINE | re.DOTALL)[0]
+TABLES = [*SESSIONS, ELECTIVES]
+ROWS = [re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", text, flags=re.M) for text in TABLES]
 CHAPTERS = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))}
 
 
-def test_there_are_four_sessions_of_ninety_minutes():
-    assert [sum(int(minutes) for minutes, _, _ in rows) for rows in ROWS] == [90] * 4
+def test_there_are_four_sessions_and_an_elective_of_ninety_minutes():
+    assert [sum(int(minutes) for minutes, _, _ in rows) for rows in ROWS] == [90] * 5
 
 
 @pytest.mark.parametrize(
@@ -30,9 +32,10 @@ def test_every_link_of_a_page_resolves(page):
     assert not [target for target in targets if not (path.parent / target).exists()]
 
 
-def test_every_chapter_is_in_a_session():
+def test_every_chapter_is_in_a_session_or_an_elective():
     for path in CHAPTERS.values():
-        assert any(f"../notebooks/{path.name}" in session for session in SESSIONS), path.name
+        places = [*SESSIONS, ELECTIVES]
+        assert any(f"../notebooks/{path.name}" in place for place in places), path.name
 
 
 def test_every_figure_that_is_to_be_projected_is_made_by_the_chapter_it_is_named_with():

@@ -1,0 +1,1 @@
+"""Topology on language: attention graphs, PH dimension, RTD-Lite, lives of neighbourhoods (12)."""

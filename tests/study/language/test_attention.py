@@ -1,0 +1,110 @@
+"""Features of attention graphs, and the regression that reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from shrink_utils.models import load_encoder
+from shrink_utils.study.language.attention import (
+    attention_maps,
+    auc,
+    barcode_features,
+    degree_features,
+    held_out_hits,
+    largest_by_chance,
+    shuffled_attention,
+)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def attention(rng):
+    return rng.dirichlet(np.full(9, 0.4), size=(2, 3, 9))  # (layers, heads, t, t)
+
+
+def test_maps_are_those_of_each_text_alone_whatever_it_is_padded_to():
+    encoder = load_encoder("tiny-random")
+    texts = ["A short one.", "A rather longer sentence, with a comma and more words.", "Two words"]
+    together = list(attention_maps(encoder, texts))
+    for text, found in zip(texts, together, strict=True):
+        (alone,) = attention_maps(encoder, [text])
+        n_tokens = len(encoder.tokenizer(text)["input_ids"])
+        assert found.shape == (2, 2, n_tokens, n_tokens)
+        np.testing.assert_allclose(found, alone, atol=1e-6)
+        np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
+
+
+def test_pairs_are_read_together_and_long_ones_are_cut():
+    encoder = load_encoder("tiny-random")
+    (pair,) = attention_maps(encoder, ["one two"], ["three"])
+    assert pair.shape[-1] == 6  # three special tokens
+    (cut,) = attention_maps(encoder, ["word " * 50], max_length=10)
+    assert cut.shape[-1] == 10
+
+
+def test_barcode_features_of_equal_attention_are_known():
+    t = 5
+    (features,) = barcode_features(np.full((1, 1, t, t), 1 / t))[0]
+    np.testing.assert_allclose(features, [1 - 1 / t, 0, 0], atol=1e-12)
+
+
+def test_degree_features_of_equal_attention_are_known():
+    t = 5
+    (features,) = degree_features(np.full((1, 1, t, t), 1 / t))[0]
+    np.testing.assert_allclose(features, [(t - 1) / t, 0, np.log(t)], atol=1e-12)
+
+
+def test_features_of_a_head_do_not_depend_on_the_order_of_tokens(attention, rng):
+    order = rng.permutation(9)
+    turned = attention[..., order, :][..., order]
+    for features in (barcode_features, degree_features):
+        assert features(attention).shape == (2, 3, 3)
+        np.testing.assert_allclose(features(turned), features(attention), atol=1e-12)
+
+
+def test_shuffling_keeps_the_weights_of_each_row(attention, rng):
+    found = shuffled_attention(attention, rng)
+    np.testing.assert_array_equal(np.sort(found, axis=-1), np.sort(attention, axis=-1))
+    np.testing.assert_allclose(degree_features(found)[..., 2], degree_features(attention)[..., 2])
+    assert not np.allclose(barcode_features(found), barcode_features(attention))
+
+
+def test_auc_is_that_of_scikit_learn(rng):
+    features, labels = rng.integers(0, 9, size=(50, 4)).astype(float), np.arange(50) % 2
+    expected = [roc_auc_score(labels, column) for column in features.T]
+    np.testing.assert_allclose(auc(features, labels), expected)
+
+
+def test_chance_grows_with_the_number_of_columns(rng):
+    labels = np.arange(80) % 2
+    few, many = (
+        largest_by_chance(rng.normal(size=(80, n)), labels, seed=0, n_shuffles=50) for n in (1, 60)
+    )
+    assert 0.05 < few < many < 0.3
+
+
+def test_a_class_that_is_written_in_a_feature_is_found_and_noise_is_not(rng):
+    labels = np.arange(100) % 2
+    noise = rng.normal(size=(100, 5))
+    told = np.column_stack([noise, labels + 0.1 * rng.normal(size=100)])
+    assert held_out_hits(told, labels, seed=0).mean() > 0.95
+    assert 0.3 < held_out_hits(noise, labels, seed=0).mean() < 0.7
+    again = held_out_hits(told, labels, seed=0)
+    np.testing.assert_array_equal(held_out_hits(told, labels, seed=0), again)
+
+
+def test_attention_of_a_loaded_encoder_does_not_change_its_vectors():
+    encoder = load_encoder("tiny-random")
+    tokens = encoder.tokenizer("One text.", return_tensors="pt")
+    with torch.inference_mode():
+        before = encoder.model(**tokens).last_hidden_state
+        list(attention_maps(encoder, ["One text."]))
+        after = encoder.model(**tokens).last_hidden_state
+    torch.testing.assert_close(before, after, atol=1e-5, rtol=1e-5)

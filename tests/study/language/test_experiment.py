@@ -1,0 +1,116 @@
+"""The four tables of the chapter, on a tiny encoder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shrink_utils.geometry import cka, effective_rank, intrinsic_dimension
+from shrink_utils.models import hidden_states, load_encoder, random_encoder, token_states
+from shrink_utils.study.language.experiment import (
+    PIECES,
+    _texts_of_kinds,
+    language_sentences,
+    language_tables,
+    language_tasks,
+)
+from shrink_utils.study.language.lifetimes import edge_intervals, neighbour_graphs
+from shrink_utils.study.language.trees import rtd_lite
+
+
+@pytest.fixture
+def tables(finished):
+    return language_tables(finished)  # kept by the profile: measured once
+
+
+def test_every_text_is_judged_from_every_set_of_features(tables, finished):
+    hits = tables["attention"].query("measure == 'hit'")
+    sets = {"barcode", "degree", "both", "shuffled", "vector", "length"}
+    counts = hits.groupby(["task", "features"]).item.nunique()
+    assert set(counts.index) == {(task, name) for task in language_tasks() for name in sets}
+    assert (counts == finished.diagnostic_sentences).all()
+    assert set(hits.value) <= {0.0, 1.0}
+
+
+def test_heads_have_an_area_and_their_task_a_bound_of_chance(tables):
+    heads = tables["attention"].query("measure == 'auc'")
+    assert heads.groupby("task")[["layer", "head"]].nunique().to_numpy().tolist() == [[2, 2]] * 2
+    chance = tables["attention"].query("measure == 'chance'")
+    assert chance.value.between(0, 0.5).all() and len(chance) == 2
+
+
+def test_cola_is_a_task_where_a_folder_holds_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
+    assert language_tasks() == ["word_order", "coherence"]
+    (tmp_path / "CoLA").mkdir()
+    assert language_tasks() == ["word_order", "coherence", "cola"]
+
+
+def test_kinds_of_text_have_equal_length_and_the_shuffled_one_the_same_words(finished):
+    encoder = load_encoder(finished.models[0])
+    kinds = _texts_of_kinds(encoder, finished)
+    for text, shuffled in zip(kinds["text"], kinds["shuffled"], strict=True):
+        assert text != shuffled and sorted(text.split()) == sorted(shuffled.split())
+    for texts in kinds.values():
+        states = token_states(encoder, texts, layers=[0], max_length=PIECES[-1] + 2)
+        assert states.sentence.bincount().tolist() == [PIECES[-1]] * len(texts)
+
+
+def test_dimensions_are_those_of_the_measures(tables, finished):
+    encoder = load_encoder(finished.models[0])
+    text = _texts_of_kinds(encoder, finished)["sampled"][1]
+    vectors = token_states(encoder, [text], max_length=PIECES[-1] + 2).vectors.double()
+    keys = ["kind", "item", "pieces", "layer", "measure"]
+    table = tables["dimension"].set_index(keys).sort_index()
+    found = table.loc["sampled", 1]
+    value, error = intrinsic_dimension(vectors[2], method="ph", return_error=True)
+    assert found.value[200, 2, "ph"] == pytest.approx(value, rel=1e-3)
+    assert found.stderr[200, 2, "ph"] == pytest.approx(error, rel=1e-2)
+    assert found.value[200, 1, "twonn"] == pytest.approx(intrinsic_dimension(vectors[1]), rel=1e-3)
+    assert found.value[200, 1, "rank"] == pytest.approx(effective_rank(vectors[1]), rel=1e-3)
+    short = intrinsic_dimension(vectors[2, :50], method="ph")
+    assert found.value[50, 2, "ph"] == pytest.approx(short, rel=1e-3)
+
+
+def test_divergences_are_those_of_the_layers(tables, finished):
+    texts = language_sentences(finished)
+    x = hidden_states(load_encoder(finished.models[0]), texts, pooling="mean").double()
+    table = tables["divergence"].set_index(["pair", "layer", "other", "measure"])
+    assert table.value["itself", 0, 2, "rtd"] == pytest.approx(rtd_lite(x[0], x[2]), rel=1e-4)
+    expected = 1 - cka(x[1], x[2], debiased=True)
+    assert table.value["itself", 1, 2, "cka"] == pytest.approx(expected, rel=1e-4)
+
+
+def test_every_run_of_the_two_arms_is_compared_and_diverges_less_than_shuffled_rows(tables):
+    table = tables["divergence"]
+    runs = {*zip(table.arm, table.seed, strict=True)} - {("", -1)}
+    assert runs == {("none", 0), ("none", 1)}  # the profile has no arm of prominent bars
+    mean = table[table.measure == "rtd"].groupby("pair").value.mean()
+    assert 0 < mean["finetuned"] < mean["null"]
+
+
+def test_lifetimes_are_mean_stays_of_a_sentences_edges(tables, finished):
+    texts = language_sentences(finished)
+    random = random_encoder(finished.models[0], seed=finished.base_seed + 1)
+    states = hidden_states(random, texts, pooling="mean").double().numpy()
+    intervals = edge_intervals(neighbour_graphs(states))
+    mine = intervals[(intervals[:, :2] == 3).any(axis=1)]
+    table = tables["lifetimes"].query("cloud == 'random' and measure == 'lifetime'")
+    assert len(table) == len(texts)
+    found = table.set_index("item").value[3]
+    assert found == pytest.approx((mine[:, 3] - mine[:, 2]).mean())
+
+
+def test_neighbourhoods_outlive_shuffled_ones(tables):
+    table = tables["lifetimes"]
+    lifetime = table[table.measure == "lifetime"].groupby("cloud").value.mean()
+    assert 1 <= lifetime["shuffled"] < min(lifetime["encoder"], lifetime["random"])
+    stays = table[table.measure == "stays"].set_index(["cloud", "layer"]).value
+    assert np.isfinite(stays).all() and stays["shuffled", 1] > stays["encoder", 1]
+
+
+def test_sentences_are_two_for_three_diagnostic_ones(finished):
+    assert len(language_sentences(finished)) == finished.diagnostic_sentences * 2 // 3
+    assert len(language_sentences(replace(finished, diagnostic_sentences=12))) == 24

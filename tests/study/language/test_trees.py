@@ -1,0 +1,88 @@
+"""RTD-Lite has known answers; bars of attention are those of its graph."""
+
+from __future__ import annotations
+
+import gudhi
+import numpy as np
+import pytest
+import torch
+
+from shrink_utils.study.language.trees import attention_distances, rtd_lite, tree_lengths
+from shrink_utils.topology import h0_barcode
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_tree_lengths_of_euclidean_distances_are_the_h0_barcode(rng):
+    points = torch.from_numpy(rng.normal(size=(3, 20, 4)))
+    expected = np.stack([h0_barcode(cloud).lengths.numpy() for cloud in points])
+    found = tree_lengths(torch.cdist(points, points).numpy())
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_edges_of_length_zero_are_bars_of_length_zero():
+    found = tree_lengths(np.array([[0.0, 0.0, 2.0], [0.0, 0.0, 2.0], [2.0, 2.0, 0.0]]))
+    assert found.tolist() == [2.0, 0.0]
+
+
+def test_attention_is_symmetrized_by_the_maximum():
+    attention = np.array([[0.2, 0.7, 0.1], [0.3, 0.3, 0.4], [0.0, 1.0, 0.0]])
+    distances = attention_distances(attention)
+    expected = [[0.0, 0.3, 0.9], [0.3, 0.0, 0.0], [0.9, 0.0, 0.0]]
+    np.testing.assert_allclose(distances, expected, atol=1e-12)
+    np.testing.assert_allclose(tree_lengths(distances), [0.3, 0.0], atol=1e-12)
+
+
+def test_bars_of_attention_are_those_of_the_rips_complex_of_the_distances(rng):
+    attention = rng.dirichlet(np.full(12, 0.3), size=12)
+    distances = attention_distances(attention)
+    rips = gudhi.RipsComplex(distance_matrix=distances).create_simplex_tree(max_dimension=1)
+    rips.compute_persistence(min_persistence=-1)
+    deaths = rips.persistence_intervals_in_dimension(0)[:, 1]
+    expected = np.sort(deaths[np.isfinite(deaths)])[::-1]
+    np.testing.assert_allclose(tree_lengths(distances), expected, atol=1e-12)
+
+
+def test_a_cloud_does_not_diverge_from_itself_moved_turned_or_scaled(rng):
+    x = rng.normal(size=(40, 6))
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    assert rtd_lite(x, x) == 0
+    assert rtd_lite(x, 7 * x @ turn + 3) == pytest.approx(0, abs=1e-12)
+    y = rng.normal(size=(40, 3))
+    assert rtd_lite(0.1 * x @ turn - 5, y) == pytest.approx(rtd_lite(x, y))
+
+
+def test_divergence_is_symmetric_positive_and_largest_for_shuffled_rows(rng):
+    x = rng.normal(size=(60, 4)) + 8 * np.eye(4)[np.arange(60) % 4]
+    near, far = x + 0.3 * rng.normal(size=x.shape), rng.permutation(x)
+    assert rtd_lite(x, near) == pytest.approx(rtd_lite(near, x))
+    assert 0 < rtd_lite(x, near) < rtd_lite(x, far) / 3
+
+
+def test_divergence_of_three_points_by_hand():
+    # Distances 1, 1, 2 and 1, 2, 1 (points 0, 1, 3 reordered), each over its 0.9-quantile.
+    x, y = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [0.0], [2.0]])
+    # d(x) = (01: 1, 02: 2, 12: 1), d(y) = (01: 1, 02: 1, 12: 2); the quantile of 1, 1, 2 is 1.8.
+    # Trees: 2 and 2; the minimum has all three edges of length 1, so its tree has length 2.
+    assert rtd_lite(x, y) == pytest.approx(0)
+    # Two clusters that swap a point: the minimum joins in one edge what x and y join in a long one.
+    x, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [1.0]])
+    # Trees of x and of y have length 1 each; the minimum joins all points at length 0.
+    assert rtd_lite(x, y) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.zeros((1, 2)), np.zeros((1, 2)), "x needs at least 2"),
+        (np.eye(3), np.eye(4), "same rows, got 3 and 4"),
+        (np.eye(3), np.full((3, 3), np.nan), "y of shape"),
+        (np.eye(3), np.ones((3, 3)), "most of them identical"),
+    ],
+)
+def test_clouds_that_cannot_be_compared_are_refused(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        rtd_lite(x, y)
