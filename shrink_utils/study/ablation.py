@@ -35,6 +35,11 @@ class Place(NamedTuple):
     share: float
     passed: bool  # whether the sweep passes the score
 
+    def of(self, values: Sequence) -> float | np.ndarray:
+        """What the point has of a quantity that each point of the sweep has a value of."""
+        first, second = list(values)[self.first], list(values)[self.second]
+        return first + self.share * (second - first)
+
 
 def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     """The runs that a frontier is drawn through, one per row.
@@ -48,7 +53,8 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value, sorted; of the
+        Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
+        `tables.graded` has added it), sorted; of the
         models and tasks with an arm at two weights or more. The arm ``none`` has weight 0.
 
     Raises
@@ -56,7 +62,8 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If a model and task with a sweep lacks the arm ``none``, where every sweep begins.
     """
-    table = summary[[*RUN, *SCORES, "metric", "value"]].copy()
+    kept = [name for name in (*RUN, *SCORES, "metric", "value", "graded") if name in summary]
+    table = summary[kept].copy()
     table.loc[table.arm == "none", "weight"] = 0.0
     table = table.drop_duplicates(RUN)
     kept = [rows for _, rows in table.groupby(CELL, sort=False) if _is_swept(rows)]
@@ -97,9 +104,8 @@ def metric_at(sweep: pd.DataFrame, score: float, *, column: str = "centred_1") -
         raise ValueError(
             f"sweep: needs one row per weight, ascending; got weights {sweep.weight.tolist()}"
         )
-    place, values = place_on_sweep(sweep[column], score), sweep.value.to_numpy()
-    first, second = values[place.first], values[place.second]
-    return OnSweep(float(first + place.share * (second - first)), place.passed)
+    place = place_on_sweep(sweep[column], score)
+    return OnSweep(float(place.of(sweep.value)), place.passed)
 
 
 def place_on_sweep(scores: ArrayLike, score: float) -> Place:

@@ -79,7 +79,22 @@ def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
         Columns model, task, arm, weight, seed, row and ``correct``: the share of the last 30 % of
         the epochs (at least the last one) in which the row's predicted class is its label.
     """
-    return pd.concat([_correct(run) for run in runs if _has_classes(run)], ignore_index=True)
+    judged = [_correct(run) for run in runs if _has_classes(run)]
+    columns = [*RUN, "row", "correct"]
+    return pd.concat(judged, ignore_index=True) if judged else pd.DataFrame(columns=columns)
+
+
+def graded(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+    """Add the column ``graded`` to a table of `summarize`: what the metric is a mean of.
+
+    Where the metric is accuracy, that is an array (n,), each validation row's correctness out of
+    `correct_rows`: an interval of these speaks of other rows too. Else it is the metric.
+    """
+    rows = correct.sort_values("row").groupby(RUN).correct.agg(lambda column: column.to_numpy())
+    of_run = zip(summary[RUN].itertuples(index=False, name=None), summary.metric, strict=True)
+    values = [rows[key] if metric == "accuracy" else None for key, metric in of_run]
+    column = pd.Series(values, summary.index, dtype=object)
+    return summary.assign(graded=column.where(column.notna(), summary.value))
 
 
 def _correct(run: Run) -> pd.DataFrame:

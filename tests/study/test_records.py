@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-import torch
 
-from shrink_utils.study.clouds import cloud_numbers
 from shrink_utils.study.records import (
     missing_runs,
     record_all,
@@ -14,7 +12,6 @@ from shrink_utils.study.records import (
     recorded,
 )
 from shrink_utils.study.tables import correct_rows, evaluations, summarize
-from shrink_utils.topology import h0_barcode
 
 
 @pytest.fixture
@@ -91,16 +88,3 @@ def test_another_weight_is_another_run(finished, records):
     heavier = replace(finished, weight=2.0)
     assert all(run.weight == 2.0 for run in missing_runs(heavier))
     assert len(missing_runs(heavier)) == len(heavier.runs())
-
-
-def test_cloud_numbers_of_two_shifted_classes():
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(60, 5, generator=generator)
-    labels = torch.arange(60) % 2
-    x[labels == 1, 2] += 20.0
-    numbers = cloud_numbers(x, labels)
-    assert numbers["class_normal"] > 0.99
-    assert numbers["tree"] == pytest.approx(float(h0_barcode(x.double()).lengths.sum()))
-    assert cloud_numbers(3 * x, labels)["spread"] == pytest.approx(3 * numbers["spread"])
-    x[:, 0] *= 50  # now another direction is the widest
-    assert cloud_numbers(x, labels)["class_normal"] < 0.5

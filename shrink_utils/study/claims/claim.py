@@ -13,7 +13,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
-from shrink_utils.study.intervals import Interval, p_value, paired_interval, pseudo_values
+from shrink_utils.study.intervals import (
+    Interval,
+    crossed_interval,
+    p_value,
+    paired_interval,
+    pseudo_values,
+)
 
 Direction = Literal["less", "greater", "no_worse", "described"]
 Kind = Literal["paper's test", "scaled test", "analogue", "our control"]
@@ -145,7 +151,7 @@ def evaluate(
     for claim in claims:
         sure = 1 - (1 - confidence) / claim.tries
         try:
-            interval = paired_interval(differences(claim), confidence=sure)
+            interval = _interval(np.asarray(differences(claim)), sure)
         except ValueError as error:
             raise ValueError(f"claim {claim.id!r}: {error}") from error
         row = {**vars(claim), **interval._asdict(), "claim": claim.id, "adjusted": ""}
@@ -153,6 +159,14 @@ def evaluate(
         row["p"] = _p(claim, interval, sure)
         rows.append({name: math.nan if value is None else value for name, value in row.items()})
     return pd.DataFrame(rows, columns=COLUMNS.split())
+
+
+def _interval(differences: np.ndarray, confidence: float) -> Interval:
+    """Of one difference per unit, or of one per unit and row."""
+    if differences.ndim == 2:
+        none = np.zeros_like(differences)
+        return crossed_interval(differences, none, confidence=confidence)
+    return paired_interval(differences, confidence=confidence)
 
 
 def _p(claim: Claim, interval: Interval, confidence: float) -> float:
@@ -207,7 +221,8 @@ def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
     if "floor" in difference:
         values = rows.eval(column, engine="python")
         floor = math.sqrt(values.groupby(rows[difference["floor"]]).var().mean())
-    return Evidence(found - difference.get("beyond", 0.0), floor)
+    found = found - difference.get("beyond", 0.0)
+    return Evidence(np.stack(found) if found.dtype == object else found, floor)  # graded by rows
 
 
 @quantity

@@ -16,6 +16,7 @@ from shrink_utils.study.ablation import CELL
 from shrink_utils.study.claims.claim import Evidence, judge, quantity
 from shrink_utils.study.claims.pretrained import ARM, stl_table3
 from shrink_utils.study.runs import Run
+from shrink_utils.study.tables import keys_of
 from shrink_utils.text import task_spec
 from shrink_utils.topology import h0_barcode
 
@@ -43,12 +44,12 @@ def measure_clouds(runs: Iterable[Run]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns model, task, arm, seed, classes (0 for a regression); ``log_edge``, of the mean edge
-        of the classes' minimum spanning trees; ``class_cosine``, |cos| of the top centred direction
-        and the difference of the class means (NaN unless there are two classes); the number of
-        eigenvalues above 5 times a mean, ``elongated_before`` fine-tuning and after it, with the
-        cloud's ``elongated_own`` mean or that of before (``elongated_pretrained``); ``isoscore``
-        (bias-corrected) and the ``silhouette`` of the classes (NaN for a regression).
+        Columns model, task, arm, weight, seed; classes (0 for a regression); ``log_edge``, of the
+        mean edge of the classes' minimum spanning trees; ``class_cosine``, |cos| of the top centred
+        direction and the difference of the class means (NaN unless there are two classes); the
+        number of eigenvalues above 5 times a mean, ``elongated_before`` fine-tuning and after it,
+        with the cloud's ``elongated_own`` mean or that of before (``elongated_pretrained``);
+        ``isoscore`` (bias-corrected) and the ``silhouette`` of the classes (NaN for a regression).
     """
     return pd.DataFrame([_cloud(run) for run in runs])
 
@@ -61,7 +62,7 @@ def _cloud(run: Run) -> dict:
     classes = labels.unique()
     several = len(classes) > 1
     return {
-        **{name: getattr(run.config, name) for name in ("model", "task", "arm", "seed")},
+        **keys_of(run.config),
         "classes": len(classes) if several else 0,
         "log_edge": _log_edge([after[labels == one] for one in classes]),
         "class_cosine": _class_cosine(after, labels) if len(classes) == 2 else math.nan,

@@ -176,8 +176,8 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
     own, found, passed = _correct(tables, task, of, 1.0), [], []
     for seed in target.index.intersection(pd.concat(scores, axis=1).dropna().index):
         place = place_on_sweep([score[seed] for score in scores], target[seed])
-        low, high = (correct[i].loc[seed].to_numpy() for i in (place.first, place.second))
-        found.append(own.loc[seed].to_numpy() - (low + place.share * (high - low)))
+        theirs = place.of([rows.loc[seed].to_numpy() for rows in correct])
+        found.append(own.loc[seed].to_numpy() - theirs)
         passed.append(place.passed)
     return Differences(np.array(found), nearest=1 - float(np.mean(passed)))
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import CELL, metric_at, sweep_of
+from shrink_utils.study.ablation import CELL, place_on_sweep, sweep_of
 from shrink_utils.study.claims.claim import Evidence, evaluate, judge, quantity
 
 ARM = "prominent"
@@ -20,9 +20,15 @@ OTHERS = {  # what prominent bars are compared with
 def stl_claims(summary: pd.DataFrame) -> pd.DataFrame:
     """*Shrink the longest*, on every model and task of the ablation; from `summarize`."""
     table3 = stl_table3(summary)
-    runs = summary.merge(table3[[*CELL, "table3"]].drop_duplicates(), on=CELL, how="left")
+    sources = table3[[*CELL, "table3"]].drop_duplicates()
+    runs = with_grades(summary).merge(sources, on=CELL, how="left")
     runs["has_all"] = runs.groupby(CELL).arm.transform(lambda arms: "all" in set(arms))
     return judge("stl", {"runs": runs, "table3": table3})
+
+
+def with_grades(table: pd.DataFrame) -> pd.DataFrame:
+    """With the column ``graded`` (`tables.graded`); without rows to grade, it is the metric."""
+    return table if "graded" in table else table.assign(graded=table.value)
 
 
 def stl_table3(runs: pd.DataFrame) -> pd.DataFrame:
@@ -151,6 +157,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFr
     ValueError
         If an arm lacks a seed that the prominent bars have, or they one of an arm's.
     """
+    frontier = with_grades(frontier)
     compared = [
         _prominent_beside(rows, other, weight)
         for _, rows in frontier.groupby(CELL, sort=False)
@@ -168,15 +175,16 @@ def _prominent_beside(rows: pd.DataFrame, other: str, weight: float) -> pd.DataF
     _check_seeds(rows, other, set(ours.index) - set(rows[rows.arm == other].seed), of=ARM)
     _check_seeds(rows, ARM, set(theirs.index) - set(ours.index), of=other)
     sweep = sweep_of(rows, other)
-    at = [metric_at(sweep[sweep.seed == seed], ours.centred_1[seed]) for seed in ours.index]
-    missed = sum(not point.passed for point in at)
+    seeds = [sweep[sweep.seed == seed] for seed in ours.index]
+    at = [place_on_sweep(s.centred_1, ours.centred_1[s.seed.iloc[0]]) for s in seeds]
+    missed = sum(not place.passed for place in at)
     note = f" (none does in {missed} of {len(at)} seeds: the nearest is taken)" if missed else ""
     return ours.assign(
         other=other,
         spoken=OTHERS[other],
         other_centred_1=theirs.centred_1,
-        other_value=theirs.value,
-        matched_value=[point.value for point in at],
+        other_graded=theirs.graded,
+        matched_graded=[place.of(s.graded) for place, s in zip(at, seeds, strict=True)],
         missed=note,
         at_weight=len(theirs) > 0,
     ).reset_index()

@@ -32,7 +32,7 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run
 from shrink_utils.study.similarity.experiment import measure_similarity
 from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
-from shrink_utils.study.tables import summarize
+from shrink_utils.study.tables import correct_rows, graded, summarize
 
 # By the name of the table that each is kept in.
 MEASURES = {
@@ -68,8 +68,10 @@ def claims_from(
     weight : float
         Of the grid's runs.
     """
+    every = [*grid, *swept]
+    runs = graded(summarize(every), correct_rows(every))
     chapters = [
-        stl_claims(summarize(grid)),
+        stl_claims(runs.iloc[: len(grid)]),
         clouds_claims(grid),
         vazquez_claims(tables["contextuality"], tables["corpus"]),
         two_encoders_claims(tables["two_encoders"]),
@@ -78,6 +80,6 @@ def claims_from(
         stitching_claims(tables["stitched"], tables["family"]),
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
-        topology_claims(frontier_table(summarize([*grid, *swept])), weight=weight),
+        topology_claims(frontier_table(runs), weight=weight),
     ]
     return adjust(pd.concat(chapters, ignore_index=True))

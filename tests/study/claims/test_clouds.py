@@ -19,7 +19,7 @@ def _run(arm, seed, *, apart=8.0, scale=1.0, task="sentiment_movies", labels=LAB
     after = torch.from_numpy(rng.normal(size=(len(labels), D)))
     after[:, 2] += apart * labels
     embeddings = {"before": before, "after": scale * after, "labels": labels}
-    config = SimpleNamespace(model="minilm", task=task, arm=arm, seed=seed)
+    config = SimpleNamespace(model="minilm", task=task, arm=arm, weight=1.0, seed=seed)
     return SimpleNamespace(config=config, embeddings=embeddings)
 
 

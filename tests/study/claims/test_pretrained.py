@@ -484,3 +484,26 @@ def test_without_a_sweep_or_prominent_bars_there_are_no_claims():
 
 def test_all_the_arms_that_it_names_exist():
     assert set(OTHERS) < set(ARMS)
+
+
+def _graded(summary, rows=400, seed=0):
+    """Correctness whose mean is each run's value, with rows that are hard for every run."""
+    rng = np.random.default_rng(seed)
+    hard = rng.permutation(rows)
+    grades = [(hard < round(value * rows)).astype(float) for value in summary.value]
+    return summary.assign(graded=pd.Series(grades, summary.index, dtype=object))
+
+
+def test_an_accuracy_interval_carries_the_choice_of_rows():
+    """Issue: verdicts depended on which 256 rows were scored."""
+    summary = _stl_summary("minilm", "sentiment_movies").assign(metric="accuracy")
+    summary["value"] = 0.8 - 0.04 * (summary.arm == "prominent")  # equal over seeds
+    by_seeds, by_rows = (
+        stl_claims(table).set_index("claim").filter(like="metric-kept:minilm", axis=0)
+        for table in (summary, _graded(summary))
+    )
+    name = "stl:metric-kept:minilm:sentiment_movies:prominent"
+    assert by_rows.loc[name, "estimate"] == pytest.approx(by_seeds.loc[name, "estimate"])
+    width = by_rows.high - by_rows.low
+    assert width[name] > 0.01 and (by_seeds.high - by_seeds.low)[name] == pytest.approx(0, abs=1e-9)
+    assert by_rows.loc[name, "verdict"] != by_seeds.loc[name, "verdict"]
