@@ -3,6 +3,15 @@ PROFILE ?= quick
 SEED    ?= 0
 PYTHON  ?= python3
 
+# What is wrong with a setting is said before anything is installed or run.
+KNOWN := $(sort $(basename $(notdir $(wildcard shrink_utils/study/profiles/*.toml))))
+$(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(KNOWN),$(PROFILE))),,$(error PROFILE=$(PROFILE) is no profile; there are $(KNOWN)))
+$(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
+$(if $(word 2,$(SHRINK_RESULTS_DIR)),$(error SHRINK_RESULTS_DIR=$(SHRINK_RESULTS_DIR) holds a space, which make cannot follow; take another folder, or a link to it whose path has no space))
+$(if $(filter verify,$(MAKECMDGOALS)),$(if $(RESULTS),,$(error make verify RESULTS=folder, such as RESULTS=results/quick)))
+# An exported seed is easily forgotten, and makes another study than the committed one.
+$(if $(filter environment-0-,$(origin SEED)-$(MAKELEVEL)-$(filter 0,$(SEED))),$(info SEED=$(SEED) comes from the environment: `unset SEED` for the committed study))
+
 export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
 # Kernels run in notebooks/: a relative folder has to mean the same there.
@@ -33,9 +42,6 @@ REPORT   := $(OUT)/report.txt
 # The grid comes first, with as many processes as the profile has workers. Then notebooks, one more at
 # once where there are several: when one waits for the disk, the others have something to do.
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
-KNOWN        := $(sort $(basename $(notdir $(wildcard shrink_utils/study/profiles/*.toml))))
-$(if $(filter $(KNOWN),$(PROFILE)),,$(error PROFILE=$(PROFILE) is no profile; there are $(KNOWN)))
-$(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
 JOBS         ?= $(or $(shell awk '/^workers *=/{print ($$3 > 1 ? $$3 + 1 : 1)}' $(PROFILE_FILE) 2>/dev/null),1)
 # The page that `report` writes is there when a study has come to its end, and only then.
 UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md
@@ -146,7 +152,6 @@ nightly: $(VENV) ## the long tests: twenty kills of a smoke study, 10,000 clouds
 	    tests/test_fuzz.py tests/faults
 
 verify: $(VENV) ## check a folder of results that somebody sent: make verify RESULTS=folder
-	@test -n "$(RESULTS)" || { echo "make verify RESULTS=folder, such as RESULTS=results/quick"; exit 2; }
 	@$(PY) -m shrink_utils verify "$(RESULTS)"
 
 bench: $(VENV) ## the regularizer beside other ways to its bars, streaming metrics beside forward passes, steps in both precisions

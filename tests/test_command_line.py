@@ -236,6 +236,9 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
     ("setting", "says"),
     [
         ("PROFILE=quik", "PROFILE=quik is no profile; there are cohort glue paper quick smoke"),
+        ("PROFILE=quick smoke", "PROFILE=quick smoke is no profile; there are cohort glue"),
+        ("PROFILE=", "PROFILE= is no profile"),
+        ("SHRINK_RESULTS_DIR=/tmp/a b", "SHRINK_RESULTS_DIR=/tmp/a b holds a space, which make"),
         *(
             (f"SEED={seed}", f"SEED={seed} is no whole number")
             for seed in ("abc", "-1", "1.5", "07")
@@ -244,7 +247,7 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
 )
 def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, goal, setting, says):
     told = subprocess.run(
-        ["make", "--no-print-directory", setting, f"SHRINK_RESULTS_DIR={tmp_path}", goal],
+        ["make", "--no-print-directory", f"SHRINK_RESULTS_DIR={tmp_path}", setting, goal],
         cwd=home(),
         capture_output=True,
         text=True,
@@ -252,3 +255,34 @@ def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, goa
     assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1
     assert says in told.stderr
     assert not list(tmp_path.iterdir())
+
+
+def _make(*arguments, **variables):
+    return subprocess.run(
+        ["make", "--no-print-directory", *arguments],
+        cwd=home(),
+        env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")} | variables,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_make_verify_asks_for_its_folder_before_it_installs_anything():
+    told = _make("-n", "verify")
+    assert told.returncode == 2 and told.stdout == ""
+    assert "make verify RESULTS=folder, such as RESULTS=results/quick" in told.stderr
+    assert "verify" in _make("-n", "verify", "RESULTS=any").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "first"),
+    [
+        ((), {"SEED": "4"}, "SEED=4 comes from the environment: `unset SEED` for the committed"),
+        (("SEED=4",), {}, ""),
+        ((), {"SEED": "0"}, ""),
+        ((), {}, ""),
+    ],
+)
+def test_make_names_a_seed_that_was_exported(arguments, variables, first):
+    line = _make("help", *arguments, **variables).stdout.splitlines()[0]
+    assert line.startswith(first) if first else "SEED" not in line

@@ -122,7 +122,7 @@ def _code_only(source: str) -> str:
 
 def _make_rules(out: str) -> str:
     """Prerequisites of every executed notebook, for make."""
-    computes_runs = f"{PACKAGE}/study/finetuned.py"  # what imports it wants the grid first
+    computes_runs = f"{PACKAGE}/study/grid.py"  # what imports it wants the whole grid first
     rules = []
     for notebook in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb")):
         files = _relative(notebook_closure(notebook))
