@@ -161,6 +161,11 @@ def test_adjusted_verdicts_hold_the_share_of_false_ones():
     assert adjust(made.iloc[3:]).adjusted.tolist() == ["described"]
 
 
+def test_equal_differences_decide_nothing_in_a_long_table():
+    table = adjust(evaluate([CLAIM], lambda claim: [-0.2, -0.2]))
+    assert (table.verdict[0], table.adjusted[0]) == ("agrees", "inconclusive")
+
+
 def test_evaluate_of_no_claims_is_an_empty_table():
     table = evaluate([], {}.__getitem__)
     assert table.empty and "verdict" in table
