@@ -272,6 +272,15 @@ KEYS = NEEDED | {"difference", "published", "over", "for", "only", "departures"}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
+def test_no_two_rows_rest_on_one_set_of_differences(chapter):
+    tested = [
+        (row["id"], str(row["difference"]), row.get("over")) for row in _claims(ROWS[chapter])
+    ]
+    twice = [row for row in tested if tested.count(row) > 1]
+    assert not twice
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_row_of_the_table_is_well_formed(chapter):
     assert all_claims  # which knows of every quantity
     rows = list(_claims(ROWS[chapter]))
