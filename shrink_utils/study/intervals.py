@@ -55,14 +55,12 @@ def p_value(interval: Interval, bound: float = 0.0, *, confidence: float = 0.95)
     """Two-sided p of the hypothesis that the mean is `bound`, from an interval of `confidence`.
 
     It lies below 1 − `confidence` exactly where the interval leaves `bound` out. One unit has no
-    p: NaN.
+    p, and equal differences have none, since they do not show how far they spread: NaN.
     """
-    if interval.n == 1:
+    if interval.n == 1 or interval.low == interval.high:
         return math.nan
     quantile = stats.t.ppf((1 + confidence) / 2, df=interval.n - 1)
     error = (interval.high - interval.low) / 2 / quantile
-    if error == 0:
-        return float(interval.estimate == bound)
     return float(2 * stats.t.sf(abs(interval.estimate - bound) / error, df=interval.n - 1))
 
 

@@ -201,9 +201,8 @@ class Profile:
             raise ValueError(
                 f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
             )
-        for long in self.long:
-            if strange := sorted(set(long.seeds) - set(self.seeds)):
-                raise ValueError(f"long: seeds {strange} are none of the profile's")
+        if strange := {seed for long in self.long for seed in long.seeds} - set(self.seeds):
+            raise ValueError(f"long: seeds {sorted(strange)} are none of the profile's")
         self.all_runs(precision="float32")  # a RunConfig refuses what cannot be run
 
     @property
@@ -245,9 +244,7 @@ class Profile:
         Runs of another machine may have another `precision` than `used_precision`.
         """
         return [
-            self._run(
-                entry, model=model, arm=arm, seed=seed, weight=self.weight, precision=precision
-            )
+            self._run(entry, model=model, arm=arm, seed=seed, precision=precision)
             for seed in self.seeds
             for model in self.models
             for entry in self.grid
@@ -280,7 +277,6 @@ class Profile:
                     model=model,
                     arm=arm,
                     seed=seed,
-                    weight=self.weight,
                     precision=precision,
                 ),
                 epochs=long.epochs,
@@ -308,8 +304,8 @@ class Profile:
     def _run(self, entry: GridEntry, *, seed: int, precision: str | None, **own) -> RunConfig:
         of_task = {name: value for name, value in asdict(entry).items() if name != "arms"}
         of_all = {name: getattr(self, name) for name in SHARED}
-        of_all |= {"precision": precision or self.used_precision}
-        return RunConfig(seed=seed + SEED_STEP * self.base_seed, **own, **of_task, **of_all)
+        of_all |= {"precision": precision or self.used_precision, "weight": self.weight} | own
+        return RunConfig(seed=seed + SEED_STEP * self.base_seed, **of_task, **of_all)
 
 
 SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)

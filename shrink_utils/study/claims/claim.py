@@ -181,13 +181,13 @@ def adjust(claims: pd.DataFrame) -> pd.DataFrame:
     """Fill in `adjusted`: the verdicts that stay when the table as a whole is accounted for.
 
     Over all rows with a p the share of false verdicts is held at 5 % (Benjamini & Hochberg 1995);
-    a verdict that does not stay is inconclusive. The whole table has to be given.
+    a verdict that does not stay, or has no p, is inconclusive. The whole table has to be given.
     """
     tested = claims[claims.p.notna()]
     adjusted = pd.Series(false_discovery_control(tested.p) if len(tested) else [], tested.index)
-    lost = adjusted[adjusted > FALSE_DISCOVERIES].index
-    kept = claims.verdict.where(~claims.index.isin(lost), "inconclusive")
-    return claims.assign(adjusted=kept)
+    stays = claims.index.isin(adjusted[adjusted <= FALSE_DISCOVERIES].index)
+    kept = stays | (claims.verdict == "described")
+    return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))
 
 
 def select(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:

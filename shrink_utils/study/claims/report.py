@@ -110,15 +110,18 @@ def _p_as_text(p: float) -> str:
 def headlines(claims: pd.DataFrame) -> pd.DataFrame:
     """The answer in one table: the rows of `HEADLINES` that a study has, as text.
 
-    Columns claim (with its task), paper, ours, 95 % interval, verdict, adjusted verdict and kind of
-    test.
+    Columns claim (with whose it is, and its task), paper, ours, 95 % interval, verdict, adjusted
+    verdict and kind of test.
     """
     found = [claims.index[[fnmatch(name, row) for name in claims.claim]] for row in HEADLINES]
     rows = claims.loc[[places[0] for places in found if len(places)]]
     text = claims_as_text(rows).assign(**{"kind of test": rows.kind})
     task = text.task.where(text.task == "", " (" + text.task + ")")
     wanted = ["claim", "paper", "ours", "95 % interval", "verdict", "adjusted verdict"]
-    text = text.assign(claim=text.claim + task, **{"adjusted verdict": _text(rows.adjusted)})
+    whose = rows.claim.str.split(":").str[0].str.upper().replace("TOPOLOGY", "ours")
+    text = text.assign(
+        claim=whose + ": " + text.claim + task, **{"adjusted verdict": _text(rows.adjusted)}
+    )
     return text[[*wanted, "kind of test"]]
 
 

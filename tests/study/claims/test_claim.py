@@ -161,6 +161,11 @@ def test_adjusted_verdicts_hold_the_share_of_false_ones():
     assert adjust(made.iloc[3:]).adjusted.tolist() == ["described"]
 
 
+def test_equal_differences_decide_nothing_in_a_long_table():
+    table = adjust(evaluate([CLAIM], lambda claim: [-0.2, -0.2]))
+    assert (table.verdict[0], table.adjusted[0]) == ("agrees", "inconclusive")
+
+
 def test_evaluate_of_no_claims_is_an_empty_table():
     table = evaluate([], {}.__getitem__)
     assert table.empty and "verdict" in table
@@ -264,6 +269,15 @@ def _claims(node, inherited=None):
 CHAPTERS = sorted(set(ROWS) - {"margin", "over"})
 NEEDED = {"id", "name", "source", "kind", "statement", "direction", "unit"}
 KEYS = NEEDED | {"difference", "published", "over", "for", "only", "departures"}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_no_two_rows_rest_on_one_set_of_differences(chapter):
+    tested = [
+        (row["id"], str(row["difference"]), row.get("over")) for row in _claims(ROWS[chapter])
+    ]
+    twice = [row for row in tested if tested.count(row) > 1]
+    assert not twice
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -79,7 +79,7 @@ def test_the_adjusted_verdict_has_a_column_where_the_whole_table_is_given(claims
 def test_headlines_are_in_their_order_and_of_the_first_task(claims):
     ids = ["v:avgsim-rises", "stl:rises-centred:m:a:none", "stl:rises-centred:m:b:none"]
     found = headlines(adjust(claims.assign(claim=ids, task=["", "a", "b"])))
-    assert found.claim.tolist() == ["second (a)", "first"]
+    assert found.claim.tolist() == ["STL: second (a)", "V: first"]
     assert found.columns.tolist() == [
         *["claim", "paper", "ours", "95 % interval", "verdict", "adjusted verdict", "kind of test"]
     ]
