@@ -78,9 +78,7 @@ def diagram_and_betti(points: Tensor, betti: pd.DataFrame) -> Figure:
 
 def bottleneck(points: Tensor, moved: Tensor) -> float:
     """The larger of the bottleneck distances of two clouds' diagrams in dimensions 0 and 1."""
-    distances = [
-        gudhi.bottleneck_distance(diagram(points, k), diagram(moved, k)) for k in (0, 1)
-    ]
+    distances = [gudhi.bottleneck_distance(diagram(points, k), diagram(moved, k)) for k in (0, 1)]
     return max(distances)
 
 
