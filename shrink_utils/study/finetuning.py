@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
+import torch
 from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from shrink_utils.study.figures import legend_below
+from shrink_utils.study.figures import PALETTE, legend_below
+from shrink_utils.study.regularizer import CLASS_GREYS, CLASS_MARKERS, draw_classes
 from shrink_utils.study.runs import Run
 
 
@@ -18,12 +20,14 @@ def prominent_bars(runs: Mapping[str, Run]) -> Figure:
     fig, axes = plt.subplots(1, 2, figsize=(9, 3), sharey=True)
     for ax, (arm, run) in zip(axes, runs.items(), strict=True):
         history = run.history
-        for label, marker, line in ((0, "o", "-"), (1, "s", "--")):
-            prominent = {"marker": marker, "markersize": 3, "color": f"C{label + 1}"}
+        for label, line in ((0, "-"), (1, "--")):
+            look = {"marker": CLASS_MARKERS[label], "markersize": 3, "color": CLASS_GREYS[label]}
             name = f"prominent bars, class {label}"
-            ax.plot(history.step, history[f"n_features_{label}"], line, label=name, **prominent)
+            ax.plot(history.step, history[f"n_features_{label}"], line, label=name, **look)
             name = f"all bars, class {label}"
-            ax.plot(history.step, history[f"n_bars_{label}"], line, color="0.7", lw=1, label=name)
+            ax.plot(
+                history.step, history[f"n_bars_{label}"], line, color=PALETTE[6], lw=1, label=name
+            )
         ax.set(title=f"arm {arm}", xlabel="training step", ylim=(0, None))
     axes[0].set_ylabel("bars of a batch")
     legend_below(fig, axes[0], 4)
@@ -31,17 +35,15 @@ def prominent_bars(runs: Mapping[str, Run]) -> Figure:
 
 
 def principal_planes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
-    """Each cloud (n, d) in its first two principal directions, classes by marker."""
-    fig, axes = plt.subplots(1, len(clouds), figsize=(4 * len(clouds), 3.8))
+    """Each cloud (n, d) in its first two principal directions, all on one scale."""
+    fig, axes = plt.subplots(1, len(clouds), figsize=(4 * len(clouds), 3), sharex=True, sharey=True)
+    fig.get_layout_engine().set(h_pad=0.1)  # titles of square panels, else cut off
     for ax, (title, vectors) in zip(axes, clouds.items(), strict=True):
         pca = PCA(n_components=2, svd_solver="full").fit(vectors.numpy())
-        flat = pca.transform(vectors.numpy())  # (n, 2)
-        for label, marker in ((0, "o"), (1, "^")):
-            look = {"marker": marker, "color": f"C{label + 1}", "s": 14, "alpha": 0.6, "lw": 0}
-            ax.scatter(*flat[labels.numpy() == label].T, label=f"class {label}", **look)
+        flat = torch.from_numpy(pca.transform(vectors.numpy()))  # (n, 2)
+        draw_classes(ax, flat, labels, alpha=0.7, markeredgewidth=0)
         first, second = pca.explained_variance_ratio_
-        ax.set(title=title, aspect="equal", adjustable="datalim")
-        ax.set(xlabel=f"direction 1 ({first:.0%} of variance)")
-        ax.set(ylabel=f"direction 2 ({second:.0%})")
-    axes[0].legend(fontsize="small")
+        ax.set(title=title, aspect="equal", xlabel=f"direction 1 ({first:.0%} of variance)")
+        ax.set_ylabel(f"direction 2 ({second:.0%})")
+    axes[0].legend(["class 0", "class 1"], fontsize="small")
     return fig

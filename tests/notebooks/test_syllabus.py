@@ -16,7 +16,8 @@ SESSIONS = re.findall(r"^## Session \d.*?(?=^## )", SYLLABUS, flags=re.MULTILINE
 ELECTIVES = re.search(r"^## Electives.*?(?=^## )", SYLLABUS, flags=re.MULTILINE | re.DOTALL)[0]
 TABLES = [*SESSIONS, ELECTIVES]
 ROWS = [re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", text, flags=re.M) for text in TABLES]
-CHAPTERS = {path.name[:2]: path for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))}
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+CHAPTERS = {path.stem.split("_")[0]: path for path in NOTEBOOKS}
 
 
 def test_there_are_four_sessions_and_an_elective_of_ninety_minutes():
@@ -41,7 +42,7 @@ def test_every_chapter_is_in_a_session_or_an_elective():
 def test_every_figure_that_is_to_be_projected_is_made_by_the_chapter_it_is_named_with():
     named = 0
     for _, _, where in (row for rows in ROWS for row in rows):
-        chapter = re.match(r"(\d\d)\b", where)
+        chapter = re.match(r"(\d\d[a-z]?)\b", where)
         for name in re.findall(r"\*(\w+)\*", where):
             source = CHAPTERS[chapter[1]].read_text(encoding="utf-8")
             assert re.search(rf'\\"{name}\\"', source), f"{chapter[1]} makes no figure {name}"
@@ -51,8 +52,8 @@ def test_every_figure_that_is_to_be_projected_is_made_by_the_chapter_it_is_named
 
 def test_every_exercise_that_is_named_exists():
     wheres = "\n".join(where for rows in ROWS for *_, where in rows)
-    places = re.findall(r"\b(\d{1,2})\.(\d)\b", wheres)
+    places = re.findall(r"\b(\d{1,2}[a-z]?)\.(\d)\b", wheres)
     assert len(places) > 15
     for chapter, number in places:
-        section = read_section(CHAPTERS[chapter.zfill(2)])
+        section = read_section(CHAPTERS[chapter.zfill(2 + chapter[-1].isalpha())])  # 4b.1: of 04b
         assert int(number) <= len(section.exercises), f"{chapter}.{number}"

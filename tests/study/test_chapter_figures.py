@@ -7,8 +7,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from shrink_utils.study import corpora, isotropy
+from shrink_utils.study import corpora, finetuning, isotropy, regularizer
 from shrink_utils.study.contextuality.figures import intrasim_by_layer, mev_by_layer
 from shrink_utils.study.drawing import figure_data
 from shrink_utils.study.similarity.figures import NAMES, five_grids, layer_grid, moved_by_layer
@@ -87,3 +88,28 @@ def test_equal_layers_are_means_over_seeds_in_a_band_from_least_to_greatest(tabl
     np.testing.assert_allclose(drawn[drawn.kind == "line"].y, seeds["mean"])
     band = drawn[drawn.kind == "band"]
     np.testing.assert_array_equal(band[["y_low", "y_high"]], seeds[["min", "max"]])
+
+
+def test_the_neutral_line_parts_kept_bars_from_noise():
+    bars, neutral = [10.0, 9.0, 3.0, 2.0], [4.0, 5.0, 10.0]
+    drawn = figure_data(regularizer.neutral_line(bars, neutral))
+    heights = drawn[drawn.kind == "bar"].groupby("series").y.apply(list).to_dict()
+    assert heights == {"kept": [10.0, 9.0], "noise": [3.0, 2.0]}
+
+
+def test_edges_are_drawn_by_task_and_cloud_with_the_means_of_fifths():
+    keys = pd.DataFrame(list(product(("b", "a"), ("before", "after"), (0, 1), range(20))))
+    edges = keys.set_axis(["task", "cloud", "class", "bar"], axis=1)
+    edges = edges.assign(length=RNG.uniform(0.5, 2, len(edges)), cos2=RNG.uniform(size=len(edges)))
+    drawn = figure_data(regularizer.edges_along_direction(edges))
+    assert drawn.title.unique().tolist() == ["b\nbefore", "b\nafter", "a\nbefore", "a\nafter"]
+    first = edges[(edges.task == "b") & (edges.cloud == "before")].sort_values("length")
+    means = drawn[(drawn.panel == 1) & (drawn.kind == "line")]
+    np.testing.assert_allclose(means.y, first.cos2.to_numpy().reshape(5, 8).mean(axis=1))
+
+
+def test_clouds_before_and_after_share_one_scale():
+    labels = torch.arange(30) % 2
+    clouds = {name: size * torch.randn(30, 5) for name, size in (("small", 1.0), ("large", 9.0))}
+    small, large = finetuning.principal_planes(clouds, labels).axes
+    assert small.get_xlim() == large.get_xlim() and small.get_ylim() == large.get_ylim()

@@ -188,7 +188,7 @@ def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
             cells.append(_copy(exercise.worked))
     for cell in cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\]\((?=\d\d_\w+\.ipynb)", f"]({up}", cell.source)
+            cell.source = re.sub(r"\]\((?=\d\d[a-z]?_\w+\.ipynb)", f"]({up}", cell.source)
         if not solved:
             cell.metadata = NotebookNode()
         elif _tag(cell) in NBGRADER:

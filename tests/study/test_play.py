@@ -1,0 +1,73 @@
+"""The cloud that the loss moves: it goes downhill, and the controls show what they say."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from shrink_utils.study import play
+from shrink_utils.study.barcodes import DRAWN
+from shrink_utils.study.drawing import figure_data
+from shrink_utils.topology import BarcodeRegularizer
+
+LABELS = torch.arange(20) % 2
+
+
+@pytest.fixture
+def start():
+    return torch.randn(20, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+
+
+def test_without_a_regularizer_the_task_alone_moves_points_along_its_direction(start):
+    clouds = play.descend(start, LABELS, None, steps=5, rate=1.0)
+    assert clouds.shape == (6, 20, 2) and torch.equal(clouds[0], start)
+    assert torch.equal(clouds[-1][:, 1], start[:, 1])
+    moved = clouds[-1][:, 0] - start[:, 0]
+    assert (moved[LABELS == 1] > 0).all() and (moved[LABELS == 0] < 0).all()
+
+
+def test_every_bar_in_the_loss_raises_the_entropy_and_keeps_the_cloud_rounder(start):
+    ends = {
+        name: play.measure(play.descend(start, LABELS, term, steps=60, rate=5.0)[-1], LABELS)
+        for name, term in {"none": None, "all": BarcodeRegularizer("all", weight=3.0)}.items()
+    }
+    assert ends["all"]["missing"] < 0.1 * ends["none"]["missing"]
+    assert ends["all"]["score"] < ends["none"]["score"]
+
+
+def test_the_step_slider_walks_along_one_descent_and_draws_fast():
+    explorer = play.play_explorer()
+    step = explorer.controls["step"]
+    step.value = 10  # the descent is computed once
+    first, since = explorer.picture.value, time.process_time()
+    step.value = play.STEPS
+    assert time.process_time() - since < 0.5  # a tenth of a second on an idle machine
+    assert explorer.picture.value != first
+    assert f"After {play.STEPS} steps the first score is" in explorer.picture.value
+
+
+@pytest.mark.parametrize("arm", play.ARMS)
+def test_weight_nought_is_the_task_alone_under_every_arm(arm):
+    paths = [play._descent("a circle", (), name, 0.0) for name in (arm, play.ARMS[0])]
+    assert torch.equal(paths[0].clouds, paths[1].clouds)
+    bars = play._descent("a circle", (), arm, 3.0)
+    assert not torch.equal(bars.clouds[-1], paths[0].clouds[-1])
+
+
+def test_a_drawn_cloud_is_moved_and_too_few_points_are_told():
+    explorer = play.play_explorer()
+    explorer.controls["cloud"].value = DRAWN
+    assert "the sheet below has 0" in explorer.picture.value
+    canvas = explorer.widget.children[-1].children[-1]
+    canvas.points = [[1.0, 1.0], [2.0, 2.0], [4.0, 1.0], [8.0, 3.0]]
+    assert "<img" in explorer.picture.value
+
+
+def test_a_figure_holds_every_point_of_the_step_and_the_history_up_to_it(start):
+    path = play._descent("a line", (), "all", 1.0)
+    marks = figure_data(play.draw_step(path, 7))
+    assert (marks.query("panel == 1").kind == "points").sum() == len(path.labels)
+    score = marks[(marks.panel == 3) & (marks["mark"] == 1)]
+    assert score.y.tolist() == path.history.score[:8].tolist()
