@@ -206,10 +206,10 @@ def measure_divergence(profile: Profile) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns pair, arm, seed, measure ("rtd", "cka": one minus the debiased similarity), layer,
-        other, value. Pairs: "itself", two layers of the first encoder; "null", a layer with its
-        own rows shuffled; "finetuned", a layer before and after a run without regularizer or with
-        prominent bars.
+        Columns pair, arm, seed, measure, layer, other, value. Measures: "rtd"; "rtd_matched", of
+        distances with one distribution; "cka", one minus the debiased similarity. Pairs: "itself",
+        two layers of the first encoder; "null", a layer with its own rows shuffled; "finetuned", a
+        layer before and after a run without regularizer or with prominent bars.
     """
     torch.set_num_threads(profile.threads)
     texts = language_sentences(profile)
@@ -242,7 +242,11 @@ def _sentence_vectors(encoder: Encoder, texts: list[str]) -> Tensor:
 
 
 def _divergences(x: Tensor, y: Tensor) -> list[tuple[str, float]]:
-    return [("rtd", rtd_lite(x, y)), ("cka", 1 - cka(x, y, debiased=True))]
+    return [
+        ("rtd", rtd_lite(x, y)),
+        ("rtd_matched", rtd_lite(x, y, matched=True)),
+        ("cka", 1 - cka(x, y, debiased=True)),
+    ]
 
 
 def _finetuned(profile: Profile) -> Iterator[tuple[str, int, Encoder]]:

@@ -31,6 +31,7 @@ KIND_STYLE = {
     "shuffled": dict(**SHUFFLED, label="words shuffled"),
 }
 DIMENSIONS = {"ph": "PH dimension", "twonn": "TwoNN dimension", "rank": "effective rank"}
+DIVERGENCES = {"rtd": "RTD-Lite", "rtd_matched": "RTD-Lite, matched", "cka": "1 − CKA"}
 CLOUD_STYLE = {
     "encoder": dict(color=PALETTE[0], marker="o", linestyle="-", label="encoder"),
     "random": dict(color=PALETTE[1], marker="s", linestyle="--", label="random weights"),
@@ -147,11 +148,10 @@ def shares_of_null(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def divergence_layers(table: pd.DataFrame) -> Figure:
-    """Pairs of layers by RTD-Lite and by 1 − CKA, as shares of their values for shuffled rows."""
-    fig, axes = plt.subplots(1, 2, figsize=(10, 4))
+    """Pairs of layers by each divergence, as shares of its value for shuffled rows."""
+    fig, axes = plt.subplots(1, 3, figsize=(13, 3.8))
     rows = shares_of_null(table[table.pair.isin(["itself", "null"])])
-    names = {"rtd": "RTD-Lite", "cka": "1 − CKA"}
-    for ax, (measure, name) in zip(axes, names.items(), strict=True):
+    for ax, (measure, name) in zip(axes, DIVERGENCES.items(), strict=True):
         of_pairs = rows[(rows.measure == measure) & (rows.pair == "itself")]
         grid = of_pairs.pivot(index="layer", columns="other", values="value")
         heatmap(ax, grid, linewidths=0.5)
@@ -162,11 +162,10 @@ def divergence_layers(table: pd.DataFrame) -> Figure:
 
 def divergence_finetuned(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
     """Each layer before and after fine-tuning: mean over seeds, with the least and greatest."""
-    fig, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True)
+    fig, axes = plt.subplots(1, 3, figsize=(12, 3.4), sharex=True, sharey=True)
     rows = shares_of_null(table[table.pair.isin(["finetuned", "null"])])
     rows = rows[rows.pair == "finetuned"]
-    names = {"rtd": "RTD-Lite", "cka": "1 − CKA"}
-    for ax, (measure, name) in zip(axes, names.items(), strict=True):
+    for ax, (measure, name) in zip(axes, DIVERGENCES.items(), strict=True):
         for arm in arms:
             of_arm = rows[(rows.arm == arm) & (rows.measure == measure)]
             wide = of_arm.pivot(index="layer", columns="seed", values="value")
@@ -174,7 +173,7 @@ def divergence_finetuned(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
         ax.set(title=name, xlabel="layer", xticks=sorted(rows.layer.unique()))
         ax.set_ylim(bottom=0)
     axes[0].set_ylabel("before to after, share of shuffled rows")
-    axes[1].legend(title="arm", loc="upper left", bbox_to_anchor=(1, 1))
+    axes[-1].legend(title="arm", loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
+from scipy.stats import rankdata
 from torch import Tensor
 
 from shrink_utils.geometry.checks import as_rows
@@ -38,13 +39,16 @@ def attention_distances(attention: np.ndarray) -> np.ndarray:
     return distances
 
 
-def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
+def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = False) -> float:
     """Divergence of the cluster structure of two clouds of the same samples (RTD-Lite).
 
     Parameters
     ----------
     x, y : array_like, shapes (n, d_x) and (n, d_y)
         Row i of both is the same sample; at least 2 rows.
+    matched : bool
+        Our addition: the k-th shortest distance of either cloud is replaced by the mean of both
+        clouds' k-th. Then only the order of distances counts, and not how they are distributed.
 
     Returns
     -------
@@ -76,16 +80,21 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
     compares loops too.
     """
     a, b = _normal_distances(x, "x"), _normal_distances(y, "y")
-    if a.shape != b.shape:
-        raise ValueError(f"x and y must have the same rows, got {len(a)} and {len(b)}")
-    of_a, of_b, of_both = (tree_lengths(d).sum() for d in (a, b, np.minimum(a, b)))
+    if len(a) != len(b):
+        raise ValueError("x and y must have the same rows, and they differ in number")
+    if matched:
+        mean = (np.sort(a) + np.sort(b)) / 2
+        a, b = (mean[rankdata(d, method="ordinal") - 1] for d in (a, b))
+    three = np.stack([squareform(d) for d in (a, b, np.minimum(a, b))])
+    of_a, of_b, of_both = tree_lengths(three).sum(axis=1)
     return float((of_a + of_b) / 2 - of_both)
 
 
 def _normal_distances(x: ArrayLike | Tensor, name: str) -> np.ndarray:
+    """Distances of the pairs i < j, in units of their quantile."""
     rows = as_rows(x, min_rows=2, name=name).cpu().numpy()
     pairs = pdist(rows)
     unit = np.quantile(pairs, NORMAL)
     if unit == 0:
         raise ValueError(f"{name} has {len(rows)} rows, most of them identical: nothing to compare")
-    return squareform(pairs / unit)
+    return pairs / unit

@@ -79,6 +79,8 @@ def test_divergences_are_those_of_the_layers(tables, finished):
     x = hidden_states(load_encoder(finished.models[0]), texts, pooling="mean").double()
     table = tables["divergence"].set_index(["pair", "layer", "other", "measure"])
     assert table.value["itself", 0, 2, "rtd"] == pytest.approx(rtd_lite(x[0], x[2]), rel=1e-4)
+    matched = rtd_lite(x[0], x[2], matched=True)
+    assert table.value["itself", 0, 2, "rtd_matched"] == pytest.approx(matched, rel=1e-4)
     expected = 1 - cka(x[1], x[2], debiased=True)
     assert table.value["itself", 1, 2, "cka"] == pytest.approx(expected, rel=1e-4)
 
