@@ -44,11 +44,11 @@ REPORT   := $(OUT)/report.txt
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 JOBS         ?= $(or $(shell awk '/^workers *=/{print ($$3 > 1 ? $$3 + 1 : 1)}' $(PROFILE_FILE) 2>/dev/null),1)
 # The page that `report` writes is there when a study has come to its end, and only then.
-UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md
+UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md $(OUT)/ro-crate-metadata.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify bench lint lab book browser store reference clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,7 +93,7 @@ DEPS := $(OUT)/deps.mk
 $(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*.pyi shrink_utils/*/*/*.py) Makefile
 	@mkdir -p $(@D)
 	@flock --close $(dir $(OUT)) sh -c '$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@'
-ifeq ($(filter help clean lab lint nightly verify,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean lab lint nightly verify compatibility,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
 include $(DEPS)
 endif
@@ -153,6 +153,16 @@ nightly: $(VENV) ## the long tests: twenty kills of a smoke study, 10,000 clouds
 
 verify: $(VENV) ## check a folder of results that somebody sent: make verify RESULTS=folder
 	@$(PY) -m shrink_utils verify "$(RESULTS)"
+
+# The oldest packages that pyproject.toml allows, and the newest that the index has.
+compatibility: ## topology and geometry on the oldest and the newest supported packages (gigabytes)
+	@for stack in oldest newest; do \
+	    folder=results/compatibility/$$stack; echo "$$stack: installing into $$folder"; \
+	    $(PYTHON) -m venv --clear $$folder \
+	    && $(PYTHON) tests/compatibility.py $$stack > $$folder/requirements.txt \
+	    && $$folder/bin/pip install --quiet --disable-pip-version-check -r $$folder/requirements.txt \
+	    && $$folder/bin/python -m pytest -q tests/topology tests/geometry || exit 1; \
+	done
 
 bench: $(VENV) ## the regularizer beside other ways to its bars, streaming metrics beside forward passes, steps in both precisions
 	@mkdir -p results

@@ -14,7 +14,7 @@ from shrink_utils.study.profiles import FOLDER
 QUICK, SMOKE = (
     (FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("quick", "smoke")
 )
-WITHOUT_SWEEP = re.sub(r"\[\[sweep\]\]\n(?:\w.*\n)+", "", SMOKE)
+WITHOUT_SWEEP = re.sub(r"\[\[(?:sweep|long)\]\]\n(?:\w.*\n)+", "", SMOKE)
 
 
 def _load(tmp_path, text, **options):

@@ -24,6 +24,7 @@ from shrink_utils.study.results import (
     write_json,
     written,
 )
+from shrink_utils.study.verification.crate import CRATE, crate
 from shrink_utils.study.verification.folder import FORMAT, PAGE, kept_folders, table_files
 from shrink_utils.text import HANS_FILE, hub_revision, task_spec
 from shrink_utils.text.glue import GLUE, glue_dir
@@ -33,11 +34,12 @@ NAMED_BY = ("table", "model", "objective", "task", "arm", "seed")  # what tells 
 
 
 def write_provenance(profile: Profile) -> None:
-    """Write ``provenance.json`` and ``provenance.md`` into the profile's folder of results.
+    """Write ``provenance.json``, ``provenance.md`` and an RO-Crate's metadata into the results.
 
-    Both say what was read (data and weights, each file with its sha256), by which packages and
-    commit, on which device, how long every run, measured table and notebook took, and the sha256
-    of each table and of each result's manifest. `verify_folder` compares a folder with the first.
+    The first two say what was read (data and weights, each file with its sha256), by which packages
+    and commit, on which device, how long every run, measured table and notebook took, and the
+    sha256 of each table and of each result's manifest. `verify_folder` compares a folder with the
+    first.
     """
     folder = profile.folder
     runs, measured = (kept_folders(folder, kind) for kind in ("runs", "measured"))
@@ -56,6 +58,8 @@ def write_provenance(profile: Profile) -> None:
     }
     with written(folder / "provenance.md") as part:
         part.write_text(_as_markdown(page), encoding="utf-8")
+    with written(folder / CRATE) as part:
+        write_json(part, crate(folder, page))
     with written(folder / PAGE) as part:  # the last of all: it says that the study is finished
         write_json(part, page)
 

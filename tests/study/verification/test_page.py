@@ -56,6 +56,19 @@ def test_the_page_holds_inputs_runs_tables_and_times(finished, folder):
     assert weights == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
+def test_other_programs_read_an_ro_crate(finished, folder):
+    write_provenance(finished)
+    graph = {e["@id"]: e for e in read_json(folder / "ro-crate-metadata.json")["@graph"]}
+    assert graph["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    assert graph["./"]["name"] == "shrink, profile tiny, seed 0"
+    parts = {part["@id"] for part in graph["./"]["hasPart"]}
+    assert parts >= {"tables/claims.csv", "notebooks/01_isotropy.ipynb", "provenance.json"}
+    assert all((folder / part).is_file() and graph[part]["@type"] == "File" for part in parts)
+    page = read_json(folder / "provenance.json")
+    assert graph["#study"]["endTime"] == page["time"] and page["commit"] in str(graph["#shrink"])
+    assert str(folder.parent) not in str(graph)  # no place of this machine
+
+
 def test_people_read_the_same(finished, folder, monkeypatch):
     without_files = {"a/b/c": {"source": "the hub", "files": {}}}
     monkeypatch.setattr(module, "inputs_of", lambda profile: inputs_of(profile) | without_files)

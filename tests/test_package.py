@@ -1,0 +1,132 @@
+"""What is packed: the wheel and the sdist, and the wheel in an environment that has nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+import shrink_utils
+from tests.test_environment import CORE
+
+pytestmark = pytest.mark.end_to_end
+BUILD = """
+import sys
+from setuptools.build_meta import build_sdist, build_wheel
+build_sdist(sys.argv[1]), build_wheel(sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory, clone_into):
+    """The folder of the wheel and the sdist, made of a copy of the repository."""
+    source, target = (tmp_path_factory.mktemp(name) for name in ("source", "packed"))
+    clone_into(source)
+    subprocess.run(
+        [sys.executable, "-c", BUILD, str(target)], cwd=source, check=True, capture_output=True
+    )
+    return target
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(packed):
+    (wheel,) = packed.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {name.split("/")[0] for name in names} == {
+        "shrink_utils",
+        f"shrink_utils-{shrink_utils.__version__}.dist-info",
+    }
+    root = Path(shrink_utils.__file__).parents[1]
+    kinds = ("*.py", "*.pyi", "*.toml", "py.typed")
+    files = {
+        p.relative_to(root).as_posix() for k in kinds for p in root.glob(f"shrink_utils/**/{k}")
+    }
+    assert {name for name in names if name.startswith("shrink_utils/")} == files
+
+
+def test_the_sdist_holds_what_the_wheel_is_built_of_and_no_stray_tests(packed):
+    (sdist,) = packed.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = [Path(*Path(member.name).parts[1:]).as_posix() for member in archive]
+    top = {name.split("/")[0] for name in names}
+    wanted = {"CITATION.cff", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
+    assert top >= {*wanted, "shrink_utils"} and "shrink_utils/py.typed" in names
+    assert top - wanted <= {"shrink_utils", "shrink_utils.egg-info", "."} | {
+        "MANIFEST.in",
+        "PKG-INFO",
+        "setup.cfg",
+    }
+
+
+def _closure(requirements):
+    """Distributions that pip would install for these requirements, here and now."""
+    found, waiting = {}, list(requirements)
+    while waiting:
+        requirement = waiting.pop()
+        if requirement.name in found or (requirement.marker and not requirement.marker.evaluate()):
+            continue
+        found[requirement.name] = distribution(requirement.name)
+        waiting += map(Requirement, found[requirement.name].requires or [])
+    return found.values()
+
+
+@pytest.fixture(scope="module")
+def empty_environment(packed, tmp_path_factory):
+    """The Python of an environment with the wheel and what it requires, and no other package.
+
+    The required packages are links to those of this environment: nothing is downloaded.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    (wheel,) = packed.glob("*.whl")
+    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([python, "-m", "pip", "install", *options, str(wheel)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for package in _closure(CORE):
+        tops = {file.parts[0] for file in package.files or [] if file.parts[0] not in ("..", "/")}
+        for top in tops:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(package.locate_file(top)))
+    return python
+
+
+def _call(python, *arguments, cwd):
+    return subprocess.run([python, *arguments], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "from shrink_utils.topology import BarcodeRegularizer\n"
+        "points = torch.randn(32, 8, requires_grad=True)\n"
+        "BarcodeRegularizer()(points, torch.arange(32) % 2).loss.backward()\n"
+        "assert points.grad.isfinite().all()",
+        "from shrink_utils.geometry import avg_sim, cka\nassert cka(torch.eye(9), torch.eye(9)) > .99",
+        "from shrink_utils.training.penalties import AverageCosine\n"
+        "AverageCosine()(torch.randn(32, 8), torch.arange(32) % 2)",
+        "from shrink_utils.training.gather import whole_batch\n"
+        "whole_batch(torch.tensor(1.0), torch.randn(4, 3), None)",
+    ],
+    ids=["regularizer", "measures", "penalties", "gather"],
+)
+def test_the_wheel_alone_keeps_the_promises_of_the_readme(empty_environment, tmp_path, call):
+    done = _call(empty_environment, "-c", f"import torch\n{call}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (["-c", "import shrink_utils.geometry.streaming"], "torchmetrics"),
+        (["-m", "shrink_utils", "runs"], "pip install '.[study]'"),
+    ],
+)
+def test_what_needs_an_extra_says_so(empty_environment, tmp_path, arguments, extra):
+    done = _call(empty_environment, *arguments, cwd=tmp_path)
+    assert done.returncode == 1 and extra in done.stderr
