@@ -1,4 +1,4 @@
-"""Figures of chapter 06: selected bars by step, and validation clouds before and after."""
+"""Figures of chapter 06: two runs by step, their selected bars, their validation clouds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,30 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from shrink_utils.study.figures import PALETTE, legend_below
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, legend_below
 from shrink_utils.study.regularizer import CLASS_GREYS, CLASS_MARKERS, draw_classes
 from shrink_utils.study.runs import Run
+
+
+PANELS = {
+    "task_loss": "task loss (nats)",
+    "entropy_all": "entropy of every bar\n(nats, both classes)",
+    "centred_1": "first centred score",
+    "grad_norm": "gradient norm before clipping",
+}
+
+
+def compare_runs(runs: Mapping[str, Run]) -> Figure:
+    """Four quantities by training step, one line per arm."""
+    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.2), sharex=True)
+    for ax, (column, label) in zip(axes, PANELS.items(), strict=True):
+        for arm, run in runs.items():
+            history, look = run.history, ARM_STYLE[arm]
+            ax.plot(history.step, history[column], label=arm, markersize=3, **look)
+        ax.set(xlabel="training step", ylabel=label)
+        ax.set_ylim(bottom=0)
+    legend_below(fig, axes[0], len(runs))
+    return fig
 
 
 def prominent_bars(runs: Mapping[str, Run]) -> Figure:

@@ -66,8 +66,16 @@ def keys_of(config: RunConfig) -> dict[str, object]:
 
 
 def evaluations(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row per run and evaluation: the run's keys, then what it found (`Run.evaluations`)."""
-    return pd.DataFrame([keys_of(run.config) | row for run in runs for row in run.evaluations])
+    """One row per run and evaluation: the run's keys, then what it found (`Run.evaluations`).
+
+    ``metric`` names the task's first metric, and ``value`` is what it was.
+    """
+    rows = []
+    for run in runs:
+        metric = task_spec(run.config.task).metrics[0]
+        for found in run.evaluations:
+            rows.append(keys_of(run.config) | found | {"metric": metric, "value": found[metric]})
+    return pd.DataFrame(rows)
 
 
 def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
