@@ -14,7 +14,6 @@ from shrink_utils.study.figures import ARM_STYLE, PALETTE, legend_below
 from shrink_utils.study.regularizer import CLASS_GREYS, CLASS_MARKERS, draw_classes
 from shrink_utils.study.runs import Run
 
-
 PANELS = {
     "task_loss": "task loss (nats)",
     "entropy_all": "entropy of every bar\n(nats, both classes)",
