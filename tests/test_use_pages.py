@@ -1,0 +1,78 @@
+"""The pages of the book on use in one's own work: their code, run as it stands there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from shrink_utils.topology import BarcodeRegularizer
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "book" / "use"
+SCRIPT = "# several.py\n"
+
+
+def _code(page: str) -> list[str]:
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+def _run(blocks, names):
+    for block in blocks:
+        exec(compile(block, "page", "exec"), names)
+        for parameter in names.get("parameters", []):
+            assert parameter.grad is None or parameter.grad.isfinite().all()
+
+
+def test_the_loop_runs_and_spreads_the_bars(monkeypatch, capsys):
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    names = {}
+    _run([block for block in _code("pytorch") if not block.startswith(SCRIPT)], names)
+    classes = capsys.readouterr().out
+    assert classes.startswith("[0, 1] [")
+    assert names["loss"].isfinite() and names["loss"] < names["task_loss"]
+
+
+def _one_process_with_all_rows():
+    torch.manual_seed(0)
+    inputs = torch.randn(64, 20)
+    labels = (inputs[:, 0] > 0).long()
+    model = torch.nn.Linear(20, 2)
+    task_loss = torch.nn.functional.cross_entropy(model(inputs), labels)
+    loss = task_loss + BarcodeRegularizer(weight=0.1)(model(inputs), labels).loss
+    loss.backward()
+    return loss.item(), model.weight.grad.norm().item()
+
+
+@pytest.mark.end_to_end
+def test_two_processes_print_what_one_would(tmp_path):
+    (script,) = [block for block in _code("pytorch") if block.startswith(SCRIPT)]
+    (tmp_path / "several.py").write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*command, "several.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [float(number) for number in re.findall(r"\d+\.\d+", done.stdout)]
+    assert printed == pytest.approx(_one_process_with_all_rows(), abs=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument")  # of a machine without a GPU
+def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    _run(_code("trainer"), names)
+    assert "with the regularizer; the task alone" in capsys.readouterr().out
+    trained, task = names["result"].training_loss, names["trainer"].evaluate()["eval_loss"]
+    assert trained < task < 1  # the entropy of two classes is some tenths
+
+
+def test_every_page_is_in_the_book_and_tried_here():
+    index = PAGES.with_suffix(".md").read_text(encoding="utf-8")
+    pages = {path.stem for path in PAGES.glob("*.md")}
+    assert pages == {"pytorch", "trainer"} == set(re.findall(r"^use/(\w+)$", index, re.MULTILINE))
