@@ -57,7 +57,7 @@ def measure(x: Tensor, labels: Tensor) -> dict[str, float]:
 
 def plane_clouds(planes: Mapping[str, Tensor], labels: Tensor) -> Figure:
     """Both classes in the plane, a panel per cloud, with what `measure` says."""
-    fig, axes = plt.subplots(1, len(planes), figsize=(13, 4.2), sharex=True, sharey=True)
+    fig, axes = plt.subplots(1, len(planes), figsize=(13, 3.9), sharex=True, sharey=True)
     fig.get_layout_engine().set(h_pad=0.15)  # titles of square panels, else cut off
     for ax, (name, x) in zip(axes, planes.items(), strict=True):
         draw_classes(ax, x, labels, alpha=0.8, markeredgewidth=0)

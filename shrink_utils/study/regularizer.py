@@ -158,7 +158,7 @@ def _bars(ax: Axes, step: Step) -> None:
     """Longest first: kept, looked at, not yet looked at; dashes where a bar would be replaced."""
     looks = {
         "kept so far": (range(step.i), dict(color=PALETTE[6])),
-        "looked at": ([step.i], dict(color="black")),
+        "looked at": ([step.i], dict(color="0.45")),
         "to come": (range(step.i + 1, len(step.bars)), dict(color="0.8")),
     }
     if not step.is_feature:
