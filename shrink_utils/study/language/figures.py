@@ -172,7 +172,7 @@ def divergence_finetuned(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
             mean_line(ax, wide, extremes=True, label=arm, **ARM_STYLE[arm])
         ax.set(title=name, xlabel="layer", xticks=sorted(rows.layer.unique()))
         ax.set_ylim(bottom=0)
-    axes[0].set_ylabel("before to after, share of shuffled rows")
+    axes[0].set_ylabel("share of shuffled rows")
     axes[-1].legend(title="arm", loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 
