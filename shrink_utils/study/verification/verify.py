@@ -17,7 +17,7 @@ import pandas as pd
 from shrink_utils.study.claims.report import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES, claims_from
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
-from shrink_utils.study.results import Result, read_json, read_measured
+from shrink_utils.study.results import STAMP, Result, read_json, read_measured
 from shrink_utils.study.runs import MODEL, Run, load_run
 from shrink_utils.study.tables import score_table, summarize, task_table
 from shrink_utils.study.verification.folder import (
@@ -31,6 +31,7 @@ from shrink_utils.study.verification.folder import (
     odd_files,
     unfinished,
 )
+from shrink_utils.study.verification.registration import registration_faults
 from shrink_utils.training import RunConfig
 from shrink_utils.training.config import PRECISIONS
 
@@ -90,6 +91,9 @@ def verify_folder(folder: Path) -> list[Check]:
         _check("columns of every table", foreign_columns, folder),
     ]
     whole = [path for path in kept if not kept[path]]
+    if profile.name == "cohort":
+        times = [read_json(path / STAMP)["time"] for path in whole if path.parent.name == "runs"]
+        checks.append(_check("the analysis is older than the runs", registration_faults, times))
     return checks + _made_again(folder, profile, page["precision"], whole)
 
 

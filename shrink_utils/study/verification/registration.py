@@ -1,0 +1,38 @@
+"""Whether the analysis of docs/preregistration.md was fixed before the runs that it decides on."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from shrink_utils.paths import home
+from shrink_utils.study.claims.hypotheses import PLAN
+
+PAGE, DEVIATIONS = "docs/preregistration.md", "## Deviations"
+
+
+def registration_faults(times: Iterable[str]) -> Iterator[str]:
+    """What speaks against an analysis fixed before these runs, by their times (UTC, ISO 8601).
+
+    The commit in hypotheses.toml has to be older than the first run, and the page's text of then to
+    stand unchanged; deviations are added below it.
+    """
+    commit = PLAN["registered"]
+    written, text = _git("-s", "--format=%cI", commit), _git(f"{commit}:{PAGE}")
+    if written is None or text is None:
+        yield f"commit {commit[:12]} of {PAGE} is not in this checkout's history"
+        return
+    first = min(datetime.fromisoformat(time) for time in times)
+    if datetime.fromisoformat(written.strip()) >= first:
+        yield f"{PAGE} is of {written.strip()}, the first run of {first.isoformat()}"
+    if not (home() / PAGE).read_text(encoding="utf-8").startswith(text.split(DEVIATIONS)[0]):
+        yield f"{PAGE} is not the text of commit {commit[:12]}: add a deviation below it instead"
+
+
+def _git(*what: str) -> str | None:
+    git = ["git", "-C", str(home()), "show", *what]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
