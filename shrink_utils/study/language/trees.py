@@ -54,8 +54,9 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
     -------
     float
         At least 0, up to rounding, and 0 for equal clouds; in units of the clouds' own 0.9-quantile
-        of pair distances. Symmetric. Invariant to shift, rotation and scale of either side. Grows
-        with n: compare it with its value for shuffled rows.
+        of pair distances. Symmetric. Invariant to shift, rotation and scale of either side; to a
+        monotone map of its distances, which keeps every cluster, only if `matched`. Grows with n:
+        compare it with its value for shuffled rows.
 
     Raises
     ------
