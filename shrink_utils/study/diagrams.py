@@ -25,7 +25,7 @@ LOOKS = (("o", PALETTE[0]), ("^", "0.55"))  # of H0 and H1
 
 def jitter(points: Tensor, size: float, number: int = 0) -> Tensor:
     """Points (n, d), each moved by `size` in a random direction; `number` says which draw."""
-    generator = torch.Generator().manual_seed(number)
+    generator = torch.Generator().manual_seed(1000 + number)  # not those that drew the cloud
     moves = torch.randn(points.shape, generator=generator, dtype=points.dtype)
     return points + size * moves / moves.norm(dim=1, keepdim=True)
 
