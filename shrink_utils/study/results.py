@@ -5,6 +5,7 @@ Fine-tuning runs, models trained from nothing and measured tables are kept so.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -24,11 +25,10 @@ from datetime import UTC, datetime
 from functools import cache, wraps
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 import psutil
-from filelock import FileLock
 from tqdm.auto import tqdm
 
 from shrink_utils.paths import home
@@ -273,11 +273,27 @@ def alone(target: Path) -> Iterator[None]:
     """Nobody else on this machine is within ``alone(target)``; who comes later waits.
 
     The lock is the operating system's, and goes with the process, however that ends. Its file is in
-    the temporary folder: results hold nothing but results.
+    the temporary folder while it is held: results hold nothing but results.
     """
     name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
-    with FileLock(Path(tempfile.gettempdir()) / f"shrink-{name}.lock"):
-        yield
+    path = Path(tempfile.gettempdir()) / f"shrink-{name}.lock"
+    while True:
+        with open(path, "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not _is_at(file, path):  # its holder has removed it: there may be a newer one
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)  # while it is held
+            return
+
+
+def _is_at(file: IO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def read_json(path: Path):

@@ -260,6 +260,34 @@ def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path
     assert not (tmp_path / "result").exists()
 
 
+def test_no_lock_file_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    for _ in range(2):
+        with alone(tmp_path / "result"):
+            assert len(_names(tmp_path / "scratch")) == 1
+        assert _names(tmp_path / "scratch") == set()
+
+
+ENTER = """
+import os, sys
+from pathlib import Path
+from shrink_utils.study.results import alone
+inside = Path(sys.argv[1])
+for _ in range(40):
+    with alone(inside):
+        inside.mkdir()  # FileExistsError if somebody else is within
+        inside.rmdir()
+"""
+
+
+def test_many_processes_are_never_inside_together(tmp_path):
+    command = [sys.executable, "-c", ENTER, str(tmp_path / "inside")]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    errors = [process.communicate()[1] for process in processes]
+    assert errors == [""] * 3
+
+
 # --- a measured table -------------------------------------------------------------------------
 @pytest.fixture
 def profile(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Claims on pretrained encoders and on what fine-tuning makes of them."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from shrink_utils.paths import data_dir
@@ -7,6 +9,7 @@ from shrink_utils.study.ablation import CELL, place_on_sweep, sweep_of
 from shrink_utils.study.claims.claim import Evidence, evaluate, judge, quantity
 
 ARM = "prominent"
+LANGUAGE = ("attention", "dimension", "divergence", "lifetimes")  # tables of chapter 12
 OTHERS = {  # what prominent bars are compared with
     "random": "as many random bars",
     "all": "all bars",
@@ -145,6 +148,11 @@ def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
     removals = accuracy[accuracy.removed > 0].set_index(keys)
     drops = removals.assign(drop=centred.reindex(removals.index) - removals.value).reset_index()
     return drops[[*keys, "removed", "skipped", "drop"]]
+
+
+def language_claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Topology on language; from the measured tables of chapter 12 by their names."""
+    return judge("language", {name: tables[f"language_{name}"] for name in LANGUAGE})
 
 
 def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFrame:

@@ -25,6 +25,7 @@ PAPERS = {
     "b": "Similarity, stitching, generalization (Brown et al. 2023, and whom the rows name)",
     "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
     "mga": "Isotropy against clusters (Mickus, Grönroos & Attieh 2024)",
+    "lang": "Topology on language (Kushnareva et al. 2021, Tulchinskii et al. 2023, this study)",
     "topology": "Is topology what helps? (claims of this study)",
 }
 # The columns that name a row of each table that has a reference.

@@ -17,6 +17,7 @@ from shrink_utils.study.claims.from_scratch import (
 )
 from shrink_utils.study.claims.pretrained import (
     brown_claims,
+    language_claims,
     rajaee_claims,
     stl_claims,
     topology_claims,
@@ -28,6 +29,12 @@ from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_sta
 from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
 from shrink_utils.study.generalization.experiment import measure_generalization
 from shrink_utils.study.grid import run_grid, run_sweep
+from shrink_utils.study.language.experiment import (
+    measure_attention,
+    measure_dimension,
+    measure_divergence,
+    measure_lifetimes,
+)
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run
 from shrink_utils.study.similarity.experiment import measure_similarity
@@ -47,6 +54,10 @@ MEASURES = {
     "generalization": measure_generalization,
     "after_finetuning": measure_after_finetuning,
     "words_after_finetuning": measure_words_after_finetuning,
+    "language_attention": measure_attention,
+    "language_dimension": measure_dimension,
+    "language_divergence": measure_divergence,
+    "language_lifetimes": measure_lifetimes,
 }
 
 
@@ -80,6 +91,7 @@ def claims_from(
         stitching_claims(tables["stitched"], tables["family"]),
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
+        language_claims(tables),
         topology_claims(frontier_table(runs), weight=weight),
     ]
     return adjust(pd.concat(chapters, ignore_index=True))

@@ -40,6 +40,10 @@ MEASURED_COLUMNS = {
     "family": "relation weights member other seed other_seed layer other_layer cka",
     "generalization": "quantity group number other other_number data heuristic label template "
     "layer value",
+    "language_attention": "task measure features layer head item value",
+    "language_dimension": "kind item pieces layer measure value stderr",
+    "language_divergence": "pair arm seed layer other measure value",
+    "language_lifetimes": "cloud measure layer item value",
     "similarity": "pair task arm seed measure layer other value",
     "stitched": "relation front front_number back back_number kind front_layer back_layer loss "
     "penalty",

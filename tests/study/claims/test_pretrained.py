@@ -1,5 +1,7 @@
 """Claims on pretrained and fine-tuned encoders, on made-up tables in which the truth is known."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from shrink_utils.study.claims.claim import ROWS
 from shrink_utils.study.claims.pretrained import (
     OTHERS,
     brown_claims,
+    language_claims,
     rajaee_claims,
     stl_claims,
     topology_claims,
@@ -507,3 +510,56 @@ def test_an_accuracy_interval_carries_the_choice_of_rows():
     width = by_rows.high - by_rows.low
     assert width[name] > 0.01 and (by_seeds.high - by_seeds.low)[name] == pytest.approx(0, abs=1e-9)
     assert by_rows.loc[name, "verdict"] != by_seeds.loc[name, "verdict"]
+
+
+@pytest.fixture
+def language():
+    """Tables of chapter 12 in which barcodes find 3 of 4 classes and all else 2."""
+    hits = {"barcode": [1, 1, 1, 0], "degree": [1, 1, 0, 0], "shuffled": [0, 1, 0, 1]}
+    attention = [
+        ("coherence", "hit", name, item, value)
+        for name, values in hits.items()
+        for item, value in enumerate(values)
+    ]
+    dimension = [
+        (kind, item, 200, layer, "ph", d + 0.1 * item + 9 * (layer < 6))
+        for kind, d in (("text", 9.0), ("shuffled", 10.0), ("sampled", 8.0))
+        for item in range(4)
+        for layer in (5, 6)
+    ] + [("text", 0, 100, 6, "ph", math.inf)]
+    divergence = [
+        ("finetuned", arm, seed, layer, "rtd", value + 0.1 * seed)
+        for arm, value in (("none", 5.0), ("prominent", 4.0))
+        for seed in range(3)
+        for layer in (5, 6)
+    ]
+    lifetimes = [
+        (cloud, "lifetime", item, value + 0.1 * item)
+        for cloud, value in (("encoder", 3.0), ("shuffled", 2.0), ("random", 4.0))
+        for item in range(4)
+    ]
+    columns = {
+        "attention": (attention, "task measure features item value"),
+        "dimension": (dimension, "kind item pieces layer measure value"),
+        "divergence": (divergence, "pair arm seed layer measure value"),
+        "lifetimes": (lifetimes, "cloud measure item value"),
+    }
+    return {
+        f"language_{name}": pd.DataFrame(rows, columns=names.split())
+        for name, (rows, names) in columns.items()
+    }
+
+
+def test_claims_on_language_by_hand(language):
+    table = language_claims(language).set_index("claim")
+    assert table.loc["lang:attention-barcodes:coherence", "estimate"] == pytest.approx(0.25)
+    assert table.loc["lang:attention-null:coherence", "estimate"] == pytest.approx(0.25)
+    expected = np.mean([-1 / (9 + i / 10) + 1 / (10 + i / 10) for i in range(4)])
+    assert table.loc["lang:dimension-shuffled", "estimate"] == pytest.approx(expected)
+    verdicts = table.verdict.to_dict()
+    assert verdicts["lang:attention-barcodes:coherence"] == "inconclusive"
+    assert verdicts["lang:dimension-shuffled"] == verdicts["lang:neighbours-live-longer-random"]
+    assert verdicts["lang:dimension-shuffled"] == "disagrees"
+    for name in ("dimension-sampled", "rtd-smaller", "neighbours-live-longer-shuffled"):
+        assert verdicts[f"lang:{name}"] == "agrees"
+    assert len(table) == 7
