@@ -113,6 +113,6 @@ def test_progress_counts_the_steps_that_are_left(finished, tmp_path, monkeypatch
 
 def test_histories_are_one_tidy_frame(tiny_runs):
     frame = histories(tiny_runs)
-    assert list(frame.columns[:4]) == ["model", "task", "arm", "seed"]
+    assert list(frame.columns[:5]) == ["model", "task", "arm", "weight", "seed"]
     assert len(frame) == sum(len(run.history) for run in tiny_runs)
     assert not frame.duplicated(["model", "task", "arm", "seed", "step"]).any()

@@ -46,7 +46,7 @@ def claims():
 
 def test_every_claim_belongs_to_one_paper(claims):
     found = [of_paper(claims, paper).claim.tolist() for paper in PAPERS]
-    assert found == [["stl:a"], ["v:b"], [], ["rp:c"], [], []]
+    assert found == [["stl:a"], ["v:b"], [], ["rp:c"], [], [], []]
 
 
 def test_numbers_are_signed_and_the_unit_is_named(claims, tmp_path):
