@@ -98,7 +98,8 @@ def graded(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     Where the metric is accuracy, that is an array (n,), each validation row's correctness out of
     `correct_rows`: an interval of these speaks of other rows too. Else it is the metric.
     """
-    rows = correct.sort_values("row").groupby(RUN).correct.agg(lambda column: column.to_numpy())
+    once = correct.drop_duplicates([*RUN, "row"]).sort_values("row")  # in grid and sweep: twice
+    rows = once.groupby(RUN).correct.agg(lambda column: column.to_numpy())
     of_run = zip(summary[RUN].itertuples(index=False, name=None), summary.metric, strict=True)
     values = [rows[key] if metric == "accuracy" else None for key, metric in of_run]
     column = pd.Series(values, summary.index, dtype=object)

@@ -15,7 +15,7 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
-from shrink_utils.study.tables import correct_rows, evaluations
+from shrink_utils.study.tables import correct_rows, evaluations, graded
 
 
 @pytest.fixture
@@ -122,3 +122,16 @@ def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summa
         write_table(table.iloc[:1], "half", profile=finished)
     assert len(read_table("half", profile=finished)) == len(table)
     assert [p.name for p in (finished.folder / "tables").glob("half*")] == ["half.csv"]
+
+
+def test_grades_are_a_runs_correctness_also_where_it_stands_twice(tiny_runs):
+    twice = [*tiny_runs, tiny_runs[0]]
+    table = graded(summarize(twice), correct_rows(twice))
+    n = len(tiny_runs[0].embeddings["labels"])
+    assert [grades.shape for grades in table.graded] == [(n,)] * len(twice)
+    assert [grades.mean() for grades in table.graded] == pytest.approx(table.value.tolist())
+
+
+def test_a_metric_that_is_no_mean_of_rows_is_its_own_grade(tiny_runs, summary):
+    table = graded(summary.assign(metric="matthews"), correct_rows(tiny_runs))
+    assert table.graded.tolist() == summary.value.tolist()
