@@ -49,6 +49,17 @@ def test_measures_by_layer_are_the_columns_of_the_table(measures, draw):
     assert set(expected) <= set(of_encoder.y)
 
 
+def test_the_first_score_of_isotropic_clouds_is_drawn_in_each_space():
+    keys = list(product(("[CLS]", "words"), (0, 1), isotropy.CLOUD_STYLE))
+    table = pd.DataFrame(keys, columns=["space", "layer", "cloud"]).assign(**{"a, raw": 0.5})
+    table["a, centred"] = 0.2
+    edges = {"[CLS]": 0.01, "words": 0.02}
+    fig = isotropy.two_measures_by_layer(table, ["a, raw", "a, centred"], label="a", edges=edges)
+    drawn = [[line for line in ax.lines if "edge" in str(line.get_label())] for ax in fig.axes]
+    assert [line.get_ydata()[0] for (line,) in drawn] == [0.01, 0.02, 0.01, 0.02]
+    assert all(ax.get_ylim()[0] == 0 < 0.2 < ax.get_ylim()[1] for ax in fig.axes)
+
+
 @pytest.mark.parametrize(
     ("draw", "quantity"), [(intrasim_by_layer, "intra_sim"), (mev_by_layer, "mev")]
 )
