@@ -53,7 +53,8 @@ def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
         left.plot(counts, together, label=f"layer {name}", **{**look(i), "marker": None})
     left.plot(counts, counts / d, color="0.6", lw=3, zorder=0, label="even")
     left.set(xscale="log", xlabel="number of dimensions, largest first")
-    left.set(ylabel="share of AvgSim (1: all of it)", title="A few dimensions hold most of AvgSim")
+    left.set(ylabel="share of AvgSim (1: all of it)")
+    left.set_title("Word-pieces: a few dimensions hold most of AvgSim")
     left.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     top = shares[layer].argsort(descending=True)[:10]
     right.barh([f"dim {i}" for i in top.tolist()], shares[layer][top], color=PALETTE[1])
@@ -100,6 +101,7 @@ def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
     ax.annotate("the truth", (256, 1), xytext=(8, 6), textcoords="offset points", color="0.4")
     log_ticks(ax, sizes)
     ax.set(xlabel="sample size n (d = 64)", ylabel="IsoScore", ylim=(0, 1.7))
+    ax.set_title("The plug-in score needs many more points than dimensions")
     ax.legend(loc="lower right")
     return fig
 

@@ -55,6 +55,7 @@ def nulls_by_rows(means: pd.DataFrame) -> Figure:
     log_ticks(ax, sizes)
     ax.set(xlabel="number of rows n (d = 32 on both sides)", ylim=(-0.05, 1))
     ax.set_ylabel("similarity of independent clouds")
+    ax.set_title("Only RSA and debiased CKA are near 0")
     ax.legend(loc="upper right")
     return fig
 
