@@ -17,10 +17,10 @@ from shrink_utils.study.figures import MARKERS, PALETTE, bars_only, log_ticks, l
 
 CLOUD_STYLE = {
     "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-"),
-    "matched Gaussian": dict(color=PALETTE[2], marker=MARKERS[1], linestyle="--"),
+    "diagonal Gaussian": dict(color=PALETTE[2], marker=MARKERS[1], linestyle="--"),
     "isotropic Gaussian": dict(color=PALETTE[1], marker=MARKERS[2], linestyle=":"),
 }
-REFERENCES = ("matched Gaussian", "isotropic Gaussian")
+REFERENCES = ("diagonal Gaussian", "isotropic Gaussian")
 
 
 # Every `table` has columns ``space``, ``layer``, ``cloud`` and the measures.
@@ -43,20 +43,6 @@ def avgsim_by_layer(table: pd.DataFrame, by_sentence: pd.DataFrame) -> Figure:
     return fig
 
 
-def avgsim_published(values: pd.Series, published: pd.DataFrame, *, model: str) -> Figure:
-    """AvgSim by relative depth: measured here, and published curves of other models."""
-    fig, ax = plt.subplots(figsize=(7, 3.6))
-    ax.plot(values.index / values.index.max(), values, **CLOUD_STYLE["encoder"])
-    beside = dict(xytext=(12, 0), textcoords="offset points", va="center")
-    ax.annotate(f"{model}\n(measured here)", (1, values.iloc[-1]), **beside)
-    for i, (name, part) in enumerate(published.groupby("model"), start=3):
-        ax.plot(part.layer / part.layer.max(), part.avg_sim, **look(i), markerfacecolor="white")
-        ax.annotate(f"{name}\n(published)", (1, part.avg_sim.iloc[-1]), color=PALETTE[i], **beside)
-    ax.set(xlabel="relative depth (0 = embeddings, 1 = last layer)", ylabel="AvgSim (cosine)")
-    ax.set(xlim=(-0.03, 1.28), xticks=np.linspace(0, 1, 6), ylim=(-0.05, 1.05))
-    return fig
-
-
 def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
     """Share of AvgSim by number of dimensions, and the ten largest shares of one layer."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=[3, 2])
@@ -67,25 +53,36 @@ def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
         left.plot(counts, together, label=f"layer {name}", **{**look(i), "marker": None})
     left.plot(counts, counts / d, color="0.6", lw=3, zorder=0, label="even")
     left.set(xscale="log", xlabel="number of dimensions, largest first")
-    left.set(ylabel="share of AvgSim (1 = all of it)", title="word-piece vectors")
+    left.set(ylabel="share of AvgSim (1: all of it)")
+    left.set_title("Word-pieces: a few dimensions hold most of AvgSim")
     left.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     top = shares[layer].argsort(descending=True)[:10]
     right.barh([f"dim {i}" for i in top.tolist()], shares[layer][top], color=PALETTE[1])
     right.invert_yaxis()
-    right.set(xlabel="share of AvgSim", title=f"layer {layer}: the ten largest of {d}")
+    right.set(xlabel="share of AvgSim", title=f"Ten largest of {d}, layer {layer}")
     return fig
 
 
 def two_measures_by_layer(
-    table: pd.DataFrame, measures: Sequence[str], *, label: str, from_zero: bool = False
+    table: pd.DataFrame,
+    measures: Sequence[str],
+    *,
+    label: str,
+    edges: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Two measures of both spaces, "name, raw" above "name, …"."""
+    """Two measures of both spaces, "name, raw" above "name, …".
+
+    `edges` is what an isotropic cloud of each space has; the axes then begin at 0.
+    """
     fig, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True, sharey="row")
     for row, measure in zip(axes, measures, strict=True):
         for ax, space in zip(row, table.space.unique(), strict=True):
             _lines(ax, table, measure, space)
             ax.set(xlabel="", title=f"{space}, {measure.split(', ')[1]}")
-        if from_zero:
+            if edges is not None:
+                grey = dict(color="0.7", lw=4, zorder=0)
+                ax.axhline(edges[space], label="Marchenko–Pastur edge", **grey)
+        if edges is not None:
             row[0].set_ylim(0, None)  # both panels of the row: they share the axis
         row[0].set_ylabel(label)
     plt.setp(axes[1], xlabel="layer")
@@ -104,6 +101,7 @@ def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
     ax.annotate("the truth", (256, 1), xytext=(8, 6), textcoords="offset points", color="0.4")
     log_ticks(ax, sizes)
     ax.set(xlabel="sample size n (d = 64)", ylabel="IsoScore", ylim=(0, 1.7))
+    ax.set_title("The plug-in score needs many more points than dimensions")
     ax.legend(loc="lower right")
     return fig
 

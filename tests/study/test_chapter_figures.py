@@ -12,7 +12,7 @@ import torch
 from shrink_utils.study import corpora, finetuning, isotropy, regularizer
 from shrink_utils.study.contextuality.figures import intrasim_by_layer, mev_by_layer
 from shrink_utils.study.drawing import figure_data
-from shrink_utils.study.similarity.figures import NAMES, five_grids, layer_grid, moved_by_layer
+from shrink_utils.study.similarity.figures import NAMES, layer_grid, layer_grids, moved_by_layer
 
 RNG = np.random.default_rng(0)
 
@@ -49,6 +49,17 @@ def test_measures_by_layer_are_the_columns_of_the_table(measures, draw):
     assert set(expected) <= set(of_encoder.y)
 
 
+def test_the_first_score_of_isotropic_clouds_is_drawn_in_each_space():
+    keys = list(product(("[CLS]", "words"), (0, 1), isotropy.CLOUD_STYLE))
+    table = pd.DataFrame(keys, columns=["space", "layer", "cloud"]).assign(**{"a, raw": 0.5})
+    table["a, centred"] = 0.2
+    edges = {"[CLS]": 0.01, "words": 0.02}
+    fig = isotropy.two_measures_by_layer(table, ["a, raw", "a, centred"], label="a", edges=edges)
+    drawn = [[line for line in ax.lines if "edge" in str(line.get_label())] for ax in fig.axes]
+    assert [line.get_ydata()[0] for (line,) in drawn] == [0.01, 0.02, 0.01, 0.02]
+    assert all(ax.get_ylim()[0] == 0 < 0.2 < ax.get_ylim()[1] for ax in fig.axes)
+
+
 @pytest.mark.parametrize(
     ("draw", "quantity"), [(intrasim_by_layer, "intra_sim"), (mev_by_layer, "mev")]
 )
@@ -74,11 +85,19 @@ def table():
 
 
 def test_grids_are_those_of_the_run_that_is_named(table):
-    drawn = figure_data(five_grids(table, "finetuned", other="tuned", arm="none", seed=1))
+    drawn = figure_data(layer_grids(table, "finetuned", other="tuned", arm="none", seed=1))
     for panel, measure in enumerate(NAMES, start=1):
         expected = layer_grid(table, "finetuned", measure, seed=1)
         cells = drawn[(drawn.panel == panel) & (drawn.kind == "cell")].value
         assert cells.tolist() == expected.to_numpy().ravel().tolist()
+    assert drawn.panel.nunique() == len(NAMES)
+
+
+def test_the_similarity_of_shuffled_rows_is_a_panel_of_its_own(table):
+    fig = layer_grids(table, "null", other="x", measures=("rsa",), floor=True, seed=0)
+    null = table[table.pair == "null"].groupby("measure").value.mean()
+    said = [text.get_text() for text in fig.axes[1].texts]
+    assert said == [f"{name}: {null[measure]:.2f}" for measure, name in NAMES.items()]
 
 
 def test_equal_layers_are_means_over_seeds_in_a_band_from_least_to_greatest(table):

@@ -147,7 +147,7 @@ def layers():
         {"space": space, "layer": layer, "cloud": cloud, "AvgSim": layer / 4, "IsoScore": 0.5}
         for space, layers in (("[CLS] vectors", (1, 2)), ("word-pieces", (0, 1, 2)))
         for layer in layers
-        for cloud in ("encoder", "matched Gaussian", "isotropic Gaussian")
+        for cloud in ("encoder", "diagonal Gaussian", "isotropic Gaussian")
     ]
     return pd.DataFrame(rows), {layer: np.linspace(-0.5, layer / 2, 50) for layer in range(3)}
 

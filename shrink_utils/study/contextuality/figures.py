@@ -70,7 +70,7 @@ def intrasim_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     _means(left, intra.null, intra, bars=False, label="length-matched null", **NULL)
     cross = dict(color=PALETTE[2], marker="x", linestyle=":")
     _means(left, avg_sim.value, avg_sim, bars=False, label="AvgSim", **cross)
-    left.set(title=model, ylabel="cosine", ylim=(0, 1))
+    left.set(title=f"{model}: IntraSim and its references", ylabel="cosine", ylim=(0, 1))
     squares = dict(color=PALETTE[2], marker="s", linestyle="--")
     published = intra.value - intra.baseline
     _means(right, published, intra, label=f"{model} − AvgSim (published correction)", **squares)
@@ -80,7 +80,7 @@ def intrasim_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     bert = bert - _published("avgsim_layers", "avg_sim")[1].to_numpy()
     right.plot(depth, bert, label="BERT-base-cased − AvgSim (published)", **BERT)
     right.axhline(0, color="0.7", lw=1, zorder=0)
-    right.set(title="IntraSim, above its reference", ylabel="difference of cosines")
+    right.set(title="IntraSim above its reference", ylabel="difference of cosines")
     right.set_ylim(-0.05, 1)
     _finish(axes, loc="upper left")
     return fig
@@ -96,13 +96,14 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     cross = dict(color=PALETTE[2], marker="x", linestyle=":")
     label = "all rows together (published correction)"
     _means(left, mev.baseline, mev, bars=False, label=label, **cross)
-    left.set(title=model, ylabel="share of a word's squared length", ylim=(-0.06, 1))
+    left.set(title=f"{model}: one direction per word", ylim=(-0.06, 1))
+    left.set_ylabel("share of the squared lengths")
     _means(right, mev.value - mev.null, mev, label="as defined − its null", **OURS)
     above = released.value - released.baseline
     squares = dict(color=PALETTE[1], marker="s", linestyle="--")
-    _means(right, above, released, label="as the released tables − random words", **squares)
+    _means(right, above, released, label="as in the released tables − random words", **squares)
     right.axhline(0.05, color=PALETTE[2], linestyle=":", label="the published 5 %")
-    right.set(title="above the reference", ylabel="share")
+    right.set(title="two estimators above their references", ylabel="difference of shares")
     _finish(axes, loc="center left")
     right.legend(fontsize="small", loc="upper right")
     return fig

@@ -40,7 +40,7 @@ def invariances(values: pd.DataFrame) -> Figure:
     fig, ax = plt.subplots(figsize=(8.5, 4.4))
     label = {"label": "similarity of x with its version"}
     heatmap(ax, values, cbar=True, linewidths=0.5, cbar_kws=label)
-    ax.set(title="What each measure sees", ylabel="version y of the cloud x")
+    ax.set(title="What each measure is blind to (1.00)", ylabel="version y of the cloud x")
     _slant(ax)
     return fig
 
@@ -53,46 +53,36 @@ def nulls_by_rows(means: pd.DataFrame) -> Figure:
         ax.plot(sizes, means[measure], label=NAMES[measure], **look(i))
     ax.axhline(0, color="0.6", lw=3, zorder=0)
     log_ticks(ax, sizes)
-    ax.set(xlabel="rows n (d = 32 on both sides)", ylim=(-0.05, 1))
+    ax.set(xlabel="number of rows n (d = 32 on both sides)", ylim=(-0.05, 1))
     ax.set_ylabel("similarity of independent clouds")
+    ax.set_title("Only RSA and debiased CKA are near 0")
     ax.legend(loc="upper right")
     return fig
 
 
-def five_grids(table: pd.DataFrame, pair: str, *, other: str, **keys: object) -> Figure:
-    """All pairs of layers by each measure, and beside them each measure of shuffled rows."""
-    fig, axes = plt.subplots(2, 3, figsize=(11.5, 6.4))
-    for ax, (measure, name) in zip(axes.flat, NAMES.items(), strict=False):
-        _layers(ax, layer_grid(table, pair, measure, **keys), name)
+def layer_grids(
+    table: pd.DataFrame,
+    pair: str,
+    *,
+    other: str,
+    measures: Sequence[str] = tuple(NAMES),
+    floor: bool = False,
+    **keys: object,
+) -> Figure:
+    """All pairs of layers by each measure; a last panel, `floor`, holds those of shuffled rows."""
+    panels = len(measures) + floor
+    columns, rows = min(panels, 3), -(-panels // 3)
+    figsize = (3.6 * columns + 0.7, 3.2 * rows)
+    fig, axes = plt.subplots(rows, columns, figsize=figsize, squeeze=False)
+    for ax, measure in zip(axes.flat, measures, strict=False):
+        _layers(ax, layer_grid(table, pair, measure, **keys), NAMES[measure])
         ax.set_xlabel(f"layer, {other}")
     plt.setp(axes[:, 0], ylabel="layer, pretrained")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
-    null = table[table.pair == "null"].groupby("measure").value.mean()[list(NAMES)]
-    null = null.round(2) + 0.0  # no −0.00
-    floor = axes.flat[5]
-    floor.barh(range(len(NAMES)), null, color="0.6")
-    for i, (measure, name) in enumerate(NAMES.items()):
-        said = f"{name}: {null[measure]:.2f}"
-        floor.text(max(null[measure], 0) + 0.03, i, said, va="center")
-    floor.set(title="pretrained, rows shuffled", xlabel="similarity", xlim=(0, 1), yticks=[])
-    floor.invert_yaxis()
-    return fig
-
-
-def agreement(table: pd.DataFrame) -> Figure:
-    """Rank correlation of the measures over pairs of layers, within and against random weights."""
-    fig, axes = plt.subplots(1, 2, figsize=(9.5, 4), sharey=True)
-    titles = {"itself": "pretrained, pairs of its layers", "random": "pretrained with random"}
-    for ax, (pair, title) in zip(axes, titles.items(), strict=True):
-        rows = table[(table.pair == pair) & table.measure.isin(list(NAMES))]
-        if pair == "itself":
-            rows = rows[rows.layer < rows.other]
-        wide = rows.pivot(index=["layer", "other"], columns="measure", values="value")[list(NAMES)]
-        order = wide.rename(columns=NAMES).corr("spearman")
-        heatmap(ax, order, cmap="viridis")
-        ax.set(title=title)
-        _slant(ax)
-    fig.colorbar(axes[0].collections[0], ax=axes, label="rank correlation")
+    if floor:
+        _floor(axes.flat[len(measures)], table)
+    for ax in axes.flat[panels:]:
+        ax.set_axis_off()
     return fig
 
 
@@ -110,21 +100,6 @@ def parts_by_layer(rsa: Mapping[str, Sequence[float]], cka: Sequence[float]) -> 
     return fig
 
 
-def arms_grids(table: pd.DataFrame, arms: Sequence[str], *, seed: int, title: str) -> Figure:
-    """All pairs of layers before and after fine-tuning: a row per measure, a column per arm."""
-    figsize = (3 * len(arms) + 0.8, 6.2)
-    fig, axes = plt.subplots(2, len(arms), figsize=figsize, squeeze=False)
-    for row, measure in zip(axes, TRACKED, strict=True):
-        for ax, arm in zip(row, arms, strict=True):
-            values = layer_grid(table, "finetuned", measure, arm=arm, seed=seed)
-            _layers(ax, values, f"{arm}: {NAMES[measure]}")
-        row[0].set_ylabel("layer, pretrained")
-    plt.setp(axes[1], xlabel="layer, fine-tuned")
-    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
-    fig.suptitle(title)
-    return fig
-
-
 def moved_by_layer(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
     """Equal layers before and after fine-tuning, with the bounds of one run over sentences."""
     fig, axes = _equal_layers(table, "finetuned", arms)
@@ -133,7 +108,7 @@ def moved_by_layer(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
         low, high = (rows[rows.pair == side] for side in ("low", "high"))
         label = "none, first seed: 95 %\nover sentences"
         ax.vlines(low.layer + 0.08, low.value, high.value, color="0.4", lw=2, label=label)
-    axes[0].set_ylabel("similarity, before with after")
+    axes[0].set_ylabel("similarity of a layer before and after")
     axes[1].legend(**BESIDE)
     return fig
 
@@ -156,7 +131,7 @@ def alignments(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
             rows = tuned[(tuned.measure == name) & (tuned.arm == arm)]
             ax.plot(rows.layer, rows.value, label=name, **style)
         ax.set(title=arm, xlabel="layer", xticks=sorted(tuned.layer.unique()))
-    axes[0, 0].set_ylabel("explained on held-out sentences")
+    axes[0, 0].set_ylabel("share of variance explained,\nheld-out sentences")
     axes[0, -1].legend(fontsize="small", loc="lower left")
     return fig
 
@@ -180,6 +155,18 @@ def _layers(ax: Axes, values: pd.DataFrame, title: str) -> None:
     """Annotated where cells are few; the same colours mean the same everywhere."""
     heatmap(ax, values, annot=len(values) <= 8, annot_kws={"size": 8})
     ax.set(title=title)
+
+
+def _floor(ax: Axes, table: pd.DataFrame) -> None:
+    """What each measure reports for shuffled rows."""
+    null = table[table.pair == "null"].groupby("measure").value.mean()[list(NAMES)]
+    null = null.round(2) + 0.0  # no −0.00
+    ax.barh(range(len(NAMES)), null, color="0.6")
+    for i, (measure, name) in enumerate(NAMES.items()):
+        said = f"{name}: {null[measure]:.2f}"
+        ax.text(max(null[measure], 0) + 0.03, i, said, va="center")
+    ax.set(title="rows shuffled: the floor", xlabel="similarity", xlim=(0, 1), yticks=[])
+    ax.invert_yaxis()
 
 
 def _slant(ax: Axes) -> None:
