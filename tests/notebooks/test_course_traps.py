@@ -164,7 +164,7 @@ def allocate(gradient, before, after): return (after - before) * gradient(before
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
 
-# 10.3: one a layer
+# 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / row.updates

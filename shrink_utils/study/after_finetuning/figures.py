@@ -77,8 +77,8 @@ def elongation(shape: pd.DataFrame, run: Run) -> Figure:
     fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.9))
     counts = rows[rows.measure == "elongated directions"]
     _draw(left, counts, "layer", ["isotropic", "pretrained"], shape)
-    left.set(xlabel="layer", ylabel="directions longer than 5 × the mean", xticks=layers)
-    left.set(title=f"elongated directions, n = {rows.n.iloc[0]}")
+    left.set(xlabel="layer", ylabel="number of elongated directions", xticks=layers)
+    left.set(title=f"eigenvalues above 5 × the mean, n = {rows.n.iloc[0]}")
     left.legend(fontsize="small", loc="best")
     for when, cloud in (("before", "pretrained"), ("after", "none")):
         x = run.embeddings[when].double()
@@ -166,7 +166,7 @@ def _draw(
 
 
 def _name_line(ax: Axes, y: float, name: str) -> None:
-    """Write what a horizontal line is above its right end."""
+    """Write the name of a horizontal line above its right end."""
     place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
     look = {"ha": "right", "va": "bottom", "fontsize": "small", "color": "0.4"}
     ax.annotate(name, (0.98, y), xytext=(0, 3), **place, **look)

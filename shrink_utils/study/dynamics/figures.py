@@ -13,7 +13,6 @@ from shrink_utils.study.dynamics.experiment import CELL, allocations
 from shrink_utils.study.dynamics.reading import (
     COUNTED,
     OBJECTIVE_NAMES,
-    closure_errors,
     hurting_steps,
     profile_correlations,
     profiles_of,
@@ -22,7 +21,6 @@ from shrink_utils.study.dynamics.reading import (
 from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, legend_below, looks_of
 from shrink_utils.training.dynamics import RULES, TRUNK, allocated, shares
 
-LIMITS = {0.01: "1 %", 0.001: "0.1 %"}  # of closure errors
 PANELS = {
     "masked LM": ("mlm", ""),
     "causal LM": ("clm", ""),
@@ -52,28 +50,6 @@ RELATION_NAMES = {
     "mt": "two translation encoders",
 }
 ENCODER_STYLE = looks_of(["mlm", "mt", "between", "same start"])
-
-
-def closure_points(dynamics: pd.DataFrame) -> Figure:
-    """`closure_errors` of every training by rule, on a logarithmic axis."""
-    runs = dynamics.groupby(["objective", "seed"])
-    errors = pd.DataFrame({run: closure_errors(record) for run, record in runs}).T
-    rules = [rule for rule in RULES if rule in errors]
-    fig, ax = plt.subplots(figsize=(7, 3.4))
-    for i, (objective, style) in enumerate(looks_of(OBJECTIVE_NAMES).items()):
-        for x, rule in enumerate(rules):
-            found = errors.loc[objective, rule].dropna()
-            at = np.full(len(found), x + 0.15 * (i - 1))
-            label = OBJECTIVE_NAMES[objective] if x == 0 else None
-            ax.plot(at, found, **{**style, "linestyle": ""}, label=label)
-    for limit, text in LIMITS.items():
-        ax.axhline(limit, color="0.6", lw=1, zorder=0)
-        place = (len(rules) - 0.55, limit)
-        ax.text(*place, text, va="bottom", ha="right", color="0.4", size="small")
-    ax.set(yscale="log", ylabel="closure error |ΣA − ΔL| / |ΔL|")
-    ax.set(xticks=range(len(rules)), xticklabels=rules, xlim=(-0.5, len(rules) - 0.5))
-    ax.legend()
-    return fig
 
 
 def trunk_shares(dynamics: pd.DataFrame) -> Figure:
@@ -109,32 +85,10 @@ def contributions_over_time(dynamics: pd.DataFrame) -> Figure:
             ax.plot(parts[part], label=part, **style, markevery=every, markersize=5)
         above.set(title=name)
         below.set(xlabel="training step")
-    for row, label in zip(axes, ("so far (nats)", "so far (nats), smaller parts"), strict=True):
+    for row, label in zip(axes, ("cumulative (nats)", "smaller parts (nats)"), strict=True):
         row[0].set_ylabel(label)
         place = {"loc": "center left", "bbox_to_anchor": (1, 0.5)}
         row[2].legend(*row[0].get_legend_handles_labels(), fontsize="small", **place)
-    return fig
-
-
-def head_shares(dynamics: pd.DataFrame) -> Figure:
-    """Share of the trunk's loss change of every attention head, by layer and seed."""
-    fig, axes = plt.subplots(1, 3, figsize=(12, 3.2))
-    for ax, (objective, name) in zip(axes, OBJECTIVE_NAMES.items(), strict=True):
-        stack = "encoder" if objective == "mt" else ""
-        records = _by_seed(dynamics, objective)
-        for i, (seed, found) in enumerate(records.items()):
-            heads = found[(found["stack"] == stack) & (found["head"] >= 0)]
-            trunk = found[found.layer > 0].value.sum()
-            grid = (100 * allocated(heads, "layer", "head") / trunk).unstack()
-            x = grid.index + 0.22 * (i - (len(records) - 1) / 2)
-            style = {"color": PALETTE[i], "marker": MARKERS[i], "linestyle": "", "markersize": 5}
-            for head in grid:
-                ax.plot(x, grid[head], **style, label=f"seed {seed}" if head == 0 else None)
-        ax.axhline(0, color="0.6", lw=1)
-        title = name + (", encoder" if stack else "")
-        ax.set(title=title, xlabel="layer", xticks=grid.index)
-    axes[0].set_ylabel("share of the trunk's ΔL by head, %")
-    axes[0].legend(fontsize="small")
     return fig
 
 
@@ -146,7 +100,7 @@ def hurting_shares(dynamics: pd.DataFrame) -> Figure:
     for ax, (objective, name) in zip(axes, OBJECTIVE_NAMES.items(), strict=True):
         y = 100 * published.loc[objective].reindex(COUNTED)
         dash = {"color": PALETTE[0], "marker": "_", "markersize": 12, "markeredgewidth": 3}
-        ax.plot(places - 0.2, y, label="V, published", linestyle="", **dash)
+        ax.plot(places - 0.2, y, label="Vázquez et al. 2022", linestyle="", **dash)
         rows = dynamics[dynamics.objective == objective]
         for i, gradient in enumerate(("fixed set", "mini-batch"), start=1):
             style = {"color": PALETTE[i], "marker": MARKERS[i], "markersize": 5, "alpha": 0.8}
@@ -157,13 +111,13 @@ def hurting_shares(dynamics: pd.DataFrame) -> Figure:
                 label = None  # once
         ax.axhline(100 / 6, color="0.6", lw=1, linestyle=":")
         ax.set(title=name, xticks=range(len(COUNTED)), xticklabels=COUNTED)
-    axes[0].set_ylabel("share of the steps that hurt, %")
+    axes[0].set_ylabel("share of block-steps that hurt, %")
     legend_below(fig, axes[0], 3)
     return fig
 
 
 def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
-    """The loss under momentum SGD, as it was and as every rule adds it up."""
+    """The loss under momentum SGD, and the loss that every rule adds up."""
     loss, pieces = (_by_step(sgd, quantity) for quantity in ("loss", "pieces"))
     fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), width_ratios=[2, 1])
     left.plot(loss, color="0.7", lw=5, label="the loss itself")
@@ -174,7 +128,7 @@ def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
     left.set(title="rebuilt from the contributions", xticks=loss.index[:: max(1, len(loss) // 5)])
     left.legend(fontsize="small")
     right.bar(pieces.index, pieces, color=PALETTE[3])
-    right.set(xlabel="training step", ylabel="pieces", title="adaptive: pieces of the step")
+    right.set(xlabel="training step", ylabel="pieces", title="adaptive rule: pieces per step")
     return fig
 
 
@@ -190,7 +144,7 @@ def arm_contributions(arms: pd.DataFrame) -> Figure:
             axes[2].plot(layers.index, layers - plain, label=f"{arm} − none", **style)
     axes[0].set(xlabel="training step", ylabel="task loss, fixed set (nats)")
     axes[1].set(ylabel="contribution to ΔL (10⁻³ nats)")
-    axes[2].set(ylabel="more than without (10⁻³ nats)")
+    axes[2].set(ylabel="difference to none (10⁻³ nats)")
     for ax in axes[1:]:
         ax.axhline(0, color="0.6", lw=1)
         ax.set(xlabel="layer (0: embeddings)", xticks=plain.index)
@@ -240,7 +194,7 @@ def similarity_by_map(pairs: pd.DataFrame) -> Figure:
                 values = cell[cell.relation == relation].groupby("layer").value
                 mean, style = values.mean(), ENCODER_STYLE[relation]
                 ax.errorbar(mean.index, mean, values.std(), capsize=3, label=spoken, **style)
-            ax.set(title=f"{label}: {'as they are' if name == 'none' else f'after {name} map'}")
+            ax.set(title=f"{label}: {'no map' if name == 'none' else f'after {name} map'}")
         row[0].set_ylabel("similarity")
     for ax in axes[-1]:
         ax.set(xlabel="layer", xticks=sorted(pairs.layer.unique()))
@@ -307,5 +261,5 @@ def _correlations(ax: Axes, stability: pd.DataFrame) -> None:
     by_count = profiles.apply(lambda profile: np.corrcoef(profile, count)[0, 1], axis=1)
     spots = len(DIFFERENCES) + np.linspace(-0.2, 0.2, len(by_count))
     ax.plot(spots, by_count, linestyle="", marker="x", color="0.5", markersize=4)
-    ax.set(xticks=range(4), ylabel="correlation of profiles", title="one point a pair of runs")
+    ax.set(xticks=range(4), ylabel="correlation of profiles", title="one point per pair of runs")
     ax.set_xticklabels([*DIFFERENCES.values(), "parameter\ncounts"], fontsize="small")

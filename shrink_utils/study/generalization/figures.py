@@ -66,7 +66,7 @@ def group_crossings(generalization: pd.DataFrame, accuracies: pd.DataFrame) -> F
     fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.1))
     _lines_by_layer(left, pairs_of(generalization, "penalty", "dev"), "relation", GROUP_STYLE)
     left.axhline(0, color="0.6", lw=1, zorder=0)
-    left.set(title="stitched by identity, dev pairs", ylabel="penalty (nats a pair)")
+    left.set(title="stitched by identity, dev pairs", ylabel="penalty (nats per pair)")
     handles, _ = left.get_legend_handles_labels()
     left.legend(handles, RELATION_NAMES, fontsize="x-small", loc="upper left")
     rows = pairs_of(generalization, "stitched", "overlap")

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from shrink_utils.study.figures import MARKERS, PALETTE, heatmap, legend_below, looks_of
 from shrink_utils.study.stitching.family_structure import (
     affinity,
-    block_numbers,
     deviance,
     deviance_floor,
 )
@@ -26,17 +25,11 @@ PAIRS = {  # kinds of pairs, as queries of `measure_stitched`
     "SoLU below, GeLU above": "relation == 'activation' and front == 'solu'",
 }
 MAP_NAMES = {"identity": "identity", "affine": "least squares", "trained": "trained"}
-BLOCK_NUMBERS = {
-    "contrast": "contrast of the best cut",
-    "beyond_distance": "… beyond fading with distance",
-}
-
-
 STYLE = looks_of(["other seed", "same model", *list(PAIRS)[2:]])
 
 
 class Turned(NamedTuple):
-    """What two models' stitch changes by when they change places."""
+    """Change of a stitch when its two models change places."""
 
     mixed: pd.Series  # SoLU below GeLU less GeLU below SoLU, by the pair's number
     alike: pd.Series  # the same of two seeds, by activation and both numbers
@@ -77,7 +70,7 @@ def penalties_by_map(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
     trained = equal[equal.kind == "trained"]
     layer = int(trained.front_layer.median())  # where the profile trains maps, the middle one
     _penalty_points(axes[2], trained[trained.front_layer == layer], floors.floor["trained", layer])
-    axes[2].set(title=f"trained, layer {layer}: every pair of models")
+    axes[2].set(title=f"trained, layer {layer}: one point per pair")
     for ax in axes:
         ax.axhline(0, color="0.6", lw=1)
     axes[0].set_ylabel("penalty (nats per token)")
@@ -98,7 +91,7 @@ def direction_differences(stitches: pd.DataFrame) -> Figure:
         ax.axhspan(-floor, floor, color="0.88", zorder=0, lw=0)
         ax.axhline(0, color="0.6", lw=1)
         ax.set(title=MAP_NAMES[kind], xticks=range(len(numbers) + 2))
-        ax.set_xticklabels([*(f"pair {n}" for n in numbers), "GeLU\nalone", "SoLU\nalone"])
+        ax.set_xticklabels([*(f"pair {n}" for n in numbers), "two\nGeLU", "two\nSoLU"])
     axes[0].set_ylabel("SoLU below − GeLU below\n(nats per token)")
     legend_below(fig, axes[0], 4)
     return fig
@@ -116,24 +109,6 @@ def family_within(family: pd.DataFrame) -> Figure:
             heatmap(ax, grid, annot=len(grid) <= 5, annot_kws={"size": 7}, square=True)
             ax.set(title=f"{member}, {weights}", xlabel="layer", ylabel="layer")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="debiased CKA")
-    return fig
-
-
-def family_blocks(family: pd.DataFrame) -> Figure:
-    """`block_numbers` of each member of at least three layers, one point per seed."""
-    blocks = block_numbers(family)
-    members = list(blocks.member.unique())
-    fig, axes = plt.subplots(1, 2, figsize=(10, 3.6))
-    for ax, (number, label) in zip(axes, BLOCK_NUMBERS.items(), strict=True):
-        for i, weights in enumerate(("trained", "untrained")):
-            rows = blocks[blocks.weights == weights]
-            x = rows.member.map(members.index) + 0.12 * (2 * i - 1)
-            ax.plot(x, rows[number], MARKERS[i], color=PALETTE[i], label=weights)
-        ax.axhline(0, color="0.6", lw=1)
-        _member_axis(ax, members, "layers × width")
-        ax.set(title=label)
-    axes[0].set_ylabel("difference of mean CKA")
-    axes[0].legend(fontsize="small")
     return fig
 
 
