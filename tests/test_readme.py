@@ -61,3 +61,8 @@ def help_text():
 )
 def test_make_help_lists_the_target_with_a_line(help_text, target):
     assert re.search(rf"^  make {target} +\w+", help_text, flags=re.MULTILINE)
+
+
+def test_the_findings_are_those_of_the_books_front_page():
+    findings = (ROOT / "docs" / "book" / "findings.md").read_text(encoding="utf-8")
+    assert findings in README

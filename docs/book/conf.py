@@ -20,7 +20,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
 ]
-exclude_patterns = ["claims.md", "_templates"]  # claims.md is part of index.md
+exclude_patterns = ["findings.md", "headlines.md", "_templates"]  # parts of index.md
 
 # Notebooks are shown as they were executed.
 nb_execution_mode = "off"

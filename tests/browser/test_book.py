@@ -72,8 +72,13 @@ def test_every_figure_has_alt_text(soups):
         assert len(image.get("alt", "")) > 20 and "_images" not in image["alt"], (page, image)
 
 
-def test_the_front_page_is_the_claims(soups):
-    tables = soups["index.html"].select("main table")
+def test_the_front_page_has_a_short_table(soups):
+    (table,) = soups["index.html"].select("main table")
+    assert 5 < len(table.select("tbody tr")) <= 15
+
+
+def test_every_claim_is_on_the_page_of_claims(soups):
+    tables = soups["claims.html"].select("main table")
     first = [cell.get_text(strip=True) for cell in tables[0].select("thead th")]
     assert first[0] == "claims of" and "replicated" in first
     rows = [row for table in tables[1:] for row in table.select("tbody tr")]

@@ -12,10 +12,13 @@ import pandas as pd
 
 from shrink_utils.paths import home
 from shrink_utils.study.claims.claim import Verdict
-from shrink_utils.study.claims.report import PAPERS, claims_as_text, of_paper
+from shrink_utils.study.claims.report import PAPERS, claims_as_text, headlines, of_paper
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
 PAGES = (".md", ".ipynb")
+CLAIMS_TITLE = """# Claims and verdicts
+
+Every row of the study, by paper. Type to search; a click on a header sorts its table."""
 
 
 def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:
@@ -26,7 +29,7 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     notebooks
         Folder of the executed notebooks.
     claims
-        The claims table of the same study, the front page.
+        The claims table of the same study: a page of its own, its headlines on the front page.
     target
         Folder of the book; what stood there is replaced.
     title
@@ -63,6 +66,8 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)
     (source / "claims.md").write_text(_claims_page(claims), encoding="utf-8")
+    (source / "headlines.md").write_text(_table(headlines(claims)), encoding="utf-8")
+    _copy(Path("data/reference/quick/ablation_anisotropy.png"), source)
     (source / "docs").mkdir()
     for page in (home() / "docs").glob("*.md"):
         shutil.copy(page, source / "docs")
@@ -80,15 +85,17 @@ def _claims_page(claims: pd.DataFrame) -> str:
     papers = {title: rows for title, rows in papers.items() if len(rows)}
     verdicts = {title: rows.verdict.value_counts() for title, rows in papers.items()}
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
-    parts = [_table(counts.rename_axis("claims of").reset_index())]
+    parts = [CLAIMS_TITLE, _table(counts.rename_axis("claims of").reset_index())]
     for title, rows in papers.items():
-        parts += [f"## {title}", _table(claims_as_text(rows).set_index("claim").reset_index())]
+        text = claims_as_text(rows).set_index("claim").reset_index()
+        parts += [f"## {title}", _table(text, kind="claims")]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(frame: pd.DataFrame) -> str:
+def _table(frame: pd.DataFrame, *, kind: str = "") -> str:
     kept = frame.loc[:, (frame.astype(str) != "").any()]
-    return f"```{{csv-table}}\n:header-rows: 1\n\n{kept.to_csv(index=False)}```"
+    options = ":header-rows: 1\n" + (f":class: {kind}\n" if kind else "")
+    return f"```{{csv-table}}\n{options}\n{kept.to_csv(index=False)}```"
 
 
 def _give_alt_text(path: Path) -> None:
@@ -107,5 +114,10 @@ def _bring_linked_files(page: Path, source: Path) -> None:
         path = (page.parent / link).resolve().relative_to(source.resolve())
         wanted = (home() / path).is_file() and path.suffix not in PAGES
         if wanted and not (source / path).exists():
-            (source / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(home() / path, source / path)
+            _copy(path, source)
+
+
+def _copy(path: Path, source: Path) -> None:
+    """A file of the repository, to the same place below `source`."""
+    (source / path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(home() / path, source / path)

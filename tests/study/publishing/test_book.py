@@ -58,7 +58,7 @@ def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_pa
     assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
 
 
-def test_the_front_page_counts_verdicts_and_lists_claims_by_paper(notebooks, claims, tmp_path):
+def test_the_page_of_claims_counts_verdicts_and_lists_claims_by_paper(notebooks, claims, tmp_path):
     gather(notebooks, claims, tmp_path / "source")
     page = (tmp_path / "source" / "claims.md").read_text()
     first, *papers = page.split("\n## ")
@@ -71,6 +71,17 @@ def test_the_front_page_counts_verdicts_and_lists_claims_by_paper(notebooks, cla
     ]
     assert papers[0].count("[-1.000, +0.000]") == 2
     assert "task" not in papers[0]  # a column without a single entry
+
+
+def test_the_front_page_has_findings_a_figure_and_at_most_fifteen_rows(notebooks, claims, tmp_path):
+    source = tmp_path / "source"
+    gather(notebooks, claims, source)
+    front = (source / "index.md").read_text(encoding="utf-8")
+    for name in ("findings.md", "headlines.md"):
+        assert f"{{include}} {name}" in front and (source / name).is_file()
+    assert (source / "data" / "reference" / "quick" / "ablation_anisotropy.png").is_file()
+    assert len((source / "headlines.md").read_text(encoding="utf-8").splitlines()) <= 15 + 5
+    assert len((source / "findings.md").read_text(encoding="utf-8").splitlines()) == 3
 
 
 def test_no_notebook_is_an_error_that_says_what_to_do(claims, tmp_path):
