@@ -16,7 +16,7 @@ from shrink_utils.study.runs import Run
 
 PANELS = {
     "task_loss": "task loss (nats)",
-    "entropy_all": "entropy of every bar\n(nats, both classes)",
+    "raw_1": "first raw score",
     "centred_1": "first centred score",
     "grad_norm": "gradient norm before clipping",
 }
