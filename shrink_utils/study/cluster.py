@@ -31,7 +31,7 @@ PROCESSES = {
     "threads_per_worker": 1,
     "processes": True,
     "memory_limit": 0,  # a model in memory is no leak, to be stopped by a restart
-    "dashboard_address": None,
+    "dashboard_address": ":0",  # None takes port 8787, for which two studies would compete
     "silence_logs": logging.CRITICAL,  # what a run raises is raised here
     "env": {"OMP_WAIT_POLICY": "passive"},
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import warnings
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,3 +235,13 @@ def test_an_address_where_nobody_answers(monkeypatch):
         with pytest.raises(ConnectionError, match="no scheduler answers at tcp"):
             with cluster_client(workers=1):
                 pass
+
+
+def test_two_studies_at_once_do_not_compete_for_a_port():
+    """Dask warns where its usual port is taken, and warnings are errors here."""
+    with socket.socket() as taken:
+        with suppress(OSError):  # taken by another study
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        with cluster_client(workers=1) as client:
+            assert client.submit(sum, [1, 2]).result() == 3
