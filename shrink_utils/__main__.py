@@ -197,12 +197,12 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
-    """Print the claims, write the provenance page, and compare with the committed reference."""
-    from shrink_utils.study.claims.report import print_claims, print_comparison
+    """Print the verdicts in brief, write the provenance page, compare with the reference."""
+    from shrink_utils.study.claims.report import print_brief, print_comparison
     from shrink_utils.study.runs import drop_models
     from shrink_utils.study.verification.page import write_provenance
 
-    print_claims(profile)
+    print_brief(profile)
     drop_models(profile)
     write_provenance(profile)
     return int(not print_comparison(profile))

@@ -149,6 +149,20 @@ def print_claims(profile: Profile) -> None:
     _say(f"In all: {_counts(claims)}", width)
 
 
+def print_brief(profile: Profile) -> None:
+    """Print how many claims of each paper came out how, and where the rows are."""
+    claims = read_table("claims", profile=profile)
+    print(f"\nClaims, profile {profile.name}")
+    for paper, title in PAPERS.items():
+        if len(rows := of_paper(claims, paper)):
+            print(f"  {title}: {_counts(rows)}")
+    print(f"  In all: {_counts(claims)}")
+    print(f"Every row: `python -m shrink_utils --profile {profile.name} claims`; read")
+    print(
+        f"{profile.folder / 'notebooks' / '11_claims.ipynb'} and {profile.folder / 'provenance.md'}"
+    )
+
+
 def _say(line: str, width: int | None) -> None:
     print(line if width is None else textwrap.fill(line, width))
 

@@ -24,6 +24,7 @@ from shrink_utils.study.claims.report import (
     forest,
     headlines,
     of_paper,
+    print_brief,
     print_claims,
     print_comparison,
 )
@@ -109,6 +110,14 @@ def written(claims, tmp_path, monkeypatch):
     profile = load_profile("smoke")
     write_table(claims, "claims", profile=profile)
     return profile
+
+
+def test_a_study_ends_in_ten_lines(written, capsys):
+    print_brief(written)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 12 and all(len(line) < 160 for line in lines[:-1])
+    assert "  In all: 3 inconclusive" in lines
+    assert lines[-1].endswith("provenance.md") and "claims`" in lines[-2]
 
 
 def test_the_report_groups_by_paper_and_counts(written, capsys):
