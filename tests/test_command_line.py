@@ -120,7 +120,13 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(results):
 def test_ctrl_c_is_one_line_and_status_130(results, after):
     command = [sys.executable, "-X", "importtime", "-m", "shrink_utils", "ablate"]
     process = subprocess.Popen(
-        command, cwd=home(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=home(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test in the background of a shell ignores Ctrl-C, and so would its child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     for line in process.stderr:  # imports, as they end
         if "shrink_utils.paths" in line:
