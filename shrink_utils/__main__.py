@@ -86,8 +86,9 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
             from shrink_utils.study.verification.page import needs_hub, offline_profiles
 
             if needs_hub(profile):
-                others = " and ".join(offline_profiles())
-                error.add_note(f"Profile {profile.name} reads a model hub; {others} need none.")
+                *others, last = offline_profiles()
+                free = f"{', '.join(others)} and {last} need none"
+                error.add_note(f"Profile {profile.name} reads a model hub; {free}.")
         raise
 
 
