@@ -134,7 +134,8 @@ def test_ctrl_c_is_one_line_and_status_130(results, after):
     time.sleep(after)
     process.send_signal(signal.SIGINT)
     told = process.communicate()[1]
-    assert process.returncode == 130, told
+    # Python may end by the signal itself, while it still imports: a shell calls both 130.
+    assert process.returncode in (130, -signal.SIGINT), told
     assert "shrink: interrupted\n" in told and "Traceback" not in told
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import main
+from shrink_utils.paths import home
 from shrink_utils.study import (
     all_claims,
     load_profile,
@@ -31,6 +32,7 @@ from shrink_utils.study.runs import model_of, run_id
 # Every stored notebook again; cells marked NBVAL_CHECK_OUTPUT are to print what is stored.
 NBVAL = ["-n", "2", "--dist", "loadscope", "--nbval-lax", "--nbval-current-env"]
 NBVAL += ["--nbval-cell-timeout=300", "--timeout=600", "-W", "default", "-q"]
+CHAPTERS = list((home() / "notebooks").glob("[0-9]*.ipynb"))
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(900)]
 
@@ -227,7 +229,7 @@ def test_the_provenance_page_lists_everything(clone, finished):
     folder = clone / "results" / "smoke"
     page = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     assert page["profile"] == {"name": "smoke", "seed": 0, "hash": load_profile("smoke").hash}
-    assert len(page["notebooks"]) == 12 and min(page["notebooks"].values()) > 0
+    assert len(page["notebooks"]) == len(CHAPTERS) and min(page["notebooks"].values()) > 0
     assert page["inputs"]["minilm"]["files"]["model.safetensors"].startswith("53aa51172d14")
     assert _runs(clone).keys() <= page["runs"].keys()
     assert "| 11_claims |" in (folder / "provenance.md").read_text(encoding="utf-8")
