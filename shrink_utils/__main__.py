@@ -178,9 +178,10 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Decide the hypotheses of docs/preregistration.md on the runs on record."""
     from shrink_utils.study.claims.hypotheses import blinded_spreads, decide
-    from shrink_utils.study.records import recorded
+    from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
 
     judge = blinded_spreads if options.blinded else decide
+    check_complete(profile, profile.seeds[: BLINDED_SEEDS if options.blinded else None])
     print(judge(recorded(profile)).to_string(index=False, float_format="{:.4f}".format))
 
 

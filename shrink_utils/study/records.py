@@ -6,7 +6,7 @@ machines, a part at a time: what is recorded is not computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +21,7 @@ from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, su
 from shrink_utils.study.verification.folder import kept_folders, newest_runs
 from shrink_utils.training import RunConfig
 
+BLINDED_SEEDS = 8  # after which docs/preregistration.md looks at spreads alone
 KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 STEPS = ["step", "epoch", "rows", "task_loss", "regularizer", "entropy", "entropy_all", *SCORES]
@@ -48,6 +49,17 @@ def missing_runs(profile: Profile) -> list[RunConfig]:
     """Runs of the profile that are not on record, in its order."""
     known = recorded_runs(profile)
     return [config for config in profile.all_runs() if key_of(config) not in known]
+
+
+def check_complete(profile: Profile, seeds: Collection[int]) -> None:
+    """A ``ValueError`` unless every run of these seeds is on record: nobody looks before that."""
+    missing = [config for config in missing_runs(profile) if config.seed in seeds]
+    if missing:
+        raise ValueError(
+            f"{len(missing)} runs of the seeds {min(seeds)} to {max(seeds)} are not on record, "
+            f"such as {missing[0].label}; "
+            f"`python -m shrink_utils --profile {profile.name} record --run` computes them"
+        )
 
 
 def record_finished(profile: Profile) -> int:

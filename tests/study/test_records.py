@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study.records import (
+    check_complete,
     missing_runs,
     record_all,
     record_finished,
@@ -88,3 +89,11 @@ def test_another_weight_is_another_run(finished, records):
     heavier = replace(finished, weight=2.0)
     assert all(run.weight == 2.0 for run in missing_runs(heavier))
     assert len(missing_runs(heavier)) == len(heavier.runs())
+
+
+def test_nobody_looks_at_a_part_of_the_runs(finished, records):
+    more = replace(finished, seeds=(0, 1, 2))
+    record_finished(finished)
+    check_complete(more, (0, 1))
+    with pytest.raises(ValueError, match="2 runs of the seeds 0 to 2 are not on record"):
+        check_complete(more, more.seeds)
