@@ -31,7 +31,7 @@ from shrink_utils.study.claims.hypotheses import (
 )
 from shrink_utils.study.claims.report import VERDICT_STYLE
 from shrink_utils.study.claims.verdicts import finetuning_claims
-from shrink_utils.study.figures import PALETTE, curves, legend_below
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
 from shrink_utils.study.tables import graded
@@ -192,6 +192,14 @@ def counted(verdicts: pd.Series) -> str:
     return ", ".join(f"{n} {verdict}" for verdict, n in verdicts.value_counts().items())
 
 
+def rows_told(claims: pd.DataFrame) -> str:
+    """Rows of the full-length table in words: task, estimate, interval and adjusted verdict."""
+    return "; ".join(
+        f"{row.task}: {row.estimate:+.2f} [{row.low:+.2f}, {row.high:+.2f}], {row.adjusted}"
+        for row in claims.itertuples()
+    )
+
+
 def folded(table: pd.DataFrame, title: str) -> None:
     """Display a whole table behind its title, to be opened with a click."""
     with pd.option_context("display.max_colwidth", None):
@@ -235,11 +243,12 @@ def _draw_hypotheses(ax: Axes, rows: pd.DataFrame) -> None:
 def long_runs_figure(full: FullLength) -> Figure:
     """The centred score of long runs by step, and their levels against their onsets."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.9))
-    arms = list(dict.fromkeys(full.long_runs.arm))
+    arms = [arm for arm in ARM_STYLE if arm in set(full.long_runs.arm)]
     curves(
         left, full.long_steps, "centred_1", arms=arms, label="first centred score", smooth=SMOOTH
     )
-    left.set_ylim(bottom=0)
+    cells = full.long_steps[CELL].drop_duplicates().agg(" · ".join, axis=1)
+    left.set(ylim=(0, None), title=", ".join(cells))
     arm_points(right, full.long_runs, "onset", "level")
     right.set(
         xlabel="onset (training step)", ylabel="level: first centred score,\nlast 30 % of steps"

@@ -100,6 +100,7 @@ def write_records(tables, data):
     """As `record` leaves them, in a folder of data."""
     folder = data / "reference" / "cohort"
     folder.mkdir(parents=True)
+    (data / "published").symlink_to(ROOT / "data" / "published")
     for name, table in tables.items():
         table.to_parquet(folder / f"{name}.parquet", index=False)
 
