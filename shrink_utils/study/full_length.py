@@ -29,7 +29,7 @@ from shrink_utils.study.claims.hypotheses import (
     onsets,
     scores,
 )
-from shrink_utils.study.claims.report import VERDICT_STYLE
+from shrink_utils.study.claims.report import VERDICT_STYLE, p_as_text
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below
 from shrink_utils.study.profiles import Profile, load_profile
@@ -53,8 +53,8 @@ UNITS = {  # of the hypotheses' quantities
 }
 CLOUDS = {
     "isoscore": "IsoScore",
-    "silhouette": "silhouette of the classes",
-    "log_edge": "log of the mean tree edge",
+    "silhouette": "silhouette",
+    "log_edge": "log mean edge",
 }
 BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}
 
@@ -177,7 +177,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
             "difference": [_number(row.id, row.estimate) for row in rows],
             "simultaneous interval": [_bounds(row.id, row) for row in rows],
             "seeds": decided.n.astype(str),
-            "p (Holm)": ["" if math.isnan(p) else f"{p:.4f}" for p in decided.holm],
+            "p (Holm)": [p_as_text(p) for p in decided.holm],
             "verdict": decided.verdict,
             "would decide it": [
                 _seeds(row.seeds_needed) if row.verdict == "open" else "" for row in rows
