@@ -68,7 +68,7 @@ study:
 	@cat $(REPORT)
 
 # The claims, and the comparison with the committed tables; a number out of tolerance is an error.
-$(REPORT): $(DONE) $(wildcard data/reference/tolerances.toml data/reference/$(PROFILE)/*.csv)
+$(REPORT): $(DONE) $(wildcard data/reference/tolerances.toml data/reference/$(PROFILE)/*.csv data/reference/$(PROFILE)/*.parquet)
 	@$(PY) -m shrink_utils report > $@.part || { cat $@.part; rm $@.part; exit 1; }
 	@mv $@.part $@
 
@@ -102,6 +102,9 @@ endif
 $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 	@$(UNFINISHED)
 	@$(PY) -m shrink_utils execute $< $@
+
+# Their sections "At full length" show the records of the cohort.
+$(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet)
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))

@@ -201,13 +201,15 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the verdicts in brief, write the provenance page, compare with the reference."""
     from shrink_utils.study.claims.report import print_brief, print_comparison
+    from shrink_utils.study.records import print_record_comparison
     from shrink_utils.study.runs import drop_models
     from shrink_utils.study.verification.page import write_provenance
 
     print_brief(profile)
     drop_models(profile)
     write_provenance(profile)
-    return int(not print_comparison(profile))
+    alike = [print_comparison(profile), print_record_comparison(profile)]
+    return int(not all(alike))
 
 
 def store(profile: Profile, options: argparse.Namespace) -> None:

@@ -183,16 +183,20 @@ def metric_against_score(summary: pd.DataFrame) -> Figure:
     cells = list(summary.groupby(CELL, sort=False))
     fig, axes = plt.subplots(1, len(cells), figsize=(4.6 * len(cells), 3.6), squeeze=False)
     for ax, ((model, task), cell) in zip(axes[0], cells, strict=True):
-        for arm, of_arm in cell.groupby("arm", sort=False):
-            marker, color = ARM_STYLE[arm]["marker"], ARM_STYLE[arm]["color"]
-            ax.plot(of_arm.centred_1, of_arm.value, marker, color=color, alpha=0.4)
-            mean = of_arm[["centred_1", "value"]].mean()
-            ax.plot(mean.centred_1, mean.value, marker, color=color, markersize=11, label=arm)
+        arm_points(ax, cell, "centred_1", "value")
         label = "first centred score (last 30 % of steps)"
         ax.set(title=f"{model} · {task}", xlabel=label, ylabel=cell.metric.iloc[0])
     shown = axes[0, 0].get_legend_handles_labels()
     fig.legend(*shown, title="arm", loc="outside right center", labelspacing=1.0)
     return fig
+
+
+def arm_points(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:
+    """One column of a table against another: small symbols are runs, large ones an arm's mean."""
+    for arm, rows in table.groupby("arm", sort=False):
+        marker, color = ARM_STYLE[arm]["marker"], ARM_STYLE[arm]["color"]
+        ax.plot(rows[x], rows[y], marker, color=color, alpha=0.4)
+        ax.plot(rows[x].mean(), rows[y].mean(), marker, color=color, markersize=11, label=arm)
 
 
 def frontier_figure(frontier: pd.DataFrame, *, column: str = "centred_1") -> Figure:

@@ -70,9 +70,8 @@ def crossed_interval(
     """Interval of a difference of accuracies, over more seeds and more rows like these.
 
     Every seed is judged on the same rows, so answers to one row depend on each other, and so do
-    answers of one seed. The variance of the mean is V_seed + V_row − V_cell, with a sum of squares
-    over clusters, (Σ_g e_g²)/N² · G/(G − 1), for each. With few seeds V_cell can exceed the other
-    two; the larger of V_seed and V_row is the least that is taken.
+    answers of one seed: see `two_way_variance`. With few seeds it can be smaller than the variance
+    of seeds or of rows alone; the larger of these two is the least that is taken.
 
     Parameters
     ----------
@@ -89,10 +88,6 @@ def crossed_interval(
     ------
     ValueError
         Shapes that differ or are no (seeds, rows), fewer than two rows, NaN or infinity.
-
-    References
-    ----------
-    Cameron, Gelbach & Miller 2011, *Robust inference with multiway clustering*.
     """
     a, b = np.asarray(correct_a, dtype=float), np.asarray(correct_b, dtype=float)
     if a.shape != b.shape or a.ndim != 2 or len(a) == 0 or a.shape[1] < 2:
@@ -104,19 +99,34 @@ def crossed_interval(
     n, mean = len(a), float((a - b).mean())
     if n == 1:
         return Interval(mean, -math.inf, math.inf, 1)
-    error = math.sqrt(_two_way_variance(a - b - mean))
+    error = math.sqrt(max(two_way_variance(a - b)))
     half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * error
     return Interval(mean, mean - half, mean + half, n)
 
 
-def _two_way_variance(residuals: np.ndarray) -> float:
-    """Of the mean of (seeds, rows), clustered both ways."""
+class Variances(NamedTuple):
+    """Of the mean of (seeds, rows), with clusters by seeds and rows, by seeds and by rows alone."""
 
-    def clustered(sums: np.ndarray) -> float:
-        return float((sums**2).sum() / residuals.size**2 * sums.size / (sums.size - 1))
+    both: float  # can be negative
+    seeds: float
+    rows: float
 
-    of_seeds, of_rows = clustered(residuals.sum(axis=1)), clustered(residuals.sum(axis=0))
-    return max(of_seeds + of_rows - clustered(residuals), of_seeds, of_rows)
+
+def two_way_variance(values: np.ndarray) -> Variances:
+    """Of the mean of values, shape (seeds, rows): V_seed + V_row − V_cell, by statsmodels.
+
+    Each is a sum of squared residuals over clusters, (Σ_g e_g²)/N² · G/(G − 1).
+
+    References
+    ----------
+    Cameron, Gelbach & Miller 2011, *Robust inference with multiway clustering*.
+    """
+    from statsmodels.regression.linear_model import OLS  # a second to import
+    from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
+
+    seeds, rows = (index.ravel() for index in np.indices(values.shape))
+    fit = OLS(values.ravel(), np.ones(values.size)).fit()
+    return Variances(*(cov.item() for cov in cov_cluster_2groups(fit, seeds, rows)))
 
 
 def pseudo_values(

@@ -6,6 +6,7 @@ machines, a part at a time: what is recorded is not computed again.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.clouds import measure_clouds
+from shrink_utils.study.claims.report import compare_tables
 from shrink_utils.study.grid import histories, run_configs
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
@@ -119,6 +121,42 @@ def recorded(profile: Profile) -> dict[str, pd.DataFrame]:
     return {name: pd.read_parquet(path) for name, path in paths.items()}
 
 
+def compare_with_records(profile: Profile) -> pd.DataFrame:
+    """Hold the runs in the results folder against those on record, run by run.
+
+    A single run differs more between two processors than a mean over seeds does: the tolerances are
+    those of ``runs`` in ``data/reference/tolerances.toml``.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `compare_with_reference`; empty where the folder has no run on record.
+    """
+    tolerances = tomllib.loads((_folder(profile).parent / "tolerances.toml").read_text("utf-8"))
+    found = newest_runs(kept_folders(profile.folder, "runs"))
+    known = recorded_runs(profile)
+    again = [load_run(path) for config, path in found.items() if key_of(config) in known]
+    if not again:
+        return pd.DataFrame(columns=["row", "column", "ours", "reference", "tolerance", "within"])
+    ours, reference = _by_length(summarize, again), recorded(profile)["runs"]
+    reference = reference.merge(ours[KEYS], on=KEYS)
+    return compare_tables(ours, reference, KEYS, tolerances["runs"])
+
+
+def print_record_comparison(profile: Profile) -> bool:
+    """Print how runs computed here compare with their records; False if one is out of tolerance."""
+    if profile.base_seed or (compared := compare_with_records(profile)).empty:
+        return True
+    outside = compared[~compared.within]
+    print(
+        f"Runs on record: {len(compared) - len(outside)} of {len(compared)} numbers of "
+        f"{compared.row.nunique()} runs within tolerance (data/reference/tolerances.toml)."
+    )
+    if len(outside):
+        print(outside.to_string(index=False))
+    return outside.empty
+
+
 def recorded_runs(profile: Profile) -> set[tuple]:
     """The runs on record, by `key_of`."""
     path = _folder(profile) / "runs.parquet"
@@ -133,4 +171,9 @@ def key_of(config: RunConfig) -> tuple:
 
 
 def _folder(profile: Profile) -> Path:
+    if profile.base_seed:
+        raise ValueError(
+            f"seed: records are of base seed 0, got {profile.base_seed}: another one is another "
+            "study (`unset SEED SHRINK_SEED`)"
+        )
     return data_dir() / "reference" / profile.name

@@ -7,7 +7,9 @@ import pytest
 
 from shrink_utils.study.records import (
     check_complete,
+    compare_with_records,
     missing_runs,
+    print_record_comparison,
     record_all,
     record_finished,
     recorded,
@@ -97,3 +99,43 @@ def test_nobody_looks_at_a_part_of_the_runs(finished, records):
     check_complete(more, (0, 1))
     with pytest.raises(ValueError, match="2 runs of the seeds 0 to 2 are not on record"):
         check_complete(more, more.seeds)
+
+
+@pytest.mark.parametrize(
+    "look", [record_finished, record_all, missing_runs, recorded, lambda p: check_complete(p, (0,))]
+)
+def test_another_base_seed_is_neither_recorded_nor_looked_at(finished, records, look):
+    with pytest.raises(ValueError, match="seed: records are of base seed 0, got 3"):
+        look(replace(finished, base_seed=3))
+    assert not records.exists()
+
+
+@pytest.fixture
+def tolerances(records):
+    text = "[runs.centred_1]\nabsolute = 0.01\nrelative = 0.0\n"
+    text += "[runs.value]\nabsolute = 0.01\nrelative = 0.0\n"
+    records.parent.mkdir()
+    (records.parent / "tolerances.toml").write_text(text)
+
+
+def test_runs_computed_again_are_held_against_their_records(finished, records, tolerances, capsys):
+    record_finished(finished)
+    compared = compare_with_records(finished)
+    assert len(compared) == 2 * len(finished.all_runs()) and compared.within.all()
+    assert print_record_comparison(finished)
+    assert "Runs on record: 8 of 8 numbers of 4 runs within" in capsys.readouterr().out
+
+
+def test_a_run_that_comes_out_otherwise_is_named(finished, records, tolerances, capsys):
+    record_finished(finished)
+    runs = pd.read_parquet(records / "runs.parquet")
+    runs.loc[0, "centred_1"] += 0.02
+    runs.to_parquet(records / "runs.parquet")
+    assert not print_record_comparison(finished)
+    told = capsys.readouterr().out
+    assert "7 of 8 numbers" in told and runs.arm[0] in told and "centred_1" in told
+
+
+def test_without_records_nothing_is_compared(finished, records, tolerances, capsys):
+    assert print_record_comparison(finished) and not capsys.readouterr().out
+    assert print_record_comparison(replace(finished, base_seed=1))

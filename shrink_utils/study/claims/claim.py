@@ -342,8 +342,8 @@ def _evidence(tables: Tables, difference: dict) -> Evidence:
 def _claim(row: dict, evidence: Evidence, tables: Tables) -> Claim:
     published = evidence.published
     if "published" in row:
-        theirs = _evidence(tables, row["difference"] | row["published"])
-        published = np.asarray(theirs.differences).item()
+        theirs = np.asarray(_evidence(tables, row["difference"] | row["published"]).differences)
+        published = theirs.item() if theirs.size else None  # an arm that the paper does not have
     # Papers print three decimals: six are exact.
     rounded = None if published is None else round(float(published), 6)
     fields = {name: row[name] for name in Claim.__annotations__ if name in row}

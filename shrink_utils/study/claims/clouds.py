@@ -23,18 +23,19 @@ from shrink_utils.topology import h0_barcode
 RATIO = 5.0  # Rajaee & Pilehvar: an elongated direction has so many times a mean eigenvalue
 
 
-def clouds_claims(runs: Iterable[Run]) -> pd.DataFrame:
-    """STL and RP on the shape of the validation rows' cloud, and on isotropy against clusters.
+def clouds_claims(clouds: pd.DataFrame) -> pd.DataFrame:
+    """STL and RP on the clouds of `measure_clouds`, and isotropy against clusters.
 
     References
     ----------
     Mickus, Grönroos & Attieh 2024, *Isotropy, Clusters, and Classifiers* (arXiv 2402.03191).
     """
-    clouds = measure_clouds(runs)
     table3 = stl_table3(clouds)[[*CELL, "table3"]].drop_duplicates()
     arms = clouds.groupby(CELL).arm
-    clouds["n_arms"] = arms.transform("nunique")
-    clouds["has_prominent"] = arms.transform(lambda names: ARM in set(names))
+    clouds = clouds.assign(
+        n_arms=arms.transform("nunique"),
+        has_prominent=arms.transform(lambda names: ARM in set(names)),
+    )
     return judge("clouds", {"clouds": clouds.merge(table3, on=CELL, how="left")})
 
 

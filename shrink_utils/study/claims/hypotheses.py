@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from shrink_utils.study.ablation import place_on_sweep
+from shrink_utils.study.intervals import two_way_variance
 
 PLAN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SMOOTH = 5  # steps of the mean that tells an onset
@@ -109,13 +110,13 @@ def differences(hypothesis: dict, tables: Tables) -> Differences:
     task, of, minus = (hypothesis[name] for name in ("task", "of", "minus"))
     match hypothesis["quantity"]:
         case "score":
-            score = _scores(tables, task, PLAN["grid_epochs"])
+            score = scores(tables, task, PLAN["grid_epochs"])
             return Differences((score[of] - score[minus]).dropna().to_numpy())
         case "level":
-            score = _scores(tables, task, PLAN["long_epochs"])
+            score = scores(tables, task, PLAN["long_epochs"])
             return Differences((score[of] - score[minus]).dropna().to_numpy())
         case "onset":
-            onset = _onsets(tables, task)
+            onset = onsets(tables, task)
             return Differences((onset[of] - onset[minus]).dropna().to_numpy())
         case "accuracy":
             one, other = (_correct(tables, task, arm, 1.0) for arm in (of, minus))
@@ -128,18 +129,18 @@ def differences(hypothesis: dict, tables: Tables) -> Differences:
             )
 
 
-def _scores(tables: Tables, task: str, epochs: int, *, weight: float = 1.0) -> pd.DataFrame:
+def scores(tables: Tables, task: str, epochs: int, *, weight: float = 1.0) -> pd.DataFrame:
     """The centred scores of the arms, (seeds, arms)."""
     runs = tables["runs"]
     kept = (runs.task == task) & (runs.epochs == epochs) & (runs.weight == weight)
     return runs[kept].pivot(index="seed", columns="arm", values="centred_1")
 
 
-def _onsets(tables: Tables, task: str) -> pd.DataFrame:
+def onsets(tables: Tables, task: str) -> pd.DataFrame:
     """Steps at which long runs reach half the level of ``none``, (seeds, arms)."""
     steps = tables["steps"]
     kept = (steps.task == task) & (steps.epochs == PLAN["long_epochs"]) & (steps.rows == FULL_BATCH)
-    half = _scores(tables, task, PLAN["long_epochs"])["none"] / 2
+    half = scores(tables, task, PLAN["long_epochs"])["none"] / 2
     found = {
         (seed, arm): onset(run.sort_values("step").set_index("step").centred_1, half[seed])
         for (seed, arm), run in steps[kept].groupby(["seed", "arm"])
@@ -166,16 +167,16 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
     """Correctness less that of another arm where its sweep has the same centred score."""
     runs = tables["runs"]
     here = runs[(runs.task == task) & (runs.epochs == PLAN["grid_epochs"])]
-    target = _scores(tables, task, PLAN["grid_epochs"])[of]
+    target = scores(tables, task, PLAN["grid_epochs"])[of]
     weights = sorted(here[here.arm == minus].weight.unique())
     points = [("none", 1.0)] + [(minus, weight) for weight in weights]
-    scores = [
+    sweep = [
         here[(here.arm == a) & (here.weight == w)].set_index("seed").centred_1 for a, w in points
     ]
     correct = [_correct(tables, task, arm, weight) for arm, weight in points]
     own, found, passed = _correct(tables, task, of, 1.0), [], []
-    for seed in target.index.intersection(pd.concat(scores, axis=1).dropna().index):
-        place = place_on_sweep([score[seed] for score in scores], target[seed])
+    for seed in target.index.intersection(pd.concat(sweep, axis=1).dropna().index):
+        place = place_on_sweep([score[seed] for score in sweep], target[seed])
         theirs = place.of([rows.loc[seed].to_numpy() for rows in correct])
         found.append(own.loc[seed].to_numpy() - theirs)
         passed.append(place.passed)
@@ -184,17 +185,12 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
 
 def mean_of(values: np.ndarray) -> Mean:
     """Mean of differences, clustered by seed and, where they have rows, by row too."""
+    n, mean = len(values), float(values.mean())
     if values.ndim == 1:
-        n = len(values)
-        return Mean(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n), n - 1)
-    from statsmodels.regression.linear_model import OLS  # a second to import
-
-    seeds, rows = (index.ravel() for index in np.indices(values.shape))
-    flat = values.ravel()
-    fit = OLS(flat, np.ones(len(flat))).fit(
-        cov_type="cluster", cov_kwds={"groups": np.column_stack([seeds, rows])}, use_t=True
-    )
-    return Mean(float(fit.params[0]), float(fit.bse[0]), len(values) - 1)
+        return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1)
+    found = two_way_variance(values)
+    variance = found.both if found.both > 0 else max(found)  # see the page's deviations
+    return Mean(mean, math.sqrt(variance), n - 1)
 
 
 def _simultaneous() -> float:

@@ -90,7 +90,7 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
             ],
             "over": claims.n.astype(str) + " " + claims.unit,
             "noise floor": ["" if pd.isna(f) else f"{f:.3f}" for f in claims.floor],
-            "p": [_p_as_text(p) for p in claims.p],
+            "p": [p_as_text(p) for p in claims.p],
             "verdict": claims.verdict,
             "adjusted verdict": _text(claims.adjusted),
         }
@@ -104,7 +104,8 @@ def _text(column: pd.Series) -> pd.Series:
     return column.astype(object).where(column.notna(), "")
 
 
-def _p_as_text(p: float) -> str:
+def p_as_text(p: float) -> str:
+    """Three decimals, without the zero before the point; nothing where there is no p."""
     return "" if pd.isna(p) else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
@@ -280,9 +281,9 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
 
 
 def _reference(profile: Profile) -> Path | None:
-    """The folder of the profile's reference, which is of the base seed 0."""
+    """The folder of the profile's reference tables, which are of the base seed 0."""
     folder = data_dir() / "reference" / profile.name
-    return None if profile.base_seed or not folder.is_dir() else folder
+    return None if profile.base_seed or not any(folder.glob("*.csv")) else folder
 
 
 def compare_tables(

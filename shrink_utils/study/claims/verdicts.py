@@ -8,7 +8,7 @@ from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
 from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
 from shrink_utils.study.claims.claim import adjust
-from shrink_utils.study.claims.clouds import clouds_claims
+from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.dynamics import dynamics_claims
 from shrink_utils.study.claims.from_scratch import (
     generalization_claims,
@@ -81,9 +81,12 @@ def claims_from(
     """
     every = [*grid, *swept]
     runs = graded(summarize(every), correct_rows(every))
+    stl, clouds, topology = finetuning_claims(
+        runs.iloc[: len(grid)], runs, measure_clouds(grid), weight=weight
+    )
     chapters = [
-        stl_claims(runs.iloc[: len(grid)]),
-        clouds_claims(grid),
+        stl,
+        clouds,
         vazquez_claims(tables["contextuality"], tables["corpus"]),
         two_encoders_claims(tables["two_encoders"]),
         dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
@@ -92,6 +95,24 @@ def claims_from(
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         language_claims(tables),
-        topology_claims(frontier_table(runs), weight=weight),
+        topology,
     ]
     return adjust(pd.concat(chapters, ignore_index=True))
+
+
+def finetuning_claims(
+    grid: pd.DataFrame, every: pd.DataFrame, clouds: pd.DataFrame, *, weight: float
+) -> list[pd.DataFrame]:
+    """The claims that need no encoder, only tables of fine-tuning runs: STL, clouds, topology.
+
+    Parameters
+    ----------
+    grid, every : DataFrame
+        Of `summarize` and `graded`: the grid's runs, and these with the weight sweep's.
+    clouds : DataFrame
+        Of `measure_clouds`, of the grid's runs.
+    weight : float
+        Of the grid's runs.
+    """
+    topology = topology_claims(frontier_table(every), weight=weight)
+    return [stl_claims(grid), clouds_claims(clouds), topology]

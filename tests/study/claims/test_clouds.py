@@ -30,7 +30,7 @@ SCALE = {"none": 1.0, "prominent": 1.0, "all": 0.5}
 @pytest.fixture(scope="module")
 def claims():
     runs = [_run(a, s, apart=APART[a], scale=SCALE[a]) for a in APART for s in range(3)]
-    found = clouds_claims(runs)
+    found = clouds_claims(measure_clouds(runs))
     assert found.claim.is_unique
     return found.set_index(found.claim.str.split(":", n=1).str[1])
 
@@ -47,14 +47,16 @@ def test_all_bars_have_shorter_trees_by_what_the_cloud_is_smaller(claims):
 def test_the_top_direction_is_the_class_normal_where_classes_lie_far_apart(claims):
     row = claims.loc[f"class-normal:{CELL}:none"]
     assert row.estimate == pytest.approx(1 - 0.9, abs=0.02) and row.verdict == "agrees"
-    near = clouds_claims([_run("none", seed, apart=0.0) for seed in range(3)])
+    near = clouds_claims(measure_clouds([_run("none", seed, apart=0.0) for seed in range(3)]))
     row = near[near.claim.str.startswith("stl:class-normal")].iloc[0]
     assert row.verdict == "disagrees"
 
 
 def test_the_sign_of_elongation_depends_on_the_yardstick_and_decides_nothing(claims):
     """A cloud ten times as large has every direction elongated by the mean of before."""
-    large = clouds_claims([_run("none", seed, apart=0.0, scale=10.0) for seed in range(3)])
+    large = clouds_claims(
+        measure_clouds([_run("none", seed, apart=0.0, scale=10.0) for seed in range(3)])
+    )
     found = large.set_index("claim").filter(like="elongated", axis=0)
     assert found.estimate.tolist() == [0, D] and set(found.verdict) == {"described"}
     assert set(claims.verdict.filter(like="elongated")) == {"described"}
@@ -65,7 +67,7 @@ def test_the_sign_of_elongation_depends_on_the_yardstick_and_decides_nothing(cla
 def test_isotropy_conflicts_with_clusters_where_the_classes_make_the_cloud_long(claims):
     row = claims.loc[f"conflict:{CELL}"]
     assert row.estimate < -0.8 and row.verdict == "agrees" and row.arm == ""
-    two = clouds_claims([_run(a, s) for a in ("none", "all") for s in range(3)])
+    two = clouds_claims(measure_clouds([_run(a, s) for a in ("none", "all") for s in range(3)]))
     assert not two.claim.str.startswith("mga").any()  # two points always correlate
 
 
@@ -77,5 +79,7 @@ def test_numbers_of_one_run_and_of_a_regression():
 
 
 def test_arms_and_tasks_that_a_study_lacks_make_no_rows():
-    found = clouds_claims([_run("all", s, task="stsb", labels=torch.rand(60)) for s in range(3)])
+    found = clouds_claims(
+        measure_clouds([_run("all", s, task="stsb", labels=torch.rand(60)) for s in range(3)])
+    )
     assert set(found.claim.str.split(":").str[1]) == {"elongated-own", "elongated-pretrained"}

@@ -17,6 +17,7 @@ from shrink_utils.study.claims.hypotheses import (
     mean_of,
     onset,
 )
+from shrink_utils.study.intervals import two_way_variance
 
 SEEDS, ROWS = range(100, 120), 200
 BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}
@@ -126,6 +127,14 @@ def test_rows_and_seeds_both_widen_an_interval():
     assert mean.error == pytest.approx(math.sqrt(variance) / n, rel=0.01)
     assert mean.freedom == 19
     assert mean.error > values.mean(axis=1).std(ddof=1) / math.sqrt(20)  # of seeds alone
+
+
+def test_a_variance_below_zero_gives_way_to_that_of_seeds_or_rows_alone():
+    """A deviation of the page: rows and seeds that cancel out leave less than nothing."""
+    values = np.array([[1.01, -0.99, 1.01, -0.99], [-1.0, 1.0, -1.0, 1.0]])
+    found = two_way_variance(values)
+    assert found.both < 0 < found.seeds
+    assert mean_of(values).error == math.sqrt(max(found.seeds, found.rows))
 
 
 def test_clustered_intervals_cover_the_truth():

@@ -261,6 +261,14 @@ def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(co
         assert compare_with_reference(profile) is None and changed_verdicts(profile).empty
 
 
+def test_records_alone_are_no_reference_tables(written, tmp_path, monkeypatch):
+    folder = tmp_path / "reference" / written.name
+    folder.mkdir(parents=True)
+    (folder / "runs.parquet").touch()
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    assert compare_with_reference(written) is None and changed_verdicts(written).empty
+
+
 def test_a_copy_that_fails_leaves_the_reference_of_before(compared, tmp_path, full_disk):
     folder = tmp_path / "reference" / compared.name
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -1,0 +1,272 @@
+"""At full length: what chapters 07, 08 and 11 show of a finished study's records.
+
+No run is read. The analysis was fixed before the runs (docs/preregistration.md), and nobody looks
+at a part of them.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from IPython.display import HTML, display
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from shrink_utils.study.ablation import CELL, arm_points, frontier_table
+from shrink_utils.study.claims.claim import adjust
+from shrink_utils.study.claims.hypotheses import (
+    FULL_BATCH,
+    PLAN,
+    SMOOTH,
+    decide,
+    margin_of,
+    onsets,
+    scores,
+)
+from shrink_utils.study.claims.report import VERDICT_STYLE, p_as_text
+from shrink_utils.study.claims.verdicts import finetuning_claims
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below
+from shrink_utils.study.profiles import Profile, load_profile
+from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
+from shrink_utils.study.tables import graded
+from shrink_utils.training import RunConfig
+
+DECIDED_STYLE = {
+    "supported": VERDICT_STYLE["agrees"],
+    "equivalent": ("D", PALETTE[6]),
+    "open": VERDICT_STYLE["inconclusive"],
+    "contradicted": VERDICT_STYLE["disagrees"],
+    "not tested": VERDICT_STYLE["described"],
+}
+UNITS = {  # of the hypotheses' quantities
+    "score": "centred score",
+    "level": "centred score",
+    "accuracy": "accuracy",
+    "matched": "accuracy",
+    "onset": "onset (steps)",
+}
+CLOUDS = {
+    "isoscore": "IsoScore",
+    "silhouette": "silhouette",
+    "log_edge": "log mean edge",
+}
+BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}
+
+
+@dataclass(frozen=True)
+class FullLength:
+    """A finished profile, read from its records."""
+
+    profile: Profile
+    tables: dict[str, pd.DataFrame]  # of `records.recorded`
+
+    @cached_property
+    def hypotheses(self) -> pd.DataFrame:
+        """The primary hypotheses, decided (`decide`)."""
+        return decide(self.tables)
+
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """The full-length table: every claim of claims.toml that tables of runs can bear on.
+
+        Those of *Shrink the longest*, of the clouds and of other rewards, as in ``quick``, and of
+        the long runs, whose task is named with its epochs. All are exploratory; the adjusted
+        verdict accounts for the whole table.
+        """
+        once = len(self.clouds)
+        runs = self._runs
+        found = finetuning_claims(runs.iloc[:once], runs, self.clouds, weight=self.profile.weight)
+        claims = adjust(pd.concat(found, ignore_index=True))
+        return claims.assign(kind=claims.kind + ", exploratory")
+
+    @cached_property
+    def clouds(self) -> pd.DataFrame:
+        """Of `measure_clouds`: the grid's runs and the long ones."""
+        return self._of("clouds", [*self.profile.runs(), *self.profile.long_runs()])
+
+    @cached_property
+    def frontier(self) -> pd.DataFrame:
+        """Of `frontier_table`."""
+        return frontier_table(self._runs)
+
+    @cached_property
+    def long_steps(self) -> pd.DataFrame:
+        """Steps of the long runs whose batch was full."""
+        steps = self.tables["steps"]
+        return steps[(steps.epochs > self.profile.epochs) & (steps.rows == FULL_BATCH)]
+
+    @cached_property
+    def long_runs(self) -> pd.DataFrame:
+        """Level and onset of every long run: columns task, arm, seed, level, onset."""
+        tables = []
+        for task in self.long_steps.task.unique():
+            level = scores(self.tables, task, PLAN["long_epochs"]).stack().rename("level")
+            table = pd.concat([level, onsets(self.tables, task).stack().rename("onset")], axis=1)
+            tables.append(table.rename_axis(["seed", "arm"]).reset_index().assign(task=task))
+        return pd.concat(tables, ignore_index=True)
+
+    @cached_property
+    def _runs(self) -> pd.DataFrame:
+        """Of `summarize` and `graded`: the grid's runs, the long ones, then the sweep's."""
+        profile = self.profile
+        runs = self._of("runs", [*profile.runs(), *profile.long_runs(), *profile.sweep_runs()])
+        return graded(runs, self._named(self.tables["correct"]))
+
+    def _of(self, name: str, configs: Iterable[RunConfig]) -> pd.DataFrame:
+        """Rows of a table that has one per run, in the order of the runs, each once."""
+        keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(key_of, configs)), names=KEYS)
+        return self._named(self.tables[name].set_index(KEYS).loc[keys].reset_index())
+
+    def _named(self, table: pd.DataFrame) -> pd.DataFrame:
+        """With longer runs' epochs beside their task, so that they are a task of their own."""
+        longer = table.task + " (" + table.epochs.astype(str) + " epochs)"
+        return table.assign(task=table.task.where(table.epochs == self.profile.epochs, longer))
+
+
+def full_length(name: str = "cohort") -> FullLength | None:
+    """A profile's records, or None, and a line that says how many of its runs are on record."""
+    profile = load_profile(name)
+    wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
+    if missing:
+        print(
+            f"{wanted - missing} of the {wanted} runs of profile {name} are on record. Nobody "
+            "looks at them before all are, so this section shows nothing yet."
+        )
+        return None
+    print(f"All {wanted} runs of profile {name} are on record.")
+    return FullLength(profile, recorded(profile))
+
+
+def told(decided: pd.DataFrame, *ids: str) -> str:
+    """Hypotheses as sentences of Markdown: id, verdict, statement, estimate and interval."""
+    rows = decided.set_index("id")
+    return " ".join(_sentence(name, rows.loc[name]) for name in ids)
+
+
+def _sentence(name: str, row: pd.Series) -> str:
+    needed = f"; {_seeds(row.seeds_needed)} would decide it" if row.verdict == "open" else ""
+    numbers = f"{_number(name, row.estimate)} {_bounds(name, row)}"
+    return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
+
+
+def _number(name: str, value: float) -> str:
+    """Signed; a score or an accuracy with three decimals, steps with one."""
+    return f"{value:+.1f}" if BY_ID[name]["quantity"] == "onset" else f"{value:+.3f}"
+
+
+def _bounds(name: str, row: pd.Series) -> str:
+    return f"[{_number(name, row.low)}, {_number(name, row.high)}]"
+
+
+def _seeds(n: float) -> str:
+    return f"{n:.0f} seeds" if math.isfinite(n) else "no number of seeds"
+
+
+def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
+    """The hypotheses as people read them, one row each."""
+    rows = [row for _, row in decided.iterrows()]
+    return pd.DataFrame(
+        {
+            "hypothesis": [f"{row.id} · {row.statement}" for row in rows],
+            "difference": [_number(row.id, row.estimate) for row in rows],
+            "simultaneous interval": [_bounds(row.id, row) for row in rows],
+            "seeds": decided.n.astype(str),
+            "p (Holm)": [p_as_text(p) for p in decided.holm],
+            "verdict": decided.verdict,
+            "would decide it": [
+                _seeds(row.seeds_needed) if row.verdict == "open" else "" for row in rows
+            ],
+            "nearest point taken": [f"{row.nearest:.0%}" if row.nearest else "" for row in rows],
+        }
+    ).set_index("hypothesis")
+
+
+def counted(verdicts: pd.Series) -> str:
+    """How often each verdict is there, such as "3 supported, 1 open"."""
+    return ", ".join(f"{n} {verdict}" for verdict, n in verdicts.value_counts().items())
+
+
+def rows_told(claims: pd.DataFrame) -> str:
+    """Rows of the full-length table in words: task, estimate, interval and adjusted verdict."""
+    return "; ".join(
+        f"{row.task}: {row.estimate:+.2f} [{row.low:+.2f}, {row.high:+.2f}], {row.adjusted}"
+        for row in claims.itertuples()
+    )
+
+
+def folded(table: pd.DataFrame, title: str) -> None:
+    """Display a whole table behind its title, to be opened with a click."""
+    with pd.option_context("display.max_colwidth", None):
+        html = table.to_html()
+    display(HTML(f"<details><summary>{title}</summary>{html}</details>"))
+
+
+def hypotheses_figure(decided: pd.DataFrame) -> Figure:
+    """The hypotheses' simultaneous intervals against their margins, one panel per unit."""
+    units = decided.id.map(lambda name: UNITS[BY_ID[name]["quantity"]])
+    panels = list(decided.groupby(units, sort=False))
+    heights = [len(rows) + 0.8 for _, rows in panels]
+    fig, axes = plt.subplots(
+        len(panels), 1, figsize=(10, 0.42 * sum(heights) + 1.8), height_ratios=heights
+    )
+    for ax, (unit, rows) in zip(axes, panels, strict=True):
+        _draw_hypotheses(ax, rows)
+        ax.set_xlabel(f"difference of the {unit}", loc="right", fontsize="small")
+    for verdict, (marker, color) in DECIDED_STYLE.items():
+        if verdict in set(decided.verdict):
+            axes[0].plot([], [], marker, color=color, label=verdict)
+    fig.suptitle(counted(decided.verdict), x=0.01, ha="left", fontsize="medium")
+    legend_below(fig, axes[0], len(DECIDED_STYLE) + 1)
+    return fig
+
+
+def _draw_hypotheses(ax: Axes, rows: pd.DataFrame) -> None:
+    margin = margin_of(BY_ID[rows.id.iloc[0]])
+    if math.isfinite(margin):
+        ax.axvspan(-margin, margin, color="0.9", lw=0, label="within the margin")
+    ax.axvline(0, color="0.6", lw=1)
+    for y, row in enumerate(rows[::-1].itertuples()):
+        marker, color = DECIDED_STYLE[row.verdict]
+        ax.plot([row.low, row.high], [y, y], color=color, lw=1.5, gid="simultaneous interval")
+        ax.plot(row.estimate, y, marker, color=color)
+    labels = [textwrap.fill(f"{row.id} · {row.statement}", 56) for row in rows.itertuples()]
+    ax.set(yticks=range(len(rows)), yticklabels=labels[::-1], ylim=(-0.6, len(rows) - 0.4))
+    ax.tick_params(axis="y", labelsize="small", length=0)
+
+
+def long_runs_figure(full: FullLength) -> Figure:
+    """The centred score of long runs by step, and their levels against their onsets."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.9))
+    arms = [arm for arm in ARM_STYLE if arm in set(full.long_runs.arm)]
+    curves(
+        left, full.long_steps, "centred_1", arms=arms, label="first centred score", smooth=SMOOTH
+    )
+    cells = full.long_steps[CELL].drop_duplicates().agg(" · ".join, axis=1)
+    left.set(ylim=(0, None), title=", ".join(cells))
+    arm_points(right, full.long_runs, "onset", "level")
+    right.set(
+        xlabel="onset (training step)", ylabel="level: first centred score,\nlast 30 % of steps"
+    )
+    legend_below(fig, left, len(arms))
+    return fig
+
+
+def clusters_figure(clouds: pd.DataFrame) -> Figure:
+    """Silhouette of the classes against IsoScore, a panel per model and task."""
+    cells = list(clouds.groupby(CELL, sort=False))
+    fig, axes = plt.subplots(1, len(cells), figsize=(4.2 * len(cells), 3.7), squeeze=False)
+    for ax, ((model, task), rows) in zip(axes[0], cells, strict=True):
+        arm_points(ax, rows, "isoscore", "silhouette")
+        ax.set(title=f"{model} · {task}", xlabel="IsoScore", ylabel="silhouette of the classes")
+    shown = {}
+    for ax in axes[0]:
+        found, labels = ax.get_legend_handles_labels()
+        shown |= dict(zip(labels, found, strict=True))
+    fig.legend(shown.values(), shown, title="arm", loc="outside right center", labelspacing=1.0)
+    return fig
