@@ -121,7 +121,7 @@ ablation: $(OUT)/ablation.complete ## fine-tune every run of the grid that is no
 
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' are options of its own
-	$(BIN)/jupyter lab --notebook-dir=notebooks $(LAB)
+	$(BIN)/jupyter lab --notebook-dir=. --ServerApp.preferred_dir=$(CURDIR)/notebooks $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
 ON_DEMAND := .venv/.book .venv/.book,browser

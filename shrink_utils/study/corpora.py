@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import PALETTE
+from shrink_utils.study.figures import CLASS_GREYS
 
 
 def ratings_by_corpus(ratings: Mapping[str, np.ndarray]) -> Figure:
@@ -18,18 +18,19 @@ def ratings_by_corpus(ratings: Mapping[str, np.ndarray]) -> Figure:
     for ax, (name, values) in zip(axes, ratings.items(), strict=True):
         left_out = abs(values) < 0.5
         for chosen, edges, color, hatch in (
-            (values <= -0.5, bins + 1e-9, PALETTE[2], ""),  # -0.5 with the negative
-            (left_out, bins, "#AAAAAA", "////"),
-            (values >= 0.5, bins, PALETTE[1], ".."),
+            (values <= -0.5, bins + 1e-9, CLASS_GREYS[0], ""),  # -0.5 with the negative
+            (left_out, bins, "white", "////"),
+            (values >= 0.5, bins, CLASS_GREYS[1], ".."),
         ):
-            style = dict(color=color, hatch=hatch, edgecolor="white", linewidth=0.3)
+            edge = "0.5" if color == "white" else "white"
+            style = dict(color=color, hatch=hatch, edgecolor=edge, linewidth=0.3)
             ax.hist(values[chosen], edges, **style)
         ax.set_title(f"{name}: {np.mean(left_out):.0%} left out")
         ax.set(xlabel="mean rating (−4 to 4)", xticks=[-4, -2, 0, 2, 4])
     axes[0].set_ylabel("number of texts")
-    axes[2].text(-4.1, 450, "negative", color=PALETTE[2])
+    axes[2].text(-4.1, 450, "negative", color=CLASS_GREYS[0])
     axes[2].text(0.6, 700, "left out", color="#666666")
-    axes[2].text(1.4, 260, "positive", color=PALETTE[1])
+    axes[2].text(1.4, 260, "positive", color="#666666")
     return fig
 
 
@@ -41,11 +42,11 @@ def token_lengths(lengths: Mapping[str, np.ndarray], limits: Mapping[str, int]) 
         ax.hist(np.minimum(values, 100), np.arange(0, 101, 4), color="#999999", edgecolor="white")
         ax.set_title(f"{name}: median {np.median(values):.0f}")
         if name in limits:
-            ax.axvline(limits[name], ymax=0.75, color=PALETTE[2], linestyle="--")
+            ax.axvline(limits[name], ymax=0.75, color="black", linestyle="--")
             cut = f"cut at {limits[name]}:\n{np.mean(values > limits[name]):.0%} are longer"
             ax.set_ylim(top=1.4 * ax.get_ylim()[1])
             corner = dict(ha="right", va="top", transform=ax.transAxes)
-            ax.text(0.98, 0.98, cut, color=PALETTE[2], **corner)
+            ax.text(0.98, 0.98, cut, **corner)
     plt.setp(axes[-1], xlabel="tokens per text (100: or more)")
     plt.setp(axes[:, 0], ylabel="number of training rows")
     for ax in axes.flat[len(lengths) :]:

@@ -51,6 +51,15 @@ ARM_STYLE = {
     for arm, look in _ARM_LOOKS.items()
 }
 
+# Classes have two greys and two markers.
+CLASS_GREYS, CLASS_MARKERS = ("0.15", "0.6"), ("o", "^")
+
+# Clouds of reference have one look in every chapter, too: greys, since colours belong to arms.
+REFERENCE_STYLE = {
+    "diagonal Gaussian": {"color": "0.4", "linestyle": "--", "marker": "s"},
+    "isotropic Gaussian": {"color": "0.6", "linestyle": ":", "marker": "^"},
+}
+
 
 def look(i: int) -> dict:
     """Colour, marker and line style of the i-th line of a figure, from 0."""
@@ -71,6 +80,7 @@ def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
 
 def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
     """Cells of a table, coloured from 0 to 1 and annotated with two decimals, without labels."""
+    grid = grid.where(grid.abs() >= 0.005, 0.0)  # no -0.00
     look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "annot": True, "fmt": ".2f", "cbar": False}
     sns.heatmap(grid, ax=ax, **{**look, **options})
     ax.tick_params(axis="y", rotation=0)

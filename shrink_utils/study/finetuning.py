@@ -10,15 +10,21 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from shrink_utils.study.figures import ARM_STYLE, PALETTE, legend_below
-from shrink_utils.study.regularizer import CLASS_GREYS, CLASS_MARKERS, draw_classes
+from shrink_utils.study.figures import (
+    ARM_STYLE,
+    CLASS_GREYS,
+    CLASS_MARKERS,
+    PALETTE,
+    legend_below,
+)
+from shrink_utils.study.regularizer import draw_classes
 from shrink_utils.study.runs import Run
 
 PANELS = {
     "task_loss": "task loss (nats)",
     "raw_1": "first raw score",
     "centred_1": "first centred score",
-    "grad_norm": "gradient norm before clipping",
+    "grad_norm": "gradient norm",
 }
 
 
@@ -49,7 +55,7 @@ def prominent_bars(runs: Mapping[str, Run]) -> Figure:
                 history.step, history[f"n_bars_{label}"], line, color=PALETTE[6], lw=1, label=name
             )
         ax.set(title=f"arm {arm}", xlabel="training step", ylim=(0, None))
-    axes[0].set_ylabel("bars of a batch")
+    axes[0].set_ylabel("bars per batch")
     legend_below(fig, axes[0], 4)
     return fig
 

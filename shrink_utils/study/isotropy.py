@@ -13,14 +13,19 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from shrink_utils.study.explorer import Explorer, slider
-from shrink_utils.study.figures import MARKERS, PALETTE, bars_only, log_ticks, look
+from shrink_utils.study.figures import (
+    MARKERS,
+    PALETTE,
+    REFERENCE_STYLE,
+    bars_only,
+    log_ticks,
+    look,
+)
 
 CLOUD_STYLE = {
     "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-"),
-    "diagonal Gaussian": dict(color=PALETTE[2], marker=MARKERS[1], linestyle="--"),
-    "isotropic Gaussian": dict(color=PALETTE[1], marker=MARKERS[2], linestyle=":"),
+    **REFERENCE_STYLE,
 }
-REFERENCES = ("diagonal Gaussian", "isotropic Gaussian")
 
 
 # Every `table` has columns ``space``, ``layer``, ``cloud`` and the measures.
@@ -36,7 +41,7 @@ def avgsim_by_layer(table: pd.DataFrame, by_sentence: pd.DataFrame) -> Figure:
     _lines(axes[0], table, "AvgSim", cls, error="AvgSim s.e.")
     style = dict(capsize=3, label="encoder, different sentences", **CLOUD_STYLE["encoder"])
     axes[1].errorbar(by_sentence.index, by_sentence.value, 2 * by_sentence.stderr, **style)
-    _lines(axes[1], table, "AvgSim", word_pieces, clouds=REFERENCES)
+    _lines(axes[1], table, "AvgSim", word_pieces, clouds=tuple(REFERENCE_STYLE))
     axes[0].set(ylabel="AvgSim (cosine)", ylim=(-0.05, 1.05))
     axes[0].legend(loc="center left")
     axes[1].legend(loc="upper right")
@@ -57,7 +62,7 @@ def rogue_dimension_shares(shares: Mapping[int, Tensor], layer: int) -> Figure:
     left.set_title("Word-pieces: a few dimensions hold most of AvgSim")
     left.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     top = shares[layer].argsort(descending=True)[:10]
-    right.barh([f"dim {i}" for i in top.tolist()], shares[layer][top], color=PALETTE[1])
+    right.barh([f"dim {i}" for i in top.tolist()], shares[layer][top], color="0.6")
     right.invert_yaxis()
     right.set(xlabel="share of AvgSim", title=f"Ten largest of {d}, layer {layer}")
     return fig
@@ -95,9 +100,9 @@ def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
     sizes = trials.n.unique()
     for i, kind in enumerate(["plug-in", "bias-corrected"]):
         mean, sd = trials.groupby("n")[kind].mean(), trials.groupby("n")[kind].std()
-        style = {**look(i), "color": PALETTE[2 - i]}
+        style = {**look(i), "color": ("0.6", PALETTE[0])[i]}
         ax.errorbar(sizes, mean, yerr=sd, capsize=3, label=kind, **style)
-    ax.axhline(1, color="0.6", lw=3, zorder=0)
+    ax.axhline(1, color="0.8", lw=4, zorder=0)
     ax.annotate("the truth", (256, 1), xytext=(8, 6), textcoords="offset points", color="0.4")
     log_ticks(ax, sizes)
     ax.set(xlabel="sample size n (d = 64)", ylabel="IsoScore", ylim=(0, 1.7))
@@ -128,6 +133,8 @@ def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
     for ax, space in zip(axes, table.space.unique(), strict=True):
         _lines(ax, table, "intrinsic dimension", space)
         ax.set_yscale("log")
+        ax.set_yticks([3, 10, 30, 100], ["3", "10", "30", "100"], minor=False)
+        ax.minorticks_off()
     axes[0].set_ylabel("intrinsic dimension (TwoNN)")
     axes[1].legend(loc="center right", bbox_to_anchor=(1, 0.55))
     return fig
@@ -136,17 +143,18 @@ def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
 def distance_distributions(distances: Mapping[int, Mapping[str, Sequence[np.ndarray]]]) -> Figure:
     """Densities of pair distances, by layer and metric: the encoder's, an isotropic Gaussian's."""
     units = {"cosine": "1 − cos", "euclidean": "Euclidean distance (units of the layer)"}
+    outline = {**REFERENCE_STYLE["isotropic Gaussian"], "marker": None}
     figsize = (9, 0.95 * len(distances) + 1)
     fig, axes = plt.subplots(len(distances), 2, figsize=figsize, sharex="col")
     for row, (layer, of_layer) in zip(axes, distances.items(), strict=True):
         for ax, (metric, unit) in zip(row, units.items(), strict=True):
             drawn, reference = of_layer[metric]
-            sns.kdeplot(x=drawn, ax=ax, fill=True, color=PALETTE[1], alpha=0.5)
-            sns.kdeplot(x=reference, ax=ax, color=PALETTE[2], linestyle="--")
+            sns.kdeplot(x=drawn, ax=ax, fill=True, color=PALETTE[0], alpha=0.5)
+            sns.kdeplot(x=reference, ax=ax, **outline)
             ax.set(yticks=[], ylabel="", xlabel=unit)
             sns.despine(ax=ax, left=True)
         row[0].set_ylabel(f"layer {layer}", rotation=0, ha="right", va="center")
-    axes[0, 0].set_title("encoder (filled), isotropic Gaussian (dashed)")
+    axes[0, 0].set_title("encoder (filled), isotropic Gaussian (dotted)")
     return fig
 
 
@@ -266,6 +274,6 @@ def _measures(ax: Axes, rows: pd.DataFrame, measures: Sequence[str]) -> None:
 
 def _cosines(ax: Axes, cosines: np.ndarray) -> None:
     ax.hist(cosines, bins=np.linspace(-1, 1, 81), density=True, histtype="stepfilled", color="0.7")
-    ax.axvline(np.mean(cosines), color=PALETTE[2], ls="--")
+    ax.axvline(np.mean(cosines), color="black", ls="--")
     ax.set(xlabel="cosine (dashed: mean)", xlim=(-0.5, 1.02))
     bars_only(ax)

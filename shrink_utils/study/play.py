@@ -19,8 +19,8 @@ from torch.nn.functional import softplus
 from shrink_utils.geometry import anisotropy
 from shrink_utils.study.barcodes import CLOUDS, DRAWN, example_cloud, redraw_when_drawn
 from shrink_utils.study.explorer import Explorer, PointCanvas, slider
-from shrink_utils.study.figures import ARM_STYLE
-from shrink_utils.study.regularizer import CLASS_GREYS, draw_classes
+from shrink_utils.study.figures import ARM_STYLE, CLASS_GREYS
+from shrink_utils.study.regularizer import draw_classes
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode
 from shrink_utils.training import make_regularizer
 

@@ -21,12 +21,19 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from shrink_utils.study.explorer import Explorer
-from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, curves, legend_below
+from shrink_utils.study.figures import (
+    ARM_STYLE,
+    CLASS_GREYS,
+    CLASS_MARKERS,
+    MARKERS,
+    PALETTE,
+    curves,
+    legend_below,
+)
 from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
 from shrink_utils.topology.selection import most_features
 
 RULE_COLORS = (PALETTE[1], PALETTE[2], "0.4")  # the first two rules are those of arms
-CLASS_GREYS, CLASS_MARKERS = ("0.15", "0.6"), ("o", "^")
 LABELS = {
     "score": "first score, centred",
     "missing": "missing entropy ln m − E (nats)",
@@ -185,7 +192,7 @@ def neutral_line(bars: Sequence[float], neutral: Sequence[float]) -> Figure:
     ax.axvline(cut - 0.5, color="0.5", lw=1)
     ax.set(xlabel="position i (0: the longest)", ylabel="length", xticks=positions)
     ax.set_title("The first bar below the neutral length is where the rule cuts")
-    ax.legend(loc="upper center", ncols=3, fontsize="small")
+    legend_below(fig, ax, 3)
     return fig
 
 

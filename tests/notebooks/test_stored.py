@@ -116,6 +116,19 @@ def test_links_between_notebooks_resolve(notebook):
                 assert planned or (ROOT / "notebooks" / target).is_file(), target
 
 
+def test_the_glossary_and_the_chapters_hold_the_same_words():
+    glossary = (ROOT / "docs" / "book" / "glossary.md").read_text(encoding="utf-8")
+    entries = {term.lower().replace(" ", "-") for term in re.findall(r"^## (.+)$", glossary, re.M)}
+    linked = set()
+    for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
+        text = path.read_text(encoding="utf-8")
+        links = re.findall(r"\]\(\.\./docs/book/glossary\.md#([\w-]+)\)", text)
+        assert len(links) == len(set(links)), f"{path.name} links a word more than once"
+        assert text.count("glossary.md") == len(links), f"{path.name} has a link to no entry"
+        linked |= set(links)
+    assert linked == entries
+
+
 def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:

@@ -94,7 +94,7 @@ def test_grids_are_those_of_the_run_that_is_named(table):
 
 
 def test_the_similarity_of_shuffled_rows_is_a_panel_of_its_own(table):
-    fig = layer_grids(table, "null", other="x", measures=("rsa",), floor=True, seed=0)
+    fig = layer_grids(table, "null", other="x", measures=("rsa",), null=True, seed=0)
     null = table[table.pair == "null"].groupby("measure").value.mean()
     said = [text.get_text() for text in fig.axes[1].texts]
     assert said == [f"{name}: {null[measure]:.2f}" for measure, name in NAMES.items()]

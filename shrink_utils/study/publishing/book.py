@@ -75,6 +75,7 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     for path in executed:
         store(path, source / "notebooks" / path.name)
         _give_alt_text(source / "notebooks" / path.name)
+        _point_to_root(source / "notebooks" / path.name)
     for page in [*source.glob("docs/*.md"), *source.glob("notebooks/*.ipynb")]:
         _bring_linked_files(page, source)
 
@@ -106,6 +107,12 @@ def _give_alt_text(path: Path) -> None:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata["mystnb"] = {"image": {"alt": alt}}
     nbformat.write(notebook, path)
+
+
+def _point_to_root(path: Path) -> None:
+    """The pages of docs/book, such as the glossary, are the root of the book."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("](../docs/book/", "](../"), encoding="utf-8")
 
 
 def _bring_linked_files(page: Path, source: Path) -> None:

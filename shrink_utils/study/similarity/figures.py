@@ -66,11 +66,11 @@ def layer_grids(
     *,
     other: str,
     measures: Sequence[str] = tuple(NAMES),
-    floor: bool = False,
+    null: bool = False,
     **keys: object,
 ) -> Figure:
-    """All pairs of layers by each measure; a last panel, `floor`, holds those of shuffled rows."""
-    panels = len(measures) + floor
+    """All pairs of layers by each measure; a last panel, `null`, holds those of shuffled rows."""
+    panels = len(measures) + null
     columns, rows = min(panels, 3), -(-panels // 3)
     figsize = (3.6 * columns + 0.7, 3.2 * rows)
     fig, axes = plt.subplots(rows, columns, figsize=figsize, squeeze=False)
@@ -79,8 +79,8 @@ def layer_grids(
         ax.set_xlabel(f"layer, {other}")
     plt.setp(axes[:, 0], ylabel="layer, pretrained")
     fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="similarity")
-    if floor:
-        _floor(axes.flat[len(measures)], table)
+    if null:
+        _null(axes.flat[len(measures)], table)
     for ax in axes.flat[panels:]:
         ax.set_axis_off()
     return fig
@@ -157,7 +157,7 @@ def _layers(ax: Axes, values: pd.DataFrame, title: str) -> None:
     ax.set(title=title)
 
 
-def _floor(ax: Axes, table: pd.DataFrame) -> None:
+def _null(ax: Axes, table: pd.DataFrame) -> None:
     """What each measure reports for shuffled rows."""
     null = table[table.pair == "null"].groupby("measure").value.mean()[list(NAMES)]
     null = null.round(2) + 0.0  # no −0.00
@@ -165,7 +165,7 @@ def _floor(ax: Axes, table: pd.DataFrame) -> None:
     for i, (measure, name) in enumerate(NAMES.items()):
         said = f"{name}: {null[measure]:.2f}"
         ax.text(max(null[measure], 0) + 0.03, i, said, va="center")
-    ax.set(title="rows shuffled: the floor", xlabel="similarity", xlim=(0, 1), yticks=[])
+    ax.set(title="rows shuffled: the null", xlabel="similarity", xlim=(0, 1), yticks=[])
     ax.invert_yaxis()
 
 

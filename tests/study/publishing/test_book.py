@@ -21,6 +21,7 @@ def notebooks(tmp_path):
     meta = {"image/png": {"alt": "A long bar and two short ones."}}
     cells = [
         new_markdown_cell("# 00 · First\n\n[code](../shrink_utils/paths.py) [lost](../nothing.py)"),
+        new_markdown_cell("An [arm](../docs/book/glossary.md#arm)."),
         new_code_cell("1", outputs=[new_output("display_data", data=shown, metadata=meta)]),
     ]
     nbformat.write(new_notebook(cells=cells), folder / "00_first.ipynb")
@@ -48,6 +49,15 @@ def test_the_sources_are_pages_notebooks_claims_and_linked_files(notebooks, clai
     assert "00_first.ipynb" in found and "01_second.failed.ipynb" not in found
     assert (tmp_path / "source" / "shrink_utils" / "paths.py").is_file()
     assert not (tmp_path / "source" / "nothing.py").exists()
+
+
+def test_a_link_to_the_glossary_holds_in_the_repository_and_in_the_book(
+    notebooks, claims, tmp_path
+):
+    gather(notebooks, claims, tmp_path / "source")
+    notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
+    assert notebook.cells[1].source == "An [arm](../glossary.md#arm)."
+    assert (tmp_path / "source" / "glossary.md").is_file()
 
 
 def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_path):
