@@ -114,16 +114,15 @@ def stitched(
     return Stitched(front_layer, back_layer, loss, loss - back.loss)
 
 
-def stitched_logits(
-    front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
-) -> Tensor:
-    """What a stitched model predicts, (predictions, classes), in the order of the batches.
+def stitched_logits(front: Reading, back: Reading, *, front_layer: int, back_layer: int) -> Tensor:
+    """What a model stitched by identity predicts, (predictions, classes), in the batches' order.
 
     Parameters and errors are those of `stitched`. A classifier gives a row per text, a language
     model a row per predicted token, which takes memory.
     """
     _check(front, back, front_layer, back_layer)
-    return torch.cat([logits for logits, _ in _logits(front, back, phi, front_layer, back_layer)])
+    stitches = _logits(front, back, identity, front_layer, back_layer)
+    return torch.cat([logits for logits, _ in stitches])
 
 
 def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:

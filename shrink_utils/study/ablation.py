@@ -20,13 +20,6 @@ RUN = [*CELL, "arm", "weight", "seed"]
 SCORES = {"centred_1": "first centred score", "raw_1": "first raw score"}
 
 
-class OnSweep(NamedTuple):
-    """A metric read off an arm's sweep."""
-
-    value: float  # interpolated where the sweep passes the score, else of the nearest point
-    passed: bool  # whether the sweep passes the score
-
-
 class Place(NamedTuple):
     """A point between two of a sweep: `share` of the way from the first to the second."""
 
@@ -84,32 +77,12 @@ def sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
     return rows.sort_values(["weight", "seed"])
 
 
-def metric_at(sweep: pd.DataFrame, score: float, *, column: str = "centred_1") -> OnSweep:
-    """The metric that an arm has where its sweep passes an anisotropy score.
-
-    Parameters
-    ----------
-    sweep : DataFrame
-        Of `sweep_of`, of one seed: a row per weight, ascending from 0; else a ``ValueError``.
-    score : float
-        The value of `column` at which arms are compared.
-
-    Returns
-    -------
-    OnSweep
-        On the first pair of neighbouring weights that have the score between them, linear in the
-        score. A sweep without such a pair gives its point nearest to the score.
-    """
-    if sweep.empty or not (np.diff(sweep.weight) > 0).all():
-        raise ValueError(
-            f"sweep: needs one row per weight, ascending; got weights {sweep.weight.tolist()}"
-        )
-    place = place_on_sweep(sweep[column], score)
-    return OnSweep(float(place.of(sweep.value)), place.passed)
-
-
 def place_on_sweep(scores: ArrayLike, score: float) -> Place:
-    """Where a sweep, from weight 0 up, has a score: see `metric_at`."""
+    """Where an arm's sweep, by weight from 0 up, passes a score.
+
+    On the first pair of neighbouring weights that have the score between them, linear in the
+    score. A sweep without such a pair gives its point nearest to the score.
+    """
     scores = np.asarray(scores)
     for i in range(len(scores) - 1):
         low, high = sorted(scores[i : i + 2])

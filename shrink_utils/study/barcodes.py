@@ -136,9 +136,9 @@ def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -
     return fig
 
 
-def entropy_curve(m: int = 8) -> Figure:
-    """Entropy of m bars, one of length 1 and the others of a common length, with four barcodes."""
-    others = torch.linspace(0, 2, 201, dtype=torch.float64)
+def entropy_curve() -> Figure:
+    """Entropy of eight bars, one of length 1 and the others of equal length, with four barcodes."""
+    m, others = 8, torch.linspace(0, 2, 201, dtype=torch.float64)
     curve = [persistent_entropy(torch.cat([torch.ones(1), s.repeat(m - 1)])).item() for s in others]
     fig, ax = plt.subplots(figsize=(8, 3.8))
     ax.plot(others, curve, color=PALETTE[0], lw=2)

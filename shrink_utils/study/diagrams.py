@@ -99,9 +99,9 @@ def draw_jitter(points: Tensor, size: float) -> Figure:
     return fig
 
 
-def jitter_explorer(name: str = "a circle") -> Explorer:
-    """Move every point of an example cloud by more and more."""
-    points = example_cloud(name)
+def jitter_explorer() -> Explorer:
+    """Move every point of a circle by more and more."""
+    points = example_cloud("a circle")
 
     def describe(size: float) -> str:
         found = bottleneck(points, jitter(points, size))

@@ -35,11 +35,6 @@ def run_sweep(profile: Profile) -> list[Run]:
     return run_configs(profile.sweep_runs(), profile)
 
 
-def run_long(profile: Profile) -> list[Run]:
-    """Every long run of the profile, as `run_grid` does it."""
-    return run_configs(profile.long_runs(), profile)
-
-
 def run_all(profile: Profile) -> list[Run]:
     """Grid, sweep and long runs, each once, under one progress bar."""
     return run_configs(profile.all_runs(), profile)

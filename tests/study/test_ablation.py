@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study.ablation import frontier_figure, frontier_table, metric_at, sweep_of
+from shrink_utils.study.ablation import frontier_figure, frontier_table, place_on_sweep
 
 WEIGHTS = (0.5, 1.0, 4.0)
 
@@ -70,42 +70,26 @@ def test_a_sweep_without_its_beginning_is_an_error():
         frontier_table(summary[summary.arm != "none"])
 
 
-def _sweep(scores, values):
-    return pd.DataFrame({"weight": range(len(scores)), "centred_1": scores, "value": values})
+def _read(scores, values, score):
+    place = place_on_sweep(scores, score)
+    return float(place.of(values)), place.passed
 
 
-def test_a_metric_is_interpolated_on_the_score():
-    sweep = _sweep([0.6, 0.4, 0.1], [0.80, 0.70, 0.40])
-    assert metric_at(sweep, 0.5) == pytest.approx((0.75, True))
-    assert metric_at(sweep, 0.2) == pytest.approx((0.50, True))
-    assert metric_at(sweep, 0.4) == pytest.approx((0.70, True))
-    assert metric_at(sweep, 0.6) == pytest.approx((0.80, True))
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(0.5, 0.75), (0.2, 0.5), (0.4, 0.7), (0.6, 0.8), (0.7, 0.8), (0.05, 0.4)],
+)
+def test_a_metric_is_interpolated_on_the_score_or_that_of_the_nearest_point(score, expected):
+    found, passed = _read([0.6, 0.4, 0.1], [0.80, 0.70, 0.40], score)
+    assert found == pytest.approx(expected) and passed == (0.1 <= score <= 0.6)
 
 
 def test_a_sweep_that_turns_back_is_read_where_it_first_passes():
-    assert metric_at(_sweep([0.6, 0.2, 0.6], [0.8, 0.4, 0.0]), 0.4).value == pytest.approx(0.6)
+    assert _read([0.6, 0.2, 0.6], [0.8, 0.4, 0.0], 0.4)[0] == pytest.approx(0.6)
 
 
 def test_a_sweep_that_stands_still_is_read_at_its_smaller_weight():
-    assert metric_at(_sweep([0.6, 0.6], [0.8, 0.4]), 0.6) == (0.8, True)
-
-
-@pytest.mark.parametrize(("score", "expected"), [(0.05, 0.4), (0.9, 0.8)])
-def test_a_score_that_a_sweep_never_has_gives_its_nearest_point(score, expected):
-    assert metric_at(_sweep([0.6, 0.1, 0.3], [0.8, 0.4, 0.5]), score) == (expected, False)
-
-
-def test_other_scores_can_be_compared_at():
-    sweep = _sweep([0.6, 0.4], [0.8, 0.6]).assign(raw_1=[0.3, 0.1])
-    assert metric_at(sweep, 0.2, column="raw_1").value == pytest.approx(0.7)
-
-
-def test_several_seeds_at_once_are_an_error():
-    sweep = sweep_of(frontier_table(_summary()), "random")
-    with pytest.raises(ValueError, match="sweep: needs one row per weight, ascending; got weights"):
-        metric_at(sweep, 0.4)
-    with pytest.raises(ValueError, match=r"got weights \[\]"):
-        metric_at(sweep.iloc[:0], 0.4)
+    assert _read([0.6, 0.6], [0.8, 0.4], 0.6) == (0.8, True)
 
 
 def test_every_arm_has_a_line_from_none_through_the_means_of_its_weights():

@@ -53,10 +53,12 @@ def _plain(x: ArrayLike | Tensor, *, copy: bool = False) -> Tensor | None:
     return None
 
 
-def check_width(n_features: int, name: str = "n_features") -> int:
+def check_width(n_features: int) -> int:
     """Return a number of columns, or raise a ``ValueError``."""
     if not isinstance(n_features, int | np.integer) or n_features < 1:
-        raise ValueError(f"{name} must be a whole number of columns, 1 or more; got {n_features!r}")
+        raise ValueError(
+            f"n_features must be a whole number of columns, 1 or more; got {n_features!r}"
+        )
     return int(n_features)
 
 

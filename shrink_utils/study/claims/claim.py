@@ -29,6 +29,7 @@ Verdict = Literal[
 Unit = Literal["seeds", "models", "words", "sentences"]
 
 OWN_TEST: dict[str, Verdict] = {"agrees": "replicated", "disagrees": "not replicated"}
+CONFIDENCE = 0.95  # of an interval; with several tries, of all of them together
 FALSE_DISCOVERIES = 0.05  # share of the adjusted verdicts that may be accidents
 COLUMNS = (
     "claim source kind statement task arm published estimate low high n unit floor p verdict "
@@ -131,9 +132,7 @@ def _check_name(argument: str, name: str, known: object) -> None:
         raise ValueError(f"{argument} must be one of {get_args(known)}, got {name!r}")
 
 
-def evaluate(
-    claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike], *, confidence: float = 0.95
-) -> pd.DataFrame:
+def evaluate(claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike]) -> pd.DataFrame:
     """Table of claims, one per row: each with its estimate, interval and verdict.
 
     Returns
@@ -149,7 +148,7 @@ def evaluate(
     """
     rows = []
     for claim in claims:
-        sure = 1 - (1 - confidence) / claim.tries
+        sure = 1 - (1 - CONFIDENCE) / claim.tries
         try:
             interval = _interval(np.asarray(differences(claim)), sure)
         except ValueError as error:

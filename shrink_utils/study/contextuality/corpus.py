@@ -155,14 +155,13 @@ def stream_corpus(
     texts: Sequence[str],
     *,
     min_count: int = 5,
-    max_length: int = 128,
     batch_size: int = 64,
 ) -> CorpusMetrics:
     """Read all texts once and accumulate, layer by layer, with a progress bar.
 
     Parameters
     ----------
-    encoder, texts, max_length, batch_size
+    encoder, texts, batch_size
         As in `word_batches`.
     min_count : int
         Fewest sentences in which a word must stand for its SelfSim.
@@ -178,7 +177,7 @@ def stream_corpus(
     with progress_bar(total=len(texts), unit="sentence", description=encoder.name) as bar:
         for start in range(0, len(texts), PORTION):
             portion = texts[start : start + PORTION]
-            batches = word_batches(encoder, portion, max_length=max_length, batch_size=batch_size)
+            batches = word_batches(encoder, portion, batch_size=batch_size)
             for n_texts in accumulate(metrics, batches):
                 bar.update(n_texts)
     return metrics

@@ -46,16 +46,6 @@ PIECES = (50, 100, 200)  # word-pieces of a text whose dimension is measured
 ARMS = ("none", "prominent")
 
 
-def language_tables(profile: Profile) -> dict[str, pd.DataFrame]:
-    """The four tables of the chapter, by the names that claims call them."""
-    return {
-        "attention": measure_attention(profile),
-        "dimension": measure_dimension(profile),
-        "divergence": measure_divergence(profile),
-        "lifetimes": measure_lifetimes(profile),
-    }
-
-
 def language_tasks() -> list[str]:
     """Acceptability by word order, coherence; and CoLA where a folder of GLUE holds it."""
     root = glue_dir()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import accuracy_drops, frontier_table
-from shrink_utils.study.ablation import metric_at, sweep_of
+from shrink_utils.study.ablation import place_on_sweep, sweep_of
 from shrink_utils.study.claims.claim import ROWS
 from shrink_utils.study.claims.pretrained import (
     OTHERS,
@@ -446,7 +446,10 @@ def test_arms_are_matched_seed_by_seed():
     differences = []
     for _, rows in frontier.groupby("seed"):
         ours = rows[(rows.arm == "prominent") & (rows.weight == 1.0)].iloc[0]
-        differences.append(ours.value - metric_at(sweep_of(rows, "random"), ours.centred_1).value)
+        sweep = sweep_of(rows, "random")
+        differences.append(
+            ours.value - place_on_sweep(sweep.centred_1, ours.centred_1).of(sweep.value)
+        )
     assert len({round(d, 6) for d in differences}) == 3
     assert (row.estimate, row.low) == pytest.approx(paired_interval(differences)[:2])
     again = _topology(frontier.sample(frac=1, random_state=1))

@@ -13,8 +13,11 @@ from shrink_utils.study.language.experiment import (
     PIECES,
     _texts_of_kinds,
     language_sentences,
-    language_tables,
     language_tasks,
+    measure_attention,
+    measure_dimension,
+    measure_divergence,
+    measure_lifetimes,
 )
 from shrink_utils.study.language.lifetimes import edge_intervals, neighbour_graphs
 from shrink_utils.study.language.trees import rtd_lite
@@ -22,7 +25,13 @@ from shrink_utils.study.language.trees import rtd_lite
 
 @pytest.fixture
 def tables(finished):
-    return language_tables(finished)  # kept by the profile: measured once
+    measures = {  # kept by the profile: measured once
+        "attention": measure_attention,
+        "dimension": measure_dimension,
+        "divergence": measure_divergence,
+        "lifetimes": measure_lifetimes,
+    }
+    return {name: measure(finished) for name, measure in measures.items()}
 
 
 def test_every_text_is_judged_from_every_set_of_features(tables, finished):
