@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 
 from shrink_utils.paths import home
@@ -97,9 +98,18 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
-    from shrink_utils.study.diagnose import check_folder, diagnose, read_texts, write_diagnosis
+    from shrink_utils.study.diagnose import (
+        check_folder,
+        diagnose,
+        read_texts,
+        record_diagnosis,
+        write_diagnosis,
+    )
     from shrink_utils.text import load_sentences
 
+    since = time.perf_counter()
+    if options.record and options.text:
+        raise ValueError("--record: a record is of the profile's own sentences; leave out --text")
     check_folder(options.out)  # before the work, which may take long
     if options.text:
         texts, source = read_texts(options.text), options.text.name
@@ -109,6 +119,8 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     table = diagnose(options.model, texts)
     title = f"{options.model} on {len(texts)} texts ({source})"
     written = write_diagnosis(table, options.out, name=Path(options.model).name, title=title)
+    if options.record:
+        written.append(record_diagnosis(table, profile, model=options.model, since=since))
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     print(f"Written: {', '.join(map(str, written))}")
 
@@ -240,12 +252,13 @@ ARGUMENTS = {
     hypotheses: {"--blinded": {"action": "store_true", "help": "spreads alone, no effects"}},
     verify: {"folder": {"type": Path, "help": "results/<profile>, as it was sent"}},
     diagnose: {
-        "model": {"help": "minilm, tiny-random, a hub id, or a local folder"},
+        "model": {"help": "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder"},
         "--text": {
             "type": Path,
             "help": "UTF-8, one sentence per line, 30 lines or more; a pipe will do",
         },
         "--out": {"type": Path, "default": Path(), "help": "folder of CSV and PNG, else this one"},
+        "--record": {"action": "store_true", "help": "also into data/reference/<profile>"},
     },
 }
 

@@ -1,4 +1,5 @@
 from .encoders import (
+    PINNED,
     Encoder,
     evaluating,
     load_classifier,
@@ -33,6 +34,7 @@ from .words import WordBatch, split_words, word_batches, word_states
 __all__ = [
     "MAPS",
     "OBJECTIVES",
+    "PINNED",
     "POOLINGS",
     "Encoder",
     "MapTraining",

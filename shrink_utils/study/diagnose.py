@@ -1,6 +1,7 @@
 """Isotropy and contextuality of any encoder on any text: a table and a figure by layer."""
 
 import tempfile
+import time
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,13 +19,16 @@ from shrink_utils.geometry import (
     iso_score,
     self_sim,
 )
-from shrink_utils.models import WordBatch, load_encoder, word_states
+from shrink_utils.models import PINNED, WordBatch, load_encoder, word_states
 from shrink_utils.names import unknown_name
+from shrink_utils.paths import data_dir
 from shrink_utils.study.figures import looks_of, use_house_style
-from shrink_utils.study.results import written
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.results import provenance, written
 from shrink_utils.study.similarity.layers import Layers
 
-LOCAL = ("minilm", "tiny-random")  # encoders that need no hub
+LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
+STAMPED = ("time", "commit", "device", "threads")  # of a record
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
@@ -143,3 +147,35 @@ def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str)
     finally:
         plt.close(figure)  # else a notebook would show it
     return paths
+
+
+def record_diagnosis(table: pd.DataFrame, profile: Profile, *, model: str, since: float) -> Path:
+    """Put a table of `diagnose` on record, in place of the model's older one.
+
+    Parameters
+    ----------
+    since : float
+        When the diagnosis began, by `time.perf_counter`.
+
+    Returns
+    -------
+    Path
+        ``data/reference/<profile>/layers.csv``: the model, the layer, the measures, the number of
+        sentences, then time, commit, device, threads and seconds.
+    """
+    path, stamp = recorded_layers(profile), provenance()
+    facts = {"sentences": profile.diagnostic_sentences, **{name: stamp[name] for name in STAMPED}}
+    facts["seconds"] = round(time.perf_counter() - since)
+    table = table.reset_index().assign(**facts)
+    table.insert(0, "model", model)
+    if path.is_file():
+        old = pd.read_csv(path)
+        table = pd.concat([old[old.model != model], table])
+    with written(path) as part:
+        table.to_csv(part, index=False, float_format="%.6f")
+    return path
+
+
+def recorded_layers(profile: Profile) -> Path:
+    """Where `record_diagnosis` writes."""
+    return data_dir() / "reference" / profile.name / "layers.csv"

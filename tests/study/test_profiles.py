@@ -23,8 +23,8 @@ def _load(tmp_path, text, **options):
     return load_profile(path, **options)
 
 
-def test_five_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
-    assert profile_names() == ["cohort", "glue", "paper", "quick", "smoke"]
+def test_six_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
+    assert profile_names() == ["cohort", "glue", "models", "paper", "quick", "smoke"]
     quick = load_profile("quick")
     assert quick.models == ("minilm",) and len(quick.seeds) >= 5 and len(quick.tasks) >= 2
     assert set(quick.grid[0].arms) == {"none", "prominent", "published", "all"}
