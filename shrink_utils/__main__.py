@@ -212,7 +212,8 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the verdicts in brief, write the provenance page, compare with the reference."""
-    from shrink_utils.study.claims.report import print_brief, print_comparison
+    from shrink_utils.study.claims.reference import print_comparison
+    from shrink_utils.study.claims.report import print_brief
     from shrink_utils.study.records import print_record_comparison
     from shrink_utils.study.runs import drop_models
     from shrink_utils.study.verification.page import write_provenance
@@ -235,7 +236,7 @@ def store(profile: Profile, options: argparse.Namespace) -> None:
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
-    from shrink_utils.study.claims.report import commit_reference
+    from shrink_utils.study.claims.reference import commit_reference
 
     commit_reference(profile)
 

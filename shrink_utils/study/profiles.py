@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 import tomllib
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -244,51 +245,30 @@ class Profile:
 
         Runs of another machine may have another `precision` than `used_precision`.
         """
-        return [
-            self._run(entry, model=model, arm=arm, seed=seed, precision=precision)
-            for seed in self.seeds
-            for model in self.models
-            for entry in self.grid
-            for arm in entry.arms
-        ]
+        parts = [(entry, self.seeds, {"arm": arm}) for entry in self.grid for arm in entry.arms]
+        return self._runs(parts, precision)
 
     def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The weight sweep, as `runs`; a run that the grid holds too is the same run."""
-        return [
-            self._run(
-                self._entry("sweep", swept.task),
-                model=model,
-                arm=swept.arm,
-                seed=seed,
-                weight=weight,
-                precision=precision,
-            )
-            for seed in self.seeds
-            for model in self.models
+        parts = [
+            (self._entry("sweep", swept.task), self.seeds, {"arm": swept.arm, "weight": weight})
             for swept in self.sweep
             for weight in swept.weights
         ]
+        return self._runs(parts, precision)
 
     def long_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The long runs, as `runs`."""
-        return [
-            replace(
-                self._run(
-                    self._entry("long", long.task),
-                    model=model,
-                    arm=arm,
-                    seed=seed,
-                    precision=precision,
-                ),
-                epochs=long.epochs,
-                train_rows=long.train_rows,
+        parts = [
+            (
+                self._entry("long", long.task),
+                long.seeds,
+                {"arm": arm, "epochs": long.epochs, "train_rows": long.train_rows},
             )
-            for seed in self.seeds
-            for model in self.models
             for long in self.long
-            if seed in long.seeds
             for arm in long.arms
         ]
+        return self._runs(parts, precision)
 
     def all_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """Grid, sweep and long runs, each once, seeds outermost."""
@@ -302,11 +282,20 @@ class Profile:
                 return entry
         raise ValueError(f"{part}: its task {task!r} is none of the grid's")
 
-    def _run(self, entry: GridEntry, *, seed: int, precision: str | None, **own) -> RunConfig:
-        of_task = {name: value for name, value in asdict(entry).items() if name != "arms"}
-        of_all = {name: getattr(self, name) for name in SHARED}
-        of_all |= {"precision": precision or self.used_precision, "weight": self.weight} | own
-        return RunConfig(seed=seed + SEED_STEP * self.base_seed, **of_task, **of_all)
+    def _runs(
+        self, parts: list[tuple[GridEntry, Integers, dict]], precision: str | None
+    ) -> list[RunConfig]:
+        """Runs of entries with these seeds and values of their own."""
+        shared = {name: getattr(self, name) for name in (*SHARED, "weight")}
+        shared["precision"] = precision or self.used_precision
+        runs = []
+        for seed, model in product(self.seeds, self.models):
+            keys = {"seed": seed + SEED_STEP * self.base_seed, "model": model}
+            for entry, seeds, own in parts:
+                if seed in seeds:
+                    of_task = {name: v for name, v in asdict(entry).items() if name != "arms"}
+                    runs.append(RunConfig(**of_task | shared | keys | own))
+        return runs
 
 
 SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.clouds import measure_clouds
-from shrink_utils.study.claims.report import compare_tables
+from shrink_utils.study.claims.reference import compare_tables
 from shrink_utils.study.grid import histories, run_configs
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written

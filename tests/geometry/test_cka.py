@@ -80,13 +80,6 @@ def test_it_is_symmetric_and_bounded(debiased, seed, n, d):
     assert (-1 if debiased else 0) - 1e-9 <= value <= 1 + 1e-9
 
 
-def test_debiasing_removes_what_independent_matrices_share_by_chance():
-    rng = np.random.default_rng(0)
-    draws = [(rng.normal(size=(40, 60)), rng.normal(size=(40, 60))) for _ in range(20)]
-    assert np.mean([cka(x, y) for x, y in draws]) > 0.5
-    assert abs(np.mean([cka(x, y, debiased=True) for x, y in draws])) < 0.02
-
-
 @pytest.mark.parametrize("debiased", [False, True])
 def test_rotation_scale_and_shift_do_not_count_but_other_maps_do(random_pair, rotation, debiased):
     x, y = random_pair
@@ -176,15 +169,6 @@ def test_a_batch_of_identical_rows_contributes_nothing(random_pair):
 def test_nothing_but_identical_rows_gives_nan_and_says_why():
     with pytest.warns(UserWarning, match="unbiased HSIC of x with itself is 0"):
         assert math.isnan(minibatch_cka([(np.ones((5, 2)), np.eye(5))]))
-
-
-def test_many_small_batches_are_near_the_full_sample():
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(4000, 6))
-    y = x @ rng.normal(size=(6, 6)) + 2 * rng.normal(size=(4000, 6))
-    found = minibatch_cka(_batches(x, y, [20] * 200))
-    assert found == pytest.approx(cka(x, y, debiased=True), abs=0.02)
-    assert cka(x[:20], y[:20]) > found + 0.05  # what averaging biased CKA of batches would give
 
 
 @pytest.mark.parametrize("batches", [[], iter(())])

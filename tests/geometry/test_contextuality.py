@@ -210,14 +210,6 @@ def test_independent_words_have_no_excess_where_the_published_correction_sees_pl
 
 
 @beside_null
-def test_units_with_a_direction_of_their_own_exceed_the_null(measure):
-    rng = np.random.default_rng(0)
-    own = rng.normal(size=(100, 30)).repeat(8, axis=0)
-    found = measure.call(own + rng.normal(size=(800, 30)), np.arange(800) // 8)
-    assert found.excess > 0.2
-
-
-@beside_null
 def test_the_null_depends_on_its_seed_alone(measure):
     found = measure.call(X, measure.labels)
     assert measure.call(X, measure.labels, seed=0) == found
@@ -268,19 +260,6 @@ def test_with_sentences_the_null_is_avg_sim_between_sentences():
     found = self_sim(X, WORDS, sentences=SENTENCES, min_count=3)
     assert found.null == avg_sim(X, groups=SENTENCES).value
     assert found.null != avg_sim(X).value
-
-
-@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
-def test_a_static_vector_explains_everything(measure):
-    x = np.repeat(np.random.default_rng(0).normal(size=(4, 9)), 6, axis=0)
-    assert measure(x, np.arange(24) // 6).value == pytest.approx(1, abs=1e-12)
-
-
-def test_a_vector_that_ignores_its_word_has_corrected_self_similarity_zero():
-    rng = np.random.default_rng(0)
-    found = self_sim(rng.normal(size=(4000, 20)) + 0.3, rng.integers(300, size=4000))
-    assert abs(found.corrected) < 4 * found.stderr
-    assert found.null > 0.05
 
 
 def test_labels_of_every_kind_name_the_same_words():
@@ -352,12 +331,6 @@ def test_too_few_sentences_or_words_are_refused(labels, found):
 # MEV
 
 mev_of_pairs = partial(max_explainable_variance, min_count=2)
-
-
-def test_words_with_more_occurrences_than_dimensions_are_no_exception():
-    x, labels = np.random.default_rng(0).normal(size=(40, 3)), [0] * 20 + [1] * 20
-    for word, value in max_explainable_variance(x, labels).per_word.items():
-        assert value == pytest.approx(_mev(x, labels, word), abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,6 @@ def test_correlations_are_cosines_between_column_spaces(pair):
     np.testing.assert_allclose(cca(x, y).numpy(), _correlations(x, y), rtol=0, atol=1e-9)
 
 
-def test_one_column_each_is_the_correlation_coefficient():
-    x, y = np.random.default_rng(4).normal(size=(2, 12))
-    assert float(cca(x[:, None], y[:, None])) == pytest.approx(abs(np.corrcoef(x, y)[0, 1]))
-
-
 @few_directions
 @few_rows
 @pytest.mark.parametrize("variance", [0.5, 0.9, 0.99])
@@ -120,14 +115,6 @@ def test_pwcca_depends_on_the_side_and_its_symmetric_form_does_not(random_pair):
     assert pwcca(x, y, symmetric=True) == pytest.approx(pwcca(y, x, symmetric=True))
 
 
-def test_svcca_ignores_rotation_scale_and_shift_but_no_other_map(random_pair, rotation):
-    x, y = random_pair
-    moved = -3 * x @ rotation(5) + 1
-    assert svcca(moved, y, variance=0.9) == pytest.approx(svcca(x, y, variance=0.9), abs=1e-9)
-    stretched = x * [1, 1, 1, 1, 100]
-    assert abs(svcca(stretched, y, variance=0.9) - svcca(x, y, variance=0.9)) > 0.05
-
-
 @few_directions
 @few_rows
 def test_equal_column_spaces_have_similarity_one(pair):
@@ -139,12 +126,6 @@ def test_equal_column_spaces_have_similarity_one(pair):
 def test_rounding_exceeds_one_by_little():
     x = np.random.default_rng(0).normal(size=(200, 40))
     assert float(cca(x, x + 5).max()) <= 1 + 1e-13
-
-
-def test_independent_matrices_have_a_correlation_of_about_the_root_of_d_over_n():
-    rng = np.random.default_rng(0)
-    mean = float(cca(rng.normal(size=(2000, 50)), rng.normal(size=(2000, 50))).mean())
-    assert mean == pytest.approx(np.sqrt(50 / 2000), rel=0.2)
 
 
 @pytest.mark.parametrize("variance", [0.0, -1.0, 1.1, float("nan")])
@@ -179,12 +160,6 @@ def test_ties_that_rounding_breaks_are_ties():
     which = rng.integers(3, size=40)
     scaled = directions[which] * rng.uniform(0.1, 9, size=(40, 1))
     assert rsa(directions[which], scaled) == pytest.approx(1, abs=1e-12)
-
-
-def test_rotation_and_the_length_of_each_row_do_not_count(random_pair, rotation):
-    x, y = random_pair
-    lengths = np.random.default_rng(2).uniform(0.1, 10, size=(len(x), 1))
-    assert rsa(lengths * (x @ rotation(5)), y) == pytest.approx(rsa(x, y), abs=1e-12)
 
 
 def test_zero_rows_are_refused_by_name(random_pair):
@@ -262,19 +237,6 @@ def test_no_layers_are_refused(layers):
         similarity_grid("cka", *layers)
 
 
-@pytest.mark.parametrize("moved", [lambda x: x + 3, lambda x: x * [20, 1, 1, 1, 1]])
-def test_a_shift_and_an_invertible_map_count_for_rsa(random_pair, moved):
-    x, y = random_pair
-    assert abs(rsa(moved(x), y) - rsa(x, y)) > 0.05
-
-
-def test_rsa_is_symmetric_bounded_and_one_of_a_matrix_with_itself(pair):
-    x, y = pair
-    assert rsa(x, x) == pytest.approx(1, abs=1e-12)
-    assert abs(rsa(x, y)) <= 1 + 1e-12
-    assert rsa(x, y) == pytest.approx(rsa(y, x), abs=1e-12)
-
-
 @given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 4))
 def test_cca_ignores_invertible_maps_and_shifts_of_both_sides(seed, d_x, d_y):
     rng = np.random.default_rng(seed)
@@ -283,14 +245,6 @@ def test_cca_ignores_invertible_maps_and_shifts_of_both_sides(seed, d_x, d_y):
     a, b = (rng.normal(size=(d, d)) + 3 * np.eye(d) for d in (d_x, d_y))
     assume(max(np.linalg.cond(a), np.linalg.cond(b)) < 1e4)
     np.testing.assert_allclose(cca(x @ a + 7, y @ b - 2), cca(x, y), rtol=0, atol=1e-9)
-
-
-def test_pwcca_ignores_invertible_maps_of_y_alone(random_pair, rotation):
-    x, y = random_pair
-    a = np.random.default_rng(3).normal(size=(4, 4))
-    assert pwcca(x, y @ a + 5) == pytest.approx(pwcca(x, y), abs=1e-9)
-    assert abs(pwcca(x * [50, 1, 1, 1, 1], y) - pwcca(x, y)) > 0.01
-    assert abs(pwcca(x @ rotation(5), y) - pwcca(x, y)) > 1e-4  # even a rotation of x
 
 
 @pytest.mark.parametrize("function", [cca, svcca, pwcca])

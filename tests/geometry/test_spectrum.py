@@ -132,11 +132,6 @@ def test_correction_removes_the_bias_that_small_samples_have(shape):
     assert standard_error < 0.01
 
 
-def test_correction_fades_as_the_sample_grows():
-    x = torch.randn(20_000, 5) * torch.tensor([1.0, 2, 3, 4, 5])
-    assert iso_score(x, bias_corrected=True) == pytest.approx(iso_score(x), rel=1e-3)
-
-
 @each_cloud
 @pytest.mark.parametrize("center", [False, True])
 def test_effective_rank_is_the_exponential_of_the_entropy(x, center):
@@ -144,12 +139,6 @@ def test_effective_rank_is_the_exponential_of_the_entropy(x, center):
     p = [s / sigma.sum() for s in sigma if s > 0]
     expected = math.exp(-sum(q * math.log(q) for q in p))
     assert effective_rank(x, center=center) == pytest.approx(expected, rel=1e-9)
-
-
-def test_effective_rank_of_equal_singular_values_is_their_number():
-    x = np.zeros((7, 9))
-    x[:4, :4] = np.eye(4)
-    assert effective_rank(x, center=False) == pytest.approx(4, rel=1e-12)
 
 
 @pytest.mark.parametrize(

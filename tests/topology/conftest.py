@@ -51,6 +51,20 @@ CLOUDS = {
 }
 
 
+FLOATS = [
+    (torch.float64, torch.float64),
+    (torch.float32, torch.float32),
+    (torch.float16, torch.float32),
+    (torch.bfloat16, torch.float32),
+]
+
+# The dtype that is given, and the dtype of the result.
+floating = pytest.mark.parametrize(("given_dtype", "expected"), FLOATS)
+dtypes = pytest.mark.parametrize(
+    ("given_dtype", "expected"), [*FLOATS, (torch.int64, torch.float32)]
+)
+
+
 @pytest.fixture(params=CLOUDS)
 def cloud(request):
     """Each of the clouds in turn, float64 (n, d)."""

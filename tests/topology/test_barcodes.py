@@ -9,10 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.spatial.distance import pdist, squareform
 
-from shrink_utils.topology import barcode, h0_barcode, persistent_entropy
+from shrink_utils.topology import barcode, h0_barcode
+from tests.topology.conftest import dtypes
 
 matrices = hnp.arrays(
     np.float64,
@@ -47,27 +46,6 @@ def test_h0_lengths_are_gudhis_deaths_on_any_cloud(points):
     assert_same(h0_barcode(torch.from_numpy(points)).lengths, deaths)
 
 
-def test_h0_total_is_the_weight_of_scipys_spanning_tree(cloud):
-    distances = squareform(pdist(cloud.numpy()))
-    tree = minimum_spanning_tree(distances + 1)  # scipy reads 0 as "no edge"
-    assert_same(h0_barcode(cloud).lengths.sum(), tree.sum() - (len(cloud) - 1))
-
-
-def test_edges_span_and_measure_their_lengths(cloud):
-    bars = h0_barcode(cloud)
-    component = np.arange(len(cloud))
-    for (a, b), length in zip(bars.edges.tolist(), bars.lengths.tolist(), strict=True):
-        assert length == pytest.approx(math.dist(cloud[a].tolist(), cloud[b].tolist()), rel=1e-12)
-        assert component[a] != component[b], "the edge closes a cycle"
-        component[component == component[a]] = component[b]
-    assert len(set(component.tolist())) == 1
-
-
-def test_lengths_come_longest_first(cloud):
-    lengths = h0_barcode(cloud).lengths
-    assert (lengths[:-1] >= lengths[1:]).all()
-
-
 @given(matrices, st.randoms(use_true_random=False))
 def test_h0_is_permutation_invariant(points, random):
     order = list(range(len(points)))
@@ -86,27 +64,6 @@ def test_h0_scales_with_the_points(points, exponent):
 def test_h0_gradcheck(clouds):
     points = clouds["gaussian"].requires_grad_()
     assert torch.autograd.gradcheck(lambda x: h0_barcode(x).lengths, points)
-
-
-def test_gradient_is_the_unit_edge_vector_at_each_end():
-    points = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
-    h0_barcode(points).lengths.sum().backward()
-    assert_same(points.grad, [[-0.6, -0.8], [0.6, 0.8]])
-
-
-def test_entropy_gradient_reaches_points_as_the_formula_says(clouds):
-    """∂E/∂ℓ = −(ln p + E)/Σℓ, times the unit edge vector at each end."""
-    points = clouds["clustered"].requires_grad_()
-    bars = h0_barcode(points)
-    persistent_entropy(bars.lengths).backward()
-    x, lengths = points.detach().numpy(), bars.lengths.detach().numpy()
-    p = lengths / lengths.sum()
-    slope = -(np.log(p) - (p * np.log(p)).sum()) / lengths.sum()
-    expected = np.zeros_like(x)
-    for (a, b), length, s in zip(bars.edges.tolist(), lengths, slope, strict=True):
-        expected[a] += s * (x[a] - x[b]) / length
-        expected[b] -= s * (x[a] - x[b]) / length
-    assert_same(points.grad, expected)
 
 
 @pytest.mark.parametrize("n", [0, 1])
@@ -152,16 +109,7 @@ def test_float64_squares_neither_overflow_nor_vanish(scale):
     assert_same(h0_barcode(points).lengths / scale, [5.0, 1.0])
 
 
-@pytest.mark.parametrize(
-    ("given_dtype", "expected"),
-    [
-        (torch.float64, torch.float64),
-        (torch.float32, torch.float32),
-        (torch.float16, torch.float32),
-        (torch.bfloat16, torch.float32),
-        (torch.int64, torch.float32),
-    ],
-)
+@dtypes
 def test_dtype_of_the_lengths(given_dtype, expected):
     lengths = h0_barcode(torch.tensor([[0, 0], [3, 4]], dtype=given_dtype)).lengths
     assert (lengths.dtype, lengths.tolist()) == (expected, [5.0])

@@ -64,12 +64,6 @@ def test_the_components_have_the_edges_of_their_lengths(metric):
     }
 
 
-def test_euclidean_is_what_it_was():
-    cloud = _cloud().requires_grad_()
-    plain, named = h0_barcode(cloud), h0_barcode(cloud, metric="euclidean")
-    assert torch.equal(plain.lengths, named.lengths) and torch.equal(plain.edges, named.edges)
-
-
 @pytest.mark.parametrize("max_dim", [0, 1])
 @pytest.mark.parametrize("metric", ["cosine", "precomputed"])
 def test_gradients_are_those_of_differences(metric, max_dim):

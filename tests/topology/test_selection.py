@@ -199,30 +199,6 @@ def test_an_exact_tie_is_not_below_one():
     assert kept([4.0, 2.0, 1.0, 1.0, 1.0, 1.0], "ratio") == [4.0, 2.0]
 
 
-def test_published_collapses_where_ratio_keeps_dozens():
-    """63 bars of a Gaussian cloud in the width of MiniLM."""
-    sizes = {rule: [] for rule in RULES}
-    for seed in range(10):
-        generator = torch.Generator().manual_seed(seed)
-        lengths = h0_barcode(torch.randn(64, 384, generator=generator).double()).lengths
-        for rule in RULES:
-            sizes[rule].append(len(prominent_features(lengths, rule=rule)))
-    assert set(sizes["published"]) == {5}
-    assert torch.tensor(sizes["ratio"]).median() >= 25
-    assert min(sizes["ratio"]) > 5
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_two_separated_scales_are_told_apart(rule):
-    generator = torch.Generator().manual_seed(0)
-    noise = 0.01 + 0.001 * torch.rand(60, generator=generator, dtype=torch.float64)
-    features = torch.tensor([1.0, 0.9, 1.1], dtype=torch.float64)
-    chosen = kept(torch.cat([noise, features]), rule)
-    assert chosen[0] == 1.1
-    assert len(chosen) <= 5
-    assert set(chosen) >= ({1.1} if rule == "ratio" else {1.1, 1.0})
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_five_thousand_bars_need_no_recursion(rule):
     lengths = 1 + torch.rand(5000, generator=torch.Generator().manual_seed(0))

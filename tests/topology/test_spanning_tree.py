@@ -10,12 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.sparse.csgraph import minimum_spanning_tree as scipys_tree
-from scipy.spatial.distance import pdist, squareform
 
 from shrink_utils.topology import edges, spanning_tree
 from shrink_utils.topology.arrays import COMPILED
@@ -102,12 +99,6 @@ def test_named_clouds(way, cloud, dtype):
 def test_any_cloud(points):
     for way in WAYS:
         assert_is_the_tree(tree_by(way, points), points)
-
-
-@ways
-def test_scipys_tree_weighs_the_same(way, cloud):
-    total = scipys_tree(squareform(pdist(cloud.numpy())) + 1).sum() - (len(cloud) - 1)
-    assert tree_by(way, cloud.numpy()).lengths.sum() == pytest.approx(total, rel=1e-12)
 
 
 @ways
@@ -221,10 +212,3 @@ def test_a_step_of_8192_points_takes_150_mebibytes_at_most():
     run = [sys.executable, "-c", MEASURE_PEAK]
     extra = float(subprocess.run(run, capture_output=True, check=True, text=True).stdout)
     assert 24 <= extra <= 150  # the gradient alone is 24
-
-
-def test_half_precision_is_taken_as_it_is():
-    """Nothing is rounded on the way in: lengths are those of the given numbers."""
-    points = torch.from_numpy(gaussian(30, 6)).half()
-    lengths = spanning_tree.minimum_spanning_tree(points.float().numpy()).lengths
-    np.testing.assert_allclose(lengths, np.sqrt(plain_prim(points.double().numpy()))[::-1])

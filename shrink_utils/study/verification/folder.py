@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow.parquet as parquet
 
 from shrink_utils.study.claims.claim import COLUMNS
-from shrink_utils.study.claims.report import TABLES
+from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import CONFIG, MANIFEST, STAMP, TABLE, differences, read_json

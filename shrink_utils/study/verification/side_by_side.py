@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.report import TABLES, compare_tables
+from shrink_utils.study.claims.reference import TABLES, compare_tables
 from shrink_utils.study.results import read_json
 from shrink_utils.study.verification.folder import PAGE
 

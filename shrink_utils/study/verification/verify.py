@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from shrink_utils.study.claims.report import TABLES
+from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import MEASURES, claims_from
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import STAMP, Result, read_json, read_measured
