@@ -21,6 +21,7 @@ from shrink_utils.text import load_sentences
 
 SIMILARITIES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
 TRACKED = ("cka_debiased", "rsa")  # followed through every run
+ALIGNMENTS = ("identity", "procrustes", "affine")
 
 COLUMNS = ["pair", "task", "arm", "seed", "measure", "layer", "other", "value"]
 Entry = tuple[str, int, int, float]  # measure, layer, other layer, value

@@ -12,6 +12,7 @@ from shrink_utils.geometry import affine, cka, rsa, svcca
 from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.study import run_encoder, run_grid
 from shrink_utils.study.similarity.experiment import (
+    ALIGNMENTS,
     SIMILARITIES,
     _alignments,
     against_others,
@@ -120,7 +121,7 @@ def test_a_partner_is_compared_and_aligned(finished):
     blocks = [*against_others(profile, encoder, word_states(encoder, texts), texts)]
     assert [pair for pair, _, _ in blocks[-2:]] == ["partner", "partner"]
     aligned = blocks[-1][2]
-    assert {measure for measure, *_ in aligned} == {"identity", "procrustes", "affine"}
+    assert {measure for measure, *_ in aligned} == {*ALIGNMENTS}
     values = [value for *_, value in aligned]
     np.testing.assert_allclose(values, 1, atol=1e-9)  # it is its own partner
 
@@ -134,7 +135,7 @@ def test_a_planted_rotation_is_told_from_staying_put():
         name: value
         for name, *_, value in _alignments(Layers(x, sentence), Layers(turned, sentence))
     }
-    assert set(found) == {"identity", "procrustes", "affine"}
+    assert set(found) == set(ALIGNMENTS)
     assert found["procrustes"] == pytest.approx(1) and found["affine"] == pytest.approx(1)
     assert found["identity"] < 0.9
 
