@@ -20,6 +20,7 @@ STUDY = [
     "dynamics",
     "generalization",
     "stitching",
+    "scorecard",
     "language",
     "after_finetuning",
     "ablation",

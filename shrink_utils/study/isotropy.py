@@ -85,7 +85,7 @@ def two_measures_by_layer(
             _lines(ax, table, measure, space)
             ax.set(xlabel="", title=f"{space}, {measure.split(', ')[1]}")
             if edges is not None:
-                grey = dict(color="0.7", lw=4, zorder=0)
+                grey = dict(color="0.88", lw=6, zorder=0)
                 ax.axhline(edges[space], label="Marchenko–Pastur edge", **grey)
         if edges is not None:
             row[0].set_ylim(0, None)  # both panels of the row: they share the axis
@@ -143,13 +143,13 @@ def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
 def distance_distributions(distances: Mapping[int, Mapping[str, Sequence[np.ndarray]]]) -> Figure:
     """Densities of pair distances, by layer and metric: the encoder's, an isotropic Gaussian's."""
     units = {"cosine": "1 − cos", "euclidean": "Euclidean distance (units of the layer)"}
-    outline = {**REFERENCE_STYLE["isotropic Gaussian"], "marker": None}
+    outline = {**REFERENCE_STYLE["isotropic Gaussian"], "marker": None, "lw": 2}
     figsize = (9, 0.95 * len(distances) + 1)
     fig, axes = plt.subplots(len(distances), 2, figsize=figsize, sharex="col")
     for row, (layer, of_layer) in zip(axes, distances.items(), strict=True):
         for ax, (metric, unit) in zip(row, units.items(), strict=True):
             drawn, reference = of_layer[metric]
-            sns.kdeplot(x=drawn, ax=ax, fill=True, color=PALETTE[0], alpha=0.5)
+            sns.kdeplot(x=drawn, ax=ax, fill=True, color=PALETTE[0], alpha=0.15)
             sns.kdeplot(x=reference, ax=ax, **outline)
             ax.set(yticks=[], ylabel="", xlabel=unit)
             sns.despine(ax=ax, left=True)
