@@ -17,6 +17,7 @@ os.environ.update(
     MPLBACKEND="agg",
 )
 
+import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -35,7 +36,15 @@ settings.load_profile(PROFILE)
 torch.set_num_threads(1)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--shuffle", metavar="SEED", help="tests in random order: files, and in each")
+
+
+def pytest_collection_modifyitems(config, items):
+    if seed := config.getoption("shuffle"):
+        random.Random(seed).shuffle(items)
+        order = {path: i for i, path in enumerate(dict.fromkeys(item.path for item in items))}
+        items.sort(key=lambda item: order[item.path])  # what a file shares is made once
     # The longest first: a worker that began them last would leave the other one idle.
     items.sort(
         key=lambda item: (item.path.stem != "test_end_to_end", "end_to_end" not in item.keywords)

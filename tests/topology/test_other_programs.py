@@ -60,11 +60,13 @@ def cloud(n=64, d=768, seed=0):
 def run_fresh(code, **variables):
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
     environment = {**os.environ, **variables}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
 
 
+@pytest.mark.timeout(900)  # g++ is at work: on a busy machine with torch 2.4 not done in 300 s
 def test_a_step_is_compiled_in_a_fresh_process():
-    done = run_fresh(COMPILED_STEP.replace("BACKEND", BACKEND))
+    one = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # else a pool of processes that all load torch
+    done = run_fresh(COMPILED_STEP.replace("BACKEND", BACKEND), **one)
     assert done.stdout == "equal\n", done.stderr[-2000:]
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from shrink_utils.study import run_id
+from shrink_utils.study import run_grid, run_id
 from shrink_utils.study.claims.pretrained import stl_claims
 from shrink_utils.study.profiles import SweepEntry
 from shrink_utils.study.results import Result, read_json, write_json
@@ -44,19 +44,24 @@ def sent(profile, tiny_runs, tmp_path, monkeypatch):
     """The tiny study as its owner would send it."""
     shutil.copytree(profile.folder / "runs", tmp_path / "tiny" / "runs")
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    return _finish(profile, tiny_runs, monkeypatch)
+
+
+def _finish(profile, runs, monkeypatch):
+    """Write the tables and the page of a study whose runs are there; return its folder."""
     monkeypatch.setattr(verify, "claims_from", _claims)
     monkeypatch.setattr(verify, "MEASURES", {"dynamics_sgd": None})
     monkeypatch.setattr(verify, "load_profile", lambda name, seed: profile)
     monkeypatch.setattr(verify, "profile_names", lambda: ["tiny"])
-    summary = summarize(tiny_runs)
+    summary = summarize(runs)
     write_table(task_table(summary), "task_metric", profile=profile)
     write_table(score_table(summary), "anisotropy", profile=profile)
-    write_table(_claims(tiny_runs, [], {}, weight=1.0), "claims", profile=profile)
-    with Result(tmp_path / "tiny" / "measured" / MEASURED).save({}, since=0.0) as part:
+    write_table(_claims(runs, [], {}, weight=1.0), "claims", profile=profile)
+    with Result(profile.folder / "measured" / MEASURED).save({}, since=0.0) as part:
         columns = holdings.MEASURED_COLUMNS["dynamics_sgd"].split()
         pd.DataFrame({name: [1.0] for name in columns}).to_parquet(part / "table.parquet")
     write_provenance(profile)
-    return tmp_path / "tiny"
+    return profile.folder
 
 
 def _faults(folder) -> str:
@@ -336,14 +341,36 @@ def _another_run(run, name, **change):
 
 
 @pytest.fixture
-def elsewhere(monkeypatch):
+def native(monkeypatch):
+    """Makes this a machine that trains in the given precision."""
+
+    def is_now(name):
+        monkeypatch.setattr(precision, "native_precision", lambda: name)
+        precision.used_precision.cache_clear()
+
+    yield is_now
+    precision.used_precision.cache_clear()
+
+
+@pytest.fixture
+def elsewhere(native):
     """A machine of the other precision than the one that has trained."""
-    here = precision.native_precision()
-    other = {"float32": "bfloat16", "bfloat16": "float32"}[here]
-    monkeypatch.setattr(precision, "native_precision", lambda: other)
-    precision.used_precision.cache_clear()
-    yield other
-    precision.used_precision.cache_clear()
+    other = {"float32": "bfloat16", "bfloat16": "float32"}[precision.native_precision()]
+    native(other)
+    return other
+
+
+def test_a_folder_from_a_machine_without_bfloat16_passes_on_one_that_has_it(
+    profile, native, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    native("float32")
+    folder = _finish(profile, run_grid(profile), monkeypatch)
+    assert read_json(folder / "provenance.json")["precision"] == "float32"
+    native("bfloat16")
+    assert profile.used_precision == "bfloat16"
+    checks = verify_folder(folder)
+    assert [str(check)[:4] for check in checks] == ["ok  "] * 11, list(map(str, checks))
 
 
 def test_a_folder_from_a_machine_of_another_precision_is_checked_in_its_own(
