@@ -131,7 +131,7 @@ def like_gpt2(layers: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per model: ``low`` and ``high``, the bounds of AvgSim over layers; ``step``, its
+        One row per model: ``low``, ``median`` and ``high`` AvgSim over layers; ``step``, its
         largest rise from one layer to the next, and ``into`` which layer of how many (``last``);
         ``always_high`` (above `HIGH`), ``jumps_last`` (the largest rise is into the last layer).
     """
@@ -139,7 +139,8 @@ def like_gpt2(layers: pd.DataFrame) -> pd.DataFrame:
     for model, rows in layers.groupby("model", sort=False):
         curve = rows.set_index("layer").AvgSim.sort_index()
         into, last = int(curve.diff().idxmax()), int(curve.index[-1])
-        row = {"low": curve.min(), "high": curve.max(), "step": curve.diff().max()}
+        row = {"low": curve.min(), "median": curve.median(), "high": curve.max()}
+        row |= {"step": curve.diff().max()}
         row |= {"into": into, "last": last}
         row |= {"always_high": bool(curve.min() > HIGH), "jumps_last": into == last}
         found[model] = row
@@ -155,8 +156,9 @@ def describe_models(layers: pd.DataFrame) -> str:
         high = "above" if row.always_high else "not above"
         at = "the last layer" if row.jumps_last else f"layer {row['into']} of {row['last']}"
         said.append(
-            f"{model}: AvgSim lies between {row.low:.2f} and {row.high:.2f}, {high} {HIGH} in "
-            f"every layer, and its largest rise ({row.step:+.2f}) leads into {at}."
+            f"{model}: AvgSim lies between {row.low:.2f} and {row.high:.2f} "
+            f"(median {row['median']:.2f}), {high} {HIGH} in every layer, and its largest rise "
+            f"({row.step:+.2f}) leads into {at}."
         )
     return " ".join(said)
 
