@@ -110,7 +110,7 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     return fig
 
 
-def models_by_layer(layers: pd.DataFrame) -> Figure:
+def models_by_layer(layers: pd.DataFrame, *, title: str) -> Figure:
     """AvgSim of several models by depth (`diagnose.record_diagnosis`), and two published curves."""
     fig, ax = plt.subplots(figsize=(8.5, 4.2))
     for i, (model, rows) in enumerate(layers.groupby("model", sort=False)):
@@ -119,7 +119,7 @@ def models_by_layer(layers: pd.DataFrame) -> Figure:
     for model, marker in (("gpt2", "v"), ("bert-base-cased", "^")):
         published = _published("avgsim_layers", "avg_sim", model=model)
         ax.plot(*published, label=f"{model} (published)", marker=marker, **grey)
-    ax.set(ylabel="AvgSim (cosine)", ylim=(-0.03, 1.03))
+    ax.set(title=title, ylabel="AvgSim (cosine)", ylim=(-0.03, 1.03))
     ax.axhline(HIGH, color="0.8", lw=1, zorder=0)
     _finish([ax], loc="upper left", bbox_to_anchor=(1, 1))
     return fig
