@@ -36,8 +36,8 @@ LOCK = _pins((ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-# Extras that make installs when their target is asked for; not part of the study.
-ON_DEMAND = {"bench", "book", "browser"}
+# Extras for those who ask for them; not part of the study.
+ON_DEMAND = {"bench", "book", "browser", "gguf"}
 EXTRAS = PROJECT["optional-dependencies"]
 CORE = [Requirement(line) for line in PROJECT["dependencies"]]
 REQUIRED = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # a profile asks for the names alone
     from torch import Tensor
 
-POOLINGS = ("cls", "mean", "first_last")
+POOLINGS = ("cls", "mean", "first_last", "last")
 
 
 def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cls") -> Tensor:
@@ -23,7 +23,9 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     pooling
         ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
         layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
-        average of the first and the last of ``states``.
+        average of the first and the last of ``states``. ``"last"``: the last token's vector in the
+        last layer, for decoders (GPT-2, Gemma): there a token sees only those before it, so the
+        first one has the same vector in every text, and the last one alone has read all.
 
     Returns
     -------
@@ -34,7 +36,8 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     ------
     ValueError
         Unknown ``pooling``, no states, shapes that do not match, or a text without a token, which
-        has no mean. (``"cls"`` leaves that to `hidden_states`: looking would wait for the GPU.)
+        has no mean. (``"cls"`` and ``"last"`` leave that to `hidden_states`: looking would wait for
+        the GPU.)
 
     References
     ----------
@@ -52,7 +55,18 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         )
     if pooling == "cls":
         return states[-1][:, 0]
+    if pooling == "last":
+        return _last(states[-1], attention_mask)
     return _mean([states[-1]] if pooling == "mean" else [states[0], states[-1]], attention_mask)
+
+
+def _last(layer: Tensor, attention_mask: Tensor) -> Tensor:
+    """The vector of each text's last token, wherever padding stands, (b, d)."""
+    import torch
+
+    after = attention_mask.flip(1).argmax(dim=1)  # (b,): tokens of padding behind it
+    rows = torch.arange(len(layer), device=layer.device)
+    return layer[rows, layer.shape[1] - 1 - after]
 
 
 def _mean(layers: list[Tensor], attention_mask: Tensor) -> Tensor:

@@ -313,6 +313,103 @@ def test_code_of_a_tokenizer_is_not_run_and_nobody_asked(saved, monkeypatch):
     assert not (saved / "was_run").exists()
 
 
+def test_gemma_is_not_downloaded_before_its_weights_can_be_read(monkeypatch):
+    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
+    monkeypatch.setattr(encoders, "fetch", lambda name: pytest.fail("it was fetched"))
+    with pytest.raises(ValueError, match=r"'gemma' are in GGUF.*pip install gguf==0\.19\.0"):
+        load_encoder("gemma")
+
+
+def test_a_folder_with_a_gguf_file_needs_the_package_that_reads_it(tmp_path, monkeypatch):
+    (tmp_path / "weights.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="are in GGUF"):
+        load_encoder(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory):
+    """A tiny Gemma with random weights in a GGUF file, as `gemma` is kept."""
+    gguf = pytest.importorskip("gguf")
+    folder = tmp_path_factory.mktemp("gguf")
+    write_tiny_gemma(gguf, folder / "tiny.gguf")
+    return load_encoder(str(folder))
+
+
+WIDTH, HEADS, HEAD, INNER, DEPTH = 32, 2, 16, 64, 2
+PIECES = ["<pad>", "<eos>", "<bos>", "<unk>", "▁", "▁two", "▁one", "one", "▁three", "t", "o", "n"]
+
+
+def write_tiny_gemma(gguf, path):
+    writer = gguf.GGUFWriter(path, "gemma3")
+    writer.add_context_length(64)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(DEPTH)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(HEAD)
+    writer.add_value_length(HEAD)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(10_000.0)
+    writer.add_sliding_window(32)
+    writer.add_vocab_size(len(PIECES))
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(PIECES)
+    writer.add_token_scores([-float(i) for i in range(len(PIECES))])
+    writer.add_token_types([3, 3, 3, 2] + [1] * (len(PIECES) - 4))
+    writer.add_bos_token_id(2)
+    writer.add_eos_token_id(1)
+    writer.add_unk_token_id(3)
+    writer.add_pad_token_id(0)
+    generator = torch.Generator().manual_seed(0)
+
+    def add(name, *shape):
+        writer.add_tensor(name, torch.randn(*shape, generator=generator).numpy())
+
+    add("token_embd.weight", len(PIECES), WIDTH)
+    add("output_norm.weight", WIDTH)
+    for block in (f"blk.{i}." for i in range(DEPTH)):
+        for norm in ("attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"):
+            add(f"{block}{norm}.weight", WIDTH)
+        for norm in ("attn_q_norm", "attn_k_norm"):
+            add(f"{block}{norm}.weight", HEAD)
+        add(f"{block}attn_q.weight", HEADS * HEAD, WIDTH)
+        for name in ("attn_k", "attn_v"):
+            add(f"{block}{name}.weight", HEAD, WIDTH)
+        add(f"{block}attn_output.weight", WIDTH, HEADS * HEAD)
+        for name in ("ffn_gate", "ffn_up"):
+            add(f"{block}{name}.weight", INNER, WIDTH)
+        add(f"{block}ffn_down.weight", WIDTH, INNER)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def test_a_decoder_is_read_from_gguf_with_its_layers_and_words(decoder):
+    assert decoder.layers == tuple(range(DEPTH + 1))
+    assert decoder.model.dtype == torch.float32 and not decoder.model.training
+    words = word_states(decoder, ["one two", "two three one"], max_length=16)
+    assert words.word == ["one", "two", "two", "three", "one"]  # without <bos>
+    assert words.vectors.shape == (DEPTH + 1, 5, WIDTH)
+
+
+def test_padding_and_later_words_have_no_part_in_a_decoders_words(decoder):
+    alone = word_states(decoder, ["one two"], max_length=16).vectors
+    beside = word_states(decoder, ["one two", "one two three two one"], max_length=16).vectors
+    torch.testing.assert_close(beside[:, :2], alone, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(beside[:, 2:4], alone, rtol=1e-4, atol=1e-5)  # the same beginning
+
+
+def test_the_first_token_of_a_decoder_is_the_same_everywhere_and_the_last_is_not(decoder):
+    texts = ["one two", "two three one"]
+    first, last = (hidden_states(decoder, texts, pooling=p, max_length=16) for p in ("cls", "last"))
+    torch.testing.assert_close(first[:, 0], first[:, 1], rtol=1e-5, atol=1e-6)
+    assert (last[-1, 0] - last[-1, 1]).norm() > 0.1
+
+
 def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
     asked = []
 

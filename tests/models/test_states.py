@@ -188,9 +188,16 @@ def _mean_of_tokens(tokens):
 def test_each_pooling_is_its_definition(states):
     first, last = _mean_of_tokens(states[0]), _mean_of_tokens(states[2])
     expected = {"cls": states[2][:, 0], "mean": last, "first_last": (first + last) / 2}
+    expected["last"] = states[2][[0, 1, 2], [2, 0, 3]]
     assert tuple(expected) == POOLINGS
     for pooling, vectors in expected.items():
         torch.testing.assert_close(pool(states, MASK, pooling=pooling), vectors)
+
+
+def test_the_last_token_is_found_with_padding_on_either_side(states):
+    turned = tuple(layer.flip(1) for layer in states)  # padding first
+    expected = states[2][:, 0]  # first of all, last when turned round
+    torch.testing.assert_close(pool(turned, MASK.flip(1), pooling="last"), expected)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
@@ -200,7 +207,9 @@ def test_gradients_flow_to_the_tokens_that_are_pooled(states, pooling):
 
 
 def test_states_that_cannot_be_pooled_are_an_error(states):
-    with pytest.raises(ValueError, match="pooling: 'AVG', expected one of cls, mean, first_last"):
+    with pytest.raises(
+        ValueError, match="pooling: 'AVG', expected one of cls, mean, first_last, last"
+    ):
         pool(states, MASK, pooling="AVG")
     with pytest.raises(ValueError, match="states: empty"):
         pool((), MASK)

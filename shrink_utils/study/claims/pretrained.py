@@ -59,14 +59,33 @@ def _stl_cell(model: str, task: str) -> pd.DataFrame:
     return means.assign(model=model, task=task, table3="STL Table 3" if exact else source)
 
 
-def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> pd.DataFrame:
-    """Vázquez et al. and Ethayarajh; from `measure_contextuality` and `measure_corpus`."""
+def vazquez_claims(
+    contextuality: pd.DataFrame, corpus: pd.DataFrame, *, model: str = ""
+) -> pd.DataFrame:
+    """Vázquez et al. and Ethayarajh; from `measure_contextuality` and `measure_corpus`.
+
+    A `model` that is not the profile's first is named behind its rows.
+    """
     avg_sim = corpus[corpus.quantity == "avg_sim"].set_index("layer").value
     words = corpus[corpus.quantity == "self_sim"]
     corrected = words.assign(value=words.value - words.layer.map(avg_sim))
     tables = {"contextuality": contextuality, "self_sim": corrected, "bert": _bert()}
     last = int(contextuality.layer.max())
-    return judge("vazquez", tables, last=last, below=last - 1)
+    claims = judge("vazquez", tables, last=last, below=last - 1)
+    if not model:
+        return claims
+    return claims.assign(
+        claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"
+    )
+
+
+def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
+    """The same rows of every further model of the profile; from `measure_models`."""
+    found = [evaluate([], {}.__getitem__)]
+    for model, rows in tables.groupby("model", sort=False):
+        parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))
+        found.append(vazquez_claims(*parts, model=model))
+    return pd.concat(found[1:] or found)
 
 
 def _bert() -> pd.DataFrame:

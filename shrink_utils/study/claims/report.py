@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from shrink_utils.study.claims.agreement import agreement
 from shrink_utils.study.figures import PALETTE
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
@@ -135,6 +136,7 @@ def print_claims(profile: Profile) -> None:
             print(f"\n{_fitted(claims_as_text(rows), width)}")
     print()
     _say(f"In all: {_counts(claims)}", width)
+    print(agreement(claims, profile), end="")
 
 
 def print_brief(profile: Profile) -> None:
@@ -145,6 +147,7 @@ def print_brief(profile: Profile) -> None:
         if len(rows := of_paper(claims, paper)):
             print(f"  {title}: {_counts(rows)}")
     print(f"  In all: {_counts(claims)}")
+    print(agreement(claims, profile), end="")
     print(f"Every row: `python -m shrink_utils --profile {profile.name} claims`; read")
     print(
         f"{profile.folder / 'notebooks' / '11_claims.ipynb'} and {profile.folder / 'provenance.md'}"

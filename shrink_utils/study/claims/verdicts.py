@@ -18,6 +18,7 @@ from shrink_utils.study.claims.from_scratch import (
 from shrink_utils.study.claims.pretrained import (
     brown_claims,
     language_claims,
+    models_claims,
     rajaee_claims,
     stl_claims,
     topology_claims,
@@ -25,6 +26,7 @@ from shrink_utils.study.claims.pretrained import (
 )
 from shrink_utils.study.contextuality.corpus import measure_corpus
 from shrink_utils.study.contextuality.experiment import measure_contextuality
+from shrink_utils.study.contextuality.models import measure_models
 from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_stability
 from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
 from shrink_utils.study.generalization.experiment import measure_generalization
@@ -45,6 +47,7 @@ from shrink_utils.study.tables import correct_rows, graded, summarize
 MEASURES = {
     "contextuality": measure_contextuality,
     "corpus": measure_corpus,
+    "models_contextuality": measure_models,
     "two_encoders": measure_two_encoders,
     "dynamics": measure_dynamics,
     "dynamics_stability": measure_stability,
@@ -88,6 +91,7 @@ def claims_from(
         stl,
         clouds,
         vazquez_claims(tables["contextuality"], tables["corpus"]),
+        models_claims(tables["models_contextuality"]),
         two_encoders_claims(tables["two_encoders"]),
         dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
         brown_claims(tables["similarity"]),

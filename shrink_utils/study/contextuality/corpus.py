@@ -196,6 +196,10 @@ def measure_corpus(profile: Profile) -> pd.DataFrame:
         as means of their words: ``anisotropy`` (first centred score), ``iso_score``
         (bias-corrected), ``effective_rank`` (centred), ``cka`` (debiased; `item`: the other layer).
     """
+    return corpus_of(load_encoder(profile.models[0], device="auto"), profile)
+
+
+def corpus_of(encoder: Encoder, profile: Profile) -> pd.DataFrame:
+    """The table of `measure_corpus` of any encoder."""
     sentences = load_sentences("all", n=profile.corpus_sentences, seed=profile.base_seed)
-    encoder = load_encoder(profile.models[0], device="auto")
     return stream_corpus(encoder, list(sentences["text"])).table()

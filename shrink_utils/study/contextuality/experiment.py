@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nan
 
 from shrink_utils.geometry import avg_sim_pseudo_values, intra_sim, max_explainable_variance
-from shrink_utils.models import load_encoder, word_states
+from shrink_utils.models import Encoder, load_encoder, word_states
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import measured
 from shrink_utils.text import load_sentences
@@ -35,7 +35,11 @@ def measure_contextuality(profile: Profile) -> pd.DataFrame:
         pseudo-values, whose mean is the estimate; ``intra_sim`` is per sentence; ``mev`` is per
         word, as defined; ``mev_released`` as the released code computed it (layers above 0).
     """
-    encoder = load_encoder(profile.models[0])
+    return contextuality_of(load_encoder(profile.models[0]), profile)
+
+
+def contextuality_of(encoder: Encoder, profile: Profile) -> pd.DataFrame:
+    """The table of `measure_contextuality` of any encoder."""
     texts = load_sentences("all", n=profile.diagnostic_sentences, seed=profile.base_seed)["text"]
     words = word_states(encoder, texts)
     rows: list[Row] = []

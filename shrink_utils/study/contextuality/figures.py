@@ -1,4 +1,4 @@
-"""Figures of contextuality by depth (chapter 02), beside published curves of BERT-base-cased."""
+"""Figures of contextuality by depth (chapter 02), beside published curves."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.figures import PALETTE
+from shrink_utils.study.figures import PALETTE, look
 
 OURS = dict(color=PALETTE[0], marker="o", linestyle="-")
 BERT = dict(color=PALETTE[1], marker="^", linestyle=":", markerfacecolor="white")
 NULL = dict(color=PALETTE[3], marker="D", linestyle="-.")
+HIGH = 0.5  # an AvgSim that GPT-2 exceeds in every layer; set before other models were measured
 
 # `sample` is the table of `measure_contextuality`, `corpus` that of `measure_corpus`.
 
@@ -109,6 +110,59 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     return fig
 
 
+def models_by_layer(layers: pd.DataFrame, *, title: str) -> Figure:
+    """AvgSim of several models by depth (`diagnose.record_diagnosis`), and two published curves."""
+    fig, ax = plt.subplots(figsize=(8.5, 4.2))
+    for i, (model, rows) in enumerate(layers.groupby("model", sort=False)):
+        ax.plot(rows.layer / rows.layer.max(), rows.AvgSim, label=model, **look(i))
+    grey = dict(color="0.45", linestyle=":", markerfacecolor="white")
+    for model, marker in (("gpt2", "v"), ("bert-base-cased", "^")):
+        published = _published("avgsim_layers", "avg_sim", model=model)
+        ax.plot(*published, label=f"{model} (published)", marker=marker, **grey)
+    ax.set(title=title, ylabel="AvgSim (cosine)", ylim=(-0.03, 1.03))
+    ax.axhline(HIGH, color="0.8", lw=1, zorder=0)
+    _finish([ax], loc="upper left", bbox_to_anchor=(1, 1))
+    return fig
+
+
+def like_gpt2(layers: pd.DataFrame) -> pd.DataFrame:
+    """What GPT-2 did, of each model: a high AvgSim in every layer, its largest rise at the last.
+
+    Returns
+    -------
+    DataFrame
+        One row per model: ``low``, ``median`` and ``high`` AvgSim over layers; ``step``, its
+        largest rise from one layer to the next, and ``into`` which layer of how many (``last``);
+        ``always_high`` (above `HIGH`), ``jumps_last`` (the largest rise is into the last layer).
+    """
+    found = {}
+    for model, rows in layers.groupby("model", sort=False):
+        curve = rows.set_index("layer").AvgSim.sort_index()
+        into, last = int(curve.diff().idxmax()), int(curve.index[-1])
+        row = {"low": curve.min(), "median": curve.median(), "high": curve.max()}
+        row |= {"step": curve.diff().max()}
+        row |= {"into": into, "last": last}
+        row |= {"always_high": bool(curve.min() > HIGH), "jumps_last": into == last}
+        found[model] = row
+    return pd.DataFrame.from_dict(found, orient="index")
+
+
+def describe_models(layers: pd.DataFrame) -> str:
+    """Which models do both of `like_gpt2`, and each one's numbers, in sentences."""
+    said, table = [], like_gpt2(layers)
+    both = list(table.index[table.always_high & table.jumps_last])
+    said.append(f"{' and '.join(both) or 'No model here'} does what GPT-2 did on both counts.")
+    for model, row in table.iterrows():
+        high = "above" if row.always_high else "not above"
+        at = "the last layer" if row.jumps_last else f"layer {row['into']} of {row['last']}"
+        said.append(
+            f"{model}: AvgSim lies between {row.low:.2f} and {row.high:.2f} "
+            f"(median {row['median']:.2f}), {high} {HIGH} in every layer, and its largest rise "
+            f"({row.step:+.2f}) leads into {at}."
+        )
+    return " ".join(said)
+
+
 def _of(sample: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return sample[sample.quantity == quantity]
 
@@ -125,9 +179,11 @@ def _means(
         ax.plot(depth, means["mean"], **look)
 
 
-def _published(name: str, column: str) -> tuple[pd.Series, pd.Series]:
+def _published(
+    name: str, column: str, *, model: str = "bert-base-cased"
+) -> tuple[pd.Series, pd.Series]:
     table = pd.read_csv(data_dir() / "published" / f"{name}.csv")
-    table = table[table.model == "bert-base-cased"]
+    table = table[table.model == model]
     return table.layer / table.layer.max(), table[column]
 
 

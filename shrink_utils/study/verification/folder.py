@@ -44,6 +44,7 @@ MEASURED_COLUMNS = {
     "language_dimension": "kind item pieces layer measure value stderr",
     "language_divergence": "pair arm seed layer other measure value",
     "language_lifetimes": "cloud measure layer item value",
+    "models_contextuality": "model measured_on quantity layer item value null baseline",
     "similarity": "pair task arm seed measure layer other value",
     "stitched": "relation front front_number back back_number kind front_layer back_layer loss "
     "penalty",

