@@ -132,12 +132,12 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     DataFrame
         The columns of `compare_with_reference`; empty where the folder has no run on record.
     """
-    tolerances = tomllib.loads((_folder(profile).parent / "tolerances.toml").read_text("utf-8"))
-    found = newest_runs(kept_folders(profile.folder, "runs"))
     known = recorded_runs(profile)
+    found = newest_runs(kept_folders(profile.folder, "runs")) if known else {}
     again = [load_run(path) for config, path in found.items() if key_of(config) in known]
     if not again:
         return pd.DataFrame(columns=["row", "column", "ours", "reference", "tolerance", "within"])
+    tolerances = tomllib.loads((_folder(profile).parent / "tolerances.toml").read_text("utf-8"))
     ours, reference = _by_length(summarize, again), recorded(profile)["runs"]
     reference = reference.merge(ours[KEYS], on=KEYS)
     return compare_tables(ours, reference, KEYS, tolerances["runs"])

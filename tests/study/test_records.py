@@ -136,6 +136,6 @@ def test_a_run_that_comes_out_otherwise_is_named(finished, records, tolerances, 
     assert "7 of 8 numbers" in told and runs.arm[0] in told and "centred_1" in told
 
 
-def test_without_records_nothing_is_compared(finished, records, tolerances, capsys):
+def test_without_records_nothing_is_compared(finished, records, capsys):
     assert print_record_comparison(finished) and not capsys.readouterr().out
     assert print_record_comparison(replace(finished, base_seed=1))

@@ -182,8 +182,8 @@ def adjust(claims: pd.DataFrame) -> pd.DataFrame:
     Over all rows with a p the share of false verdicts is held at 5 % (Benjamini & Hochberg 1995);
     a verdict that does not stay, or has no p, is inconclusive. The whole table has to be given.
     """
-    tested = claims[claims.p.notna()]
-    adjusted = pd.Series(false_discovery_control(tested.p) if len(tested) else [], tested.index)
+    tested = claims.p.dropna().astype(float)  # beside a chapter without rows, numbers are objects
+    adjusted = pd.Series(false_discovery_control(tested) if len(tested) else [], tested.index)
     stays = claims.index.isin(adjusted[adjusted <= FALSE_DISCOVERIES].index)
     kept = stays | (claims.verdict == "described")
     return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))
