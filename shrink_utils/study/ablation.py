@@ -111,7 +111,7 @@ def arms_by_step(
     fig, axes = plt.subplots(
         len(cells),
         len(columns),
-        figsize=(5.2 * len(columns), 3 * len(cells)),
+        figsize=(5.2 * len(columns) + 1.4, 3 * len(cells)),
         squeeze=False,
         sharex="row",
         sharey="col",
@@ -123,7 +123,8 @@ def arms_by_step(
             ax.set_title(f"{model} · {task}")
     for ax in axes.flat:  # once all is drawn: rows share their vertical axis
         ax.set_ylim(bottom=0)
-    axes[0, 0].legend(title="arm")
+    handles = axes[0, 0].get_legend_handles_labels()
+    fig.legend(*handles, title="arm", loc="outside right center")
     return fig
 
 
@@ -149,19 +150,6 @@ def _draw_difference(ax: Axes, y: int, values: pd.Series, arm: str) -> None:
     ax.plot([low, high], [y, y], color=style["color"], linestyle=style["linestyle"])
     ax.plot(estimate, y, style["marker"], color=style["color"], markersize=7)
     ax.plot(values, [y - 0.25] * len(values), "|", color=style["color"], markersize=6)
-
-
-def metric_against_score(summary: pd.DataFrame) -> Figure:
-    """Task metric against first centred score, one symbol per arm, one panel per model and task."""
-    cells = list(summary.groupby(CELL, sort=False))
-    fig, axes = plt.subplots(1, len(cells), figsize=(4.6 * len(cells), 3.6), squeeze=False)
-    for ax, ((model, task), cell) in zip(axes[0], cells, strict=True):
-        arm_points(ax, cell, "centred_1", "value")
-        label = "first centred score (last 30 % of steps)"
-        ax.set(title=f"{model} · {task}", xlabel=label, ylabel=cell.metric.iloc[0])
-    shown = axes[0, 0].get_legend_handles_labels()
-    fig.legend(*shown, title="arm", loc="outside right center", labelspacing=1.0)
-    return fig
 
 
 def arm_points(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:

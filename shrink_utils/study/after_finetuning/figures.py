@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from shrink_utils.study.figures import (
     ARM_STYLE,
     LINESTYLES,
-    PALETTE,
+    REFERENCE_STYLE,
     heatmap,
     legend_below,
     mean_line,
@@ -21,8 +21,8 @@ from shrink_utils.study.figures import (
 from shrink_utils.study.runs import Run
 
 STYLE = {
-    "pretrained": {"color": PALETTE[5], "linestyle": LINESTYLES[4], "marker": "P"},
-    "isotropic": {"color": "0.6", "linestyle": ":", "marker": None},
+    "pretrained": {"color": "0.35", "linestyle": LINESTYLES[4], "marker": "P"},
+    "isotropic": REFERENCE_STYLE["isotropic Gaussian"],
     **ARM_STYLE,
 }
 NAMES = {"isotropic": "isotropic Gaussian", "none": "fine-tuned (none)"}

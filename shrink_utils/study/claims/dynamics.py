@@ -1,16 +1,17 @@
 """Claims on loss change allocation, of models trained here from nothing."""
 
-from collections.abc import Callable, Iterator
-from itertools import combinations, permutations
+from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 from shrink_utils.study.claims.claim import Evidence, judge, quantity
-from shrink_utils.study.dynamics.experiment import CELL, RUN, allocations
+from shrink_utils.study.dynamics.experiment import CELL, allocations
 from shrink_utils.study.dynamics.reading import (
     COUNTED,
     closure_errors,
+    correlations,
     hurting_steps,
     profiles_of,
     published_steps,
@@ -38,30 +39,14 @@ def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFra
         (objective, seed): shares(_one_stack(allocations(run)), *CELL, trunk=True)
         for (objective, seed), run in dynamics.groupby(["objective", "seed"])
     }
-    by_objective = pd.DataFrame(objectives).T
-    rows = [*_pairs_of_profiles(profiles_of(stability), RUN)]
-    rows += [
-        pair
-        for pair in _pairs_of_profiles(by_objective, ["objective", "seed"])
-        if pair[0] == "objective"
-    ]
-    return pd.DataFrame(rows, columns=["differs", "front_seed", "back_seed", "r"])
+    by_objective = pd.DataFrame(objectives).T.rename_axis(index=["objective", "seed"])
+    other_objective = correlations(by_objective).query("differs == 'objective'")
+    return pd.concat([correlations(profiles_of(stability)), other_objective], ignore_index=True)
 
 
 def _one_stack(table: pd.DataFrame) -> pd.DataFrame:
     own = ~table.component.str.startswith("cross ")
     return table[table["stack"].isin(["", "encoder"]) & own]
-
-
-def _pairs_of_profiles(
-    profiles: pd.DataFrame, names: list[str]
-) -> Iterator[tuple[str, int, int, float]]:
-    """Pairs that differ in their seed and in one thing more at most."""
-    for (front, x), (back, y) in permutations(profiles.iterrows(), 2):
-        *others, seed = (a != b for a, b in zip(front, back, strict=True))
-        if seed and sum(others) < 2:
-            what = names[others.index(True)] if any(others) else "seed"
-            yield what, front[-1], back[-1], float(np.corrcoef(x, y)[0, 1])
 
 
 @quantity

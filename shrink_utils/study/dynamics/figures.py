@@ -37,9 +37,9 @@ PARTS = {
 }
 PART_OF = {component: part for part, members in PARTS.items() for component in members}
 DIFFERENCES = {
-    "seed": "other seed\n(the floor)",
-    "size": "other\ndata size",
-    "source": "other\ndomain",
+    "seed": "seed alone\n(the floor)",
+    "size": "seed and\ndata size",
+    "source": "seed and\ndomain",
 }
 ENCODER_NAMES = {"mlm": "masked LM", "mt": "translation"}
 MEASURE_NAMES = {"rsa": "RSA", "pwcca": "PWCCA", "cka_debiased": "CKA, debiased"}
@@ -154,7 +154,7 @@ def arm_contributions(arms: pd.DataFrame) -> Figure:
 
 
 def profile_stability(stability: pd.DataFrame) -> Figure:
-    """Shares by component for every text, and correlations of profiles that differ in one thing."""
+    """Shares by component for every text, and correlations of profiles of different seeds."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(12, 3.8), width_ratios=[2.2, 1])
     _component_shares(left, profiles_of(stability))
     _correlations(right, stability)
@@ -256,7 +256,7 @@ def _correlations(ax: Axes, stability: pd.DataFrame) -> None:
     for x, kind in enumerate(DIFFERENCES):
         r = pairs[pairs.differs == kind].r
         spots = x + np.linspace(-0.2, 0.2, len(r))
-        ax.plot(spots, r, linestyle="", marker="o", color=PALETTE[x], markersize=4)
+        ax.plot(spots, r, linestyle="", marker="o", color="0.4", markersize=4)
         ax.plot([x - 0.3, x + 0.3], [r.mean()] * 2, color="black", lw=2)
     by_count = profiles.apply(lambda profile: np.corrcoef(profile, count)[0, 1], axis=1)
     spots = len(DIFFERENCES) + np.linspace(-0.2, 0.2, len(by_count))

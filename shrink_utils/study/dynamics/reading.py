@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -80,15 +80,30 @@ def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def profile_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """Pearson's correlation of `profiles_of` runs that differ in one thing.
+    """`correlations` of `profiles_of` runs, every pair once."""
+    return correlations(profiles_of(table)).query("front_seed < back_seed")
 
-    One row per pair of runs: ``differs`` ("size", "source" or "seed": the noise floor), ``seed``
-    (of both, or −1 where that is what differs) and ``r``.
+
+def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's r of profiles that differ in their seed and in one thing more at most.
+
+    Runs of one seed begin with equal weights: what they share is no effect of their data.
+
+    Parameters
+    ----------
+    profiles : DataFrame
+        A row per run, its index names what runs differ in, the seed last.
+
+    Returns
+    -------
+    DataFrame
+        Both orders of every pair of runs of different seeds: ``differs`` (a name of the index;
+        "seed": nothing else does), ``front_seed``, ``back_seed`` and ``r``.
     """
     rows = []
-    for (first, x), (second, y) in combinations(profiles_of(table).iterrows(), 2):
-        differing = [name for name, a, b in zip(RUN, first, second, strict=True) if a != b]
-        if len(differing) == 1:
-            seed = -1 if differing == ["seed"] else first[RUN.index("seed")]
-            rows.append((differing[0], seed, float(np.corrcoef(x, y)[0, 1])))
-    return pd.DataFrame(rows, columns=["differs", "seed", "r"])
+    for (front, x), (back, y) in permutations(profiles.iterrows(), 2):
+        *others, seed = (a != b for a, b in zip(front, back, strict=True))
+        if seed and sum(others) < 2:
+            what = profiles.index.names[others.index(True)] if any(others) else "seed"
+            rows.append((what, front[-1], back[-1], float(np.corrcoef(x, y)[0, 1])))
+    return pd.DataFrame(rows, columns=["differs", "front_seed", "back_seed", "r"])

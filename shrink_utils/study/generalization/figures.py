@@ -63,12 +63,13 @@ def group_similarities(generalization: pd.DataFrame) -> Figure:
 
 def group_crossings(generalization: pd.DataFrame, accuracies: pd.DataFrame) -> Figure:
     """Identity stitches by layer: their penalty on dev pairs, and whose answers they give."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.1))
+    fig, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.6))
     _lines_by_layer(left, pairs_of(generalization, "penalty", "dev"), "relation", GROUP_STYLE)
     left.axhline(0, color="0.6", lw=1, zorder=0)
     left.set(title="stitched by identity, dev pairs", ylabel="penalty (nats per pair)")
     handles, _ = left.get_legend_handles_labels()
-    left.legend(handles, RELATION_NAMES, fontsize="x-small", loc="upper left")
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2), "fontsize": "small"}
+    left.legend(handles, RELATION_NAMES, **below)
     rows = pairs_of(generalization, "stitched", "overlap")
     _lines_by_layer(right, rows, "crossing", CROSSING_STYLE)
     refuted = accuracies.query("data == 'overlap' and label == 'not_entailment'")
@@ -77,8 +78,8 @@ def group_crossings(generalization: pd.DataFrame, accuracies: pd.DataFrame) -> F
         place = {"xy": (1.01, value), "xycoords": ("axes fraction", "data"), "va": "center"}
         right.annotate(f"{group},\nunstitched", **place, fontsize="x-small")
     right.set(title="overlapping words, not entailed", ylabel="accuracy")
-    right.set(ylim=(-0.1, 1.45), yticks=np.linspace(0, 1, 6))
-    right.legend(fontsize="x-small", loc="upper left")
+    right.set(yticks=np.linspace(0, 1, 6))
+    right.legend(**below)
     return fig
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
+from scipy.special import entr
+from scipy.stats import mannwhitneyu
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -58,7 +59,7 @@ def barcode_features(attention: np.ndarray) -> np.ndarray:
     distances = attention_distances(attention)
     bars = tree_lengths(distances)  # (layers, heads, t − 1)
     share = bars / bars.sum(axis=-1, keepdims=True)
-    missing = np.log(bars.shape[-1]) - _entropy(share)
+    missing = np.log(bars.shape[-1]) - entr(share).sum(axis=-1)
     return np.stack([bars.mean(axis=-1), bars.std(axis=-1), missing], axis=-1)
 
 
@@ -68,17 +69,13 @@ def degree_features(attention: np.ndarray) -> np.ndarray:
     They need the same graph, and no topology.
     """
     degrees = (1.0 - attention_distances(attention)).sum(axis=-1) - 1.0  # without the token itself
-    entropy = _entropy(attention).mean(axis=-1)
+    entropy = entr(attention).sum(axis=-1).mean(axis=-1)
     return np.stack([degrees.mean(axis=-1), degrees.std(axis=-1), entropy], axis=-1)
 
 
 def shuffled_attention(attention: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Each row's weights dealt to tokens at random: its entropy stays, its targets do not."""
     return rng.permuted(attention, axis=-1)
-
-
-def _entropy(share: np.ndarray) -> np.ndarray:
-    return -(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=-1)
 
 
 def held_out_hits(features: np.ndarray, labels: np.ndarray, *, seed: int) -> np.ndarray:
@@ -96,10 +93,8 @@ def held_out_hits(features: np.ndarray, labels: np.ndarray, *, seed: int) -> np.
 
 def auc(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Probability that a text of class 1 has the higher value, per column of (n, f), (f,)."""
-    ranks, positive = rankdata(features, axis=0), labels == 1
-    n_positive, n_negative = positive.sum(), (~positive).sum()
-    above = ranks[positive].sum(axis=0) - n_positive * (n_positive + 1) / 2
-    return above / (n_positive * n_negative)
+    one, other = features[labels == 1], features[labels != 1]
+    return mannwhitneyu(one, other, method="asymptotic").statistic / (len(one) * len(other))
 
 
 def largest_by_chance(

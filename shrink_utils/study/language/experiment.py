@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 import torch
+from datasets import Dataset
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -46,11 +47,10 @@ PIECES = (50, 100, 200)  # word-pieces of a text whose dimension is measured
 ARMS = ("none", "prominent")
 
 
-def language_tasks() -> list[str]:
-    """Acceptability by word order, coherence; and CoLA where a folder of GLUE holds it."""
+def has_cola() -> bool:
+    """Whether a folder of GLUE holds CoLA: nothing else of the chapter needs GLUE."""
     root = glue_dir()
-    has_cola = root is not None and (root / GLUE["cola"].folder).is_dir()
-    return [*TASKS, *(["cola"] if has_cola else [])]
+    return root is not None and (root / GLUE["cola"].folder).is_dir()
 
 
 @measured("language_attention")
@@ -72,12 +72,27 @@ def measure_attention(profile: Profile) -> pd.DataFrame:
         - "chance": the 95 % quantile of the largest |AUC − ½| of all heads for shuffled labels.
     """
     encoder = load_encoder(profile.models[0], device="auto")
-    frames = [_of_task(encoder, task, profile) for task in language_tasks()]
+    options = {"max_train": profile.diagnostic_sentences, "seed": profile.base_seed}
+    rows = {task: load_task(task, **options)["train"] for task in TASKS}
+    frames = [_of_task(encoder, task, rows[task], profile) for task in TASKS]
     return pd.concat(frames, ignore_index=True)
 
 
-def _of_task(encoder: Encoder, task: str, profile: Profile) -> pd.DataFrame:
-    rows = load_task(task, max_train=profile.diagnostic_sentences, seed=profile.base_seed)["train"]
+@measured("language_acceptability")
+def measure_acceptability(profile: Profile) -> pd.DataFrame:
+    """`measure_attention` of CoLA's training sentences, equally many of both classes.
+
+    ``FileNotFoundError`` or ``ConnectionError`` where CoLA cannot be had; see `has_cola`.
+    """
+    half, seed = profile.diagnostic_sentences // 2, profile.base_seed
+    rows = load_task("cola", max_train=8 * half, seed=seed)["train"]  # three in ten are class 0
+    labels = np.asarray(rows["label"])
+    chosen = np.concatenate([np.flatnonzero(labels == label)[:half] for label in (0, 1)])
+    encoder = load_encoder(profile.models[0], device="auto")
+    return _of_task(encoder, "cola", rows.select(np.sort(chosen)), profile)
+
+
+def _of_task(encoder: Encoder, task: str, rows: Dataset, profile: Profile) -> pd.DataFrame:
     texts, labels = rows["text"][:], np.asarray(rows["label"])
     pairs = rows["text_pair"][:] if rows["text_pair"][0] is not None else None
     features, bars = _features(encoder, texts, pairs, seed=profile.base_seed)

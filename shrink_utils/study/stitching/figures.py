@@ -121,6 +121,7 @@ def family_members(family: pd.DataFrame) -> Figure:
         grid = rows.pivot_table(index="member", columns="other", values="cka")
         grid = grid.reindex(index=members, columns=members)
         heatmap(ax, grid, annot_kws={"size": 8}, square=True)
+        ax.tick_params(axis="x", labelsize="x-small")
         ax.set(title=weights)
     _deviances(axes[2], family)
     label = "mean debiased CKA at equal relative depth"

@@ -40,6 +40,7 @@ MEASURED_COLUMNS = {
     "family": "relation weights member other seed other_seed layer other_layer cka",
     "generalization": "quantity group number other other_number data heuristic label template "
     "layer value",
+    "language_acceptability": "task measure features layer head item value",
     "language_attention": "task measure features layer head item value",
     "language_dimension": "kind item pieces layer measure value stderr",
     "language_divergence": "pair arm seed layer other measure value",

@@ -13,6 +13,7 @@ from huggingface_hub import try_to_load_from_cache
 from shrink_utils.paths import home
 from shrink_utils.study.after_finetuning.experiment import has_stsb
 from shrink_utils.study.diagnose import LOCAL
+from shrink_utils.study.language.experiment import has_cola
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.publishing.notebooks import executed_notebooks
 from shrink_utils.study.results import (
@@ -111,8 +112,8 @@ def _glue(task: str) -> dict:
 
 
 def _glue_tasks(profile: Profile) -> list[str]:
-    """Those of the grid, STS-B where it is at hand, and MNLI to judge named classifiers on."""
-    read = [*profile.tasks]
+    """Those of the grid, STS-B and CoLA where they are at hand, MNLI to judge classifiers on."""
+    read = [*profile.tasks, *(["cola"] if has_cola() else [])]
     if has_stsb(profile):
         read.append("stsb")
     if profile.heuristics.heuristic:

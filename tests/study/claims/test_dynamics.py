@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study.claims.dynamics import dynamics_claims, profile_pairs
+from shrink_utils.study.drawing import figure_data
+from shrink_utils.study.dynamics.figures import profile_stability
 from shrink_utils.study.dynamics.reading import COUNTED, profile_correlations, profiles_of
 
 STEPS = 20
@@ -128,9 +130,10 @@ def test_equal_weights_at_the_start_do_not_make_profiles_stable():
     luck = {key: rng.normal() for key in product((0, 1, 2), (1, 2), COUNTED)}
     keys = zip(own.seed, own.layer, own.component, strict=True)
     own["value"] += [luck[key] for key in keys]
-    shared = profile_correlations(own)
-    means = shared.groupby("differs").r.mean()
-    assert means["source"] - means["seed"] > 0.05  # what the claim compared before
+    means = profile_correlations(own).groupby("differs").r.mean()  # what the figure draws
+    assert means["source"] == pytest.approx(means["seed"], abs=0.02)
+    equal_weights = profiles_of(own).xs(0, level="seed").T.corr()
+    assert equal_weights.loc[("movies", 10), ("editorials", 10)] - means["seed"] > 0.05
     row = _dynamics(own).loc["stable-source"]
     assert row.estimate == pytest.approx(0, abs=0.02) and row.low < 0 < row.high
 
@@ -168,13 +171,21 @@ def test_feed_forward_weights_are_held_against_half_of_the_trunk(dynamics):
     assert row.estimate == pytest.approx(np.mean(shares) - 0.5) and row.verdict == "disagrees"
 
 
-def test_correlations_are_of_pairs_that_differ_in_one_thing():
+def test_correlations_are_of_pairs_of_different_seeds_each_pair_once():
     found = profile_correlations(_stability())
-    assert found.differs.value_counts().to_dict() == {"seed": 12, "size": 6, "source": 6}
-    assert (found[found.differs == "seed"].seed == -1).all()
+    assert found.differs.value_counts().to_dict() == {"seed": 12, "size": 12, "source": 12}
+    assert (found.front_seed < found.back_seed).all()
     profiles = profiles_of(_stability())
     assert profiles.shape == (12, 12)
     np.testing.assert_allclose(profiles.sum(axis=1), 1)
-    x, y = profiles.loc[("movies", 10, 1)], profiles.loc[("editorials", 10, 1)]
-    pair = found[(found.differs == "source") & (found.seed == 1)].r
-    assert np.isclose(pair, np.corrcoef(x, y)[0, 1]).any()
+    x, y = profiles.loc[("movies", 10, 0)], profiles.loc[("editorials", 10, 1)]
+    pairs = found.query("differs == 'source' and front_seed == 0 and back_seed == 1").r
+    assert np.isclose(pairs, np.corrcoef(x, y)[0, 1]).any()
+
+
+def test_the_figure_draws_these_pairs():
+    table = _stability()
+    table["parameters"] = 100 + table.layer  # a correlation with equal counts is 0/0
+    drawn = figure_data(profile_stability(table)).query("panel == 2")
+    found = profile_correlations(table)
+    assert set(found.r.round(9)) <= set(drawn.y.round(9))

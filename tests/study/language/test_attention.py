@@ -61,6 +61,15 @@ def test_degree_features_of_equal_attention_are_known():
     np.testing.assert_allclose(features, [(t - 1) / t, 0, np.log(t)], atol=1e-12)
 
 
+def test_a_weight_of_zero_adds_nothing_to_an_entropy():
+    (itself,) = degree_features(np.eye(4)[None, None])[0]
+    assert itself[2] == 0
+    links = np.eye(4)[[1, 0, 1, 2]]  # bars of length 0 and 0 and 0: all tokens are linked fully
+    links[3] = [0.5, 0, 0, 0.5]  # and now 0, 0 and ½
+    (features,) = barcode_features(links[None, None])[0]
+    np.testing.assert_allclose(features[[0, 2]], [1 / 6, np.log(3)])
+
+
 def test_features_of_a_head_do_not_depend_on_the_order_of_tokens(attention, rng):
     order = rng.permutation(9)
     turned = attention[..., order, :][..., order]

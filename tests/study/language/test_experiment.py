@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from shrink_utils.geometry import cka, effective_rank, intrinsic_dimension
 from shrink_utils.models import hidden_states, load_encoder, random_encoder, token_states
 from shrink_utils.study.language.experiment import (
     PIECES,
+    TASKS,
     _texts_of_kinds,
+    has_cola,
     language_sentences,
-    language_tasks,
+    measure_acceptability,
     measure_attention,
     measure_dimension,
     measure_divergence,
@@ -38,7 +42,7 @@ def test_every_text_is_judged_from_every_set_of_features(tables, finished):
     hits = tables["attention"].query("measure == 'hit'")
     sets = {"barcode", "degree", "both", "shuffled", "vector", "length"}
     counts = hits.groupby(["task", "features"]).item.nunique()
-    assert set(counts.index) == {(task, name) for task in language_tasks() for name in sets}
+    assert set(counts.index) == {(task, name) for task in TASKS for name in sets}
     assert (counts == finished.diagnostic_sentences).all()
     assert set(hits.value) <= {0.0, 1.0}
 
@@ -50,11 +54,37 @@ def test_heads_have_an_area_and_their_task_a_bound_of_chance(tables):
     assert chance.value.between(0, 0.5).all() and len(chance) == 2
 
 
-def test_cola_is_a_task_where_a_folder_holds_it(tmp_path, monkeypatch):
+def test_cola_is_at_hand_where_a_folder_holds_it(tmp_path, monkeypatch):
     monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
-    assert language_tasks() == ["word_order", "coherence"]
+    assert not has_cola()
     (tmp_path / "CoLA").mkdir()
-    assert language_tasks() == ["word_order", "coherence", "cola"]
+    assert has_cola()
+
+
+def test_acceptability_reads_equally_many_sentences_of_both_classes(
+    finished, tmp_path, monkeypatch
+):
+    folder = tmp_path / "glue" / "CoLA"
+    folder.mkdir(parents=True)
+    lines = [f"x\t{int(i % 10 > 2)}\t\tSentence {i} is here" for i in range(200)]  # .7 acceptable
+    for name in ("train.tsv", "dev.tsv"):
+        (folder / name).write_text("\n".join(lines))
+    monkeypatch.setenv("SHRINK_GLUE_DIR", str(folder.parent))
+    half, given = finished.diagnostic_sentences // 2, []
+    monkeypatch.setattr(
+        "shrink_utils.study.language.experiment._of_task",
+        lambda encoder, task, rows, profile: given.append(rows["label"][:]) or pd.DataFrame([task]),
+    )
+    measure_acceptability.__wrapped__(finished)
+    assert sorted(given[0]) == [0] * half + [1] * half != given[0]
+
+
+@pytest.mark.skipif("SHRINK_GLUE_DIR" not in os.environ, reason="SHRINK_GLUE_DIR is not set")
+def test_attention_of_real_cola_has_every_feature_and_head(finished):
+    table = measure_acceptability(finished)
+    hits = table.query("measure == 'hit'").groupby("features").item.nunique()
+    assert (hits == 2 * (finished.diagnostic_sentences // 2)).all() and len(hits) == 6
+    assert set(table.task) == {"cola"} and len(table.query("measure == 'auc'")) == 4
 
 
 def test_kinds_of_text_have_equal_length_and_the_shuffled_one_the_same_words(finished):
