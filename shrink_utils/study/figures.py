@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
+import PIL.Image
 import seaborn as sns
 from IPython.display import Image, Markdown, display
 from ipywidgets import DOMWidget
@@ -22,6 +23,7 @@ from shrink_utils.study.drawing import darken, figure_data
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 
+SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 # Okabe & Ito 2008: told apart under every common colour blindness; black leads, yellow is left out
@@ -161,7 +163,7 @@ def show(
         dark_png.write_bytes(dark)
         table.to_csv(csv, index=False, float_format="%.9g")
     if widget is None:
-        display(Image(light, format="png", alt=alt))
+        display(Image(light, format="png", alt=alt, retina=True))
     else:
         data, metadata = with_fallback(widget, light, alt=alt)
         display(data, metadata=metadata, raw=True)
@@ -185,14 +187,21 @@ def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str,
         "image/png": base64.b64encode(png).decode("ascii"),
         "text/plain": alt,
     }
-    return data, {"image/png": {"alt": alt}}
+    width, height = PIL.Image.open(io.BytesIO(png)).size
+    return data, {"image/png": {"alt": alt, "width": width // 2, "height": height // 2}}
 
 
 def _png(fig: Figure) -> bytes:
-    """Drawn once: `Figure.savefig` draws twice where there is a layout, to try it and to print."""
-    buffer = io.BytesIO()
-    FigureCanvasAgg(fig).print_png(buffer)
-    return buffer.getvalue()
+    """Two pixels for each of a page, in 256 colours: sharp, and a third of the size.
+
+    Drawn once: `Figure.savefig` draws twice where there is a layout, to try it and to print.
+    """
+    fig.set_dpi(SHARP)
+    drawn, kept = io.BytesIO(), io.BytesIO()
+    FigureCanvasAgg(fig).print_png(drawn)
+    colours = PIL.Image.open(drawn).convert("RGB").quantize(256, dither=PIL.Image.Dither.NONE)
+    colours.save(kept, "png", optimize=True)
+    return kept.getvalue()
 
 
 def curves(

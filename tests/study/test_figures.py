@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from itertools import combinations
 
 import matplotlib.pyplot as plt
@@ -76,6 +77,8 @@ def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, lin
     assert saved.startswith(b"\x89PNG")
     image, caption = shown
     assert image.alt == "A line." and image.data == saved
+    drawn = plt.imread(io.BytesIO(saved)).shape
+    assert drawn[:2] == (200 * 4.8, 200 * 6.4) and (image.height, image.width) == (480, 640)
     assert caption.data == "**See.** A line."
     assert not plt.get_fignums()
 

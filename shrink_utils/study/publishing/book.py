@@ -100,12 +100,14 @@ def _table(frame: pd.DataFrame, *, kind: str = "") -> str:
 
 
 def _give_alt_text(path: Path) -> None:
-    """Put a figure's alt text where myst-nb looks for it: in the cell, not in the output."""
+    """Put a figure's alt text and width into its cell: myst-nb does not look in the output."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
-                cell.metadata["mystnb"] = {"image": {"alt": alt}}
+            shown = output.get("metadata", {}).get("image/png", {})
+            if alt := shown.get("alt"):
+                width = {"width": f"{shown['width']}px"} if "width" in shown else {}
+                cell.metadata["mystnb"] = {"image": {"alt": alt, **width}}
     nbformat.write(notebook, path)
 
 

@@ -18,7 +18,7 @@ def notebooks(tmp_path):
     folder = tmp_path / "executed"
     folder.mkdir()
     shown = {"image/png": "aGk=", "text/plain": "x", WIDGET_VIEW: {"model_id": "1"}}
-    meta = {"image/png": {"alt": "A long bar and two short ones."}}
+    meta = {"image/png": {"alt": "A long bar and two short ones.", "width": 640}}
     cells = [
         new_markdown_cell("# 00 · First\n\n[code](../shrink_utils/paths.py) [lost](../nothing.py)"),
         new_markdown_cell("An [arm](../docs/book/glossary.md#arm)."),
@@ -64,7 +64,8 @@ def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_pa
     gather(notebooks, claims, tmp_path / "source")
     notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
     (cell,) = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert cell.metadata["mystnb"]["image"]["alt"] == "A long bar and two short ones."
+    shown = {"alt": "A long bar and two short ones.", "width": "640px"}
+    assert cell.metadata["mystnb"]["image"] == shown
     assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
 
 
