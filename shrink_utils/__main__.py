@@ -1,6 +1,6 @@
 """The command line: ``python -m shrink_utils COMMAND``.
 
-People call `diagnose`, `runs`, `claims`, `hypotheses`, `course` and `verify`; make calls the others.
+People call `diagnose`, `runs`, `claims`, `hypotheses`, `course` and `verify`; make calls the rest.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ COMMANDS = (
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
-    record: {"--run": {"action": "store_true", "help": "first compute the missing runs, one seed at a time"}},
+    record: {"--run": {"action": "store_true", "help": "first compute what is missing"}},
     hypotheses: {"--blinded": {"action": "store_true", "help": "show spreads but no effects"}},
     verify: {"folder": {"type": Path, "help": "the folder, such as results/quick"}},
     diagnose: {
@@ -258,8 +258,8 @@ ARGUMENTS = {
             "type": Path,
             "help": "a UTF-8 file or pipe, one sentence per line, at least 30",
         },
-        "--out": {"type": Path, "default": Path(), "help": "folder for the CSV and the PNG (default: this one)"},
-        "--record": {"action": "store_true", "help": "also into data/reference/<profile>"},
+        "--out": {"type": Path, "default": Path(), "help": "folder of the CSV and the PNG"},
+        "--record": {"action": "store_true", "help": "also keep it in data/reference/<profile>"},
     },
 }
 

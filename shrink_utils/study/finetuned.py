@@ -81,7 +81,7 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
 
     A model that was not kept is trained again, and one that was damaged, with a warning.
     """
-    from shrink_utils.models import load_encoder  # loads transformers, which finished runs do not need
+    from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
 
     model = model_of(run.folder).load_or_compute(load_model, lambda: _train_again(run))
     return replace(load_encoder(str(model), device=device), name=run.config.label)

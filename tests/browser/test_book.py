@@ -248,7 +248,7 @@ def test_the_front_page_shows_findings_and_figure_on_its_first_screen(browser, s
 
 
 def test_the_readme_says_it_all_on_its_first_screen(browser, tmp_path):
-    """What it is, what was found, both commands and the figure, as wide as a repository shows it."""
+    """What it is, what was found, both commands and the figure; as wide as GitHub shows it."""
     markdown = pytest.importorskip("markdown_it", reason="make browser installs it")
     body = markdown.MarkdownIt("gfm-like", {"linkify": False}).render(
         (ROOT / "README.md").read_text(encoding="utf-8")
