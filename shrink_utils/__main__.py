@@ -18,7 +18,7 @@ def _not_installed(error: ModuleNotFoundError) -> str:
     """What to do about the system's Python, or an install without the study."""
     missing = (error.name or str(error)).split(".")[0]
     return (
-        f"shrink: {missing} is not installed for this Python: use .venv/bin/python, "
+        f"shrink: {missing} is not installed for this Python: call .venv/bin/python, "
         "or install the study: pip install '.[study]'"
     )
 
