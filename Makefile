@@ -52,13 +52,13 @@ AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-prin
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '  make %-10s %s\n' 01_isotropy 'run one notebook (any of notebooks/), and what it needs'
-	@printf '\n  PROFILE=smoke|quick|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
+	@printf '  make %-10s %s\n' 01_isotropy 'run one notebook, any of notebooks/, and its runs'
+	@printf '\n  PROFILE=smoke|quick|cohort|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
 
 # Of two at once, the second waits for the first, and then finds nothing to do.
-reproduce: $(VENV) ## run the study: notebooks that are out of date, then the claims
+reproduce: $(VENV) ## run the study: outdated notebooks, then the claims
 	@mkdir -p $(OUT)
-	@flock --nonblock $(OUT) true || echo "Another make is at work in $(OUT): waiting for it to end."
+	@flock --nonblock $(OUT) true || echo "Another make is working in $(OUT): waiting until it ends."
 	@flock --close $(OUT) $(MAKE) -s --no-print-directory study
 
 study:
@@ -72,7 +72,7 @@ $(REPORT): $(DONE) $(wildcard data/reference/tolerances.toml data/reference/$(PR
 	@$(PY) -m shrink_utils report > $@.part || { cat $@.part; rm $@.part; exit 1; }
 	@mv $@.part $@
 
-notebooks: $(VENV) ## the notebooks alone
+notebooks: $(VENV) ## run the notebooks alone
 	+@$(AT_ONCE) $(DONE)
 
 $(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
@@ -117,10 +117,10 @@ $(OUT)/ablation.complete: requirements.lock | $(VENV)
 	@$(PY) -m shrink_utils ablate
 	@mkdir -p $(@D) && touch $@
 
-ablation: $(OUT)/ablation.complete ## fine-tune every run of the grid that is not there yet
+ablation: $(OUT)/ablation.complete ## fine-tune the missing runs of the grid
 
 # --- everyday --------------------------------------------------------------------------------
-lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' are options of its own
+lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it
 	$(BIN)/jupyter lab --notebook-dir=. --ServerApp.preferred_dir=$(CURDIR)/notebooks $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
@@ -133,32 +133,32 @@ $(ON_DEMAND): .venv/.%: pyproject.toml $(VENV)
 $(OUT)/book/index.html: $(DONE) $(wildcard docs/*.md docs/book/* docs/book/*/* docs/book/*/*/*) .venv/.book
 	@$(PY) -m shrink_utils book
 
-book: $(VENV) ## the study as a web book: results/PROFILE/book/index.html, to be read without a network
+book: $(VENV) ## build the study as a web book that needs no network: results/PROFILE/book/index.html
 	+@$(AT_ONCE) $(OUT)/book/index.html
 	@echo "Open $(OUT)/book/index.html"
 
-browser: .venv/.book,browser ## the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
+browser: .venv/.book,browser ## test the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
 	@$(BIN)/pytest -q tests/browser
 
-test: $(VENV) ## lint, unit tests, a smoke study in a clone, every stored notebook against it (about 10 min)
+test: $(VENV) ## lint, unit tests, and a smoke study in a clone (about 10 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder -m 'not browser' tests
 
-unit: $(VENV) ## the unit tests alone (about 3 min)
+unit: $(VENV) ## run the unit tests alone (about 3 min)
 	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser)' tests
 
-course: $(VENV) ## the exercises as notebooks in notebooks/exercises, for students and for instructors
+course: $(VENV) ## write the exercises as notebooks in notebooks/exercises, for students and teachers
 	@$(PY) -m shrink_utils course
 
-nightly: $(VENV) ## the long tests: twenty kills of a smoke study, 10,000 clouds for every function (an hour)
+nightly: $(VENV) ## run the long tests: twenty kills of a smoke study, 10,000 clouds per function (an hour)
 	@HYPOTHESIS_PROFILE=nightly SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist worksteal --timeout=0 \
 	    tests/test_fuzz.py tests/faults
 
-verify: $(VENV) ## check a folder of results that somebody sent: make verify RESULTS=folder
+verify: $(VENV) ## check a folder of results from somebody else: make verify RESULTS=folder
 	@$(PY) -m shrink_utils verify "$(RESULTS)"
 
 # The oldest packages that pyproject.toml allows, and the newest that the index has.
-compatibility: ## topology and geometry on the oldest and the newest supported packages (gigabytes)
+compatibility: ## test topology and geometry on the oldest and the newest packages (gigabytes)
 	@for stack in oldest newest; do \
 	    folder=results/compatibility/$$stack; echo "$$stack: installing into $$folder"; \
 	    $(PYTHON) -m venv --clear $$folder \
@@ -167,19 +167,19 @@ compatibility: ## topology and geometry on the oldest and the newest supported p
 	    && $$folder/bin/python -m pytest -q tests/topology tests/geometry || exit 1; \
 	done
 
-bench: $(VENV) ## the regularizer beside other ways to its bars, streaming metrics beside forward passes, steps in both precisions
+bench: $(VENV) ## time the regularizer beside other programs, streaming metrics, and steps in both precisions
 	@mkdir -p results
 	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
 	@$(PY) tests/benchmarks/streaming.py
 	@$(PY) tests/benchmarks/steps.py
 
-lint: $(VENV) ## ruff: style and formatting
+lint: $(VENV) ## check style and formatting with ruff
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-store: notebooks ## put the executed notebooks' outputs into notebooks/ (PROFILE=quick)
+store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFILE=quick)
 	@$(PY) -m shrink_utils store
 
-reference: notebooks ## make the results of this machine the committed reference of PROFILE
+reference: notebooks ## make this machine's results the committed reference of PROFILE
 	@$(PY) -m shrink_utils reference
 
 clean: ## remove results/ (keeps .venv and the fetched data)

@@ -1,6 +1,6 @@
 """The command line: ``python -m shrink_utils COMMAND``.
 
-`diagnose`, `runs`, `claims`, `course` and `verify` are for people, the others are what make calls.
+People call `diagnose`, `runs`, `claims`, `hypotheses`, `course` and `verify`; make calls the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def _not_installed(error: ModuleNotFoundError) -> str:
     """What to do about the system's Python, or an install without the study."""
     missing = (error.name or str(error)).split(".")[0]
     return (
-        f"shrink: {missing} is not installed for this Python: call .venv/bin/python instead, "
+        f"shrink: {missing} is not installed for this Python: call .venv/bin/python, "
         "or install the study: pip install '.[study]'"
     )
 
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _check_own_profile(options: argparse.Namespace) -> None:
-    """A profile file of one's own serves the commands that compute runs; the rest know names."""
+    """A profile file of your own serves the commands that compute runs; the others take names."""
     path = Path(options.profile)
     if path.suffix != ".toml":
         return
@@ -126,7 +126,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def runs(profile: Profile, options: argparse.Namespace) -> None:
-    """List what has been computed of the profile's grid and sweep, and what is missing."""
+    """List the finished and the missing runs of the profile's grid and sweep."""
     from shrink_utils.study.runs import list_runs
 
     print(list_runs(profile).to_string(index=False))
@@ -147,11 +147,11 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
     print(f"For students ({written.chapters} notebooks): {written.folder}")
     print(f"With solutions, for teachers: {written.folder / 'instructor'}")
     if written.kept:
-        print(f"The folder of before, with any answers in it, is kept: {written.kept}")
+        print(f"The earlier folder is kept, with any answers in it: {written.kept}")
 
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
-    """Check a folder of results that somebody sends: hashes, columns, claims made again."""
+    """Check a folder of results that somebody sent: its hashes, its columns and its claims."""
     from shrink_utils.study.verification.verify import verify_folder
 
     checks = verify_folder(options.folder)
@@ -171,7 +171,7 @@ def book(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def ablate(profile: Profile, options: argparse.Namespace) -> None:
-    """Fine-tune every run of the grid and of the weight sweep that is not there yet."""
+    """Fine-tune the missing runs of the grid and of the weight sweep."""
     from shrink_utils.study.grid import run_all
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
@@ -179,7 +179,7 @@ def ablate(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def record(profile: Profile, options: argparse.Namespace) -> None:
-    """Put the tables of finished runs, without models, into data/reference."""
+    """Keep the tables of finished runs, without their models, in data/reference."""
     from shrink_utils.study.records import missing_runs, record_all, record_finished
 
     added = (record_all if options.run else record_finished)(profile)
@@ -188,7 +188,7 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
-    """Decide the hypotheses of docs/preregistration.md on the runs on record."""
+    """Decide the hypotheses of docs/preregistration.md from the recorded runs."""
     from shrink_utils.study.claims.hypotheses import blinded_spreads, decide
     from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
 
@@ -211,7 +211,7 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
-    """Print the verdicts in brief, write the provenance page, compare with the reference."""
+    """Print the main verdicts, write the provenance page and compare with the reference."""
     from shrink_utils.study.claims.reference import print_comparison
     from shrink_utils.study.claims.report import print_brief
     from shrink_utils.study.records import print_record_comparison
@@ -249,17 +249,17 @@ COMMANDS = (
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
-    record: {"--run": {"action": "store_true", "help": "compute what is not on record, by seeds"}},
-    hypotheses: {"--blinded": {"action": "store_true", "help": "spreads alone, no effects"}},
-    verify: {"folder": {"type": Path, "help": "results/<profile>, as it was sent"}},
+    record: {"--run": {"action": "store_true", "help": "first compute what is missing"}},
+    hypotheses: {"--blinded": {"action": "store_true", "help": "show spreads but no effects"}},
+    verify: {"folder": {"type": Path, "help": "the folder, such as results/quick"}},
     diagnose: {
         "model": {"help": "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder"},
         "--text": {
             "type": Path,
-            "help": "UTF-8, one sentence per line, 30 lines or more; a pipe will do",
+            "help": "a UTF-8 file or pipe, one sentence per line, at least 30",
         },
-        "--out": {"type": Path, "default": Path(), "help": "folder of CSV and PNG, else this one"},
-        "--record": {"action": "store_true", "help": "also into data/reference/<profile>"},
+        "--out": {"type": Path, "default": Path(), "help": "folder of the CSV and the PNG"},
+        "--record": {"action": "store_true", "help": "also keep it in data/reference/<profile>"},
     },
 }
 
@@ -284,9 +284,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> None:
-    """Which study: options that may stand before the command or after it."""
-    parser.add_argument("--profile", default=profile, help="by default SHRINK_PROFILE, or quick")
-    parser.add_argument("--seed", type=int, default=seed, help="by default SHRINK_SEED, or 0")
+    """Options that choose the study, before the command or after it."""
+    parser.add_argument("--profile", default=profile, help="default: SHRINK_PROFILE, or quick")
+    parser.add_argument("--seed", type=int, default=seed, help="default: SHRINK_SEED, or 0")
 
 
 if __name__ == "__main__":

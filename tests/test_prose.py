@@ -157,13 +157,13 @@ OBJECTIVES = ("causal LM", "masked LM", "translation")
 FINDINGS = "docs/book/findings.md"
 QUOTED = [
     (FINDINGS, "clearly on product reviews, less surely on movie reviews", clearly_on_products),
-    (FINDINGS, "suffers by more than .02 is not decided", not_decided),
-    (FINDINGS, "five seeds are too few", five_seeds),
-    (FINDINGS, "drawn at random lower the score more", random_lowers_more),
-    (FINDINGS, "no reward is told apart from another by its accuracy", nothing_apart),
+    (FINDINGS, "too few to say whether accuracy falls by more than .02", not_decided),
+    (FINDINGS, "Five seeds are too few", five_seeds),
+    (FINDINGS, "drawn at random, lowers the score more", random_lowers_more),
+    (FINDINGS, "no reward can be told apart from another by its accuracy", nothing_apart),
     ("README.md", "ends with the highest centred score", stretched),
     ("README.md", "s.d. over five seeds", five_seeds),
-    ("docs/book/index.md", "mean over five seeds", five_seeds),
+    ("docs/book/index.md", "means over five seeds", five_seeds),
     ("07", "clearly on products, less surely on movies", clearly_on_products),
     ("07", "drawn at random lower the score more", random_lowers_more),
     ("07", "at an equal score the accuracies cannot be told apart", nothing_apart),

@@ -66,3 +66,11 @@ def test_make_help_lists_the_target_with_a_line(help_text, target):
 def test_the_findings_are_those_of_the_books_front_page():
     findings = (ROOT / "docs" / "book" / "findings.md").read_text(encoding="utf-8")
     assert findings in README
+
+
+def test_the_front_is_short_and_the_details_have_a_page():
+    assert len(README.split()) <= 1993 * 2 / 3  # a third less than before they had one
+    assert "(docs/running.md)" in README
+    running = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    settings = set(re.findall(r"SHRINK_[A-Z_]+|NUMBA_CACHE_DIR", running))
+    assert {"SHRINK_PRECISION", "SHRINK_MODELS_KEPT", "SHRINK_GLUE_DIR", "SHRINK_HOME"} <= settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import os
 import pickle
 import subprocess
@@ -114,3 +115,34 @@ def test_the_installed_package_has_its_stubs(tmp_path):
     packed = set(zipfile.ZipFile(wheel).namelist())
     assert {f"shrink_utils/{room}/__init__.pyi" for room in LAZY} <= packed
     assert "shrink_utils/study/profiles/quick.toml" in packed
+
+
+def _imports_of(chapter: str) -> str:
+    """The import lines of a chapter's first cells."""
+    (path,) = (PACKAGE.parent / "notebooks").glob(f"{chapter}_*.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (first, *_) = [source for source in code if "from shrink_utils" in source]
+    return "\n".join(
+        ast.unparse(node)
+        for node in ast.parse(first).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+
+
+@pytest.mark.parametrize(
+    ("chapter", "heavy"),
+    [
+        ("04", ["transformers.trainer", "datasets", "sklearn", "dask"]),
+        ("05", ["sklearn", "statsmodels.api", "dask"]),
+        ("07", ["transformers", "datasets", "sklearn", "dask", "numba", "statsmodels.api"]),
+        ("11", ["statsmodels.api", "dask"]),
+    ],
+)
+def test_the_import_cell_of_a_chapter_loads_no_more_than_it_shows(chapter, heavy):
+    """07 shows finished runs: whoever waits ten seconds for its first cell waits for nothing."""
+    told = _run(
+        f"{_imports_of(chapter)}\n"
+        f"import sys; print([name for name in {heavy} if name in sys.modules])"
+    )
+    assert told.stdout == "[]\n", told.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import partial
+from functools import partial, partialmethod
 from pathlib import Path
 
 import pytest
@@ -72,7 +72,24 @@ def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, c
     assert trained < task < 1  # the entropy of two classes is some tenths
 
 
+@pytest.mark.filterwarnings("default")  # Lightning is not pinned: its warnings are its own
+def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("lightning", reason="not among our packages: pip install lightning")
+    monkeypatch.setattr(
+        torch.nn.Module, "compile", partialmethod(torch.nn.Module.compile, backend="eager")
+    )
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    _run(_code("lightning"), names)
+    printed = capsys.readouterr().out
+    assert "with the regularizer; the task alone" in printed
+    metrics = names["metrics"]
+    assert metrics["loss"] < metrics["task_loss"]  # the entropies were added to the goal
+    assert 0 < metrics["val_loss"] < 1
+
+
 def test_every_page_is_in_the_book_and_tried_here():
     index = PAGES.with_suffix(".md").read_text(encoding="utf-8")
     pages = {path.stem for path in PAGES.glob("*.md")}
-    assert pages == {"pytorch", "trainer"} == set(re.findall(r"^use/(\w+)$", index, re.MULTILINE))
+    listed = set(re.findall(r"^use/(\w+)$", index, re.MULTILINE))
+    assert pages == {"pytorch", "trainer", "lightning"} == listed

@@ -44,6 +44,7 @@ html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_js_files = [("book.js", {"defer": "defer"})]
 html_favicon = "_static/favicon.svg"
+html_sidebars = {"claims": [], "glossary": []}  # their section is one page
 html_domain_indices = False
 html_show_sourcelink = False
 html_copy_source = False
@@ -54,7 +55,7 @@ html_theme_options = {
     "collapse_navigation": True,  # else every page holds every name
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "claims": []},
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch.distributed as dist
 
 from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
-from shrink_utils.models import Encoder, load_encoder
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Result, progress_bar
 from shrink_utils.study.runs import (
@@ -25,6 +25,9 @@ from shrink_utils.study.runs import (
     save_run,
 )
 from shrink_utils.training import RunConfig, used_precision
+
+if TYPE_CHECKING:
+    from shrink_utils.models import Encoder
 
 
 def run_or_load(
@@ -78,6 +81,8 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
 
     A model that was not kept is trained again, and one that was damaged, with a warning.
     """
+    from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
+
     model = model_of(run.folder).load_or_compute(load_model, lambda: _train_again(run))
     return replace(load_encoder(str(model), device=device), name=run.config.label)
 

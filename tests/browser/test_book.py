@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from bs4 import BeautifulSoup
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 SERIOUS = {"serious", "critical"}
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +157,109 @@ def test_pages_are_readable_on_a_small_screen_and_in_the_dark(browser, site, tmp
     view.screenshot(path=tmp_path / "small.png")
     view.close()
     assert wide <= 410
+
+
+@pytest.fixture
+def claims(browser, site):
+    """The page of claims, as a desktop shows it."""
+    view = browser.new_page(viewport={"width": 1440, "height": 900})
+    view.goto(f"{site}/claims.html", wait_until="load")
+    yield view
+    view.close()
+
+
+def _column(view, name):
+    """Texts of the shown cells of the first table's column."""
+    return view.evaluate(
+        """name => {
+          const table = document.querySelector("table.claims");
+          const heads = [...table.tHead.rows[0].cells].map(head => head.textContent.trim());
+          const rows = [...table.tBodies[0].rows].filter(row => !row.hidden);
+          return rows.map(row => row.cells[heads.indexOf(name)].textContent.trim());
+        }""",
+        name,
+    )
+
+
+@pytest.mark.parametrize("name", ["ours", "95 % interval", "paper"])
+def test_a_click_on_a_header_sorts_by_number_with_empty_cells_last(claims, name):
+    button = claims.locator("table.claims").first.get_by_role("button", name=name)
+    for descending in (False, True):
+        button.click()
+        found = _column(claims, name)
+        numbers = [float(re.search(r"[-+]?[\d.]+", text)[0]) for text in found if text]
+        assert len(set(numbers)) > 5
+        assert numbers == sorted(numbers, reverse=descending)
+        assert not any(found[len(numbers) :])  # what has no number comes last
+
+
+def test_searching_leaves_the_claims_that_hold_every_word_and_counts_them(claims):
+    field, status = claims.get_by_role("searchbox", name="Search the claims"), "[role=status]"
+    total = claims.locator("table.claims tbody tr").count()
+    assert claims.locator(status).text_content() == f"{total} of {total} claims"
+    field.fill("inconclusive random")
+    shown = claims.locator("table.claims tbody tr:visible").all_inner_texts()
+    assert 0 < len(shown) < total
+    assert all("inconclusive" in text.lower() and "random" in text.lower() for text in shown)
+    assert claims.locator(status).text_content() == f"{len(shown)} of {total} claims"
+    sections = claims.locator("main section section:visible").count()
+    field.fill("")
+    assert claims.locator("main section section:visible").count() > sections > 0
+    assert claims.locator("table.claims tbody tr:visible").count() == total
+
+
+@pytest.mark.parametrize("width", [390, 768, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_scrolls_sideways(browser, site, width, scheme):
+    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    names = ["index", "claims", "use", "use/pytorch", "use/trainer", "use/lightning", "glossary"]
+    names += ["docs/running", "docs/faults", "notebooks/05_regularizer", "notebooks/07_ablation"]
+    wide = []
+    for name in names:
+        view.goto(f"{site}/{name}.html", wait_until="load")
+        if view.evaluate("document.documentElement.scrollWidth") > width:
+            wide.append(name)
+    view.close()
+    assert not wide
+
+
+@pytest.mark.parametrize(("name", "table"), [("index", "headlines"), ("claims", "claims")])
+def test_a_phone_shows_the_verdict_beside_its_claim(browser, site, name, table):
+    view = browser.new_page(viewport={"width": 390, "height": 844})
+    view.goto(f"{site}/{name}.html", wait_until="load")
+    cell = view.locator(f"table.{table} tbody tr td").nth(1)
+    assert cell.text_content().strip() in {"agrees", "disagrees", "inconclusive", "replicated"}
+    box = cell.bounding_box()
+    view.close()
+    assert box["x"] + box["width"] <= 390
+
+
+def test_a_desktop_shows_all_columns_of_the_claims(claims):
+    boxes = claims.locator("table.claims").first.locator("thead th").all()
+    assert max(box.bounding_box()["x"] + box.bounding_box()["width"] for box in boxes) <= 1440
+
+
+def test_the_front_page_shows_findings_and_figure_on_its_first_screen(browser, site):
+    view = browser.new_page(viewport={"width": 1440, "height": 900})
+    view.goto(f"{site}/index.html", wait_until="load")
+    figure = view.locator("main figure img").bounding_box()
+    view.close()
+    assert figure["y"] + figure["height"] <= 900
+
+
+def test_the_readme_says_it_all_on_its_first_screen(browser, tmp_path):
+    """What it is, what was found, both commands and the figure; as wide as GitHub shows it."""
+    markdown = pytest.importorskip("markdown_it", reason="make browser installs it")
+    body = markdown.MarkdownIt("gfm-like", {"linkify": False}).render(
+        (ROOT / "README.md").read_text(encoding="utf-8")
+    )
+    style = "body {width: 980px; margin: 16px auto; font: 16px/1.5 sans-serif} li {margin: 4px}"
+    page = f'<base href="{ROOT.as_uri()}/"><meta charset="utf-8"><style>{style}</style>{body}'
+    (tmp_path / "readme.html").write_text(page, encoding="utf-8")
+    view = browser.new_page(viewport={"width": 1440, "height": 900})
+    view.goto((tmp_path / "readme.html").as_uri(), wait_until="load")
+    view.screenshot(path=tmp_path / "readme.png")
+    commands, figure = view.locator("pre").first.bounding_box(), view.locator("img").bounding_box()
+    assert view.locator("img").evaluate("image => image.naturalWidth") > 0
+    view.close()
+    assert commands["y"] + commands["height"] < 900 and figure["y"] + figure["height"] < 900

@@ -25,7 +25,7 @@ def test_there_are_four_sessions_and_an_elective_of_ninety_minutes():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/syllabus.md", "docs/cluster.md", "docs/plan.md"]
+    "page", ["README.md", "docs/running.md", "docs/syllabus.md", "docs/cluster.md", "docs/plan.md"]
 )
 def test_every_link_of_a_page_resolves(page):
     path = ROOT / page

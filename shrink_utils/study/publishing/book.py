@@ -18,7 +18,11 @@ from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 PAGES = (".md", ".ipynb")
 CLAIMS_TITLE = """# Claims and verdicts
 
-Every row of the study, by paper. Type to search; a click on a header sorts its table."""
+Every claim of the study, by paper. Type to search. Click a column's header to sort its table. The
+[glossary](glossary.md) explains the words."""
+FRONT_FIGURES = ("quick/ablation_anisotropy.png", "regularizer.png")  # of index.md and use.md
+# The verdict stands beside its claim, so that a narrow screen shows both.
+FIRST = ["claim", "verdict", "adjusted verdict", "ours", "95 % interval", "paper"]
 
 
 def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:
@@ -66,8 +70,10 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)
     (source / "claims.md").write_text(_claims_page(claims), encoding="utf-8")
-    (source / "headlines.md").write_text(_table(headlines(claims)), encoding="utf-8")
-    _copy(Path("data/reference/quick/ablation_anisotropy.png"), source)
+    front = _table(headlines(claims)[FIRST], kind="headlines")
+    (source / "headlines.md").write_text(front, encoding="utf-8")
+    for figure in FRONT_FIGURES:
+        _copy(Path("data/reference") / figure, source)
     (source / "docs").mkdir()
     for page in (home() / "docs").glob("*.md"):
         shutil.copy(page, source / "docs")
@@ -88,9 +94,14 @@ def _claims_page(claims: pd.DataFrame) -> str:
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     parts = [CLAIMS_TITLE, _table(counts.rename_axis("claims of").reset_index())]
     for title, rows in papers.items():
-        text = claims_as_text(rows).set_index("claim").reset_index()
-        parts += [f"## {title}", _table(text, kind="claims")]
+        parts += [f"## {title}", _table(_verdict_first(claims_as_text(rows)), kind="claims")]
     return "\n\n".join(parts) + "\n"
+
+
+def _verdict_first(text: pd.DataFrame) -> pd.DataFrame:
+    first = [name for name in FIRST if name in text]
+    last = ["kind of test"]
+    return text[[*first, *text.columns.drop([*first, *last]), *last]]
 
 
 def _table(frame: pd.DataFrame, *, kind: str = "") -> str:
