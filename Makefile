@@ -53,7 +53,7 @@ AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-prin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '  make %-10s %s\n' 01_isotropy 'run one notebook, any of notebooks/, and its runs'
-	@printf '\n  PROFILE=smoke|quick|cohort|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
+	@printf '\n  PROFILE=smoke|quick|cohort|models|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
 
 # Of two at once, the second waits for the first, and then finds nothing to do.
 reproduce: $(VENV) ## run the study: outdated notebooks, then the claims
@@ -105,6 +105,7 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 
 # Their sections "At full length" show the records of the cohort.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet)
+$(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))

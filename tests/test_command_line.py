@@ -293,3 +293,9 @@ def test_make_verify_asks_for_its_folder_before_it_installs_anything():
 def test_make_names_a_seed_that_was_exported(arguments, variables, first):
     line = _make("help", *arguments, **variables).stdout.splitlines()[0]
     assert line.startswith(first) if first else "SEED" not in line
+
+
+def test_a_record_is_of_the_profiles_own_sentences(text, results, capsys):
+    given = ["diagnose", "tiny-random", "--record", "--text", str(text), "--out", str(results)]
+    assert main(["--profile", "smoke", *given]) == 1
+    assert "--record: a record is of the profile's own sentences" in capsys.readouterr().err

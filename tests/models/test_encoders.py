@@ -51,6 +51,16 @@ def test_minilm_puts_like_sentences_close(minilm):
     assert cosines[0, 1] > 0.8 > 0.2 > cosines[0, 2]
 
 
+@pytest.mark.skipif(not source_path("mpnet").is_dir(), reason="mpnet was not fetched")
+def test_mpnet_has_twelve_layers_and_puts_like_sentences_close():
+    encoder = load_encoder("mpnet")
+    assert encoder.layers == tuple(range(13)) and encoder.max_length == 512
+    texts = ["A man plays the guitar.", "Someone is playing guitar.", "Prices rose last year."]
+    vectors = hidden_states(encoder, texts, layers=[-1], pooling="mean")[0]
+    unit = torch.nn.functional.normalize(vectors)
+    assert unit[0] @ unit[1] > 0.8 > 0.2 > unit[0] @ unit[2]
+
+
 def test_tiny_random_is_the_same_each_time_and_reads_minilms_word_pieces():
     first, second = load_encoder("tiny-random"), load_encoder("tiny-random")
     assert all(_same(first.model, second.model).values())

@@ -196,15 +196,22 @@ def test_a_changed_module_makes_only_its_notebooks_stale(clone, make, finished):
     assert "execute notebooks/00_setup_and_data.ipynb" not in planned
 
 
-def test_new_records_make_the_notebooks_that_show_them_stale(clone, make, finished):
-    records = clone / "data" / "reference" / "cohort" / "runs.parquet"
-    kept = records.stat().st_mtime
+@pytest.mark.parametrize(
+    ("records", "shown"),
+    [
+        ("cohort/runs.parquet", ("07_ablation", "08_geometry_after_finetuning", "11_claims")),
+        ("models/layers.csv", ("02_contextuality",)),
+    ],
+)
+def test_new_records_make_the_notebooks_that_show_them_stale(clone, make, finished, records, shown):
+    path = clone / "data" / "reference" / records
+    kept = path.stat().st_mtime
     try:
-        os.utime(records)
+        os.utime(path)
         planned = make("-n", "notebooks").stdout
     finally:
-        os.utime(records, (kept, kept))
-    for name in ("07_ablation", "08_geometry_after_finetuning", "11_claims"):
+        os.utime(path, (kept, kept))
+    for name in shown:
         assert f"execute notebooks/{name}.ipynb" in planned
     assert "execute notebooks/01_isotropy.ipynb" not in planned
 
