@@ -189,12 +189,16 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Decide the hypotheses of docs/preregistration.md from the recorded runs."""
-    from shrink_utils.study.claims.hypotheses import blinded_spreads, decide
+    from shrink_utils.study.claims.hypotheses import blinded_spreads, decide, too_wide
     from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
 
-    judge = blinded_spreads if options.blinded else decide
-    check_complete(profile, profile.seeds[: BLINDED_SEEDS if options.blinded else None])
-    print(judge(recorded(profile)).to_string(index=False, float_format="{:.4f}".format))
+    seeds = profile.seeds[: BLINDED_SEEDS if options.blinded else None]
+    check_complete(profile, seeds)
+    tables = {name: table[table.seed.isin(seeds)] for name, table in recorded(profile).items()}
+    found = blinded_spreads(tables) if options.blinded else decide(tables)
+    print(found.to_string(index=False, float_format="{:.4f}".format))
+    if options.blinded:
+        print(too_wide(found))
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:

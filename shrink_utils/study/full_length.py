@@ -150,6 +150,9 @@ def told(decided: pd.DataFrame, *ids: str) -> str:
 
 
 def _sentence(name: str, row: pd.Series) -> str:
+    if row.verdict == "not tested":
+        nearest = f"{_nearest(row)} seeds took their nearest point"
+        return f"**{name} not tested** ({row.statement}: {nearest})."
     needed = f"; {_seeds(row.seeds_needed)} would decide it" if row.verdict == "open" else ""
     numbers = f"{_number(name, row.estimate)} {_bounds(name, row)}"
     return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
@@ -165,7 +168,11 @@ def _bounds(name: str, row: pd.Series) -> str:
 
 
 def _seeds(n: float) -> str:
-    return f"{n:.0f} seeds" if math.isfinite(n) else "no number of seeds"
+    return f"{n:.0f} seeds" if math.isfinite(n) else "more than 10,000 seeds"
+
+
+def _nearest(row: pd.Series) -> str:
+    return f"{round(row.nearest * row.n)} of {row.n}"
 
 
 def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
@@ -182,7 +189,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
             "would decide it": [
                 _seeds(row.seeds_needed) if row.verdict == "open" else "" for row in rows
             ],
-            "nearest point taken": [f"{row.nearest:.0%}" if row.nearest else "" for row in rows],
+            "nearest point taken": [_nearest(row) if row.nearest else "" for row in rows],
         }
     ).set_index("hypothesis")
 

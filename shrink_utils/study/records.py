@@ -73,6 +73,7 @@ def record_finished(profile: Profile) -> int:
     found = newest_runs(kept_folders(profile.folder, "runs"))
     new = [load_run(path) for config, path in found.items() if key_of(config) in missing]
     if new:
+        _check_precision(profile, new)
         for name, of_runs in TABLES.items():
             _append(profile, name, _by_length(of_runs, new))
     return len(new)
@@ -85,6 +86,18 @@ def record_all(profile: Profile) -> int:
         run_configs([run for run in missing if run.seed == missing[0].seed], profile)
         recorded += record_finished(profile)
     return recorded
+
+
+def _check_precision(profile: Profile, runs: list[Run]) -> None:
+    """Differences are paired: both runs of a pair are computed in one precision."""
+    found = {run.provenance.get("precision") for run in runs}
+    if recorded_runs(profile):
+        found |= set(recorded(profile)["runs"].precision)
+    if len(found) > 1:
+        raise ValueError(
+            f"runs of profile {profile.name} are in the precisions {sorted(map(str, found))}: "
+            "a record has one; compute these runs on a machine of the first kind"
+        )
 
 
 def _by_length(of_runs: Callable[[list[Run]], pd.DataFrame], runs: list[Run]) -> pd.DataFrame:
@@ -153,7 +166,8 @@ def print_record_comparison(profile: Profile) -> bool:
         f"{compared.row.nunique()} runs within tolerance (data/reference/tolerances.toml)."
     )
     if len(outside):
-        print(outside.to_string(index=False))
+        unseen = ["row", "column"] if missing_runs(profile) else list(outside)
+        print(outside[unseen].to_string(index=False))
     return outside.empty
 
 

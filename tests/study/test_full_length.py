@@ -235,7 +235,14 @@ def test_sentences_and_cells_have_the_numbers_of_the_table(full):
 def test_an_open_hypothesis_says_what_would_decide_it(full):
     decided = full.hypotheses.assign(verdict="open", seeds_needed=[57.0, np.inf] * 6)
     assert told(decided, "H1").endswith("; 57 seeds would decide it).")
-    assert "no number of seeds would decide it" in told(decided, "H2")
+    assert "more than 10,000 seeds would decide it" in told(decided, "H2")
+
+
+def test_a_hypothesis_that_was_not_tested_shows_no_numbers(full):
+    decided = full.hypotheses.assign(verdict="not tested", nearest=0.3, n=20)
+    said = told(decided, "H10")
+    assert said.startswith("**H10 not tested**") and "6 of 20 seeds took their nearest" in said
+    assert "[" not in said
 
 
 SECTIONS = ["07_ablation", "08_geometry_after_finetuning", "11_claims"]

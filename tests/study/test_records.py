@@ -136,6 +136,29 @@ def test_a_run_that_comes_out_otherwise_is_named(finished, records, tolerances, 
     assert "7 of 8 numbers" in told and runs.arm[0] in told and "centred_1" in told
 
 
+def test_while_runs_are_missing_only_the_names_of_those_that_differ_are_printed(
+    finished, records, tolerances, capsys
+):
+    record_finished(finished)
+    runs = pd.read_parquet(records / "runs.parquet")
+    runs.loc[0, "centred_1"] = 0.987654
+    runs.to_parquet(records / "runs.parquet")
+    assert not print_record_comparison(replace(finished, seeds=(0, 1, 2)))
+    told = capsys.readouterr().out
+    assert runs.arm[0] in told and "0.98765" not in told
+
+
+def test_runs_of_another_precision_are_not_paired_with_those_on_record(
+    finished, records, monkeypatch
+):
+    record_finished(finished)
+    runs = pd.read_parquet(records / "runs.parquet").assign(precision="other")
+    runs[runs.seed == 0].to_parquet(records / "runs.parquet")
+    with pytest.raises(ValueError, match="are in the precisions .* a record has one"):
+        record_finished(finished)
+    assert len(pd.read_parquet(records / "runs.parquet")) == (runs.seed == 0).sum()
+
+
 def test_without_records_nothing_is_compared(finished, records, capsys):
     assert print_record_comparison(finished) and not capsys.readouterr().out
     assert print_record_comparison(replace(finished, base_seed=1))

@@ -9,6 +9,8 @@ from scipy import stats
 
 from shrink_utils.study.claims.hypotheses import (
     PLAN,
+    Mean,
+    _p,
     blinded_spreads,
     decide,
     differences,
@@ -16,6 +18,7 @@ from shrink_utils.study.claims.hypotheses import (
     margin_of,
     mean_of,
     onset,
+    too_wide,
 )
 from shrink_utils.study.intervals import two_way_variance
 
@@ -163,6 +166,38 @@ def test_an_open_row_says_how_many_seeds_would_decide_it(tables):
     n = row.seeds_needed
     half = stats.t.isf(0.05 / 12 / 2, n - 1) * sd / math.sqrt(n)
     assert half == pytest.approx(abs(row.estimate), rel=0.05)
+
+
+@pytest.mark.parametrize(("name", "shift"), [("H12", 0), ("H12", -1), ("H1", 0), ("H1", 1)])
+def test_equal_differences_that_are_not_beyond_the_bound_support_nothing(tables, name, shift):
+    assert _p(Mean(float(shift), 0.0, 7), BY_ID[name]) == 1
+
+
+@pytest.mark.parametrize(("name", "shift"), [("H12", 1), ("H1", -1), ("H3", 0)])
+def test_equal_differences_beyond_the_bound_leave_no_doubt(tables, name, shift):
+    assert _p(Mean(float(shift), 0.0, 7), BY_ID[name]) == 0
+
+
+def test_more_seeds_do_not_replace_more_rows(tables):
+    """Rows that all seeds get wrong alike: their part of the variance stays."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(1, 400))
+    few, many = (
+        mean_of(np.tile(rows, (n, 1)) + 0.1 * rng.normal(size=(n, 400))) for n in (20, 200)
+    )
+    predicted = math.sqrt((few.error**2 - few.of_rows) * 20 / 200 + few.of_rows)
+    assert predicted == pytest.approx(many.error, rel=1 / 40 + 0.01)  # V_cell is 1/20 of V_row
+    assert few.of_rows > 0.9 * few.error**2
+    assert mean_of(rng.normal(size=20)).of_rows == 0
+
+
+def test_the_widths_decide_how_many_seeds_there_are(tables):
+    spreads = blinded_spreads(tables).assign(width=0.0)
+    assert too_wide(spreads) == "0 of H1 to H10 are wider than two margins: twenty seeds stay"
+    spreads.loc[spreads.id.isin(["H1", "H2", "H3", "H11"]), "width"] = 1.0
+    assert "3 of H1 to H10" in too_wide(spreads) and "twenty seeds stay" in too_wide(spreads)
+    spreads.loc[spreads.id == "H4", "width"] = 1.0
+    assert too_wide(spreads).endswith("ten seeds are added")
 
 
 def test_the_blinded_table_shows_no_effect(tables):

@@ -6,6 +6,8 @@ import pytest
 
 from shrink_utils.paths import home
 from shrink_utils.study.claims.hypotheses import PLAN
+from shrink_utils.study.profiles import load_profile
+from shrink_utils.study.records import recorded
 from shrink_utils.study.verification.registration import registration_faults
 
 HISTORY = ["git", "-C", str(home()), "cat-file", "-e", PLAN["registered"]]
@@ -19,6 +21,12 @@ def test_the_analysis_is_older_than_runs_of_after_its_commit():
     assert list(registration_faults(["2026-12-31T00:00:00+00:00"])) == []
     (fault,) = registration_faults(["2026-12-31T00:00:00+00:00", "2026-11-01T00:00:00+00:00"])
     assert "docs/preregistration.md is of 2026-11-23" in fault and "2026-11-01" in fault
+
+
+@needs_history
+def test_the_analysis_is_older_than_the_runs_on_record():
+    times = recorded(load_profile("cohort"))["runs"].time
+    assert list(registration_faults(times)) == []
 
 
 @needs_history
