@@ -160,7 +160,7 @@ QUOTED = [
     (FINDINGS, "too few to say whether accuracy falls by more than .02", not_decided),
     (FINDINGS, "Five seeds are too few", five_seeds),
     (FINDINGS, "drawn at random, lowers the score more", random_lowers_more),
-    (FINDINGS, "no reward can be told apart from another by its accuracy", nothing_apart),
+    (FINDINGS, "the accuracy of no other reward can be told apart", nothing_apart),
     ("README.md", "ends with the highest centred score", stretched),
     ("README.md", "s.d. over five seeds", five_seeds),
     ("docs/book/index.md", "means over five seeds", five_seeds),

@@ -154,7 +154,7 @@ def test_runs_of_another_precision_are_not_paired_with_those_on_record(
     record_finished(finished)
     runs = pd.read_parquet(records / "runs.parquet").assign(precision="other")
     runs[runs.seed == 0].to_parquet(records / "runs.parquet")
-    with pytest.raises(ValueError, match="are in the precisions .* a record has one"):
+    with pytest.raises(ValueError, match=r"are in the precisions .* a record has one"):
         record_finished(finished)
     assert len(pd.read_parquet(records / "runs.parquet")) == (runs.seed == 0).sum()
 
