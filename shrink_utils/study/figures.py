@@ -82,7 +82,7 @@ def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
 
 def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
     """Cells of a table, coloured from 0 to 1 and annotated with two decimals, without labels."""
-    grid = grid.where(grid.abs() >= 0.005, 0.0)  # no -0.00
+    grid = grid.mask(grid.abs() < 0.005, 0.0)  # no -0.00; a cell without a value stays empty
     look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "annot": True, "fmt": ".2f", "cbar": False}
     sns.heatmap(grid, ax=ax, **{**look, **options})
     ax.tick_params(axis="y", rotation=0)

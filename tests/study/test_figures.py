@@ -129,6 +129,12 @@ def test_a_figure_that_cannot_be_read_leaves_no_file(finished):
     assert not list((finished.folder / "figures").glob("image*"))
 
 
+def test_a_heatmap_leaves_cells_without_a_value_empty_and_has_no_minus_zero():
+    _, ax = plt.subplots()
+    figures.heatmap(ax, pd.DataFrame([[0.5, -0.001], [np.nan, -0.25]]))
+    assert [text.get_text() for text in ax.texts] == ["0.50", "0.00", "-0.25"]
+
+
 def test_every_arm_has_a_look_that_needs_no_colour():
     assert set(ARM_STYLE) == set(ARMS)
     for key in ("color", "linestyle", "marker"):
