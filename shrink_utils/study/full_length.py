@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study.ablation import CELL, arm_points, frontier_table
-from shrink_utils.study.claims.claim import adjust
+from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.hypotheses import (
     FULL_BATCH,
     PLAN,
@@ -82,7 +82,7 @@ class FullLength:
         once = len(self.clouds)
         runs = self._runs
         found = finetuning_claims(runs.iloc[:once], runs, self.clouds, weight=self.profile.weight)
-        claims = adjust(pd.concat(found, ignore_index=True))
+        claims = whole_table(found)
         return claims.assign(kind=claims.kind + ", exploratory")
 
     @cached_property

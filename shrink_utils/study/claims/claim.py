@@ -182,11 +182,17 @@ def adjust(claims: pd.DataFrame) -> pd.DataFrame:
     Over all rows with a p the share of false verdicts is held at 5 % (Benjamini & Hochberg 1995);
     a verdict that does not stay, or has no p, is inconclusive. The whole table has to be given.
     """
-    tested = claims.p.dropna().astype(float)  # beside a chapter without rows, numbers are objects
+    tested = claims.p.dropna()
     adjusted = pd.Series(false_discovery_control(tested) if len(tested) else [], tested.index)
     stays = claims.index.isin(adjusted[adjusted <= FALSE_DISCOVERIES].index)
     kept = stays | (claims.verdict == "described")
     return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))
+
+
+def whole_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The claims of all chapters as one table, with adjusted verdicts."""
+    # A chapter without rows would turn the numbers of the others into objects.
+    return adjust(pd.concat([table for table in chapters if len(table)], ignore_index=True))
 
 
 def select(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import pandas as pd
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
 from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
-from shrink_utils.study.claims.claim import adjust
+from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.dynamics import dynamics_claims
 from shrink_utils.study.claims.from_scratch import (
@@ -101,7 +101,7 @@ def claims_from(
         language_claims(tables),
         topology,
     ]
-    return adjust(pd.concat(chapters, ignore_index=True))
+    return whole_table(chapters)
 
 
 def finetuning_claims(

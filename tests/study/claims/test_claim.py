@@ -23,6 +23,7 @@ from shrink_utils.study.claims.claim import (
     judge,
     paired,
     verdict,
+    whole_table,
 )
 from shrink_utils.study.claims.verdicts import all_claims
 from shrink_utils.study.intervals import Interval, paired_interval
@@ -164,6 +165,12 @@ def test_adjusted_verdicts_hold_the_share_of_false_ones():
 def test_equal_differences_decide_nothing_in_a_long_table():
     table = adjust(evaluate([CLAIM], lambda claim: [-0.2, -0.2]))
     assert (table.verdict[0], table.adjusted[0]) == ("agrees", "inconclusive")
+
+
+def test_a_chapter_without_rows_leaves_numbers_numbers():
+    made = evaluate([CLAIM], lambda claim: [-0.1, -0.2, -0.3])
+    table = whole_table([evaluate([], {}.__getitem__), made])
+    assert table.estimate.dtype == table.p.dtype == float and len(table) == 1
 
 
 def test_evaluate_of_no_claims_is_an_empty_table():
