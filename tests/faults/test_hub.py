@@ -45,12 +45,12 @@ def test_without_the_model_the_message_names_it_and_the_profiles(tmp_path, monke
     assert main(["--profile", "paper", "ablate"]) == 1
     told = capsys.readouterr().err
     assert "no encoder 'google-bert/bert-base-uncased'" in told
-    assert "Profile paper reads a model hub; cohort, quick and smoke need none." in told
+    assert "Profile paper reads a model hub; cohort, models, quick and smoke need none." in told
     assert not list((tmp_path / "results").rglob("*.part"))
 
 
 def test_the_profiles_that_need_no_hub_are_the_offline_ones():
-    assert offline_profiles() == ["cohort", "quick", "smoke"]
+    assert offline_profiles() == ["cohort", "models", "quick", "smoke"]
     assert needs_hub(load_profile("paper")) and needs_hub(load_profile("glue"))
 
 
