@@ -242,7 +242,7 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("PROFILE=quik", "PROFILE=quik is no profile; there are cohort glue models paper quick smoke"),
+        ("PROFILE=quik", "PROFILE=quik is no profile; there are cohort glue models paper quick"),
         ("PROFILE=quick smoke", "PROFILE=quick smoke is no profile; there are cohort glue"),
         ("PROFILE=", "PROFILE= is no profile"),
         ("SHRINK_RESULTS_DIR=/tmp/a b", "SHRINK_RESULTS_DIR=/tmp/a b holds a space, which make"),
