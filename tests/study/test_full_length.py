@@ -13,7 +13,7 @@ import pytest
 
 from shrink_utils.study import figures, load_profile
 from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.claims.claim import adjust
+from shrink_utils.study.claims.claim import adjust, whole_table
 from shrink_utils.study.claims.clouds import measure_clouds
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import (
@@ -176,7 +176,7 @@ def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, mon
     record_finished(profile)
     runs = graded(summarize(tiny_runs), correct_rows(tiny_runs))
     found = finetuning_claims(runs, runs, measure_clouds(tiny_runs), weight=profile.weight)
-    expected = adjust(pd.concat(found, ignore_index=True))
+    expected = whole_table(found)
     claims = FullLength(profile, recorded(profile)).claims
     claims = claims.assign(kind=claims.kind.str.removesuffix(", exploratory"))
     assert len(claims) > 10
