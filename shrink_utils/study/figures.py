@@ -61,6 +61,7 @@ REFERENCE_STYLE = {
     "diagonal Gaussian": {"color": "0.4", "linestyle": "--", "marker": "s"},
     "isotropic Gaussian": {"color": "0.6", "linestyle": ":", "marker": "^"},
 }
+SHUFFLED = {"color": "0.5", "linestyle": ":", "marker": "x"}  # rows dealt at random
 
 
 def look(i: int) -> dict:
@@ -136,6 +137,7 @@ def show(
     profile: Profile,
     alt: str,
     caption: str,
+    title: str | None = None,
     widget: DOMWidget | None = None,
 ) -> None:
     """Save a figure, display it with alt text and caption, and close it.
@@ -149,9 +151,13 @@ def show(
         One sentence for somebody who cannot see the figure.
     caption : str
         Markdown that says what to see.
+    title : str, optional
+        The finding in a few words, above all panels.
     widget : DOMWidget, optional
         Shown in the figure's place by a notebook that has a kernel.
     """
+    if title is not None:
+        fig.suptitle(title, x=0.01, ha="left", fontsize="large")
     light, table = _png(fig), figure_data(fig)
     fig.set_layout_engine("none")  # everything has its place
     darken(fig)
