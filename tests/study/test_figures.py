@@ -83,6 +83,12 @@ def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, lin
     assert not plt.get_fignums()
 
 
+def test_the_finding_stands_above_the_panels(finished, line):
+    figures.show(line, "said", profile=finished, alt="A line.", caption="", title="It rises")
+    assert line.get_suptitle() == "It rises"
+    assert line.axes[0].get_position().y1 < line.texts[0].get_position()[1]
+
+
 def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, line):
     figures.show(line, "both", profile=finished, alt="A line.", caption="")
     folder = finished.folder / "figures"
