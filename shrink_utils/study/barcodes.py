@@ -92,7 +92,7 @@ def draw_complex(ax: Axes, points: Tensor, scale: float, *, balls: bool = True) 
         circles = [Circle(point, scale / 2) for point in points.tolist()]
         ax.add_collection(PatchCollection(circles, color=PALETTE[6], alpha=0.25, lw=0))
     fill = [Polygon(points[list(corners)].numpy()) for corners in triangles]
-    ax.add_collection(PatchCollection(fill, color=PALETTE[5], alpha=0.25, lw=0))
+    ax.add_collection(PatchCollection(fill, color=PALETTE[1], alpha=0.25, lw=0))
     lines = [points[list(edge)].numpy() for edge in edges]
     ax.add_collection(LineCollection(lines, color="0.45", lw=1))
     ax.plot(*points.T, "o", color=PALETTE[0], markersize=5)
@@ -187,7 +187,7 @@ def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
     for ax, ((label, name), bars) in zip(axes.flat, lengths.items(), strict=True):
         relative = (bars / bars.mean()).numpy()
         kept = len(prominent_features(bars))  # the longest ones: under this rule a prefix
-        color = "0.25" if name in ENCODERS else PALETTE[6]  # what is real, and what it is beside
+        color = "0.25" if name in ENCODERS else "0.6"  # what is real, and what it is beside
         style = dict(orientation="horizontal", fill=True, color=color)
         ax.stairs(relative, alpha=0.35, **style)
         ax.stairs(relative[:kept], **style)

@@ -26,24 +26,24 @@ from shrink_utils.study.results import written
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
-# Okabe & Ito 2008: told apart under every common colour blindness; black leads, yellow is left out
-# (too light on white).
-PALETTE = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+# Lines that are no arms (encoders, measures, layers, kinds of null): muted colours, since bright
+# ones belong to arms. Black is the encoder as it is; the last one marks what a figure points at.
+PALETTE = ["#000000", "#905020", "#999933", "#607080", "#d0a090", "#405030", "#4aa3d9"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINESTYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1))]
 
-# An arm keeps its look in every figure. The last three colours are from Tol's muted scheme: those
-# left above are too near to others in lightness.
+# An arm keeps its look in every figure: colours of Okabe & Ito 2008, told apart under every common
+# colour blindness; the last three are from Tol's muted scheme, far from the others in lightness.
 _DASHED = (0, (8, 2))
 _LONG = (0, (14, 1.5))
 _DOTTED = (0, (2, 1, 1, 1))
 _ARM_LOOKS = {
-    "none": (PALETTE[0], LINESTYLES[0], MARKERS[0]),
-    "prominent": (PALETTE[1], LINESTYLES[1], MARKERS[1]),
-    "published": (PALETTE[2], LINESTYLES[2], MARKERS[2]),
-    "all": (PALETTE[3], LINESTYLES[3], MARKERS[3]),
-    "random": (PALETTE[5], LINESTYLES[4], MARKERS[4]),
-    "cosine": (PALETTE[4], LINESTYLES[5], MARKERS[5]),
+    "none": ("#000000", LINESTYLES[0], MARKERS[0]),
+    "prominent": ("#0072B2", LINESTYLES[1], MARKERS[1]),
+    "published": ("#D55E00", LINESTYLES[2], MARKERS[2]),
+    "all": ("#009E73", LINESTYLES[3], MARKERS[3]),
+    "random": ("#E69F00", LINESTYLES[4], MARKERS[4]),
+    "cosine": ("#CC79A7", LINESTYLES[5], MARKERS[5]),
     "isoscore": ("#332288", _LONG, MARKERS[6]),
     "spectral": ("#882255", _DASHED, "*"),
     "loops": ("#88CCEE", _DOTTED, "<"),
@@ -61,6 +61,7 @@ REFERENCE_STYLE = {
     "diagonal Gaussian": {"color": "0.4", "linestyle": "--", "marker": "s"},
     "isotropic Gaussian": {"color": "0.6", "linestyle": ":", "marker": "^"},
 }
+SHUFFLED = {"color": "0.5", "linestyle": ":", "marker": "x"}  # rows dealt at random
 
 
 def look(i: int) -> dict:
@@ -136,6 +137,7 @@ def show(
     profile: Profile,
     alt: str,
     caption: str,
+    title: str | None = None,
     widget: DOMWidget | None = None,
 ) -> None:
     """Save a figure, display it with alt text and caption, and close it.
@@ -149,9 +151,13 @@ def show(
         One sentence for somebody who cannot see the figure.
     caption : str
         Markdown that says what to see.
+    title : str, optional
+        The finding in a few words, above all panels.
     widget : DOMWidget, optional
         Shown in the figure's place by a notebook that has a kernel.
     """
+    if title is not None:
+        fig.suptitle(title, x=0.01, ha="left", fontsize="large")
     light, table = _png(fig), figure_data(fig)
     fig.set_layout_engine("none")  # everything has its place
     darken(fig)

@@ -64,6 +64,7 @@ def plane_clouds(planes: Mapping[str, Tensor], labels: Tensor) -> Figure:
         found = measure(x, labels)
         ax.set_title(f"{name}\nscore {found['score']:.3f}\nln m − E = {found['missing']:.3f}")
         ax.set(aspect="equal", xlabel="direction of the task")
+    axes[0].set_ylabel("across the task")
     return fig
 
 

@@ -108,6 +108,23 @@ def test_cells_are_short(notebook):
     assert max(lengths.values()) <= 60, max(lengths, key=lengths.get)
 
 
+NOT_LESSONS = {"hide-input", "parameters", "exercise-setup", "solution", "check"}
+DRAWS = re.compile(r"\bfigures\.show\(|\bplt\.|\bfig\b|\.plot\(|\.legend\(|\balt=|\bcaption=")
+
+
+def test_visible_code_is_short_and_computes(notebook):
+    """Drawing is folded or in the package; a long experiment is split."""
+    visible = {
+        cell.id: [line for line in cell.source.splitlines() if line.strip()]
+        for cell in _code(notebook)
+        if NOT_LESSONS.isdisjoint(cell.metadata.get("tags", []))
+    }
+    longest = max(visible, key=lambda name: len(visible[name]))
+    assert len(visible[longest]) <= 17, longest
+    drawing = [[bool(DRAWS.search(line)) for line in lines] for lines in visible.values()]
+    assert 2 * sum(map(sum, drawing)) <= sum(map(len, drawing))
+
+
 def test_links_between_notebooks_resolve(notebook):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -133,5 +150,6 @@ def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:
         folded = "hide-input" in cell.metadata.get("tags", [])  # answers, drawings, appendices
+        assert folded == cell.metadata.get("jupyter", {}).get("source_hidden", False), cell.id
         appendix = {"jp-MarkdownHeadingCollapsed"} if cell.id == "appendix" else set()
         assert set(cell.metadata) <= {"tags"} | ({"jupyter"} if folded else appendix)

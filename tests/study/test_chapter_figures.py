@@ -158,6 +158,13 @@ def test_every_models_curve_is_drawn_beside_two_published_ones(layers_of_models)
     assert drawn[drawn.series == "gpt2 (published)"].y.max() == 0.978
 
 
+def test_the_studys_encoder_is_black_whatever_its_place(layers_of_models):
+    renamed = layers_of_models.replace({"model": {"high": "minilm"}})
+    (ax,) = models_by_layer(renamed, title="any").axes
+    colours = {line.get_label(): line.get_color() for line in ax.lines}
+    assert colours.pop("minilm") == "#000000" and "#000000" not in colours.values()
+
+
 def test_a_model_is_like_gpt2_if_it_is_always_high_and_jumps_at_the_last_layer(layers_of_models):
     table = like_gpt2(layers_of_models)
     assert list(table.always_high) == [True, False, True]

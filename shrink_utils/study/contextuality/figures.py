@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.figures import PALETTE, look
+from shrink_utils.study.figures import PALETTE, SHUFFLED, look
 
 OURS = dict(color=PALETTE[0], marker="o", linestyle="-")
 BERT = dict(color=PALETTE[1], marker="^", linestyle=":", markerfacecolor="white")
-NULL = dict(color=PALETTE[3], marker="D", linestyle="-.")
+CORRECTION = dict(color=PALETTE[2], marker="s", linestyle="--")  # what is subtracted in print
+MODELS = {"minilm": OURS, "mpnet": look(2), "gemma": look(3)}
 HIGH = 0.5  # an AvgSim that GPT-2 exceeds in every layer; set before other models were measured
 
 # `sample` is the table of `measure_contextuality`, `corpus` that of `measure_corpus`.
@@ -28,7 +29,7 @@ def selfsim_by_layer(sample: pd.DataFrame, corpus: pd.DataFrame, *, model: str) 
     avg_sim, self_sim = _of(sample, "avg_sim"), _of(corpus, "self_sim")
     whole = _of(corpus, "avg_sim").set_index("layer").value
     _means(left, avg_sim.value, avg_sim, label=f"{model}, sample", **OURS)
-    cross = dict(color=PALETTE[2], markersize=9, zorder=3)
+    cross = dict(color=PALETTE[6], markersize=9, zorder=3)
     left.plot(whole.index / whole.index.max(), whole, "x", label=f"{model}, whole corpus", **cross)
     left.plot(*_published("avgsim_layers", "avg_sim"), label="BERT-base-cased (published)", **BERT)
     left.set(title="AvgSim: words of different sentences", ylabel="cosine", ylim=(-0.03, 1))
@@ -50,10 +51,10 @@ def selfsim_by_frequency(words: pd.DataFrame, named: Sequence[str]) -> Figure:
     edges = np.unique(np.geomspace(5, words.n.max() + 1, 9).astype(int))
     medians = words.groupby(pd.cut(words.n, edges, right=False), observed=True).median()
     ax.plot(medians.n, medians.cosine, "-o", color=PALETTE[0], label="median in a bin of n")
-    above = dict(xytext=(0, 5), textcoords="offset points", ha="center", color=PALETTE[2])
+    above = dict(xytext=(0, 5), textcoords="offset points", ha="center")
     for word in named:
         at = tuple(words.loc[word, ["n", "cosine"]])
-        ax.plot(*at, "s", color=PALETTE[2], markersize=5)
+        ax.plot(*at, "s", color=PALETTE[6], markersize=6)
         ax.annotate(word, at, **above)
     ax.set(xscale="log", xlabel="occurrences in the corpus", ylabel="SelfSim − AvgSim (cosine)")
     ax.set_title(f"last layer, {len(words):,} words")
@@ -68,13 +69,11 @@ def intrasim_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     left, right = axes
     intra, avg_sim = _of(sample, "intra_sim"), _of(sample, "avg_sim")
     _means(left, intra.value, intra, label="IntraSim", **OURS)
-    _means(left, intra.null, intra, bars=False, label="length-matched null", **NULL)
-    cross = dict(color=PALETTE[2], marker="x", linestyle=":")
-    _means(left, avg_sim.value, avg_sim, bars=False, label="AvgSim", **cross)
+    _means(left, intra.null, intra, bars=False, label="length-matched null", **SHUFFLED)
+    _means(left, avg_sim.value, avg_sim, bars=False, label="AvgSim", **CORRECTION)
     left.set(title=f"{model}: IntraSim and its references", ylabel="cosine", ylim=(0, 1))
-    squares = dict(color=PALETTE[2], marker="s", linestyle="--")
     published = intra.value - intra.baseline
-    _means(right, published, intra, label=f"{model} − AvgSim (published correction)", **squares)
+    _means(right, published, intra, label=f"{model} − AvgSim (published correction)", **CORRECTION)
     excess = intra.value - intra.null
     _means(right, excess, intra, label=f"{model} − length-matched null", **OURS)
     depth, bert = _published("intrasim_layers", "intra_sim")
@@ -93,17 +92,15 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
     left, right = axes
     mev, released = _of(sample, "mev"), _of(sample, "mev_released")
     _means(left, mev.value, mev, label="MEV, as defined", **OURS)
-    _means(left, mev.null, mev, bars=False, label="size-matched null", **NULL)
-    cross = dict(color=PALETTE[2], marker="x", linestyle=":")
+    _means(left, mev.null, mev, bars=False, label="size-matched null", **SHUFFLED)
     label = "all rows together (published correction)"
-    _means(left, mev.baseline, mev, bars=False, label=label, **cross)
+    _means(left, mev.baseline, mev, bars=False, label=label, **CORRECTION)
     left.set(title=f"{model}: one direction per word", ylim=(-0.06, 1))
     left.set_ylabel("share of the squared lengths")
     _means(right, mev.value - mev.null, mev, label="as defined − its null", **OURS)
     above = released.value - released.baseline
-    squares = dict(color=PALETTE[1], marker="s", linestyle="--")
-    _means(right, above, released, label="as in the released tables − random words", **squares)
-    right.axhline(0.05, color=PALETTE[2], linestyle=":", label="the published 5 %")
+    _means(right, above, released, label="as in the released tables − random words", **look(3))
+    right.axhline(0.05, color=BERT["color"], linestyle=":", label="the published 5 %")
     right.set(title="two estimators above their references", ylabel="difference of shares")
     _finish(axes, loc="center left")
     right.legend(fontsize="small", loc="upper right")
@@ -113,12 +110,12 @@ def mev_by_layer(sample: pd.DataFrame, *, model: str) -> Figure:
 def models_by_layer(layers: pd.DataFrame, *, title: str) -> Figure:
     """AvgSim of several models by depth (`diagnose.record_diagnosis`), and two published curves."""
     fig, ax = plt.subplots(figsize=(8.5, 4.2))
-    for i, (model, rows) in enumerate(layers.groupby("model", sort=False)):
-        ax.plot(rows.layer / rows.layer.max(), rows.AvgSim, label=model, **look(i))
-    grey = dict(color="0.45", linestyle=":", markerfacecolor="white")
-    for model, marker in (("gpt2", "v"), ("bert-base-cased", "^")):
+    for model, rows in layers.groupby("model", sort=False):
+        style = MODELS.get(model, look(5))
+        ax.plot(rows.layer / rows.layer.max(), rows.AvgSim, label=model, **style)
+    for model, style in (("gpt2", {**BERT, "marker": "v"}), ("bert-base-cased", BERT)):
         published = _published("avgsim_layers", "avg_sim", model=model)
-        ax.plot(*published, label=f"{model} (published)", marker=marker, **grey)
+        ax.plot(*published, label=f"{model} (published)", **style)
     ax.set(title=title, ylabel="AvgSim (cosine)", ylim=(-0.03, 1.03))
     ax.axhline(HIGH, color="0.8", lw=1, zorder=0)
     _finish([ax], loc="upper left", bbox_to_anchor=(1, 1))

@@ -110,7 +110,7 @@ def draw_contexts(contexts: WordContexts, layers: Sequence[int]) -> Figure:
         ax.tick_params(axis="x", labelrotation=0)
         ax.set(title=f"layer {layer}", xlabel="context (as on the left)")
         ax.tick_params(length=0)
-    fig.suptitle(f"“{contexts.word}” in {len(names)} contexts")
+    fig.suptitle(f"“{contexts.word}” in {len(names)} contexts", x=0.01, ha="left")
     return fig
 
 

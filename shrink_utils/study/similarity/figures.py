@@ -129,7 +129,8 @@ def alignments(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
     for ax, arm in zip(axes[0], arms, strict=True):
         for name, style in ALIGNMENT_STYLE.items():
             rows = tuned[(tuned.measure == name) & (tuned.arm == arm)]
-            ax.plot(rows.layer, rows.value, label=name, **style)
+            label = name.replace("procrustes", "Procrustes")
+            ax.plot(rows.layer, rows.value, label=label, **style)
         ax.set(title=arm, xlabel="layer", xticks=sorted(tuned.layer.unique()))
     axes[0, 0].set_ylabel("share of variance explained,\nheld-out sentences")
     axes[0, -1].legend(fontsize="small", loc="lower left")
@@ -163,7 +164,7 @@ def _null(ax: Axes, table: pd.DataFrame) -> None:
     null = null.round(2) + 0.0  # no −0.00
     ax.barh(range(len(NAMES)), null, color="0.6")
     for i, (measure, name) in enumerate(NAMES.items()):
-        said = f"{name}: {null[measure]:.2f}"
+        said = f"{name}: {null[measure]:.2f}".replace("-", "−")
         ax.text(max(null[measure], 0) + 0.03, i, said, va="center")
     ax.set(title="rows shuffled: the null", xlabel="similarity", xlim=(0, 1), yticks=[])
     ax.invert_yaxis()
