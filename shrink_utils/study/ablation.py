@@ -105,16 +105,13 @@ def _in(place: dict[str, int]) -> Callable[[pd.Series], pd.Series]:
 def arms_by_step(
     steps: pd.DataFrame, columns: Sequence[str], labels: Sequence[str], *, smooth: int = 1
 ) -> Figure:
-    """Mean and spread over seeds at every step: a row per model and task, a column per quantity.
-
-    A quantity is drawn at the steps that have it: some are known after every epoch only.
-    """
+    """Mean and spread over seeds at every step: a row per model and task, a column per quantity."""
     cells = list(steps.groupby(CELL, sort=False))
     arms = list(dict.fromkeys(steps.arm))
     fig, axes = plt.subplots(
         len(cells),
         len(columns),
-        figsize=(12, 3 * len(cells)),
+        figsize=(5.2 * len(columns) + 1.4, 3 * len(cells)),
         squeeze=False,
         sharex="row",
         sharey="col",
@@ -122,8 +119,7 @@ def arms_by_step(
     for row, ((model, task), of_cell) in zip(axes, cells, strict=True):
         present = [arm for arm in arms if arm in set(of_cell.arm)]
         for ax, column, label in zip(row, columns, labels, strict=True):
-            known = of_cell.dropna(subset=[column])
-            curves(ax, known, column, arms=present, label=label, smooth=smooth)
+            curves(ax, of_cell, column, arms=present, label=label, smooth=smooth)
             ax.set_title(f"{model} · {task}")
     for ax in axes.flat:  # once all is drawn: rows share their vertical axis
         ax.set_ylim(bottom=0)
