@@ -126,7 +126,8 @@ def print_claims(profile: Profile) -> None:
     claims = read_table("claims", profile=profile)
     print()
     _say(f"Claims, profile {profile.name} ({profile.description})", width)
-    _say("Estimates are mean paired differences over n units, with a 95 % t interval.", width)
+    _say("Estimates are mean paired differences over n units, with a 95 % t interval;", width)
+    _say("correlations are averaged, and their interval taken, as Fisher's z.", width)
     _say("Only a paper's own test replicates; every other kind agrees or disagrees.", width)
     for paper, title in PAPERS.items():
         rows = of_paper(claims, paper)
