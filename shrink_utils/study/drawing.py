@@ -30,7 +30,7 @@ from matplotlib.typing import ColorType
 
 BACKGROUND, INK = "#161616", "#ececec"
 GREY = 0.04  # below this spread of red, green and blue, a colour is a grey
-INSTEAD = {"#332288": "#8a6cff"}  # lightened, it would be too near to the blue of `PALETTE`
+INSTEAD = {"#332288": "#8a6cff"}  # lightened, it would be too near to the blue of arm prominent
 MARK, WRITING = 3.0, 4.5  # contrast that WCAG 2.2 asks of marks and of text
 
 

@@ -26,24 +26,24 @@ from shrink_utils.study.results import written
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
-# Okabe & Ito 2008: told apart under every common colour blindness; black leads, yellow is left out
-# (too light on white).
-PALETTE = ["#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
+# Lines that are no arms (encoders, measures, layers, kinds of null): muted colours, since bright
+# ones belong to arms. Black is the encoder as it is; the last one marks what a figure points at.
+PALETTE = ["#000000", "#905020", "#999933", "#607080", "#d0a090", "#405030", "#4aa3d9"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINESTYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1))]
 
-# An arm keeps its look in every figure. The last three colours are from Tol's muted scheme: those
-# left above are too near to others in lightness.
+# An arm keeps its look in every figure: colours of Okabe & Ito 2008, told apart under every common
+# colour blindness; the last three are from Tol's muted scheme, far from the others in lightness.
 _DASHED = (0, (8, 2))
 _LONG = (0, (14, 1.5))
 _DOTTED = (0, (2, 1, 1, 1))
 _ARM_LOOKS = {
-    "none": (PALETTE[0], LINESTYLES[0], MARKERS[0]),
-    "prominent": (PALETTE[1], LINESTYLES[1], MARKERS[1]),
-    "published": (PALETTE[2], LINESTYLES[2], MARKERS[2]),
-    "all": (PALETTE[3], LINESTYLES[3], MARKERS[3]),
-    "random": (PALETTE[5], LINESTYLES[4], MARKERS[4]),
-    "cosine": (PALETTE[4], LINESTYLES[5], MARKERS[5]),
+    "none": ("#000000", LINESTYLES[0], MARKERS[0]),
+    "prominent": ("#0072B2", LINESTYLES[1], MARKERS[1]),
+    "published": ("#D55E00", LINESTYLES[2], MARKERS[2]),
+    "all": ("#009E73", LINESTYLES[3], MARKERS[3]),
+    "random": ("#E69F00", LINESTYLES[4], MARKERS[4]),
+    "cosine": ("#CC79A7", LINESTYLES[5], MARKERS[5]),
     "isoscore": ("#332288", _LONG, MARKERS[6]),
     "spectral": ("#882255", _DASHED, "*"),
     "loops": ("#88CCEE", _DOTTED, "<"),

@@ -56,6 +56,13 @@ CLOUDS = {
     "silhouette": "silhouette",
     "log_edge": "log mean edge",
 }
+# Rows of claims.toml that ask other models and tasks what two hypotheses each ask the cohort.
+QUESTIONS = {
+    "lowers-centred-of-none": ("H1", "H2"),
+    "metric-kept": ("H3", "H4"),
+    "lowers-centred-of-all": ("H5", "H6"),
+}
+SUPPORTS = {"supported": "agrees", "contradicted": "disagrees"}  # a hypothesis; a row
 BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}
 
 
@@ -76,14 +83,15 @@ class FullLength:
         """The full-length table: every claim of claims.toml that tables of runs can bear on.
 
         Those of *Shrink the longest*, of the clouds and of other rewards, as in ``quick``, and of
-        the long runs, whose task is named with its epochs. All are exploratory; the adjusted
-        verdict accounts for the whole table.
+        the long runs, whose task is named with its epochs. All are exploratory but the `QUESTIONS`
+        of other profiles than ``cohort``; the adjusted verdict accounts for the whole table.
         """
         once = len(self.clouds)
         runs = self._runs
         found = finetuning_claims(runs.iloc[:once], runs, self.clouds, weight=self.profile.weight)
         claims = whole_table(found)
-        return claims.assign(kind=claims.kind + ", exploratory")
+        fixed = claims.claim.map(_question).notna() & (self.profile.name != "cohort")
+        return claims.assign(kind=claims.kind.where(fixed, claims.kind + ", exploratory"))
 
     @cached_property
     def clouds(self) -> pd.DataFrame:
@@ -141,6 +149,52 @@ def full_length(name: str = "cohort") -> FullLength | None:
         return None
     print(f"All {wanted} runs of profile {name} are on record.")
     return FullLength(profile, recorded(profile))
+
+
+def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
+    """What other models and tasks say where the cohort has decided, one row per question and cell.
+
+    Parameters
+    ----------
+    decided, claims : DataFrame
+        The cohort's `FullLength.hypotheses`, and `FullLength.claims` of other profiles.
+
+    Returns
+    -------
+    DataFrame
+        As text; ``agreement`` is "agrees", "disagrees" or "not claimed" (docs/preregistration.md).
+    """
+    verdicts = decided.set_index("id").verdict
+    asked = claims[claims.claim.map(_question).notna()]
+    rows = [
+        {
+            "question": row.statement,
+            "model · task": " · ".join(row.claim.split(":")[2:4]),
+            "difference": f"{row.estimate:+.3f}",
+            "95 % interval": f"[{row.low:+.3f}, {row.high:+.3f}]",
+            "seeds": str(row.n),
+            "adjusted verdict": row.adjusted,
+            "the cohort": " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique()),
+        }
+        for row in asked.itertuples()
+    ]
+    table = pd.DataFrame(rows)
+    agreement = map(_agreement, table["the cohort"], table["adjusted verdict"])
+    table = table.assign(agreement=list(agreement))
+    return table.sort_values("question", kind="stable").set_index(["question", "model · task"])
+
+
+def _question(claim: str) -> str | None:
+    """Which of `QUESTIONS` a row about prominent bars asks."""
+    paper, name, *_, arm = claim.split(":")
+    return name if paper == "stl" and arm == "prominent" and name in QUESTIONS else None
+
+
+def _agreement(cohort: str, row: str) -> str:
+    """Only where the cohort says one thing on both tasks, and the row says something."""
+    if cohort not in SUPPORTS or row not in SUPPORTS.values():
+        return "not claimed"
+    return "agrees" if row == SUPPORTS[cohort] else "disagrees"
 
 
 def told(decided: pd.DataFrame, *ids: str) -> str:

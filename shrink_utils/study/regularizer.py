@@ -33,7 +33,7 @@ from shrink_utils.study.figures import (
 from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
 from shrink_utils.topology.selection import most_features
 
-RULE_COLORS = (PALETTE[1], PALETTE[2], "0.4")  # the first two rules are those of arms
+RULE_COLORS = (ARM_STYLE["prominent"]["color"], ARM_STYLE["published"]["color"], "0.4")
 LABELS = {
     "score": "first score, centred",
     "missing": "missing entropy ln m − E (nats)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from itertools import combinations
+from itertools import combinations, product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -199,17 +199,24 @@ def _lab(color: str, vision: str) -> np.ndarray:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
+def _distance(one: str, other: str, vision: str = "normal") -> float:
+    return float(np.linalg.norm(_lab(one, vision) - _lab(other, vision)))
+
+
 def test_the_formula_knows_white_grey_and_the_distance_of_red_and_green():
     np.testing.assert_allclose(_lab("white", "normal"), [100, 0, 0], atol=0.01)
-    distances = {
-        vision: np.linalg.norm(_lab("#c04000", vision) - _lab("#608000", vision))
-        for vision in SEEN_AS
-    }
+    distances = {vision: _distance("#c04000", "#608000", vision) for vision in SEEN_AS}
     assert distances["deuteranopia"] < distances["normal"] / 3
 
 
 def _on_dark(colors: list) -> list:
     return [on_dark(color, least=3.0)[:3] for color in colors]
+
+
+def test_no_other_line_has_an_arms_colour_but_black():
+    pairs = product(set(PALETTE) - {"#000000"}, LOOKS)
+    near = [pair for pair in pairs if _distance(*pair) < 1.5 * TOLD_APART]
+    assert not near
 
 
 @pytest.mark.parametrize("vision", SEEN_AS)
@@ -221,8 +228,6 @@ def _on_dark(colors: list) -> list:
 def test_colours_are_told_apart(colors, vision):
     pairs = combinations(colors, 2)
     near = {
-        (a, b): distance
-        for a, b in pairs
-        if (distance := np.linalg.norm(_lab(a, vision) - _lab(b, vision))) < TOLD_APART
+        (a, b): distance for a, b in pairs if (distance := _distance(a, b, vision)) < TOLD_APART
     }
     assert not near

@@ -19,6 +19,7 @@ from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import (
     DECIDED_STYLE,
     FullLength,
+    beside_cohort,
     clusters_figure,
     counted,
     full_length,
@@ -32,7 +33,7 @@ from shrink_utils.study.tables import correct_rows, graded, summarize
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVIES, PRODUCTS = "sentiment_movies", "sentiment_products"
-ROWS = {MOVIES: 400, PRODUCTS: 300}
+ROWS = {MOVIES: 400, PRODUCTS: 300, "mrpc": 2000, "cola": 300}
 # Planted: by arm, and by arm and weight where it is swept.
 SCORE = {"none": 0.6, "prominent": 0.4, "published": 0.4, "all": 0.5, "random": 0.3}
 SWEPT = {("prominent", 3.0): 0.2, ("all", 3.0): 0.35, ("random", 0.3): 0.5}
@@ -59,7 +60,7 @@ def _run(config, profile, rng):
     if config.task == MOVIES and arm == "all":
         level = SCORE["prominent"]
     level += 0.01 * rng.standard_normal()
-    right = ACCURACY.get(arm, 0.8) if config.task == PRODUCTS else 0.8
+    right = ACCURACY.get(arm, 0.8) if config.task in (PRODUCTS, "mrpc") else 0.8
     correct = (rng.random(ROWS[config.task]) < right).astype(float)
     one = pd.DataFrame([keys])
     return {
@@ -163,6 +164,51 @@ def test_every_row_of_the_table_says_that_it_is_exploratory(full):
     assert full.claims.kind.str.endswith(", exploratory").all()
     random = full.claims[(full.claims.arm == "random") & full.claims.claim.str.startswith("stl")]
     assert set(random.kind) == {"our control, exploratory"} and random.published.isna().all()
+
+
+@pytest.fixture(scope="module")
+def glue():
+    """Records of MRPC and CoLA, simulated: on MRPC the task suffers."""
+    profile = load_profile("glue")
+    return FullLength(profile, simulated(profile))
+
+
+def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_exploratory(glue):
+    fixed = glue.claims.claim[~glue.claims.kind.str.endswith("exploratory")]
+    names = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
+    expected = {f"stl:{n}:minilm:{task}:prominent" for n in names for task in ("mrpc", "cola")}
+    assert set(fixed) == expected
+
+
+def test_other_tasks_are_held_against_the_cohort(full, glue):
+    decided = full.hypotheses.assign(verdict="supported")
+    decided.loc[decided.id == "H6", "verdict"] = "open"
+    table = beside_cohort(decided, glue.claims)
+    lowers = table.xs("regularization lowers the first centred score")
+    assert set(lowers.agreement) == {"agrees"} and set(lowers.seeds) == {"5"}
+    kept = table.xs("accuracy does not suffer (by 0.02)")
+    assert kept.agreement["minilm · mrpc"] == "disagrees"
+    selected = table.xs("the centred score is lower with selected bars than with all")
+    assert set(selected.agreement) == {"not claimed"}
+    assert set(selected["the cohort"]) == {"supported and open"} and len(table) == 6
+
+
+@pytest.mark.parametrize(
+    ("says", "row", "agreement"),
+    [
+        ("supported", "agrees", "agrees"),
+        ("supported", "disagrees", "disagrees"),
+        ("contradicted", "disagrees", "agrees"),
+        ("contradicted", "agrees", "disagrees"),
+        ("supported", "inconclusive", "not claimed"),
+        ("open", "agrees", "not claimed"),
+        ("equivalent", "agrees", "not claimed"),
+    ],
+)
+def test_agreement_is_claimed_only_where_both_say_something(full, glue, says, row, agreement):
+    decided = full.hypotheses.assign(verdict=says)
+    table = beside_cohort(decided, glue.claims.assign(adjusted=row))
+    assert set(table.agreement) == {agreement}
 
 
 def test_verdicts_are_adjusted_over_the_whole_table(full):
