@@ -39,7 +39,7 @@ from shrink_utils.training import RunConfig
 
 DECIDED_STYLE = {
     "supported": VERDICT_STYLE["agrees"],
-    "equivalent": ("D", PALETTE[6]),
+    "equivalent": ("D", PALETTE[2]),
     "open": VERDICT_STYLE["inconclusive"],
     "contradicted": VERDICT_STYLE["disagrees"],
     "not tested": VERDICT_STYLE["described"],

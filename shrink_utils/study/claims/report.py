@@ -43,16 +43,16 @@ HEADLINES = (
     "b:generalization-cka-late-overlap",
 )
 
-# A symbol and a colour, so that either is enough.
+# A symbol and a colour, so that either is enough; what decides nothing is grey.
 VERDICT_STYLE = {
-    "replicated": ("*", PALETTE[3]),
-    "agrees": ("o", PALETTE[3]),
-    "inconclusive": ("s", PALETTE[0]),
-    "disagrees": ("X", PALETTE[2]),
-    "not replicated": ("P", PALETTE[2]),
-    "described": ("d", "0.6"),
+    "replicated": ("*", PALETTE[0]),
+    "agrees": ("o", PALETTE[0]),
+    "inconclusive": ("s", "0.5"),
+    "disagrees": ("X", PALETTE[1]),
+    "not replicated": ("P", PALETTE[1]),
+    "described": ("d", "0.7"),
 }
-PAPER_STYLE = {"marker": "|", "color": PALETTE[1], "markersize": 12, "markeredgewidth": 2}
+PAPER_STYLE = {"marker": "|", "color": PALETTE[6], "markersize": 12, "markeredgewidth": 2}
 WIDTH = 72  # characters of a label's line
 
 
@@ -126,7 +126,8 @@ def print_claims(profile: Profile) -> None:
     claims = read_table("claims", profile=profile)
     print()
     _say(f"Claims, profile {profile.name} ({profile.description})", width)
-    _say("Estimates are mean paired differences over n units, with a 95 % t interval.", width)
+    _say("Estimates are mean paired differences over n units, with a 95 % t interval;", width)
+    _say("correlations are averaged, and their interval taken, as Fisher's z.", width)
     _say("Only a paper's own test replicates; every other kind agrees or disagrees.", width)
     for paper, title in PAPERS.items():
         rows = of_paper(claims, paper)
