@@ -94,6 +94,22 @@ class FullLength:
         return claims.assign(kind=claims.kind.where(fixed, claims.kind + ", exploratory"))
 
     @cached_property
+    def answer(self) -> pd.DataFrame:
+        """The hypotheses as text, with the paper's own difference and the kind of test."""
+        text = hypotheses_as_text(self.hypotheses)
+        claims = self.claims.set_index("claim")
+        asked = {
+            name: claims.loc[f"stl:{row}:{self.profile.models[0]}:{task}:prominent"]
+            for row, names in QUESTIONS.items()
+            for name, task in zip(names, self.profile.tasks, strict=True)
+        }
+        rows = [asked.get(name) for name in self.hypotheses.id]
+        published = [math.nan if row is None else row.published for row in rows]
+        text.insert(0, "paper", ["" if math.isnan(p) else f"{p:+.3f}" for p in published])
+        kinds = ["our control" if row is None else row.kind.split(",")[0] for row in rows]
+        return text.assign(**{"kind of test": kinds})
+
+    @cached_property
     def clouds(self) -> pd.DataFrame:
         """Of `measure_clouds`: the grid's runs and the long ones."""
         return self._of("clouds", [*self.profile.runs(), *self.profile.long_runs()])

@@ -278,6 +278,18 @@ def test_sentences_and_cells_have_the_numbers_of_the_table(full):
     assert counted(pd.Series(["open", "open", "supported"])) == "2 open, 1 supported"
 
 
+def test_the_answer_has_the_papers_numbers_where_it_prints_some(full):
+    answer = full.answer
+    names = answer.index.str.split(" ").str[0]
+    assert list(names) == list(full.hypotheses.id)
+    printed = dict(zip(names, answer.paper, strict=True))
+    own = full.claims.set_index("claim").published
+    row = "stl:lowers-centred-of-all:minilm:sentiment_products:prominent"
+    assert printed["H6"] == f"{own[row]:+.3f}" == "-0.044"
+    assert [name for name in printed if printed[name]] == ["H1", "H2", "H5", "H6"]
+    assert list(answer["kind of test"]) == ["scaled test"] * 6 + ["our control"] * 6
+
+
 def test_an_open_hypothesis_says_what_would_decide_it(full):
     decided = full.hypotheses.assign(verdict="open", seeds_needed=[57.0, np.inf] * 6)
     assert told(decided, "H1").endswith("; 57 seeds would decide it).")
