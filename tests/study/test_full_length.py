@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shrink_utils.__main__ import main
 from shrink_utils.study import figures, load_profile
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims.claim import adjust, whole_table
@@ -355,3 +356,25 @@ def test_without_any_record_no_run_is_on_record(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
     assert full_length() is None
     assert capsys.readouterr().out.startswith("0 of the 372 runs")
+
+
+def test_the_command_keeps_what_it_decides_and_blinded_keeps_nothing(
+    full, tables, monkeypatch, tmp_path, capsys
+):
+    write_records(tables, tmp_path)
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    kept = tmp_path / "reference" / "cohort" / "hypotheses.csv"
+    main(["--profile", "cohort", "hypotheses", "--blinded"])
+    assert "of H1 to H10 are wider" in capsys.readouterr().out and not kept.is_file()
+    main(["--profile", "cohort", "hypotheses"])
+    assert "supported" in capsys.readouterr().out
+    pd.testing.assert_frame_equal(_answer(kept), full.answer)
+
+
+def test_the_committed_verdicts_are_those_of_the_committed_records(cohort):
+    committed = _answer(ROOT / "data" / "reference" / "cohort" / "hypotheses.csv")
+    pd.testing.assert_frame_equal(committed, FullLength(cohort, recorded(cohort)).answer)
+
+
+def _answer(path):
+    return pd.read_csv(path, dtype=str, keep_default_na=False).set_index("hypothesis")

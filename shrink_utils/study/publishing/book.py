@@ -10,10 +10,9 @@ from typing import get_args
 import nbformat
 import pandas as pd
 
-from shrink_utils.paths import home
+from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
-from shrink_utils.study.claims.report import PAPERS, claims_as_text, headlines, of_paper
-from shrink_utils.study.full_length import full_length
+from shrink_utils.study.claims.report import PAPERS, claims_as_text, of_paper
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
 PAGES = (".md", ".ipynb")
@@ -72,7 +71,7 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)
     (source / "claims.md").write_text(_claims_page(claims), encoding="utf-8")
-    (source / "headlines.md").write_text(_front(claims), encoding="utf-8")
+    (source / "headlines.md").write_text(_front(), encoding="utf-8")
     for figure in FRONT_FIGURES:
         _copy(Path("data/reference") / figure, source)
     (source / "docs").mkdir()
@@ -87,13 +86,12 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         _bring_linked_files(page, source)
 
 
-def _front(claims: pd.DataFrame) -> str:
-    """The hypotheses' verdicts; before all runs are on record, the main rows of this study."""
-    if full := full_length():
-        answer = full.answer.reset_index()
-        columns = answer.columns.drop([*ANSWER, "kind of test", "nearest point taken"])
-        return _table(answer[[*ANSWER, *columns]], kind="headlines")
-    return _table(headlines(claims)[FIRST], kind="headlines")
+def _front() -> str:
+    """The hypotheses and their verdicts, as the command ``hypotheses`` left them."""
+    path = data_dir() / "reference" / "cohort" / "hypotheses.csv"
+    answer = pd.read_csv(path, dtype=str, keep_default_na=False)
+    columns = answer.columns.drop([*ANSWER, "kind of test", "nearest point taken"])
+    return _table(answer[[*ANSWER, *columns]], kind="headlines")
 
 
 def _claims_page(claims: pd.DataFrame) -> str:
