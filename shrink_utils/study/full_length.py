@@ -14,7 +14,6 @@ from functools import cached_property
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -191,7 +190,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
             ],
             "nearest point taken": [_nearest(row) if row.nearest else "" for row in rows],
         }
-    ).set_index("hypothesis")
+    )
 
 
 def counted(verdicts: pd.Series) -> str:
@@ -205,13 +204,6 @@ def rows_told(claims: pd.DataFrame) -> str:
         f"{row.task}: {row.estimate:+.2f} [{row.low:+.2f}, {row.high:+.2f}], {row.adjusted}"
         for row in claims.itertuples()
     )
-
-
-def folded(table: pd.DataFrame, title: str) -> None:
-    """Display a whole table behind its title, to be opened with a click."""
-    with pd.option_context("display.max_colwidth", None):
-        html = table.to_html()
-    display(HTML(f"<details><summary>{title}</summary>{html}</details>"))
 
 
 def hypotheses_figure(decided: pd.DataFrame) -> Figure:
