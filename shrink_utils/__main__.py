@@ -202,7 +202,7 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
         return
     full = FullLength(profile, tables)
     print(full.hypotheses.to_string(index=False, float_format="{:.4f}".format))
-    full.answer.to_csv(data_dir() / "reference" / profile.name / "hypotheses.csv")
+    full.answer.to_csv(data_dir() / "reference" / profile.name / "hypotheses.csv", index=False)
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:

@@ -14,7 +14,6 @@ from functools import cached_property
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -105,7 +104,7 @@ class FullLength:
         }
         rows = [asked.get(name) for name in self.hypotheses.id]
         published = [math.nan if row is None else row.published for row in rows]
-        text.insert(0, "paper", ["" if math.isnan(p) else f"{p:+.3f}" for p in published])
+        text.insert(1, "paper", ["" if math.isnan(p) else f"{p:+.3f}" for p in published])
         kinds = ["our control" if row is None else row.kind.split(",")[0] for row in rows]
         return text.assign(**{"kind of test": kinds})
 
@@ -197,7 +196,7 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     agreement = map(_agreement, table["the cohort"], table["adjusted verdict"])
     table = table.assign(agreement=list(agreement))
-    return table.sort_values("question", kind="stable").set_index(["question", "model · task"])
+    return table.sort_values("question", kind="stable")
 
 
 def _question(claim: str) -> str | None:
@@ -261,7 +260,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
             ],
             "nearest point taken": [_nearest(row) if row.nearest else "" for row in rows],
         }
-    ).set_index("hypothesis")
+    )
 
 
 def counted(verdicts: pd.Series) -> str:
@@ -275,13 +274,6 @@ def rows_told(claims: pd.DataFrame) -> str:
         f"{row.task}: {row.estimate:+.2f} [{row.low:+.2f}, {row.high:+.2f}], {row.adjusted}"
         for row in claims.itertuples()
     )
-
-
-def folded(table: pd.DataFrame, title: str) -> None:
-    """Display a whole table behind its title, to be opened with a click."""
-    with pd.option_context("display.max_colwidth", None):
-        html = table.to_html()
-    display(HTML(f"<details><summary>{title}</summary>{html}</details>"))
 
 
 def hypotheses_figure(decided: pd.DataFrame) -> Figure:

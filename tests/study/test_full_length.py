@@ -184,7 +184,7 @@ def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_ex
 def test_other_tasks_are_held_against_the_cohort(full, glue):
     decided = full.hypotheses.assign(verdict="supported")
     decided.loc[decided.id == "H6", "verdict"] = "open"
-    table = beside_cohort(decided, glue.claims)
+    table = beside_cohort(decided, glue.claims).set_index(["question", "model · task"])
     lowers = table.xs("regularization lowers the first centred score")
     assert set(lowers.agreement) == {"agrees"} and set(lowers.seeds) == {"5"}
     kept = table.xs("accuracy does not suffer (by 0.02)")
@@ -281,7 +281,7 @@ def test_sentences_and_cells_have_the_numbers_of_the_table(full):
 
 def test_the_answer_has_the_papers_numbers_where_it_prints_some(full):
     answer = full.answer
-    names = answer.index.str.split(" ").str[0]
+    names = answer.hypothesis.str.split(" ").str[0]
     assert list(names) == list(full.hypotheses.id)
     printed = dict(zip(names, answer.paper, strict=True))
     own = full.claims.set_index("claim").published
@@ -377,4 +377,4 @@ def test_the_committed_verdicts_are_those_of_the_committed_records(cohort):
 
 
 def _answer(path):
-    return pd.read_csv(path, dtype=str, keep_default_na=False).set_index("hypothesis")
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
