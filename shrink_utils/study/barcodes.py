@@ -92,7 +92,7 @@ def draw_complex(ax: Axes, points: Tensor, scale: float, *, balls: bool = True) 
         circles = [Circle(point, scale / 2) for point in points.tolist()]
         ax.add_collection(PatchCollection(circles, color=PALETTE[6], alpha=0.25, lw=0))
     fill = [Polygon(points[list(corners)].numpy()) for corners in triangles]
-    ax.add_collection(PatchCollection(fill, color=PALETTE[1], alpha=0.25, lw=0))
+    ax.add_collection(PatchCollection(fill, color=PALETTE[4], alpha=0.5, lw=0))
     lines = [points[list(edge)].numpy() for edge in edges]
     ax.add_collection(LineCollection(lines, color="0.45", lw=1))
     ax.plot(*points.T, "o", color=PALETTE[0], markersize=5)
@@ -213,7 +213,7 @@ def filtration_stages(name: str, scales: list[float]) -> Figure:
     """The same for several scales of one of `CLOUDS`, for readers without a kernel."""
     points = example_cloud(name)
     fig, axes = plt.subplots(
-        2, len(scales), figsize=(3.2 * len(scales), 4.4), height_ratios=[1.5, 1], squeeze=False
+        2, len(scales), figsize=(3.2 * len(scales), 4.8), height_ratios=[1.5, 1], squeeze=False
     )
     for (upper, lower), scale in zip(axes.T, scales, strict=True):
         _panel(upper, points, scale)
@@ -268,7 +268,7 @@ def redraw_when_drawn(explorer: Explorer, canvas: PointCanvas, cloud: widgets.Dr
 def _panel(ax: Axes, points: Tensor, scale: float) -> None:
     draw_complex(ax, points, scale)
     title = f"ε = {scale:.2f}, components: {_components(points, scale)}"
-    ax.set(xlim=(-0.5, 10.5), ylim=(-0.5, 6.5), title=title)
+    ax.set(xlim=(-1.2, 11.2), ylim=(-1.2, 7.2), title=title)
 
 
 def _components(points: Tensor, scale: float) -> int:

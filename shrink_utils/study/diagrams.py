@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from shrink_utils.study.barcodes import example_cloud
@@ -71,7 +72,8 @@ def diagram_and_betti(points: Tensor, betti: pd.DataFrame) -> Figure:
     middle.legend(loc="lower right", fontsize="small")
     for (name, curve), (_, color), line in zip(betti.items(), LOOKS, ("-", "--"), strict=True):
         right.step(curve.index, curve, line, where="post", color=color, label=name)
-    right.set(xlabel="scale ε", ylabel="number", title="Betti curves")
+    right.set(xlabel="scale ε", ylabel="number of bars alive", title="Betti curves")
+    right.yaxis.set_major_locator(MaxNLocator(integer=True))
     right.legend(fontsize="small")
     return fig
 
@@ -134,7 +136,7 @@ def selection_under_jitter(table: pd.DataFrame, rules: Sequence[str]) -> Figure:
     """
     fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.4), width_ratios=[1, 1.6])
     left.plot(table.entropy, "o", color=PALETTE[0], markersize=4)
-    left.axhline(1, color="0.6", ls=":")
+    left.axhline(1, color="0.6", ls=":", zorder=0)
     left.set(ylim=(0, 1.1), xlabel="draw", ylabel="entropy / that of the cloud")
     left.set_title("The entropy stays")
     for rule, color, marker in zip(rules, RULE_COLORS, ("o", "s", "^"), strict=True):

@@ -30,7 +30,7 @@ PANELS = {
 
 def compare_runs(runs: Mapping[str, Run]) -> Figure:
     """Four quantities by training step, one line per arm."""
-    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.2), sharex=True)
+    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.5), sharex=True)
     for ax, (column, label) in zip(axes, PANELS.items(), strict=True):
         for arm, run in runs.items():
             history, look = run.history, ARM_STYLE[arm]
