@@ -18,7 +18,7 @@ TABLES = {
     "anisotropy": ["model", "task", "arm", "space", "k"],
     "claims": ["claim"],
 }
-FIGURES = ["ablation_anisotropy"]  # shown by the README
+FIGURES = ["full_long_runs"]  # shown by the README
 
 
 def print_comparison(profile: Profile) -> bool:

@@ -20,7 +20,7 @@ CLAIMS_TITLE = """# Claims and verdicts
 
 Every claim of the study, by paper. Type to search. Click a column's header to sort its table. The
 [glossary](glossary.md) explains the words."""
-FRONT_FIGURES = ("quick/ablation_anisotropy.png", "regularizer.png")  # of index.md and use.md
+FRONT_FIGURES = ("quick/full_long_runs.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
 ANSWER = ["hypothesis", "verdict", "difference"]
 FIRST = ["claim", "verdict", "adjusted verdict", "ours", "95 % interval", "paper"]

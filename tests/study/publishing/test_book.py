@@ -90,7 +90,7 @@ def test_the_front_page_has_findings_a_figure_and_at_most_fifteen_rows(notebooks
     front = (source / "index.md").read_text(encoding="utf-8")
     for name in ("findings.md", "headlines.md"):
         assert f"{{include}} {name}" in front and (source / name).is_file()
-    assert (source / "data" / "reference" / "quick" / "ablation_anisotropy.png").is_file()
+    assert (source / "data" / "reference" / "quick" / "full_long_runs.png").is_file()
     assert len((source / "headlines.md").read_text(encoding="utf-8").splitlines()) <= 15 + 5
     assert len((source / "findings.md").read_text(encoding="utf-8").splitlines()) == 3
 
