@@ -70,6 +70,12 @@ def test_a_sweep_without_its_beginning_is_an_error():
         frontier_table(summary[summary.arm != "none"])
 
 
+def test_in_the_legend_the_arm_without_a_regularizer_is_a_point():
+    (legend,) = frontier_figure(frontier_table(_summary())).legends
+    lines = {entry.get_label(): entry.get_linestyle() for entry in legend.legend_handles}
+    assert lines.pop("none") == "None" and "None" not in lines.values()
+
+
 def _read(scores, values, score):
     place = place_on_sweep(scores, score)
     return float(place.of(values)), place.passed

@@ -58,7 +58,7 @@ def trunk_shares(dynamics: pd.DataFrame) -> Figure:
     top = 100 * max(grid.max().max() for grid in grids)
     widths = [len(grid.columns) for grid in grids]
     fig, axes = plt.subplots(1, 4, figsize=(13, 3.8), width_ratios=widths)
-    colours = {"cmap": "vlag_r", "center": 0, "vmin": -top, "vmax": top, "cbar": False}
+    colours = {"cmap": "vlag_r", "vmin": -top, "vmax": top, "cbar": False}
     text = {"fmt": ".0f", "annot_kws": {"size": 8}, "linewidths": 0.5}
     for ax, grid, title in zip(axes, grids, PANELS, strict=True):
         rounded = (100 * grid).round() + 0.0  # no −0
@@ -124,7 +124,7 @@ def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
     left.plot(loss, color="0.7", lw=5, label="the loss itself")
     for rule, style in looks_of(RULES).items():
         rebuilt = loss.iloc[0] + allocated(allocations(sgd, rule), "step").cumsum()
-        left.plot(rebuilt, label=rule, markersize=4, **style)
+        left.plot(rebuilt, label=rule.capitalize(), markersize=4, **style)
     left.set(xlabel="training step", ylabel="loss of the fixed set (nats)")
     left.set(title="rebuilt from the contributions", xticks=loss.index[:: max(1, len(loss) // 5)])
     left.legend(fontsize="small")

@@ -275,7 +275,7 @@ def _claims(node, inherited=None):
 
 CHAPTERS = sorted(set(ROWS) - {"margin", "over"})
 NEEDED = {"id", "name", "source", "kind", "statement", "direction", "unit"}
-KEYS = NEEDED | {"difference", "published", "over", "for", "only", "departures"}
+KEYS = NEEDED | {"difference", "published", "over", "for", "only", "departures", "correlation"}
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -12,6 +12,7 @@ from shrink_utils.study import load_profile, write_table
 from shrink_utils.study.claims.claim import ROWS, Claim, Verdict, adjust, evaluate
 from shrink_utils.study.claims.report import (
     HEADLINES,
+    PAPER_STYLE,
     PAPERS,
     VERDICT_STYLE,
     claims_as_text,
@@ -22,6 +23,8 @@ from shrink_utils.study.claims.report import (
     print_brief,
     print_claims,
 )
+from shrink_utils.study.figures import ARM_STYLE
+from shrink_utils.study.full_length import DECIDED_STYLE
 
 
 def _claim(name, statement, *, direction="less", **options):
@@ -182,6 +185,12 @@ def test_the_papers_number_is_drawn_where_there_is_one_and_explained(drawn):
     without_verdicts = drawn.verdict.iloc[1:]
     assert {t.get_text() for t in without.legends[0].get_texts()} == set(without_verdicts)
     assert set(VERDICT_STYLE) == set(get_args(Verdict))
+
+
+def test_verdicts_have_no_arms_colour_but_black():
+    colours = {color for _, color in [*VERDICT_STYLE.values(), *DECIDED_STYLE.values()]}
+    of_arms = {style["color"] for style in ARM_STYLE.values()}
+    assert (colours | {PAPER_STYLE["color"]}) & of_arms == {"#000000"}
 
 
 def test_no_claims_are_refused(drawn):
