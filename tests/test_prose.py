@@ -12,16 +12,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 import pandas as pd
 import pytest
+
+from shrink_utils.study.full_length import full_length
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "data" / "reference" / "quick"
 CLAIMS = pd.read_csv(QUICK / "claims.csv", index_col="claim")
 SCORES = pd.read_csv(QUICK / "anisotropy.csv")
 ROTATED = {"agrees": "disagrees", "disagrees": "inconclusive", "inconclusive": "agrees"}
+ROTATED |= {"supported": "contradicted", "equivalent": "open", "open": "supported"}
+
+
+class FullLength(NamedTuple):
+    """Tables of the cohort's records."""
+
+    hypotheses: pd.DataFrame
+    claims: pd.DataFrame
+    long_runs: pd.DataFrame
+    frontier: pd.DataFrame
+
+
+@pytest.fixture(scope="module")
+def full():
+    found = full_length("cohort")
+    hypotheses, claims = found.hypotheses.set_index("id"), found.claims.set_index("claim")
+    return FullLength(hypotheses, claims, found.long_runs, found.frontier)
 
 
 def _notebook(number: str):
@@ -53,6 +73,14 @@ class Tables:
     claims: pd.DataFrame
     scores: pd.DataFrame
     shown: Callable[[str, str], str]
+    full: FullLength
+
+    def decided(self, verdict: str, *ids: str) -> bool:
+        """Whether these hypotheses have this verdict."""
+        return (self.full.hypotheses.verdict[list(ids)] == verdict).all()
+
+    def differ(self, hypothesis: str) -> float:
+        return float(self.full.hypotheses.estimate[hypothesis])
 
     def are(self, verdict: str, *patterns: str, column: str = "adjusted") -> bool:
         """Whether all claims of each pattern have this verdict."""
@@ -108,15 +136,58 @@ def nothing_apart(t: Tables) -> bool:
     return t.are("inconclusive", "topology:matched:*")
 
 
+def lowers_by(t: Tables) -> bool:
+    """As printed with two decimals, and supported."""
+    lower = [round(-t.differ(name), 2) for name in ("H1", "H2")]
+    return lower == [0.11, 0.2] and t.decided("supported", "H1", "H2")
+
+
+def within_margin(t: Tables) -> bool:
+    return t.decided("supported", "H3", "H4")
+
+
+def any_bars(t: Tables) -> bool:
+    return t.decided("equivalent", "H5", "H6", "H7")
+
+
+def long_level(t: Tables) -> bool:
+    return round(-t.differ("H11"), 2) == 0.18 and t.decided("supported", "H11")
+
+
+def lower_and_later(t: Tables) -> bool:
+    return t.decided("supported", "H11", "H12")
+
+
+SELECTED = "stl:lowers-centred-of-all:minilm:sentiment_products (10 epochs):prominent"
+
+
+def selection_counts(t: Tables) -> bool:
+    row = t.full.claims.loc[SELECTED]
+    return round(-row.estimate, 2) == 0.07 and row.adjusted == "agrees"
+
+
+def counts_of_verdicts(t: Tables) -> bool:
+    found = t.full.hypotheses.verdict.value_counts().to_dict()
+    return found == {"supported": 8, "equivalent": 3, "open": 1} and t.decided("open", "H8")
+
+
+def lowest_with_selected(t: Tables) -> bool:
+    """Of the long runs, and the run without a regularizer has the highest level."""
+    level = t.full.long_runs.groupby("arm").level.mean()
+    return (level.idxmin(), level.idxmax()) == ("prominent", "none")
+
+
+def strong_weight(t: Tables) -> bool:
+    """Prominent bars at weight 3 and IsoScore★ at weight 1, against no regularizer."""
+    mean = t.full.frontier.groupby(["arm", "weight"])[["centred_1", "value"]].mean()
+    bars, isoscore = mean.loc["prominent", 3.0], mean.loc["isoscore", 1.0]
+    lost = mean.value["none"].item() - pd.Series([bars.value, isoscore.value])
+    near = abs(bars.centred_1 - isoscore.centred_1) < 0.02
+    return near and round(lost[0], 2) == 0.09 and 0 < lost[1] < 0.01
+
+
 def five_seeds(t: Tables) -> bool:
     return set(t.scores.n) == {5} == set(t.all_of("stl:*", "n"))
-
-
-def stretched(t: Tables) -> bool:
-    """The run without a regularizer has the highest centred score, task by task."""
-    first = t.scores[(t.scores.space == "centred") & (t.scores.k == 1)]
-    highest = first.loc[first.groupby("task")["mean"].idxmax(), "arm"]
-    return set(highest) == {"none"}
 
 
 def conflict(t: Tables) -> bool:
@@ -156,17 +227,23 @@ def unseen(t: Tables) -> bool:
 OBJECTIVES = ("causal LM", "masked LM", "translation")
 FINDINGS = "docs/book/findings.md"
 QUOTED = [
-    (FINDINGS, "clearly on product reviews, less surely on movie reviews", clearly_on_products),
-    (FINDINGS, "too few to say whether accuracy falls by more than .02", not_decided),
-    (FINDINGS, "Five seeds are too few", five_seeds),
-    (FINDINGS, "drawn at random, lowers the score more", random_lowers_more),
-    (FINDINGS, "the accuracy of no other reward can be told apart", nothing_apart),
-    ("README.md", "ends with the highest centred score", stretched),
-    ("README.md", "s.d. over five seeds", five_seeds),
-    ("docs/book/index.md", "means over five seeds", five_seeds),
-    ("07", "clearly on products, less surely on movies", clearly_on_products),
-    ("07", "drawn at random lower the score more", random_lowers_more),
-    ("07", "at an equal score the accuracies cannot be told apart", nothing_apart),
+    (FINDINGS, "by .11 on movie reviews and by .20 on product reviews", lowers_by),
+    (FINDINGS, "Accuracy falls by less than .02 on both", within_margin),
+    (FINDINGS, "All bars lower the score as much as selected ones (within .044)", any_bars),
+    (FINDINGS, "bars drawn at random keep as much accuracy (within .02)", any_bars),
+    (FINDINGS, "it is .18 lower than without a regularizer", long_level),
+    (FINDINGS, "Selected bars keep it .07 lower than all bars do", selection_counts),
+    ("README.md", "eight are supported, three differences are equivalent", counts_of_verdicts),
+    ("README.md", "rises later and stays lower, lowest with selected bars", lowest_with_selected),
+    ("README.md", "the score rises later and stays lower", lower_and_later),
+    ("docs/book/index.md", "lowest with selected bars (blue)", lowest_with_selected),
+    ("docs/book/index.md", "the score rises later and stays lower", lower_and_later),
+    ("07", "ends lower than without it, and accuracy falls by less than .02", within_margin),
+    ("07", "ends lower than without it", lowers_by),
+    ("07", "at an equal score as many random bars keep as much accuracy", any_bars),
+    ("07", "selected bars keep the score lower than all bars do", selection_counts),
+    ("07", "There they lose .09 of accuracy, and IsoScore★ loses less than .01", strong_weight),
+    ("07", "below, can: both hold", lower_and_later),
     (
         "07",
         "At equal weight random bars, IsoScore★ and spectral entropy lower the score more",
@@ -240,9 +317,16 @@ QUOTED = [
     ),
     ("10", "and in translation even its layer, differs between seeds", layer_of_head),
     ("10", "Embeddings take two thirds to four fifths", embeddings),
+    ("11", "eight are supported, three differences are equivalent", counts_of_verdicts),
+    ("11", "lowers the first centred score on both tasks", lowers_by),
+    ("11", "costs less than .02 of accuracy", within_margin),
+    ("11", "random bars keep as much accuracy", any_bars),
+    ("11", "Whether IsoScore★ keeps more of it stays open", lambda t: t.decided("open", "H8")),
+    ("11", "the score rises later and stays lower", lower_and_later),
+    ("11", "selected bars keep it lower than all bars", selection_counts),
     ("11", "on movies only before the adjustment", clearly_on_products),
     ("11", "suffers by more than .02 is not decided on either task", not_decided),
-    ("11", "at an equal score the accuracy of every other reward is too close", nothing_apart),
+    ("11", "the accuracy of every other reward is too close to tell apart", nothing_apart),
     ("11", "the less its classes are clusters", conflict),
     ("11", "With five seeds the accuracy intervals", five_seeds),
     (
@@ -284,13 +368,13 @@ every_quotation = pytest.mark.parametrize(
 
 
 @every_quotation
-def test_a_quotation_is_there_and_true(where, words, holds):
+def test_a_quotation_is_there_and_true(full, where, words, holds):
     assert words in _words(where), f"reworded: give its line of QUOTED the new words of {where}"
-    assert holds(Tables(CLAIMS, SCORES, _shown)), f"{where} says {words!r}; the tables do not"
+    assert holds(Tables(CLAIMS, SCORES, _shown, full)), f"{where} says {words!r}; the tables do not"
 
 
 @every_quotation
-def test_in_the_tables_of_another_run_it_would_be_noticed(where, words, holds):
+def test_in_the_tables_of_another_run_it_would_be_noticed(full, where, words, holds):
     def moved(table):
         numbers = table.select_dtypes("number")
         return table.assign(**(-2 * numbers - 1)).replace(ROTATED)
@@ -299,7 +383,8 @@ def test_in_the_tables_of_another_run_it_would_be_noticed(where, words, holds):
         text = _shown(number, cell)
         return re.sub(r"(?<=[\s(])\d*\.?\d+", lambda found: str(2 * float(found[0]) + 1), text)
 
-    assert not holds(Tables(moved(CLAIMS), moved(SCORES), shown))
+    other = FullLength(*map(moved, full))
+    assert not holds(Tables(moved(CLAIMS), moved(SCORES), shown, other))
 
 
 @pytest.mark.parametrize("number", [f"{n:02d}" for n in range(6, 13)])
