@@ -51,8 +51,8 @@ AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-prin
 .PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference clean $(CHAPTERS)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '  make %-10s %s\n' 01_isotropy 'run one notebook, any of notebooks/, and its runs'
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '  make %-13s %s\n' 01_isotropy 'run one notebook, any of notebooks/, and its runs'
 	@printf '\n  PROFILE=smoke|quick|cohort|models|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
 
 # Of two at once, the second waits for the first, and then finds nothing to do.
@@ -122,7 +122,7 @@ ablation: $(OUT)/ablation.complete ## fine-tune the missing runs of the grid
 
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it
-	$(BIN)/jupyter lab --notebook-dir=. --ServerApp.preferred_dir=$(CURDIR)/notebooks $(LAB)
+	$(BIN)/jupyter lab --notebook-dir=. --FileContentsManager.preferred_dir=$(CURDIR)/notebooks $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
 ON_DEMAND := .venv/.book .venv/.book,browser

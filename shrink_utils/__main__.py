@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from shrink_utils.paths import home
+from shrink_utils.paths import data_dir, home
 
 
 def _not_installed(error: ModuleNotFoundError) -> str:
@@ -189,16 +189,20 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Decide the hypotheses of docs/preregistration.md from the recorded runs."""
-    from shrink_utils.study.claims.hypotheses import blinded_spreads, decide, too_wide
+    from shrink_utils.study.claims.hypotheses import blinded_spreads, too_wide
+    from shrink_utils.study.full_length import FullLength
     from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
 
     seeds = profile.seeds[: BLINDED_SEEDS if options.blinded else None]
     check_complete(profile, seeds)
     tables = {name: table[table.seed.isin(seeds)] for name, table in recorded(profile).items()}
-    found = blinded_spreads(tables) if options.blinded else decide(tables)
-    print(found.to_string(index=False, float_format="{:.4f}".format))
     if options.blinded:
-        print(too_wide(found))
+        found = blinded_spreads(tables)
+        print(found.to_string(index=False, float_format="{:.4f}".format), too_wide(found), sep="\n")
+        return
+    full = FullLength(profile, tables)
+    print(full.hypotheses.to_string(index=False, float_format="{:.4f}".format))
+    full.answer.to_csv(data_dir() / "reference" / profile.name / "hypotheses.csv", index=False)
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:

@@ -118,7 +118,6 @@ OF_ONE = {
     "self_sim": lambda x: g.self_sim(x, _labels(x), min_count=2),
     "intra_sim": lambda x: g.intra_sim(x, _labels(x)),
     "max_explainable_variance": lambda x: g.max_explainable_variance(x, _labels(x), min_count=2),
-    "by_cluster": lambda x: g.by_cluster(x, _labels(x), g.effective_rank),
     "bootstrap_interval": lambda x: g.bootstrap_interval(g.effective_rank, x, n_resamples=3),
     "principal_axes": _treated,
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),

@@ -134,7 +134,7 @@ def _imports_of(chapter: str) -> str:
     ("chapter", "heavy"),
     [
         ("04", ["transformers.trainer", "datasets", "sklearn", "dask"]),
-        ("05", ["sklearn", "statsmodels.api", "dask"]),
+        ("05", ["transformers", "datasets", "sklearn", "statsmodels.api", "dask"]),
         ("07", ["transformers", "datasets", "sklearn", "dask", "numba", "statsmodels.api"]),
         ("11", ["statsmodels.api", "dask"]),
     ],

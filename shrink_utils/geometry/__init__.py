@@ -22,10 +22,8 @@ from shrink_utils.geometry.isotropy import (
     rogue_dimensions,
 )
 from shrink_utils.geometry.local import (
-    LocalMeasure,
     PrincipalAxes,
     Treatment,
-    by_cluster,
     elongated_directions,
     nearest_centre,
     principal_axes,
@@ -43,7 +41,6 @@ __all__ = [
     "BootstrapInterval",
     "Estimate",
     "IntraSim",
-    "LocalMeasure",
     "MaxExplainableVariance",
     "PrincipalAxes",
     "SelfSim",
@@ -53,7 +50,6 @@ __all__ = [
     "avg_sim",
     "avg_sim_pseudo_values",
     "bootstrap_interval",
-    "by_cluster",
     "cca",
     "cka",
     "cka_distance",

@@ -1,82 +1,15 @@
-"""Local geometry and its treatments: clusters, elongated directions, removal of dominant ones."""
+"""Elongated directions of a cloud, and the removal of dominant ones, globally or by cluster."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_labels, as_rows, centred, mean_row, ranked_svd
+from shrink_utils.geometry.checks import as_rows, centred, mean_row, ranked_svd
 from shrink_utils.geometry.spectrum import anisotropy
-
-
-class LocalMeasure(NamedTuple):
-    """A measure taken inside clusters."""
-
-    value: float  # mean over the clusters measured, weighted by their rows
-    per_cluster: Tensor  # (clusters,), by sorted label; NaN for a cluster that was left out
-    sizes: Tensor  # (clusters,), rows of each
-
-
-def by_cluster(
-    measure: Callable[[Tensor], float],
-    x: ArrayLike | Tensor,
-    labels: ArrayLike | Tensor,
-    *,
-    min_rows: int = 2,
-) -> LocalMeasure:
-    """A measure of each cluster after subtracting the cluster's own mean, and their mean.
-
-    Parameters
-    ----------
-    measure : callable
-        Takes the centred rows of a cluster, (n_c, d) float64, and returns a number.
-    x : array_like, shape (n, d)
-        Rows are samples.
-    labels : array_like, shape (n,)
-        The cluster of each row, such as the labels of k-means.
-    min_rows : int
-        Smaller clusters are left out, with a warning.
-
-    Raises
-    ------
-    ValueError
-        Another number of labels than rows, a missing label, or no cluster with `min_rows` rows;
-        and whatever `measure` raises.
-
-    Notes
-    -----
-    Clusters hold few rows, and most measures are biased there: compare clouds at equal sizes, or
-    use a corrected form. AvgSim says nothing here: centred rows give values near 0 whatever their
-    shape. After Cai et al. 2021, who centre each cluster before they measure.
-    """
-    x = as_rows(x)
-    _, index = as_labels(labels, len(x), name="labels", device=x.device)
-    sizes = torch.bincount(index)
-    large = sizes >= min_rows
-    if not large.any():
-        raise ValueError(
-            f"labels: none of {len(sizes)} cluster(s) has min_rows = {min_rows} rows, the largest "
-            f"has {int(sizes.max())}"
-        )
-    if not large.all():
-        warnings.warn(
-            f"{int((~large).sum())} of {len(sizes)} clusters have fewer than {min_rows} rows and "
-            "are left out",
-            stacklevel=2,
-        )
-    values = [
-        float(measure(centred(x[index == c]))) if large[c] else torch.nan for c in range(len(sizes))
-    ]
-    per_cluster = torch.tensor(values, dtype=torch.float64)
-    weights = sizes[large].to(torch.float64)
-    value = float(per_cluster[large] @ weights / weights.sum())
-    return LocalMeasure(value, per_cluster, sizes)
 
 
 def elongated_directions(x: ArrayLike | Tensor, *, ratio: float = 5.0) -> int:

@@ -9,7 +9,7 @@ from .after_finetuning.words import measure_words_after_finetuning
 from .claims.dynamics import dynamics_claims
 from .claims.from_scratch import stitching_claims
 from .claims.pretrained import accuracy_drops, rajaee_claims, stl_claims, vazquez_claims
-from .claims.report import claims_as_text
+from .claims.report import claims_in_brief
 from .claims.verdicts import all_claims
 from .contextuality.corpus import measure_corpus, stream_corpus
 from .contextuality.experiment import measure_contextuality
@@ -49,7 +49,7 @@ __all__ = [
     "all_claims",
     "as_printed",
     "begin",
-    "claims_as_text",
+    "claims_in_brief",
     "default_run",
     "dynamics_claims",
     "family_models",

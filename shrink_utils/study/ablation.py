@@ -207,4 +207,6 @@ def _draw_arm(ax: Axes, sweep: pd.DataFrame, arm: str, column: str) -> None:
             elinewidth=0.6,
             **look,
         )
-    ax.plot([], [], label=arm, markersize=7, **{**look, "linestyle": style["linestyle"]})
+    if len(mean) > 1:  # `none` is a point
+        look["linestyle"] = style["linestyle"]
+    ax.plot([], [], label=arm, markersize=7, **look)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import inspect
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import PIL.Image
 import seaborn as sns
-from IPython.display import Image, Markdown, display
+from IPython.display import HTML, Image, Markdown, display
 from ipywidgets import DOMWidget
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -174,6 +175,17 @@ def show(
         data, metadata = with_fallback(widget, light, alt=alt)
         display(data, metadata=metadata, raw=True)
     display(Markdown(caption))
+
+
+def show_table(table: pd.DataFrame, *, folded: str = "") -> None:
+    """Display a table of sentences: every row, nothing cut off, words from the left, no index.
+
+    With `folded`, a title, the table opens with a click on it.
+    """
+    with pd.option_context("display.max_colwidth", None):
+        html = table.to_html(index=False)
+    html = re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)
+    display(HTML(f"<details><summary>{folded}</summary>{html}</details>" if folded else html))
 
 
 def show_source(*functions: Callable) -> None:

@@ -14,7 +14,6 @@ from functools import cached_property
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from IPython.display import HTML, display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -39,7 +38,7 @@ from shrink_utils.training import RunConfig
 
 DECIDED_STYLE = {
     "supported": VERDICT_STYLE["agrees"],
-    "equivalent": ("D", PALETTE[6]),
+    "equivalent": ("D", PALETTE[2]),
     "open": VERDICT_STYLE["inconclusive"],
     "contradicted": VERDICT_STYLE["disagrees"],
     "not tested": VERDICT_STYLE["described"],
@@ -92,6 +91,22 @@ class FullLength:
         claims = whole_table(found)
         fixed = claims.claim.map(_question).notna() & (self.profile.name != "cohort")
         return claims.assign(kind=claims.kind.where(fixed, claims.kind + ", exploratory"))
+
+    @cached_property
+    def answer(self) -> pd.DataFrame:
+        """The hypotheses as text, with the paper's own difference and the kind of test."""
+        text = hypotheses_as_text(self.hypotheses)
+        claims = self.claims.set_index("claim")
+        asked = {
+            name: claims.loc[f"stl:{row}:{self.profile.models[0]}:{task}:prominent"]
+            for row, names in QUESTIONS.items()
+            for name, task in zip(names, self.profile.tasks, strict=True)
+        }
+        rows = [asked.get(name) for name in self.hypotheses.id]
+        published = [math.nan if row is None else row.published for row in rows]
+        text.insert(1, "paper", ["" if math.isnan(p) else f"{p:+.3f}" for p in published])
+        kinds = ["our control" if row is None else row.kind.split(",")[0] for row in rows]
+        return text.assign(**{"kind of test": kinds})
 
     @cached_property
     def clouds(self) -> pd.DataFrame:
@@ -181,7 +196,7 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     agreement = map(_agreement, table["the cohort"], table["adjusted verdict"])
     table = table.assign(agreement=list(agreement))
-    return table.sort_values("question", kind="stable").set_index(["question", "model · task"])
+    return table.sort_values("question", kind="stable")
 
 
 def _question(claim: str) -> str | None:
@@ -245,7 +260,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
             ],
             "nearest point taken": [_nearest(row) if row.nearest else "" for row in rows],
         }
-    ).set_index("hypothesis")
+    )
 
 
 def counted(verdicts: pd.Series) -> str:
@@ -259,13 +274,6 @@ def rows_told(claims: pd.DataFrame) -> str:
         f"{row.task}: {row.estimate:+.2f} [{row.low:+.2f}, {row.high:+.2f}], {row.adjusted}"
         for row in claims.itertuples()
     )
-
-
-def folded(table: pd.DataFrame, title: str) -> None:
-    """Display a whole table behind its title, to be opened with a click."""
-    with pd.option_context("display.max_colwidth", None):
-        html = table.to_html()
-    display(HTML(f"<details><summary>{title}</summary>{html}</details>"))
 
 
 def hypotheses_figure(decided: pd.DataFrame) -> Figure:

@@ -64,6 +64,34 @@ def p_value(interval: Interval, bound: float = 0.0, *, confidence: float = 0.95)
     return float(2 * stats.t.sf(abs(interval.estimate - bound) / error, df=interval.n - 1))
 
 
+def fisher_z(correlations: ArrayLike) -> np.ndarray:
+    """Fisher's z, artanh r: correlations on a scale where their means are roughly normal.
+
+    A t interval of the correlations themselves is symmetric, and can end beyond −1 or 1.
+    A correlation of −1 or 1, which has no z, counts as the next number towards 0.
+
+    Raises
+    ------
+    ValueError
+        NaN, or a number beyond −1 or 1.
+
+    References
+    ----------
+    Fisher 1921, *On the "probable error" of a coefficient of correlation*.
+    """
+    values = np.asarray(correlations, dtype=float)
+    if not (np.abs(values) <= 1).all():
+        raise ValueError(f"correlations must lie between −1 and 1, got {values.tolist()}")
+    inside = np.nextafter(1.0, 0.0)
+    return np.arctanh(values.clip(-inside, inside))
+
+
+def of_correlations(interval: Interval) -> Interval:
+    """An interval of `fisher_z` as one of correlations."""
+    estimate, low, high = np.tanh(interval[:3]).tolist()
+    return Interval(estimate, low, high, interval.n)
+
+
 def crossed_interval(
     correct_a: ArrayLike, correct_b: ArrayLike, *, confidence: float = 0.95
 ) -> Interval:

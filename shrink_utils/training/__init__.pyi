@@ -3,6 +3,7 @@ from .config import RunConfig
 from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
 from .finetune import FinetuneResult, finetune, task_metrics
 from .precision import native_precision, used_precision
+from .regularizers import make_regularizer
 from .scratch import (
     ScratchConfig,
     ScratchResult,
@@ -13,7 +14,7 @@ from .scratch import (
     pretrain,
     scratch_tokenizer,
 )
-from .trainer import RegularizedTrainer, StepRecorder, make_regularizer
+from .trainer import RegularizedTrainer, StepRecorder
 
 __all__ = [
     "ARMS",

@@ -1,8 +1,9 @@
 """The arms of the ablation: what, if anything, is added to the task loss.
 
 To add an arm, add a line to `ARMS`: its name and the options of its regularizer. That is a
-`BarcodeRegularizer`, or the penalty that ``"penalty"`` names, one of `trainer.PENALTIES`. An arm of
-options that exist leaves finished runs valid; a new penalty is new code, and they are run again.
+`BarcodeRegularizer`, or the penalty that ``"penalty"`` names, one of `regularizers.PENALTIES`. An
+arm of options that exist leaves finished runs valid; a new penalty is new code, and they are run
+again.
 """
 
 from shrink_utils.names import unknown_name

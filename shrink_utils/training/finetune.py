@@ -29,13 +29,13 @@ from shrink_utils.training.arguments import quiet_arguments, random_state_kept, 
 from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import SCHEDULES, RunConfig
 from shrink_utils.training.precision import used_precision
+from shrink_utils.training.regularizers import make_regularizer
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
     N_SCORES,
     Evaluation,
     RegularizedTrainer,
     StepRecorder,
-    make_regularizer,
 )
 
 

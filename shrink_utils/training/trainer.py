@@ -13,30 +13,10 @@ from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arguments import QuietTrainer
-from shrink_utils.training.arms import arm_options
 from shrink_utils.training.gather import whole_batch
-from shrink_utils.training.penalties import (
-    AverageCosine,
-    ClassPenalty,
-    IsoScoreStar,
-    SpectralEntropy,
-)
+from shrink_utils.training.penalties import ClassPenalty
 
-PENALTIES: dict[str, type[ClassPenalty]] = {
-    "cosine": AverageCosine,
-    "isoscore": IsoScoreStar,
-    "spectral": SpectralEntropy,
-}
 N_SCORES = 3  # anisotropy scores kept, as in STL's Table 3
-
-
-def make_regularizer(arm: str, *, weight: float = 1.0) -> BarcodeRegularizer | ClassPenalty | None:
-    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
-    if (options := arm_options(arm)) is None:
-        return None
-    others = {name: value for name, value in options.items() if name != "penalty"}
-    kind = PENALTIES[options["penalty"]] if "penalty" in options else BarcodeRegularizer
-    return kind(**others, weight=weight)
 
 
 class Evaluation(NamedTuple):

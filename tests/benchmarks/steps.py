@@ -20,7 +20,8 @@ from shrink_utils.training import RunConfig, native_precision
 from shrink_utils.training.arguments import torch_threads
 from shrink_utils.training.config import PRECISIONS
 from shrink_utils.training.finetune import fine_tuning_arguments
-from shrink_utils.training.trainer import RegularizedTrainer, StepRecorder, make_regularizer
+from shrink_utils.training.regularizers import make_regularizer
+from shrink_utils.training.trainer import RegularizedTrainer, StepRecorder
 
 LEAST = {20: 2.3, 84: 2.2}  # times as fast in bfloat16, where the device has it
 

@@ -120,6 +120,7 @@ def test_a_measure_that_is_not_finite_is_refused():
         ([np.ones((6, 2))], {"groups": [0, 0, 0, 1, 1, 1]}, "groups: 2 to draw from"),
         ([np.ones((6, 2))], {"groups": [0, 1]}, "groups needs one label a row: 6 rows"),
         ([np.ones((6, 2)), np.ones((5, 2))], {}, r"same samples as rows, got \[6, 5\]"),
+        ([np.ones((6, 2))], {"confidence": 0.0}, "confidence must lie"),
         ([np.ones((6, 2))], {"confidence": 1.0}, "confidence must lie"),
         ([np.ones((6, 2))], {"n_resamples": 1}, "n_resamples must be"),
     ],
@@ -137,6 +138,6 @@ def test_the_standard_error_is_that_of_the_resampled_values():
         values.append(float(x.mean()))
         return values[-1]
 
-    found = bootstrap_interval(measure, torch.arange(5.0)[:, None] ** 2, n_resamples=3)
+    found = bootstrap_interval(measure, torch.arange(5.0)[:, None] ** 2, n_resamples=2)
     _, *resampled = values
     assert found.stderr == pytest.approx(np.std(resampled, ddof=1) * (2 / 3) ** 0.5, rel=1e-12)

@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from shrink_utils import geometry
-from shrink_utils.geometry.checks import as_labels, as_rows, centred, unit_rows, unit_scale
+from shrink_utils.geometry.checks import (
+    as_labels,
+    as_rows,
+    centred,
+    ranked_svd,
+    unit_rows,
+    unit_scale,
+)
 
 ROW_FUNCTIONS = [
     geometry.avg_sim,
@@ -115,6 +122,11 @@ def test_zero_rows_have_no_cosine(function):
     x[[4, 7]] = 0
     with pytest.raises(ValueError, match=r"x of shape \(12, 5\) has 2 zero row.* first at row 4"):
         function(x)
+
+
+def test_many_rows_are_decomposed_without_a_square_matrix():
+    x = _cloud(200, 3)
+    assert ranked_svd(x).basis.untyped_storage().nbytes() == x.untyped_storage().nbytes()
 
 
 def test_unit_scale_refuses_what_has_nothing_to_measure():

@@ -48,7 +48,7 @@ def test_twonn_is_the_line_through_the_origin_of_the_lowest_nine_tenths():
         to_others = sorted(math.dist(x[i], x[j]) for j in range(37) if j != i)
         mu.append(to_others[1] / to_others[0])
     lowest = [(math.log(m), -math.log(1 - i / 37)) for i, m in enumerate(sorted(mu)[:33], start=1)]
-    slope = np.linalg.lstsq([[a] for a, _ in lowest], [b for _, b in lowest])[0][0]
+    slope = np.linalg.lstsq([[a] for a, _ in lowest], [b for _, b in lowest], rcond=None)[0][0]
     assert intrinsic_dimension(x) == pytest.approx(slope, rel=1e-9)
 
 

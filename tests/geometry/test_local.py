@@ -1,4 +1,4 @@
-"""Clusters: measures inside them, elongated directions, treatments, against their definitions."""
+"""Elongated directions and treatments, globally and by cluster, against their definitions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shrink_utils.geometry import (
-    by_cluster,
-    effective_rank,
     elongated_directions,
-    iso_score,
     nearest_centre,
     principal_axes,
 )
@@ -55,48 +52,6 @@ def test_an_isotropic_sample_has_elongated_directions_when_rows_are_fewer_than_0
     rng = np.random.default_rng(0)
     counts = [elongated_directions(rng.normal(size=(n, 96))) for _ in range(5)]
     assert all((count > 0) == some for count in counts)
-
-
-def _labels(n, seed=1):
-    return np.random.default_rng(seed).choice(["a", "b", "c"], p=[0.5, 0.3, 0.2], size=n)
-
-
-@pytest.mark.parametrize("name", ["random", "rank-deficient", "offset", "tiny", "small"])
-@pytest.mark.parametrize("measure", [iso_score, effective_rank])
-def test_each_cluster_is_centred_and_the_mean_is_weighted_by_its_rows(name, measure):
-    x = SAMPLES[name]
-    labels = _labels(len(x))
-    inside = [x[labels == c] for c in "abc"]
-    values = [measure(part - part.mean(0)) for part in inside]
-    found = by_cluster(measure, x, labels)
-    np.testing.assert_allclose(found.per_cluster, values, atol=1e-9)
-    assert found.sizes.tolist() == [len(part) for part in inside]
-    expected = sum(v * len(part) for v, part in zip(values, inside, strict=True)) / len(x)
-    assert found.value == pytest.approx(expected, abs=1e-9)
-
-
-def test_the_measure_sees_rows_without_mean():
-    labels = _labels(60)
-    largest = by_cluster(lambda rows: float(rows.mean(0).abs().max()), SAMPLES["offset"], labels)
-    assert largest.per_cluster.max() < 1e-10
-
-
-def test_clusters_of_different_means_are_isotropic_locally_and_not_globally():
-    rng = np.random.default_rng(0)
-    labels = torch.arange(900) % 3
-    x = rng.normal(size=(900, 4)) + 50 * np.eye(4)[labels]
-    assert by_cluster(iso_score, x, labels).value > 0.95
-    assert iso_score(x) < 0.5
-
-
-def test_small_clusters_are_left_out_with_a_warning():
-    x = SAMPLES["random"]
-    labels = np.array([0] * 53 + [1] * 5 + [2] * 2)  # five are enough, two are not
-    with pytest.warns(UserWarning, match=r"1 of 3 clusters have fewer than 5 rows"):
-        found = by_cluster(iso_score, x, labels, min_rows=5)
-    assert torch.isnan(found.per_cluster).tolist() == [False, False, True]
-    expected = by_cluster(iso_score, x[:58], labels[:58]).value
-    assert found.value == pytest.approx(expected, rel=1e-12)
 
 
 def _clouds():
@@ -271,18 +226,6 @@ def test_more_directions_than_the_smallest_cluster_varies_in_are_refused():
     few = np.concatenate([x[which != 1], x[which == 1][:3]])
     with pytest.raises(ValueError, match=r"cluster 1 of 3 varies in 2 direction"):
         principal_axes(few, centres=centres).treatment(remove=3)
-
-
-@pytest.mark.parametrize(
-    ("labels", "match"),
-    [
-        (_labels(60), r"none of 3 cluster.* min_rows = 40.* the largest"),
-        ([0, 1], "labels needs one label a row: 60 rows"),
-    ],
-)
-def test_labels_without_a_large_cluster_or_of_another_length_are_refused(labels, match):
-    with pytest.raises(ValueError, match=match):
-        by_cluster(iso_score, SAMPLES["random"], labels, min_rows=40)
 
 
 @pytest.mark.parametrize(

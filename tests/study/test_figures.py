@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
@@ -87,6 +88,20 @@ def test_the_finding_stands_above_the_panels(finished, line):
     figures.show(line, "said", profile=finished, alt="A line.", caption="", title="It rises")
     assert line.get_suptitle() == "It rises"
     assert line.axes[0].get_position().y1 < line.texts[0].get_position()[1]
+
+
+def test_a_table_of_sentences_is_whole_and_begins_at_the_left(monkeypatch):
+    shown = []
+    monkeypatch.setattr(figures, "display", shown.append)
+    sentence = "the score is lower <than> before " * 9
+    table = pd.DataFrame({"claim": [sentence] * 100, "ours": ["+0.1"] * 100})
+    figures.show_table(table)
+    figures.show_table(table, folded="All 100")
+    rows = BeautifulSoup(shown[0].data, "html.parser").find_all("tr")
+    assert len(rows) == 101 and rows[100].td.get_text() == sentence
+    assert {cell["style"] for row in rows for cell in row(["td", "th"])} == {"text-align: left"}
+    assert [len(row(["td", "th"])) for row in rows] == [2] * 101  # and no index
+    assert shown[1].data == f"<details><summary>All 100</summary>{shown[0].data}</details>"
 
 
 def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, line):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shrink_utils.__main__ import main
 from shrink_utils.study import figures, load_profile
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims.claim import adjust, whole_table
@@ -183,7 +184,7 @@ def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_ex
 def test_other_tasks_are_held_against_the_cohort(full, glue):
     decided = full.hypotheses.assign(verdict="supported")
     decided.loc[decided.id == "H6", "verdict"] = "open"
-    table = beside_cohort(decided, glue.claims)
+    table = beside_cohort(decided, glue.claims).set_index(["question", "model · task"])
     lowers = table.xs("regularization lowers the first centred score")
     assert set(lowers.agreement) == {"agrees"} and set(lowers.seeds) == {"5"}
     kept = table.xs("accuracy does not suffer (by 0.02)")
@@ -278,6 +279,18 @@ def test_sentences_and_cells_have_the_numbers_of_the_table(full):
     assert counted(pd.Series(["open", "open", "supported"])) == "2 open, 1 supported"
 
 
+def test_the_answer_has_the_papers_numbers_where_it_prints_some(full):
+    answer = full.answer
+    names = answer.hypothesis.str.split(" ").str[0]
+    assert list(names) == list(full.hypotheses.id)
+    printed = dict(zip(names, answer.paper, strict=True))
+    own = full.claims.set_index("claim").published
+    row = "stl:lowers-centred-of-all:minilm:sentiment_products:prominent"
+    assert printed["H6"] == f"{own[row]:+.3f}" == "-0.044"
+    assert [name for name in printed if printed[name]] == ["H1", "H2", "H5", "H6"]
+    assert list(answer["kind of test"]) == ["scaled test"] * 6 + ["our control"] * 6
+
+
 def test_an_open_hypothesis_says_what_would_decide_it(full):
     decided = full.hypotheses.assign(verdict="open", seeds_needed=[57.0, np.inf] * 6)
     assert told(decided, "H1").endswith("; 57 seeds would decide it).")
@@ -343,3 +356,25 @@ def test_without_any_record_no_run_is_on_record(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
     assert full_length() is None
     assert capsys.readouterr().out.startswith("0 of the 372 runs")
+
+
+def test_the_command_keeps_what_it_decides_and_blinded_keeps_nothing(
+    full, tables, monkeypatch, tmp_path, capsys
+):
+    write_records(tables, tmp_path)
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    kept = tmp_path / "reference" / "cohort" / "hypotheses.csv"
+    main(["--profile", "cohort", "hypotheses", "--blinded"])
+    assert "of H1 to H10 are wider" in capsys.readouterr().out and not kept.is_file()
+    main(["--profile", "cohort", "hypotheses"])
+    assert "supported" in capsys.readouterr().out
+    pd.testing.assert_frame_equal(_answer(kept), full.answer)
+
+
+def test_the_committed_verdicts_are_those_of_the_committed_records(cohort):
+    committed = _answer(ROOT / "data" / "reference" / "cohort" / "hypotheses.csv")
+    pd.testing.assert_frame_equal(committed, FullLength(cohort, recorded(cohort)).answer)
+
+
+def _answer(path):
+    return pd.read_csv(path, dtype=str, keep_default_na=False)

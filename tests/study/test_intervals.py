@@ -12,6 +12,8 @@ from scipy import stats
 from shrink_utils.study.intervals import (
     Interval,
     crossed_interval,
+    fisher_z,
+    of_correlations,
     p_value,
     paired_interval,
     pseudo_values,
@@ -48,6 +50,24 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 def test_one_seed_has_infinite_bounds_and_equal_differences_have_no_width():
     assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
     assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
+
+
+def test_fishers_z_of_correlations_and_back():
+    """artanh(.5) = ln(3)/2, and tanh takes it back."""
+    assert fisher_z([0.5, 0.0]) == pytest.approx([math.log(3) / 2, 0])
+    interval = of_correlations(Interval(math.log(3) / 2, -math.inf, math.inf, 1))
+    assert interval == (pytest.approx(0.5), -1, 1, 1)
+
+
+def test_a_perfect_correlation_has_a_finite_z():
+    found = fisher_z([-1.0, 1.0])
+    assert np.isfinite(found).all() and np.tanh(found) == pytest.approx([-1, 1])
+
+
+@pytest.mark.parametrize("bad", [1.2, -1.2, math.nan])
+def test_what_is_no_correlation_is_refused(bad):
+    with pytest.raises(ValueError, match=r"correlations must lie .*, got \[0.1, "):
+        fisher_z([0.1, bad])
 
 
 FINITE = "differences has NaN or infinity"

@@ -135,7 +135,9 @@ def test_lengths_are_those_without_bfloat16(name, decides, monkeypatch):
 
 
 @clouds
-def test_a_sample_tells_where_the_bound_decides_little(name):
+@pytest.mark.parametrize("rows", [64, 1024])  # at a time
+def test_a_sample_tells_where_the_bound_decides_little(name, rows, monkeypatch):
+    monkeypatch.setattr(bfloat16, "ROWS", rows)
     points = cloud_of(name, 200, 96)
     open_ = {"tight clusters far apart", "copies", "mixed scales", "ties", "denormal"}
     assert bfloat16.decides(bfloat16.rounded(points), points) == (name not in open_)

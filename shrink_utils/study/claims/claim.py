@@ -16,6 +16,8 @@ from scipy.stats import false_discovery_control
 from shrink_utils.study.intervals import (
     Interval,
     crossed_interval,
+    fisher_z,
+    of_correlations,
     p_value,
     paired_interval,
     pseudo_values,
@@ -54,6 +56,7 @@ class Claim:
     unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
     floor: float | None = None  # how much models differ that differ in their seed alone
     tries: int = 1  # the differences are the most favourable of so many: the interval allows for it
+    correlation: bool = False  # each unit has a correlation: their mean is that of Fisher's z
     departures: str = ""  # from the paper's protocol, which no profile removes
 
     def __post_init__(self) -> None:
@@ -150,10 +153,12 @@ def evaluate(claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike])
     for claim in claims:
         sure = 1 - (1 - CONFIDENCE) / claim.tries
         try:
-            interval = _interval(np.asarray(differences(claim)), sure)
+            values = np.asarray(differences(claim))
+            interval = _interval(fisher_z(values) if claim.correlation else values, sure)
         except ValueError as error:
             raise ValueError(f"claim {claim.id!r}: {error}") from error
-        row = {**vars(claim), **interval._asdict(), "claim": claim.id, "adjusted": ""}
+        shown = of_correlations(interval) if claim.correlation else interval
+        row = {**vars(claim), **shown._asdict(), "claim": claim.id, "adjusted": ""}
         row["verdict"] = verdict(interval, claim.direction, claim.margin, kind=claim.kind)
         row["p"] = _p(claim, interval, sure)
         rows.append({name: math.nan if value is None else value for name, value in row.items()})

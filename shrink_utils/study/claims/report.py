@@ -43,16 +43,16 @@ HEADLINES = (
     "b:generalization-cka-late-overlap",
 )
 
-# A symbol and a colour, so that either is enough.
+# A symbol and a colour, so that either is enough; what decides nothing is grey.
 VERDICT_STYLE = {
-    "replicated": ("*", PALETTE[3]),
-    "agrees": ("o", PALETTE[3]),
-    "inconclusive": ("s", PALETTE[0]),
-    "disagrees": ("X", PALETTE[2]),
-    "not replicated": ("P", PALETTE[2]),
-    "described": ("d", "0.6"),
+    "replicated": ("*", PALETTE[0]),
+    "agrees": ("o", PALETTE[0]),
+    "inconclusive": ("s", "0.5"),
+    "disagrees": ("X", PALETTE[1]),
+    "not replicated": ("P", PALETTE[1]),
+    "described": ("d", "0.7"),
 }
-PAPER_STYLE = {"marker": "|", "color": PALETTE[1], "markersize": 12, "markeredgewidth": 2}
+PAPER_STYLE = {"marker": "|", "color": PALETTE[6], "markersize": 12, "markeredgewidth": 2}
 WIDTH = 72  # characters of a label's line
 
 
@@ -87,6 +87,29 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=empty)
 
 
+def claims_in_brief(claims: pd.DataFrame) -> pd.DataFrame:
+    """The claims table for the width of a page, without the columns that would stay empty.
+
+    The verdict stands beside its claim and the interval behind its estimate; the last column says
+    what a row is of: task, arm, units, source and kind of test.
+    """
+    text = claims_as_text(claims)
+    of = text[["task", "arm", "over", "source", "kind of test"]].itertuples(index=False)
+    brief = pd.DataFrame(
+        {
+            "claim": text.claim,
+            "verdict": text.verdict,
+            "adjusted verdict": _text(claims.adjusted),
+            "ours [95 % interval]": text.ours + " " + text["95 % interval"],
+            "paper": text.paper,
+            "noise floor": text.get("noise floor", ""),
+            "p": text.p,
+            "of": ["; ".join(filter(None, row)) for row in of],
+        }
+    )
+    return brief.loc[:, (brief != "").any()]
+
+
 def _text(column: pd.Series) -> pd.Series:
     """Without the NaN that an empty cell of a CSV file becomes."""
     return column.astype(object).where(column.notna(), "")
@@ -100,14 +123,14 @@ def p_as_text(p: float) -> str:
 def headlines(claims: pd.DataFrame) -> pd.DataFrame:
     """The answer in one table: the rows of `HEADLINES` that a study has, as text.
 
-    Columns claim (with whose it is, and its task), paper, ours, 95 % interval, verdict, adjusted
-    verdict and kind of test.
+    Columns claim (with whose it is, and its task), verdict, adjusted verdict, ours, 95 % interval,
+    paper and kind of test.
     """
     found = [claims.index[[fnmatch(name, row) for name in claims.claim]] for row in HEADLINES]
     rows = claims.loc[[places[0] for places in found if len(places)]]
     text = claims_as_text(rows).assign(**{"kind of test": rows.kind})
     task = text.task.where(text.task == "", " (" + text.task + ")")
-    wanted = ["claim", "paper", "ours", "95 % interval", "verdict", "adjusted verdict"]
+    wanted = ["claim", "verdict", "adjusted verdict", "ours", "95 % interval", "paper"]
     whose = rows.claim.str.split(":").str[0].str.upper().replace("TOPOLOGY", "ours")
     text = text.assign(
         claim=whose + ": " + text.claim + task, **{"adjusted verdict": _text(rows.adjusted)}
@@ -126,7 +149,8 @@ def print_claims(profile: Profile) -> None:
     claims = read_table("claims", profile=profile)
     print()
     _say(f"Claims, profile {profile.name} ({profile.description})", width)
-    _say("Estimates are mean paired differences over n units, with a 95 % t interval.", width)
+    _say("Estimates are mean paired differences over n units, with a 95 % t interval;", width)
+    _say("correlations are averaged, and their interval taken, as Fisher's z.", width)
     _say("Only a paper's own test replicates; every other kind agrees or disagrees.", width)
     for paper, title in PAPERS.items():
         rows = of_paper(claims, paper)

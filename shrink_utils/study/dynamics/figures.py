@@ -59,9 +59,10 @@ def trunk_shares(dynamics: pd.DataFrame) -> Figure:
     widths = [len(grid.columns) for grid in grids]
     fig, axes = plt.subplots(1, 4, figsize=(13, 3.8), width_ratios=widths)
     colours = {"cmap": "vlag_r", "center": 0, "vmin": -top, "vmax": top, "cbar": False}
-    text = {"annot": True, "fmt": ".0f", "annot_kws": {"size": 8}}
+    text = {"fmt": ".0f", "annot_kws": {"size": 8}, "linewidths": 0.5}
     for ax, grid, title in zip(axes, grids, PANELS, strict=True):
-        sns.heatmap(100 * grid, ax=ax, **colours, **text, linewidths=0.5)
+        rounded = (100 * grid).round() + 0.0  # no −0
+        sns.heatmap(100 * grid, ax=ax, annot=rounded, **colours, **text)
         ax.set(title=title, xlabel="", ylabel="layer" if ax is axes[0] else "")
         ax.tick_params(axis="y", rotation=0)
         ax.tick_params(axis="x", rotation=90)
@@ -141,15 +142,14 @@ def arm_contributions(arms: pd.DataFrame) -> Figure:
         axes[0].plot(_by_step(record, "loss"), label=arm, markersize=4, **style)
         axes[1].plot(layers.index, layers, label=arm, **style)
         if arm != "none":
-            axes[2].plot(layers.index, layers - plain, label=f"{arm} − none", **style)
+            axes[2].plot(layers.index, layers - plain, label=arm, **style)
     axes[0].set(xlabel="training step", ylabel="task loss, fixed set (nats)")
     axes[1].set(ylabel="contribution to ΔL (10⁻³ nats)")
     axes[2].set(ylabel="difference to none (10⁻³ nats)")
     for ax in axes[1:]:
         ax.axhline(0, color="0.6", lw=1)
         ax.set(xlabel="layer (0: embeddings)", xticks=plain.index)
-    for ax in axes:
-        ax.legend(fontsize="small")
+    legend_below(fig, axes[0], 3)
     return fig
 
 
@@ -178,8 +178,8 @@ def contextuality_by_encoder(encoders: pd.DataFrame) -> Figure:
             ax.plot(by_seed, lw=0.8, alpha=0.5, **{**style, "marker": ""})
             ax.plot(by_seed.mean(axis=1), label=spoken, **style)
         ax.axhline(0, color="0.6", lw=1, zorder=0)
-        ax.set(title=label, xlabel="layer", xticks=by_seed.index)
-    axes[0].set_ylabel("mean cosine")
+        unit = "difference of mean cosines" if "−" in label else "mean cosine"
+        ax.set(title=label, xlabel="layer", ylabel=unit, xticks=by_seed.index)
     axes[0].legend(fontsize="small")
     return fig
 

@@ -52,7 +52,7 @@ def attention_graph(
     left.tick_params(labelsize="x-small")
     left.set(title="Who looks at whom", xlabel="to", ylabel="from")
     _arcs(middle, tokens, edges, lengths)
-    right.hlines(range(len(lengths)), 0, lengths, color=PALETTE[0], lw=3)
+    right.hlines(range(len(lengths)), 0, lengths, color=PALETTE[6], lw=3)
     right.set(title="Its bars", xlabel="length, 1 − weight", xlim=(0, 1))
     right.invert_yaxis()
     bars_only(right)
@@ -64,7 +64,7 @@ def _arcs(ax: Axes, tokens: Sequence[str], edges: np.ndarray, lengths: np.ndarra
     for (i, j), length in zip(edges, lengths, strict=True):
         radius, width = abs(i - j) / 2, 0.5 + 3 * (1 - length)
         x, y = (i + j) / 2 + radius * np.cos(turn), radius * np.sin(turn)
-        ax.plot(x, y, color=PALETTE[1], lw=width)
+        ax.plot(x, y, color=PALETTE[6], lw=width)
     n = len(tokens)
     ax.set(xlim=(-0.5, n - 0.5), ylim=(0, n / 2), yticks=[])
     ax.set(title="Its spanning tree (wide: strong)")

@@ -10,9 +10,9 @@ from typing import get_args
 import nbformat
 import pandas as pd
 
-from shrink_utils.paths import home
+from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
-from shrink_utils.study.claims.report import PAPERS, claims_as_text, headlines, of_paper
+from shrink_utils.study.claims.report import PAPERS, claims_as_text, of_paper
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
 PAGES = (".md", ".ipynb")
@@ -22,6 +22,7 @@ Every claim of the study, by paper. Type to search. Click a column's header to s
 [glossary](glossary.md) explains the words."""
 FRONT_FIGURES = ("quick/ablation_anisotropy.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
+ANSWER = ["hypothesis", "verdict", "difference"]
 FIRST = ["claim", "verdict", "adjusted verdict", "ours", "95 % interval", "paper"]
 
 
@@ -33,7 +34,7 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     notebooks
         Folder of the executed notebooks.
     claims
-        The claims table of the same study: a page of its own, its headlines on the front page.
+        The claims table of the same study: a page of its own.
     target
         Folder of the book; what stood there is replaced.
     title
@@ -70,8 +71,7 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)
     (source / "claims.md").write_text(_claims_page(claims), encoding="utf-8")
-    front = _table(headlines(claims)[FIRST], kind="headlines")
-    (source / "headlines.md").write_text(front, encoding="utf-8")
+    (source / "headlines.md").write_text(_front(), encoding="utf-8")
     for figure in FRONT_FIGURES:
         _copy(Path("data/reference") / figure, source)
     (source / "docs").mkdir()
@@ -84,6 +84,14 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         _point_to_root(source / "notebooks" / path.name)
     for page in [*source.glob("docs/*.md"), *source.glob("notebooks/*.ipynb")]:
         _bring_linked_files(page, source)
+
+
+def _front() -> str:
+    """The hypotheses and their verdicts, as the command ``hypotheses`` left them."""
+    path = data_dir() / "reference" / "cohort" / "hypotheses.csv"
+    answer = pd.read_csv(path, dtype=str, keep_default_na=False)
+    columns = answer.columns.drop([*ANSWER, "kind of test", "nearest point taken"])
+    return _table(answer[[*ANSWER, *columns]], kind="headlines")
 
 
 def _claims_page(claims: pd.DataFrame) -> str:

@@ -183,7 +183,7 @@ def _deviances(ax: Axes, family: pd.DataFrame) -> None:
     inner = list(out.member.unique())
     ax.plot(out.member.map(inner.index) + 0.08 * (out.seed - out.seed.mean()), out.deviance, "o")
     _member_axis(ax, inner, "member")
-    ax.set(title="deviance, one point per seed", ylabel="difference of CKA")
+    ax.set(title="one point per seed", ylabel="deviance (difference of CKA)")
 
 
 def _member_axis(ax: Axes, members: list[str], label: str) -> None:

@@ -50,7 +50,7 @@ def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)  # for the children, who import this module
         mp.start_processes(_worker, args=(str(folder),), nprocs=2, start_method="spawn")
-    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
 
 
 @pytest.mark.parametrize("cloud", SHARES)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 
@@ -69,6 +70,20 @@ def test_isotropy_conflicts_with_clusters_where_the_classes_make_the_cloud_long(
     assert row.estimate < -0.8 and row.verdict == "agrees" and row.arm == ""
     two = clouds_claims(measure_clouds([_run(a, s) for a in ("none", "all") for s in range(3)]))
     assert not two.claim.str.startswith("mga").any()  # two points always correlate
+
+
+def test_the_interval_of_a_correlation_stays_between_minus_one_and_one():
+    """Correlations of −1.00, −.99 and −.57: a t interval of them ends below −1."""
+    isoscore = [0.1, 0.5, 0.9, 0.1, 0.5, 0.9, 0.1, 0.5, 0.9]
+    silhouette = [0.9, 0.51, 0.1, 0.9, 0.57, 0.1, 0.9, 0.2, 0.5]
+    runs = [_run(a, s, apart=APART[a]) for s in range(3) for a in APART]
+    clouds = measure_clouds(runs).assign(isoscore=isoscore, silhouette=silhouette)
+    found = clouds_claims(clouds).set_index("claim").loc[f"mga:conflict:{CELL}"]
+    r = [np.corrcoef(isoscore[i : i + 3], silhouette[i : i + 3])[0, 1] for i in (0, 3, 6)]
+    assert stats.t.interval(0.95, 2, np.mean(r), stats.sem(r))[0] < -1 < found.low
+    assert found.estimate == pytest.approx(np.tanh(np.arctanh(r).mean()))
+    assert found.p == pytest.approx(stats.ttest_1samp(np.arctanh(r), 0).pvalue)
+    assert -1 < found.low < found.estimate < found.high < 1
 
 
 def test_numbers_of_one_run_and_of_a_regression():

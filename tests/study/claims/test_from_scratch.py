@@ -352,6 +352,12 @@ def test_groups_that_part_early_are_not_said_to_part_late(made):
     assert set(found[names]) == {"disagrees"}
 
 
+def test_of_three_layers_the_middle_is_the_first_and_no_claim_of_its_own(made):
+    shallow = made[made.layer != 3].replace({"layer": {LAST: 3}})
+    found = set(_generalization(shallow).index)
+    assert found == {name for name in EXPECTED if "middle" not in name}
+
+
 def test_groups_that_answer_alike_are_not_told_apart(made):
     same = made.copy()
     swap = (same.quantity == "accuracy") & (same.number % 2 == 0)  # half of them change sides

@@ -105,6 +105,18 @@ def test_accuracy_at_matched_score_is_read_off_between_weights(tables):
     assert differences(BY_ID["H10"], tables).nearest == 1
 
 
+@pytest.mark.parametrize("missed", [5, 6])
+def test_a_sweep_that_misses_the_score_in_more_than_a_quarter_of_the_seeds_is_not_tested(
+    tables, missed
+):
+    runs = tables["runs"].copy()
+    farthest = (runs.arm == "isoscore") & (runs.weight == 1) & runs.seed.isin(SEEDS[:missed])
+    runs.loc[farthest, "centred_1"] = 0.45  # the prominent bars have .4
+    row = decide(tables | {"runs": runs}).set_index("id").loc["H8"]
+    assert row.nearest == pytest.approx(missed / 20)
+    assert (row.verdict == "not tested") == (missed > 5)
+
+
 def test_an_onset_is_the_first_step_whose_last_five_reach_the_bound(tables):
     score = pd.Series([0.0] * 9 + [1.0] * 11, index=range(1, 21))
     assert onset(score, 1.0) == 14  # steps 10 to 14
@@ -198,6 +210,15 @@ def test_the_widths_decide_how_many_seeds_there_are(tables):
     assert "3 of H1 to H10" in too_wide(spreads) and "twenty seeds stay" in too_wide(spreads)
     spreads.loc[spreads.id == "H4", "width"] = 1.0
     assert too_wide(spreads).endswith("ten seeds are added")
+
+
+@pytest.mark.parametrize("name", ["H1", "H3"])  # a score per seed; correctness per seed and row
+def test_the_widths_are_those_of_t_intervals_of_twenty_seeds(tables, name):
+    by_seed = differences(BY_ID[name], tables).values.reshape(len(SEEDS), -1).mean(axis=1)
+    low, high = stats.ttest_1samp(by_seed, 0).confidence_interval(1 - 0.05 / 12)
+    spread = blinded_spreads(tables).set_index("id").loc[name]
+    assert spread.width == pytest.approx(high - low)
+    assert spread.sd == pytest.approx(by_seed.std(ddof=1)) and spread.n == len(SEEDS)
 
 
 def test_the_blinded_table_shows_no_effect(tables):

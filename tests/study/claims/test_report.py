@@ -15,6 +15,7 @@ from shrink_utils.study.claims.report import (
     PAPERS,
     VERDICT_STYLE,
     claims_as_text,
+    claims_in_brief,
     forest,
     headlines,
     of_paper,
@@ -67,6 +68,20 @@ def test_departures_stand_behind_the_kind_of_test_and_p_is_short(claims):
 def test_the_adjusted_verdict_has_a_column_where_the_whole_table_is_given(claims):
     assert "adjusted verdict" not in claims_as_text(claims)
     assert claims_as_text(adjust(claims))["adjusted verdict"].tolist() == ["inconclusive"] * 3
+
+
+def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims):
+    brief = claims_in_brief(claims)
+    expected = ["claim", "verdict", "ours [95 % interval]", "paper", "p", "of"]
+    assert brief.columns.tolist() == expected
+    assert brief["of"].tolist() == [
+        "movies; all; 2 seeds; S; scaled test",
+        "2 words; S; scaled test",
+        "movies; none; 2 seeds; S; scaled test",
+    ]
+    whole = claims_in_brief(adjust(claims.assign(floor=0.25)))
+    assert whole["adjusted verdict"].tolist() == ["inconclusive"] * 3
+    assert whole["noise floor"].tolist() == ["0.250"] * 3
 
 
 def test_headlines_are_in_their_order_and_of_the_first_task(claims):
