@@ -126,6 +126,7 @@ def selection_stages(steps: list[Step]) -> Figure:
         _bars(ax, step)
     for ax in axes.flat[len(steps) :]:
         ax.set_axis_off()
+    plt.setp(axes[:, 0], ylabel="length")
     axes[0, 0].legend(fontsize="x-small", loc="upper right")
     return fig
 
@@ -282,7 +283,7 @@ def edges_along_direction(edges: pd.DataFrame) -> Figure:
 
 def gaps_between_classes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
     """Two classes in the plane, with the smallest distance between them."""
-    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.3), sharex=True, sharey=True)
+    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.7), sharex=True, sharey=True)
     for ax, (name, x) in zip(axes, clouds.items(), strict=True):
         draw_classes(ax, x, labels)
         gap = torch.cdist(x[labels == 0], x[labels == 1]).min().item()
