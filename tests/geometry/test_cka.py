@@ -199,8 +199,9 @@ def test_the_distance_is_the_length_of_the_vector_of_angles():
     assert cka_distance(read_only) == pytest.approx(math.hypot(math.pi / 3, math.pi / 2))
 
 
-def test_rounding_above_one_is_an_angle_of_zero():
+def test_rounding_beyond_one_is_let_pass():
     assert cka_distance([1 + 2e-15]) == 0
+    assert cka_distance([-1 - 2e-15]) == pytest.approx(math.pi)
 
 
 @pytest.mark.parametrize(

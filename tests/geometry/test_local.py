@@ -179,6 +179,13 @@ def test_as_many_directions_are_found_as_the_centred_rows_have_rank(name):
     np.testing.assert_allclose(directions @ directions.T, np.eye(len(directions)), atol=1e-12)
 
 
+def test_none_of_the_strongest_directions_stays_unless_it_is_asked_for():
+    x = CLOUDS["random"]
+    axes = principal_axes(x)
+    strongest = axes.treatment(remove=2, skip=0)(x)
+    np.testing.assert_array_equal(axes.treatment(remove=2)(x), strongest)
+
+
 def test_identical_rows_have_a_mean_and_no_direction():
     x = np.full((3, 4), 0.1)
     axes = principal_axes(x)

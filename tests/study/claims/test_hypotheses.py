@@ -180,6 +180,14 @@ def test_an_open_row_says_how_many_seeds_would_decide_it(tables):
     assert half == pytest.approx(abs(row.estimate), rel=0.05)
 
 
+def test_an_undecided_onset_is_open_because_it_has_no_margin(tables):
+    steps = tables["steps"].copy()
+    swapped = steps.seed.isin(SEEDS[:4])  # of eight
+    other = {"none": "prominent", "prominent": "none"}
+    steps.loc[swapped, "arm"] = steps.arm[swapped].map(other)
+    assert decide(tables | {"steps": steps}).set_index("id").verdict["H12"] == "open"
+
+
 @pytest.mark.parametrize(("name", "shift"), [("H12", 0), ("H12", -1), ("H1", 0), ("H1", 1)])
 def test_equal_differences_that_are_not_beyond_the_bound_support_nothing(tables, name, shift):
     assert _p(Mean(float(shift), 0.0, 7), BY_ID[name]) == 1
