@@ -266,7 +266,6 @@ def executed(monkeypatch, tmp_path, capsys):
     def show(what, **options):
         shown.append(what)
 
-    monkeypatch.setattr("shrink_utils.study.full_length.display", show)
     monkeypatch.setattr("shrink_utils.study.figures.display", show)
 
     def execute(name, tables):
