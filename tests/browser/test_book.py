@@ -243,6 +243,18 @@ def test_a_desktop_shows_all_columns_of_the_claims(claims):
     assert max(box.bounding_box()["x"] + box.bounding_box()["width"] for box in boxes) <= 1440
 
 
+def test_the_tables_of_11_fit_its_page(browser, site):
+    view = browser.new_page(viewport={"width": 1440, "height": 900})
+    view.goto(f"{site}/notebooks/11_claims.html", wait_until="load")
+    widths = view.evaluate(
+        "[...document.querySelectorAll('.cell_output table')]"
+        ".map(table => [table.offsetWidth, table.parentElement.clientWidth])"
+    )
+    view.close()
+    assert len(widths) > 8
+    assert all(table <= page for table, page in widths)
+
+
 def test_the_front_page_shows_findings_and_figure_on_its_first_screen(browser, site):
     view = browser.new_page(viewport={"width": 1440, "height": 900})
     view.goto(f"{site}/index.html", wait_until="load")

@@ -69,7 +69,7 @@ def test_the_slider_of_04_moves_the_figure(browser, lab, tmp_path):
     # The status bar names the kernel once it is there; before that the menu runs nothing.
     view.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=PATIENCE)
     view.get_by_role("menuitem", name="Run", exact=True).click()
-    view.get_by_text("Run All Cells", exact=True).click()
+    view.locator("#jp-mainmenu-run").get_by_text("Run All Cells", exact=True).click()
     picture = view.locator(".widget-html-content img[alt^='At scale']")
     try:
         picture.wait_for(timeout=PATIENCE)

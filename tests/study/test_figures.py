@@ -93,7 +93,7 @@ def test_the_finding_stands_above_the_panels(finished, line):
 def test_a_table_of_sentences_is_whole_and_begins_at_the_left(monkeypatch):
     shown = []
     monkeypatch.setattr(figures, "display", shown.append)
-    sentence = "the score is lower <than> before " * 9
+    sentence = "the score is lower <than> before; " * 9 + "end"
     table = pd.DataFrame({"claim": [sentence] * 100, "ours": ["+0.1"] * 100})
     figures.show_table(table)
     figures.show_table(table, folded="All 100")

@@ -100,7 +100,9 @@ def claims_in_brief(claims: pd.DataFrame) -> pd.DataFrame:
             "claim": text.claim,
             "verdict": text.verdict,
             "adjusted verdict": _text(claims.adjusted),
-            "ours [95 % interval]": text.ours + " " + text["95 % interval"],
+            "ours [95 % interval]": text.ours
+            + " "
+            + text["95 % interval"].str.replace(" ", "\N{NO-BREAK SPACE}"),
             "paper": text.paper,
             "noise floor": text.get("noise floor", ""),
             "p": text.p,
