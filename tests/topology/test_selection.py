@@ -182,6 +182,11 @@ def test_three_bars(rule, expected):
     assert prominent_features(torch.tensor([1.0, 3.0, 2.0]), rule=rule).tolist() == expected
 
 
+def test_four_bars_are_the_fewest_that_the_published_rule_chooses_from():
+    assert kept([8.0, 4.0, 2.0, 1.0], "published") == [8.0, 4.0]  # i stops at m − 3 = 1
+    assert kept([8.0, 4.0, 2.0], "published") == [8.0, 4.0, 2.0]
+
+
 def test_worked_by_hand():
     """Bars 8, 4, 1, 1, 1: R_1 = {1, 1, 1, 8}, ln ℓ'_1 = 8 ln 8 / 11 > ln 4, so i* = 1.
 
