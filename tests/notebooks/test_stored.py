@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from shrink_utils.text.sources import sources
+
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 
@@ -63,6 +65,13 @@ def test_outputs_are_free_of_errors_warnings_and_progress_bars(notebook):
             assert output.get("name") != "stderr", output.text
     for text in _texts(notebook):
         assert not re.search(r"Traceback|Warning:|it/s\]|\d+%\|", text)
+
+
+def test_the_files_that_were_fetched_are_those_that_every_study_needs(notebook):
+    """Nothing that is opt-in: weights under terms of their own, hundreds of megabytes."""
+    optional = "|".join(name for name, source in sources().items() if source.opt_in)
+    text = "".join(_texts(notebook))
+    assert optional and not re.search(rf"^({optional}) +\S+ +[\d,]+ B", text, re.MULTILINE)
 
 
 def test_outputs_name_no_place_of_the_machine(notebook):
