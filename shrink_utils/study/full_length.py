@@ -244,6 +244,12 @@ def _nearest(row: pd.Series) -> str:
     return f"{round(row.nearest * row.n)} of {row.n}"
 
 
+def _note(row: pd.Series) -> str:
+    """What would decide an open hypothesis, and how many seeds took their nearest point."""
+    notes = [f"{_seeds(row.seeds_needed)} would decide it"] if row.verdict == "open" else []
+    return "; ".join(notes + ([f"{_nearest(row)} took their nearest point"] if row.nearest else []))
+
+
 def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
     """The hypotheses as people read them, one row each."""
     rows = [row for _, row in decided.iterrows()]
@@ -255,10 +261,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
             "seeds": decided.n.astype(str),
             "p (Holm)": [p_as_text(p) for p in decided.holm],
             "verdict": decided.verdict,
-            "would decide it": [
-                _seeds(row.seeds_needed) if row.verdict == "open" else "" for row in rows
-            ],
-            "nearest point taken": [_nearest(row) if row.nearest else "" for row in rows],
+            "note": [_note(row) for row in rows],
         }
     )
 

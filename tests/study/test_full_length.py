@@ -295,6 +295,8 @@ def test_an_open_hypothesis_says_what_would_decide_it(full):
     decided = full.hypotheses.assign(verdict="open", seeds_needed=[57.0, np.inf] * 6)
     assert told(decided, "H1").endswith("; 57 seeds would decide it).")
     assert "more than 10,000 seeds would decide it" in told(decided, "H2")
+    notes = hypotheses_as_text(decided.assign(nearest=0.2)).note
+    assert notes[0] == "57 seeds would decide it; 4 of 20 took their nearest point"
 
 
 def test_a_hypothesis_that_was_not_tested_shows_no_numbers(full):

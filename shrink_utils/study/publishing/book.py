@@ -90,7 +90,7 @@ def _front() -> str:
     """The hypotheses and their verdicts, as the command ``hypotheses`` left them."""
     path = data_dir() / "reference" / "cohort" / "hypotheses.csv"
     answer = pd.read_csv(path, dtype=str, keep_default_na=False)
-    columns = answer.columns.drop([*ANSWER, "kind of test", "nearest point taken"])
+    columns = answer.columns.drop([*ANSWER, "kind of test"])
     return _table(answer[[*ANSWER, *columns]], kind="headlines")
 
 
