@@ -177,7 +177,7 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As text; ``agreement`` is "agrees", "disagrees" or "not claimed" (docs/preregistration.md).
+        As text; ``verdict`` is the adjusted one, and ``agreement`` is "agrees", "disagrees" or "not claimed" (docs/preregistration.md).
     """
     verdicts = decided.set_index("id").verdict
     asked = claims[claims.claim.map(_question).notna()]
@@ -185,16 +185,15 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
         {
             "question": row.statement,
             "model · task": " · ".join(row.claim.split(":")[2:4]),
-            "difference": f"{row.estimate:+.3f}",
-            "95 % interval": f"[{row.low:+.3f}, {row.high:+.3f}]",
+            "difference [95 %]": f"{row.estimate:+.3f} [{row.low:+.3f}, {row.high:+.3f}]",
             "seeds": str(row.n),
-            "adjusted verdict": row.adjusted,
+            "verdict": row.adjusted,
             "the cohort": " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique()),
         }
         for row in asked.itertuples()
     ]
     table = pd.DataFrame(rows)
-    agreement = map(_agreement, table["the cohort"], table["adjusted verdict"])
+    agreement = map(_agreement, table["the cohort"], table.verdict)
     table = table.assign(agreement=list(agreement))
     return table.sort_values("question", kind="stable")
 
