@@ -177,7 +177,8 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As text; ``verdict`` is the adjusted one, and ``agreement`` is "agrees", "disagrees" or "not claimed" (docs/preregistration.md).
+        As text; ``verdict`` is the adjusted one, and ``agreement`` is "agrees", "disagrees" or
+        "not claimed" (docs/preregistration.md).
     """
     verdicts = decided.set_index("id").verdict
     asked = claims[claims.claim.map(_question).notna()]
