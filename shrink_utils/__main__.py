@@ -192,7 +192,13 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     from shrink_utils.study.claims.hypotheses import blinded_spreads, too_wide
     from shrink_utils.study.full_length import FullLength
     from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
+    from shrink_utils.study.results import written
 
+    if profile.name != "cohort":
+        raise ValueError(
+            f"--profile: the hypotheses are of profile cohort, found {profile.name}; "
+            "`python -m shrink_utils --profile cohort hypotheses` decides them"
+        )
     seeds = profile.seeds[: BLINDED_SEEDS if options.blinded else None]
     check_complete(profile, seeds)
     tables = {name: table[table.seed.isin(seeds)] for name, table in recorded(profile).items()}
@@ -202,7 +208,8 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
         return
     full = FullLength(profile, tables)
     print(full.hypotheses.to_string(index=False, float_format="{:.4f}".format))
-    full.answer.to_csv(data_dir() / "reference" / profile.name / "hypotheses.csv", index=False)
+    with written(data_dir() / "reference" / profile.name / "hypotheses.csv") as part:
+        full.answer.to_csv(part, index=False)
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:

@@ -372,6 +372,12 @@ def test_the_command_keeps_what_it_decides_and_blinded_keeps_nothing(
     pd.testing.assert_frame_equal(_answer(kept), full.answer)
 
 
+@pytest.mark.parametrize("name", ["models", "quick"])  # one is whole on record, one is not
+def test_the_command_refuses_a_profile_that_the_hypotheses_are_not_about(name, capsys):
+    assert main(["--profile", name, "hypotheses"]) == 1
+    assert f"the hypotheses are of profile cohort, found {name}" in capsys.readouterr().err
+
+
 def test_the_committed_verdicts_are_those_of_the_committed_records(cohort):
     committed = _answer(ROOT / "data" / "reference" / "cohort" / "hypotheses.csv")
     pd.testing.assert_frame_equal(committed, FullLength(cohort, recorded(cohort)).answer)
