@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from shrink_utils.study.figures import ARM_STYLE, curves
+from shrink_utils.study.figures import ARM_STYLE, curves, legend_beside
 from shrink_utils.study.intervals import paired_interval
 
 CELL = ["model", "task"]
@@ -103,7 +103,12 @@ def _in(place: dict[str, int]) -> Callable[[pd.Series], pd.Series]:
 
 
 def arms_by_step(
-    steps: pd.DataFrame, columns: Sequence[str], labels: Sequence[str], *, smooth: int = 1
+    steps: pd.DataFrame,
+    columns: Sequence[str],
+    labels: Sequence[str],
+    *,
+    smooth: int = 1,
+    from_zero: bool = True,
 ) -> Figure:
     """Mean and spread over seeds at every step: a row per model and task, a column per quantity."""
     cells = list(steps.groupby(CELL, sort=False))
@@ -121,10 +126,9 @@ def arms_by_step(
         for ax, column, label in zip(row, columns, labels, strict=True):
             curves(ax, of_cell, column, arms=present, label=label, smooth=smooth)
             ax.set_title(f"{model} · {task}")
-    for ax in axes.flat:  # once all is drawn: rows share their vertical axis
+    for ax in axes.flat if from_zero else ():  # once all is drawn: rows share their vertical axis
         ax.set_ylim(bottom=0)
-    handles = axes[0, 0].get_legend_handles_labels()
-    fig.legend(*handles, title="arm", loc="outside right center")
+    legend_beside(fig, axes.flat)
     return fig
 
 
@@ -178,11 +182,7 @@ def frontier_figure(frontier: pd.DataFrame, *, column: str = "centred_1") -> Fig
             _draw_arm(ax, sweep_of(rows, arm), arm, column)
         label = f"{SCORES[column]} (last 30 % of steps)"
         ax.set(title=f"{model} · {task}", xlabel=label, ylabel=rows.metric.iloc[0])
-    handles = {}
-    for ax in axes[0]:
-        found, labels = ax.get_legend_handles_labels()
-        handles |= dict(zip(labels, found, strict=True))
-    fig.legend(handles.values(), handles, title="arm", loc="outside right center", labelspacing=0.8)
+    legend_beside(fig, axes[0], labelspacing=0.8)
     return fig
 
 

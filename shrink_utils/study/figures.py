@@ -82,6 +82,15 @@ def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
     fig.legend(*handles, loc="outside lower center", ncols=columns, fontsize="small")
 
 
+def legend_beside(fig: Figure, axes: Iterable[Axes], **options: object) -> None:
+    """One legend of arms to the right, with each label that any of the axes has."""
+    shown = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        shown |= dict(zip(labels, handles, strict=True))
+    fig.legend(shown.values(), shown, title="arm", loc="outside right center", **options)
+
+
 def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
     """Cells of a table, coloured from 0 to 1 and annotated with two decimals, without labels."""
     grid = grid.mask(grid.abs() < 0.005, 0.0)  # no -0.00; a cell without a value stays empty

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,9 +29,9 @@ from shrink_utils.study.claims.hypotheses import (
     onsets,
     scores,
 )
-from shrink_utils.study.claims.report import VERDICT_STYLE, p_as_text
+from shrink_utils.study.claims.report import VERDICT_STYLE, p_as_text, signed
 from shrink_utils.study.claims.verdicts import finetuning_claims
-from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below, legend_beside
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
 from shrink_utils.study.tables import graded
@@ -51,7 +52,7 @@ UNITS = {  # of the hypotheses' quantities
     "onset": "onset (steps)",
 }
 CLOUDS = {
-    "isoscore": "IsoScore",
+    "log_isoscore": "log IsoScore",
     "silhouette": "silhouette",
     "log_edge": "log mean edge",
 }
@@ -110,8 +111,9 @@ class FullLength:
 
     @cached_property
     def clouds(self) -> pd.DataFrame:
-        """Of `measure_clouds`: the grid's runs and the long ones."""
-        return self._of("clouds", [*self.profile.runs(), *self.profile.long_runs()])
+        """Of `measure_clouds`: the grid's runs and the long ones; and the logarithm of IsoScore."""
+        clouds = self._of("clouds", [*self.profile.runs(), *self.profile.long_runs()])
+        return clouds.assign(log_isoscore=np.log(clouds.isoscore))
 
     @cached_property
     def frontier(self) -> pd.DataFrame:
@@ -186,7 +188,7 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
         {
             "question": row.statement,
             "model · task": " · ".join(row.claim.split(":")[2:4]),
-            "difference [95 %]": f"{row.estimate:+.3f} [{row.low:+.3f}, {row.high:+.3f}]",
+            "difference [95 %]": f"{signed(row.estimate)} [{signed(row.low)}, {signed(row.high)}]",
             "seeds": str(row.n),
             "verdict": row.adjusted,
             "the cohort": " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique()),
@@ -223,13 +225,18 @@ def _sentence(name: str, row: pd.Series) -> str:
         nearest = f"{_nearest(row)} seeds took their nearest point"
         return f"**{name} not tested** ({row.statement}: {nearest})."
     needed = f"; {_seeds(row.seeds_needed)} would decide it" if row.verdict == "open" else ""
-    numbers = f"{_number(name, row.estimate)} {_bounds(name, row)}"
+    numbers = f"{_difference(name, row)} {_bounds(name, row)}"
     return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
 
 
 def _number(name: str, value: float) -> str:
     """Signed; a score or an accuracy with three decimals, steps with one."""
-    return f"{value:+.1f}" if BY_ID[name]["quantity"] == "onset" else f"{value:+.3f}"
+    return signed(value, 1 if BY_ID[name]["quantity"] == "onset" else 3)
+
+
+def _difference(name: str, row: pd.Series) -> str:
+    unit = " steps" if BY_ID[name]["quantity"] == "onset" else ""
+    return _number(name, row.estimate) + unit
 
 
 def _bounds(name: str, row: pd.Series) -> str:
@@ -256,7 +263,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "hypothesis": [f"{row.id} · {row.statement}" for row in rows],
-            "difference": [_number(row.id, row.estimate) for row in rows],
+            "difference": [_difference(row.id, row) for row in rows],
             "simultaneous interval": [_bounds(row.id, row) for row in rows],
             "seeds": decided.n.astype(str),
             "p (Holm)": [p_as_text(p) for p in decided.holm],
@@ -274,7 +281,8 @@ def counted(verdicts: pd.Series) -> str:
 def rows_told(claims: pd.DataFrame) -> str:
     """Rows of the full-length table in words: task, estimate, interval and adjusted verdict."""
     return "; ".join(
-        f"{row.task}: {row.estimate:+.2f} [{row.low:+.2f}, {row.high:+.2f}], {row.adjusted}"
+        f"{row.task}: {signed(row.estimate, 2)} [{signed(row.low, 2)}, {signed(row.high, 2)}], "
+        f"{row.adjusted}"
         for row in claims.itertuples()
     )
 
@@ -336,9 +344,5 @@ def clusters_figure(clouds: pd.DataFrame) -> Figure:
     for ax, ((model, task), rows) in zip(axes[0], cells, strict=True):
         arm_points(ax, rows, "isoscore", "silhouette")
         ax.set(title=f"{model} · {task}", xlabel="IsoScore", ylabel="silhouette of the classes")
-    shown = {}
-    for ax in axes[0]:
-        found, labels = ax.get_legend_handles_labels()
-        shown |= dict(zip(labels, found, strict=True))
-    fig.legend(shown.values(), shown, title="arm", loc="outside right center", labelspacing=1.0)
+    legend_beside(fig, axes[0], labelspacing=1.0)
     return fig

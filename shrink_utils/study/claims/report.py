@@ -3,10 +3,13 @@
 import shutil
 import sys
 import textwrap
+from collections.abc import Iterable
 from fnmatch import fnmatch
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study.claims.agreement import agreement
@@ -70,10 +73,10 @@ def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
             "claim": claims.statement,
             "source": claims.source,
             "kind of test": claims.kind.where(beside == "", claims.kind + " (" + beside + ")"),
-            "paper": ["" if pd.isna(p) else f"{p:+.3f}" for p in claims.published],
-            "ours": [f"{e:+.3f}" for e in claims.estimate],
+            "paper": ["" if pd.isna(p) else signed(p) for p in claims.published],
+            "ours": [signed(e) for e in claims.estimate],
             "95 % interval": [
-                f"[{low:+.3f}, {high:+.3f}]"
+                f"[{signed(low)}, {signed(high)}]"
                 for low, high in zip(claims.low, claims.high, strict=True)
             ],
             "over": claims.n.astype(str) + " " + claims.unit,
@@ -115,6 +118,12 @@ def claims_in_brief(claims: pd.DataFrame) -> pd.DataFrame:
 def _text(column: pd.Series) -> pd.Series:
     """Without the NaN that an empty cell of a CSV file becomes."""
     return column.astype(object).where(column.notna(), "")
+
+
+def signed(value: float, decimals: int = 3) -> str:
+    """With its sign, and one digit where these decimals would say zero: no -0.000."""
+    text = f"{value + 0.0:+.{decimals}f}"
+    return text if float(text) or not value else f"{value:+.1g}"
 
 
 def p_as_text(p: float) -> str:
@@ -210,6 +219,9 @@ def _counts(claims: pd.DataFrame) -> str:
 def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
     """Draw every claim as its estimate on its 95 % interval, beside the paper's number.
 
+    Claims of one statement stand together below it, named by task and arm; a task or an arm that
+    all of them share is the title.
+
     Raises
     ------
     ValueError
@@ -217,31 +229,58 @@ def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
     """
     if claims.empty:
         raise ValueError("claims: empty, there is nothing to draw")
-    labels = _labels(claims)
-    lines = sum(label.count("\n") + 1.5 for label in labels)
-    fig, ax = plt.subplots(figsize=(10, 0.2 * lines + 1.4))
-    for y, row in enumerate(claims[::-1].itertuples()):
-        marker, color = VERDICT_STYLE[row.verdict]
-        ax.plot([row.low, row.high], [y, y], color=color, lw=1.5, gid="95 % interval")
-        ax.plot(row.estimate, y, marker, color=color)
-        if not pd.isna(row.published):
-            ax.plot(row.published, y, **PAPER_STYLE)
+    names = [name for name in ("task", "arm") if claims[name].nunique() > 1]
+    lines = _labelled(claims, names)
+    heights = np.array([label.count("\n") + 1.5 for label, _ in lines])  # in lines of text
+    places = heights.sum() - heights.cumsum() + heights / 2
+    fig, ax = plt.subplots(figsize=(10, 0.2 * heights.sum() + 1.4))
+    ax.set(yticks=places, yticklabels=[label for label, _ in lines], ylim=(0, heights.sum()))
+    ax.tick_params(axis="y", labelsize="small", length=0)
+    for y, (_, row), label in zip(places, lines, ax.get_yticklabels(), strict=True):
+        if row is None:
+            label.set_weight("bold")
+        else:
+            _draw_claim(ax, y, row)
+    ax.axvline(0, color="0.6", lw=1)
+    ax.set_title(_label(claims[["task", "arm"]].drop(columns=names).iloc[0]))
+    ax.set_xlabel(xlabel, loc="right")  # it may be wider than the axis
+    _explain(fig, ax, claims)
+    return fig
+
+
+def _labelled(claims: pd.DataFrame, names: list[str]) -> list[tuple[str, pd.Series | None]]:
+    """From the top: what a line says, and its claim, or None above several of one statement."""
+    lines = []
+    for statement, rows in claims.groupby("statement", sort=False):
+        above = [statement]
+        if len(rows) > 1:
+            lines.append((_label(above), None))
+            above = []
+        lines += [(_label([*above, *row[names]]), row) for _, row in rows.iterrows()]
+    return lines
+
+
+def _label(names: Iterable[str]) -> str:
+    """In as few lines as `WIDTH` allows, all about equally long."""
+    text = " · ".join(filter(None, names))
+    n = len(textwrap.wrap(text, WIDTH))
+    width = next(w for w in range(8, WIDTH + 1) if len(textwrap.wrap(text, w)) <= n)
+    return textwrap.fill(text, width)
+
+
+def _draw_claim(ax: Axes, y: float, row: pd.Series) -> None:
+    marker, color = VERDICT_STYLE[row.verdict]
+    ax.plot([row.low, row.high], [y, y], color=color, lw=1.5, gid="95 % interval")
+    ax.plot(row.estimate, y, marker, color=color)
+    if not pd.isna(row.published):
+        ax.plot(row.published, y, **PAPER_STYLE)
+
+
+def _explain(fig: Figure, ax: Axes, claims: pd.DataFrame) -> None:
+    """A legend of the symbols that these claims have."""
     for verdict, (marker, color) in VERDICT_STYLE.items():
         if verdict in set(claims.verdict):
             ax.plot([], [], marker, color=color, label=verdict)
     if claims.published.notna().any():
         ax.plot([], [], linestyle="none", label="the paper, or its mean", **PAPER_STYLE)
-    ax.axvline(0, color="0.6", lw=1)
-    ax.set(yticks=range(len(claims)), yticklabels=labels[::-1])
-    ax.set_xlabel(xlabel, loc="right")  # it may be wider than the axis
-    ax.set_ylim(-0.7, len(claims) - 0.3)
-    ax.tick_params(axis="y", labelsize="small", length=0)
-    fig.legend(loc="outside lower center", ncols=4, fontsize="small")
-    return fig
-
-
-def _labels(claims: pd.DataFrame) -> list[str]:
-    named = [
-        " · ".join(filter(None, (row.statement, row.task, row.arm))) for row in claims.itertuples()
-    ]
-    return [textwrap.fill(label, WIDTH) for label in named]
+    fig.legend(loc="outside lower center", ncols=5, fontsize="small")
