@@ -7,6 +7,8 @@ import inspect
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,6 +19,8 @@ from IPython.display import HTML, Image, Markdown, display
 from ipywidgets import DOMWidget
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from shrink_utils.names import unknown_name
@@ -25,6 +29,7 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
+MANY = 1000  # points; so many are a picture inside an SVG, which would be large and slow
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 # Lines that are no arms (encoders, measures, layers, kinds of null): muted colours, since bright
@@ -152,8 +157,9 @@ def show(
 ) -> None:
     """Save a figure, display it with alt text and caption, and close it.
 
-    Three files are left in the profile's ``figures`` folder: ``<name>.png``, ``<name>.dark.png``
-    (the same on a dark page) and ``<name>.csv``, every mark as `figure_data` lists it.
+    Four files are left in the profile's ``figures`` folder: ``<name>.png``, ``<name>.svg`` (which
+    the book shows), ``<name>.dark.png`` (the same on a dark page) and ``<name>.csv``, every mark as
+    `figure_data` lists it.
 
     Parameters
     ----------
@@ -170,18 +176,21 @@ def show(
         fig.suptitle(title, x=0.01, ha="left", fontsize="large")
     light, table = _png(fig), figure_data(fig)
     fig.set_layout_engine("none")  # everything has its place
+    vector = _svg(fig)
     darken(fig)
-    dark = _png(fig)
+    pictures = {".png": light, ".svg": vector, ".dark.png": _png(fig)}
     plt.close(fig)
-    paths = [profile.folder / "figures" / f"{name}{end}" for end in (".png", ".dark.png", ".csv")]
-    with written(paths[0]) as png, written(paths[1]) as dark_png, written(paths[2]) as csv:
-        png.write_bytes(light)
-        dark_png.write_bytes(dark)
-        table.to_csv(csv, index=False, float_format="%.9g")
+    path = profile.folder / "figures" / name
+    with ExitStack() as stack:
+        for ending, content in pictures.items():
+            stack.enter_context(written(Path(f"{path}{ending}"))).write_bytes(content)
+        part = stack.enter_context(written(Path(f"{path}.csv")))
+        table.to_csv(part, index=False, float_format="%.9g")
     if widget is None:
-        display(Image(light, format="png", alt=alt, retina=True))
+        display(Image(light, format="png", alt=alt, retina=True, metadata={"figure": name}))
     else:
         data, metadata = with_fallback(widget, light, alt=alt)
+        metadata["image/png"]["figure"] = name
         display(data, metadata=metadata, raw=True)
     display(Markdown(caption))
 
@@ -229,6 +238,16 @@ def _png(fig: Figure) -> bytes:
     colours = PIL.Image.open(drawn).convert("RGB").quantize(256, dither=PIL.Image.Dither.NONE)
     colours.save(kept, "png", optimize=True)
     return kept.getvalue()
+
+
+def _svg(fig: Figure) -> bytes:
+    """The same bytes every time; letters are shapes, equal on every machine."""
+    for points in fig.findobj(PathCollection):
+        points.set_rasterized(len(points.get_offsets()) > MANY)
+    drawn = io.BytesIO()
+    with plt.rc_context({"svg.hashsalt": "shrink", "svg.fonttype": "path"}):
+        FigureCanvasSVG(fig).print_svg(drawn, metadata={"Date": None})
+    return drawn.getvalue()
 
 
 def curves(

@@ -66,7 +66,8 @@ def test_the_same_figure_gives_the_same_bytes(finished):
         fig, ax = plt.subplots()
         ax.plot([0, 1, 4])
         figures.show(fig, name, profile=finished, alt="A curve.", caption="")
-        files.append((finished.folder / "figures" / f"{name}.png").read_bytes())
+        paths = [finished.folder / "figures" / f"{name}{end}" for end in (".png", ".svg")]
+        files.append([path.read_bytes() for path in paths])
     assert files[0] == files[1]
 
 
@@ -78,6 +79,7 @@ def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, lin
     assert saved.startswith(b"\x89PNG")
     image, caption = shown
     assert image.alt == "A line." and image.data == saved
+    assert image.metadata["figure"] == "line"  # by which the book finds its SVG
     drawn = plt.imread(io.BytesIO(saved)).shape
     assert drawn[:2] == (200 * 4.8, 200 * 6.4) and (image.height, image.width) == (480, 640)
     assert caption.data == "**See.** A line."
@@ -112,6 +114,17 @@ def test_beside_the_picture_are_its_numbers_and_a_dark_one(finished, line):
     light, dark = (plt.imread(folder / f"both{kind}.png")[..., :3] for kind in ("", ".dark"))
     assert light.shape == dark.shape
     assert light[0, 0].min() == 1 and dark[0, 0].max() < 0.1
+    drawing = (folder / "both.svg").read_text()
+    assert "<path" in drawing and "<image" not in drawing and "<text" not in drawing
+
+
+def test_many_points_are_a_picture_within_the_drawing(finished):
+    fig, axes = plt.subplots(1, 2)
+    axes[0].scatter(range(2000), range(2000))
+    axes[1].scatter(range(9), range(9))
+    figures.show(fig, "many", profile=finished, alt="Two rows of points.", caption="")
+    drawing = (finished.folder / "figures" / "many.svg").read_text()
+    assert drawing.count("<image") == 1 and len(drawing) < 100_000
 
 
 def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, monkeypatch):
@@ -125,8 +138,8 @@ def test_each_page_is_drawn_once_with_everything_in_the_same_place(finished, mon
     axes[1].set_ylabel("a label that takes room")
     monkeypatch.setattr(Figure, "draw", counted)
     figures.show(fig, "twice", profile=finished, alt="Empty.", caption="")
-    light, dark = drawn
-    assert light == dark
+    light, vector, dark = drawn
+    assert light == vector == dark
 
 
 def test_a_figure_that_cannot_be_written_whole_leaves_the_old_one(finished, full_disk, line):

@@ -87,14 +87,17 @@ def _spread_between_seeds(rows: pd.DataFrame) -> float:
     return math.sqrt(means.groupby("relation").var().mean())
 
 
-def stitching_claims(stitched: pd.DataFrame, family: pd.DataFrame) -> pd.DataFrame:
-    """Brown et al. on stitching and sizes; from `measure_stitched` and `measure_family`."""
+def stitching_claims(
+    stitched: pd.DataFrame, activations: pd.DataFrame, family: pd.DataFrame
+) -> pd.DataFrame:
+    """Brown et al. on stitching, activations and sizes, from the tables of these names."""
     alike = affinity(family)
     trained = stitched[(stitched.kind == "trained") & (stitched.relation == "seed")].front_layer
     tables = {
         "stitched": stitched.assign(
             equal=_equal_layers(stitched), at_trained=stitched.front_layer.isin(trained)
         ),
+        "activations": activations,
         "family": family,
         "blocks": block_numbers(family),
         "affinity": alike[alike.relation == "members"],

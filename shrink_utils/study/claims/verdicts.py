@@ -40,6 +40,7 @@ from shrink_utils.study.language.experiment import (
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run
 from shrink_utils.study.similarity.experiment import measure_similarity
+from shrink_utils.study.stitching.activations import measure_activations
 from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
 from shrink_utils.study.tables import correct_rows, graded, summarize
 
@@ -53,6 +54,7 @@ MEASURES = {
     "dynamics_stability": measure_stability,
     "similarity": measure_similarity,
     "stitched": measure_stitched,
+    "activations": measure_activations,
     "family": measure_family,
     "generalization": measure_generalization,
     "after_finetuning": measure_after_finetuning,
@@ -95,7 +97,7 @@ def claims_from(
         two_encoders_claims(tables["two_encoders"]),
         dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
         brown_claims(tables["similarity"]),
-        stitching_claims(tables["stitched"], tables["family"]),
+        stitching_claims(tables["stitched"], tables["activations"], tables["family"]),
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         language_claims(tables),

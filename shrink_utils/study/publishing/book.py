@@ -80,7 +80,7 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     (source / "notebooks").mkdir()
     for path in executed:
         store(path, source / "notebooks" / path.name)
-        _give_alt_text(source / "notebooks" / path.name)
+        _finish_figures(source / "notebooks" / path.name, notebooks.parent / "figures")
         _point_to_root(source / "notebooks" / path.name)
     for page in [*source.glob("docs/*.md"), *source.glob("notebooks/*.ipynb")]:
         _bring_linked_files(page, source)
@@ -118,8 +118,11 @@ def _table(frame: pd.DataFrame, *, kind: str = "") -> str:
     return f"```{{csv-table}}\n{options}\n{kept.to_csv(index=False)}```"
 
 
-def _give_alt_text(path: Path) -> None:
-    """Put a figure's alt text and width into its cell: myst-nb does not look in the output."""
+def _finish_figures(path: Path, figures: Path) -> None:
+    """Show figures as the SVG that is kept of them, with alt text and width.
+
+    myst-nb looks for these two in the cell, not in the output.
+    """
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -127,6 +130,9 @@ def _give_alt_text(path: Path) -> None:
             if alt := shown.get("alt"):
                 width = {"width": f"{shown['width']}px"} if "width" in shown else {}
                 cell.metadata["mystnb"] = {"image": {"alt": alt, **width}}
+            if name := shown.get("figure"):
+                del output.data["image/png"]
+                output.data["image/svg+xml"] = (figures / f"{name}.svg").read_text("utf-8")
     nbformat.write(notebook, path)
 
 

@@ -29,6 +29,7 @@ TABLE_COLUMNS = {
 }
 _ALLOCATED = "quantity rule step stack layer component head counted value"
 MEASURED_COLUMNS = {
+    "activations": "relation front front_number back back_number front_layer back_layer cka",
     "after_finetuning": "model task arm seed vectors layer n measure treatment removed skipped "
     "value",
     "contextuality": "quantity layer item value null baseline",

@@ -136,10 +136,28 @@ def _stitched(*, asymmetry=0.2, untrained=2.0, identity=3.0, trained=0.5, far=0.
     return pd.DataFrame(rows, columns=[*columns, "loss", "penalty"])
 
 
-def _stitching(family=None, stitched=None, **changes):
+ALIKE = {0: 0.0, 1: 0.01, 2: 0.04}  # what a model of this number adds
+
+
+def _activations(less=0.2, columns="front front_number back back_number front_layer back_layer"):
+    """CKA of .8 between seeds and `less` across activations, at equal layers above 0; else 0."""
+    models = list(product(("gelu", "solu"), ALIKE))
+    rows = [
+        ("seed" if a[0] == b[0] else "activation", *a, *b, i, j, float(i == j > 0))
+        for a, b in combinations(models, 2)
+        for i, j in product(range(DEPTH + 1), range(DEPTH + 1))
+    ]
+    table = pd.DataFrame(rows, columns=["relation", *columns.split(), "equal"])
+    own = table.front_number.map(ALIKE) + table.back_number.map(ALIKE)
+    return table.assign(cka=table.equal * (0.8 + own - less * (table.relation == "activation")))
+
+
+def _stitching(family=None, stitched=None, activations=None, **changes):
     if family is None:
         family = family_table(between=lambda a, b, _: 0.7 - 0.1 * ((a, b) == ("small", "large")))
-    found = stitching_claims(_stitched(**changes) if stitched is None else stitched, family)
+    stitched = _stitched(**changes) if stitched is None else stitched
+    activations = _activations() if activations is None else activations
+    found = stitching_claims(stitched, activations, family)
     return found.set_index(found.claim.str.removeprefix("b:"))
 
 
@@ -170,6 +188,13 @@ def test_what_the_model_on_top_costs_by_itself_is_no_asymmetry():
     assert found.verdict["stitch-asymmetry-net:affine"] == "inconclusive"
     row = found.loc["stitch-same-activation:trained"]
     assert row.estimate == pytest.approx(-0.3) and row.verdict == "agrees"
+
+
+@pytest.mark.parametrize(("less", "verdict"), [(0.2, "agrees"), (-0.2, "disagrees")])
+def test_models_of_two_activations_are_held_against_two_seeds(less, verdict):
+    row = _stitching(activations=_activations(less)).loc["activations-cka"]
+    assert row.estimate == pytest.approx(-less, abs=0.02) and row.verdict == verdict
+    assert (row.n, row.kind) == (3, "analogue") and row.floor > 0
 
 
 def test_both_crossings_are_held_against_gelu_below_gelu():

@@ -19,10 +19,14 @@ def notebooks(tmp_path):
     folder.mkdir()
     shown = {"image/png": "aGk=", "text/plain": "x", WIDGET_VIEW: {"model_id": "1"}}
     meta = {"image/png": {"alt": "A long bar and two short ones.", "width": 640}}
+    named = {"image/png": {"alt": "A curve that rises.", "width": 640, "figure": "curve"}}
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "curve.svg").write_text("<svg/>")
     cells = [
         new_markdown_cell("# 00 · First\n\n[code](../shrink_utils/paths.py) [lost](../nothing.py)"),
         new_markdown_cell("An [arm](../docs/book/glossary.md#arm)."),
         new_code_cell("1", outputs=[new_output("display_data", data=shown, metadata=meta)]),
+        new_code_cell("2", outputs=[new_output("display_data", data=shown, metadata=named)]),
     ]
     nbformat.write(new_notebook(cells=cells), folder / "00_first.ipynb")
     (folder / "01_second.failed.ipynb").write_text("{}")
@@ -63,10 +67,18 @@ def test_a_link_to_the_glossary_holds_in_the_repository_and_in_the_book(
 def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_path):
     gather(notebooks, claims, tmp_path / "source")
     notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
-    (cell,) = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    cell, _ = [cell for cell in notebook.cells if cell.cell_type == "code"]
     shown = {"alt": "A long bar and two short ones.", "width": "640px"}
     assert cell.metadata["mystnb"]["image"] == shown
     assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
+
+
+def test_a_saved_figure_is_shown_as_its_drawing(notebooks, claims, tmp_path):
+    gather(notebooks, claims, tmp_path / "source")
+    notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
+    _, cell = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert cell.metadata["mystnb"]["image"]["alt"] == "A curve that rises."
+    assert cell.outputs[0].data == {"text/plain": "x", "image/svg+xml": "<svg/>"}
 
 
 def test_the_page_of_claims_counts_verdicts_and_lists_claims_by_paper(notebooks, claims, tmp_path):

@@ -20,8 +20,9 @@ from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
 from shrink_utils.study.profiles import Family
-from shrink_utils.study.scratch import ScratchRun
+from shrink_utils.study.scratch import ScratchRun, scratch_encoder
 from shrink_utils.study.stitching import experiment, figures
+from shrink_utils.study.stitching.activations import measure_activations
 from shrink_utils.study.stitching.experiment import (
     family_models,
     measure_family,
@@ -130,6 +131,29 @@ def test_the_grids_are_the_mean_penalties_and_their_floors(table):
     expected = np.sqrt(np.mean([values.unstack() ** 2 for values in by_activation], axis=0))
     np.testing.assert_allclose(shown["noise floor"], expected, atol=6e-4)
     plt.close("all")
+
+
+def test_activations_are_compared_pair_by_pair_on_held_out_sentences(profile, tmp_path):
+    table = measure_activations.__wrapped__(profile)
+    pairs = table.groupby("relation")[["front", "front_number", "back", "back_number"]]
+    counts = {relation: len(rows.drop_duplicates()) for relation, rows in pairs}
+    assert counts == {"seed": 2, "activation": 4} and len(table) == 6 * 9
+    assert not ((table.front == "solu") & (table.back == "gelu")).any()
+    texts = load_pairs(profile.pretraining.source, n=profile.pretraining.sentences)["held_out"]
+    x, y = (
+        hidden_states(
+            scratch_encoder(random_run(stitching_config(profile, name, number), tmp_path)),
+            texts["text"][: profile.family.sentences],
+            pooling="mean",
+            max_length=profile.pretraining.max_length,
+        )
+        for name, number in (("gelu", 0), ("solu", 1))
+    )
+    found = table.query(
+        "front == 'gelu' and front_number == 0 and back == 'solu' and back_number == 1"
+        " and front_layer == 1 and back_layer == 2"
+    )
+    assert found.cka.item() == pytest.approx(cka(x[1], y[2], debiased=True), abs=1e-9)
 
 
 @pytest.fixture(scope="module")
