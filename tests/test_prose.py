@@ -18,7 +18,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from shrink_utils.study.full_length import full_length
+from shrink_utils.study.full_length import CLOUDS, QUESTIONS, full_length
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "data" / "reference" / "quick"
@@ -29,12 +29,14 @@ ROTATED |= {"supported": "contradicted", "equivalent": "open", "open": "supporte
 
 
 class FullLength(NamedTuple):
-    """Tables of the cohort's records; of runs the means, by arm and by arm and weight."""
+    """Tables of the cohort's records, of runs the means; and the claims of profile `models`."""
 
     hypotheses: pd.DataFrame
     claims: pd.DataFrame
     long_runs: pd.DataFrame
     frontier: pd.DataFrame
+    clouds: pd.DataFrame
+    models: pd.DataFrame
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,9 @@ def full():
     hypotheses, claims = found.hypotheses.set_index("id"), found.claims.set_index("claim")
     long_runs = found.long_runs.groupby("arm")[["level"]].mean()
     frontier = found.frontier.groupby(["arm", "weight"])[["centred_1", "value"]].mean()
-    return FullLength(hypotheses, claims, long_runs, frontier)
+    clouds = found.clouds.groupby(["task", "arm"])[list(CLOUDS)].mean()
+    models = full_length("models").claims.set_index("claim")
+    return FullLength(hypotheses, claims, long_runs, frontier, clouds, models)
 
 
 def _notebook(number: str):
@@ -188,6 +192,27 @@ def strong_weight(t: Tables) -> bool:
     return near and round(lost[0], 2) == 0.09 and 0 < lost[1] < 0.01
 
 
+def rounder_and_looser(t: Tables) -> bool:
+    """Of every task and arm, against no regularizer."""
+    arms = t.full.clouds.drop("none", level="arm")
+    differ = arms - t.full.clouds.xs("none", level="arm").reindex(arms.index, level="task")
+    rises = differ[["log_isoscore", "log_edge"]] > 0
+    return rises.all(axis=None) and (differ.silhouette < 0).all()
+
+
+def conflict_at_full_length(t: Tables) -> bool:
+    rows = t.full.claims[t.full.claims.index.str.startswith("mga:conflict")]
+    return len(rows) == 3 and (rows.adjusted == "agrees").all() and (rows.estimate < 0).all()
+
+
+def mpnet_open(t: Tables) -> bool:
+    """On all three questions; its score is lower before the adjustment."""
+    row = "stl:{}:mpnet:sentiment_products:prominent"
+    asked = t.full.models.loc[[row.format(question) for question in QUESTIONS]]
+    lowers = asked.verdict[row.format("lowers-centred-of-none")]
+    return (asked.adjusted == "inconclusive").all() and lowers == "agrees"
+
+
 def five_seeds(t: Tables) -> bool:
     return set(t.scores.n) == {5} == set(t.all_of("stl:*", "n"))
 
@@ -246,12 +271,16 @@ QUOTED = [
     ("07", "selected bars keep the score lower than all bars do", selection_counts),
     ("07", "There they lose .09 of accuracy, and IsoScore★ loses less than .01", strong_weight),
     ("07", "below, can: both hold", lower_and_later),
+    ("07", "At an equal score, random bars keep as much accuracy", any_bars),
+    ("07", "The score rises later and stays lower", lower_and_later),
     (
         "07",
         "At equal weight random bars, IsoScore★ and spectral entropy lower the score more",
         lambda t: t.are("disagrees", *map(LOWERS_MORE.format, ("random", "isoscore", "spectral"))),
     ),
     ("07", "In our runs it does: the more isotropic", conflict),
+    ("08", "leaves rounder rows, looser classes and longer trees", rounder_and_looser),
+    ("08", "the arms that are rounder have the looser classes", conflict_at_full_length),
     (
         "08",
         "IsoScore falls",
@@ -324,6 +353,8 @@ QUOTED = [
     ("11", "costs less than .02 of accuracy", within_margin),
     ("11", "random bars keep as much accuracy", any_bars),
     ("11", "Whether IsoScore★ keeps more of it stays open", lambda t: t.decided("open", "H8")),
+    ("11", "With three seeds mpnet decides none of three questions", mpnet_open),
+    ("11", "its centred score is lower only before the adjustment", mpnet_open),
     ("11", "the score rises later and stays lower", lower_and_later),
     ("11", "selected bars keep it lower than all bars", selection_counts),
     ("11", "on movies only before the adjustment", clearly_on_products),

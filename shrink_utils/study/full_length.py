@@ -225,18 +225,14 @@ def _sentence(name: str, row: pd.Series) -> str:
         nearest = f"{_nearest(row)} seeds took their nearest point"
         return f"**{name} not tested** ({row.statement}: {nearest})."
     needed = f"; {_seeds(row.seeds_needed)} would decide it" if row.verdict == "open" else ""
-    numbers = f"{_difference(name, row)} {_bounds(name, row)}"
+    unit = " steps" if BY_ID[name]["quantity"] == "onset" else ""
+    numbers = f"{_number(name, row.estimate)}{unit} {_bounds(name, row)}"
     return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
 
 
 def _number(name: str, value: float) -> str:
     """Signed; a score or an accuracy with three decimals, steps with one."""
     return signed(value, 1 if BY_ID[name]["quantity"] == "onset" else 3)
-
-
-def _difference(name: str, row: pd.Series) -> str:
-    unit = " steps" if BY_ID[name]["quantity"] == "onset" else ""
-    return _number(name, row.estimate) + unit
 
 
 def _bounds(name: str, row: pd.Series) -> str:
@@ -263,7 +259,7 @@ def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "hypothesis": [f"{row.id} · {row.statement}" for row in rows],
-            "difference": [_difference(row.id, row) for row in rows],
+            "difference": [_number(row.id, row.estimate) for row in rows],
             "simultaneous interval": [_bounds(row.id, row) for row in rows],
             "seeds": decided.n.astype(str),
             "p (Holm)": [p_as_text(p) for p in decided.holm],

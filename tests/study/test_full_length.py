@@ -271,7 +271,7 @@ def test_the_frontier_and_the_clouds_are_those_of_the_records(full):
 def test_sentences_and_cells_have_the_numbers_of_the_table(full):
     row = full.hypotheses.set_index("id").loc["H12"]
     assert told(full.hypotheses, "H12") == (
-        f"**H12 supported** (the regularizer delays the rise: {row.estimate:+.1f} "
+        f"**H12 supported** (the regularizer delays the rise: {row.estimate:+.1f} steps "
         f"[{row.low:+.1f}, {row.high:+.1f}])."
     )
     text = hypotheses_as_text(full.hypotheses)

@@ -34,8 +34,8 @@ MEASURES = {
 VECTORS = {"cls": "[CLS] vectors", "mean": "mean over the tokens"}
 SIDES = {0: "the k longest directions removed", 1: "control: the next k removed"}
 PROBES = {
-    "frequency": "word frequency ($R^2$, new words)",
-    "type": "word type (accuracy, new sentences)",
+    "frequency": "word frequency\n($R^2$, new words)",
+    "type": "word type\n(accuracy, new sentences)",
 }
 
 
@@ -65,8 +65,7 @@ def isotropy_by_layer(shape: pd.DataFrame) -> Figure:
     for ax, (measure, label) in zip(axes, MEASURES.items(), strict=True):
         _draw(ax, rows[rows.measure == measure], "layer", ["isotropic", "pretrained"], shape)
         ax.set(xlabel="layer", ylabel=label, xticks=sorted(shape.layer.unique()))
-    task = rows.task.iloc[0]
-    fig.suptitle(f"{task}: [CLS] vectors before and after fine-tuning", x=0.01, ha="left")
+    axes[0].set_title(f"[CLS] vectors, {rows.task.iloc[0]}")
     legend_below(fig, axes[0], 6)
     return fig
 

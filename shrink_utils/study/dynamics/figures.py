@@ -185,16 +185,17 @@ def contextuality_by_encoder(encoders: pd.DataFrame) -> Figure:
 
 
 def similarity_by_map(pairs: pd.DataFrame) -> Figure:
-    """Similarity of encoders by layer, measure and map, with the floor of two seeds."""
-    fig, axes = plt.subplots(3, 3, figsize=(11.5, 8.6), sharex=True, sharey=True)
-    for row, (measure, label) in zip(axes, MEASURE_NAMES.items(), strict=True):
-        for ax, name in zip(row, ("none", "orthogonal", "affine"), strict=True):
+    """Similarity of encoders by layer and measure, without a map and after the affine one."""
+    fig, axes = plt.subplots(2, 3, figsize=(11.5, 6), sharex=True, sharey=True)
+    maps = {"none": "no map", "affine": "after affine map"}
+    for row, (name, said) in zip(axes, maps.items(), strict=True):
+        for ax, (measure, label) in zip(row, MEASURE_NAMES.items(), strict=True):
             cell = pairs[(pairs.quantity == measure) & (pairs["map"] == name)]
             for relation, spoken in RELATION_NAMES.items():
                 values = cell[cell.relation == relation].groupby("layer").value
                 mean, style = values.mean(), ENCODER_STYLE[relation]
                 ax.errorbar(mean.index, mean, values.std(), capsize=3, label=spoken, **style)
-            ax.set(title=f"{label}: {'no map' if name == 'none' else f'after {name} map'}")
+            ax.set(title=f"{label}: {said}")
         row[0].set_ylabel("similarity")
     for ax in axes[-1]:
         ax.set(xlabel="layer", xticks=sorted(pairs.layer.unique()))

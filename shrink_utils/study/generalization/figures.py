@@ -39,7 +39,7 @@ def accuracy_by_heuristic(accuracies: pd.DataFrame, published: pd.DataFrame) -> 
             ax.plot(at, rows.value, label=f"{group} models" if x == 0 else None, **style)
             paper = published.query(f"{place} and group == {group!r}")
             if len(paper):
-                name = f"published mean, {group} (others: BERT-base on HANS)"
+                name = f"published mean, {group} (BERT-base on HANS)"
                 mean = float(paper["mean"].iloc[0])
                 ax.plot(x + 0.38 * side, mean, ms=9, mfc="none", **style, label=name)
     ax.axhline(0.5, color="0.6", lw=1, zorder=0)

@@ -88,7 +88,7 @@ def attention_accuracy(table: pd.DataFrame) -> Figure:
             ax.plot([low, high], [place, place], color=color, lw=2)
             ax.plot(mean, place, marker, color=color)
         ax.axvline(0.5, color="0.8", lw=3, zorder=0)
-        ax.set(title=TASK_NAMES[task], xlabel="share of texts found")
+        ax.set(title=TASK_NAMES[task], xlabel="accuracy (share of texts)")
     axes[0, 0].set_yticks(range(len(FEATURES)), FEATURES.values())
     return fig
 
@@ -156,7 +156,7 @@ def divergence_layers(table: pd.DataFrame) -> Figure:
         grid = of_pairs.pivot(index="layer", columns="other", values="value")
         heatmap(ax, grid, linewidths=0.5)
         ax.set(title=name, xlabel="layer", ylabel="layer" if ax is axes[0] else "")
-    fig.colorbar(axes[0].collections[0], ax=axes, label="share of shuffled rows")
+    fig.colorbar(axes[0].collections[0], ax=axes, label="divergence / that of shuffled rows")
     return fig
 
 
@@ -172,7 +172,7 @@ def divergence_finetuned(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
             mean_line(ax, wide, extremes=True, label=arm, **ARM_STYLE[arm])
         ax.set(title=name, xlabel="layer", xticks=sorted(rows.layer.unique()))
         ax.set_ylim(bottom=0)
-    axes[0].set_ylabel("share of shuffled rows")
+    axes[0].set_ylabel("divergence /\nthat of shuffled rows")
     axes[-1].legend(title="arm", loc="upper left", bbox_to_anchor=(1, 1))
     return fig
 

@@ -51,7 +51,7 @@ def penalty_grids(stitches: pd.DataFrame, floors: pd.DataFrame) -> Figure:
     grids = {name: _by_layers(affine.query(query), "penalty") for name, query in PAIRS.items()}
     grids["noise floor"] = _by_layers(floors[floors.kind == "affine"], "floor")
     top = max(grid.to_numpy().max() for grid in grids.values())
-    fig, axes = plt.subplots(2, 3, figsize=(12, 7.2))
+    fig, axes = plt.subplots(2, 3, figsize=(10.5, 6.4))
     for ax, (name, grid) in zip(axes.flat, grids.items(), strict=True):
         heatmap(ax, grid, vmax=top, annot_kws={"size": 8})
         ax.set(title=name, xlabel="layer of the upper model", ylabel="layer of the lower model")
@@ -100,7 +100,9 @@ def direction_differences(stitches: pd.DataFrame) -> Figure:
 def family_within(family: pd.DataFrame) -> Figure:
     """CKA between the layers of each member, trained and untrained, of the first seed."""
     members = list(family.member.unique())
-    fig, axes = plt.subplots(2, len(members), figsize=(3 * len(members) + 0.5, 6), squeeze=False)
+    fig, axes = plt.subplots(
+        2, len(members), figsize=(2.5 * len(members) + 0.5, 5.2), squeeze=False
+    )
     within = family.query("relation == 'within' and seed == 0")
     for row, weights in zip(axes, ("trained", "untrained"), strict=True):
         for ax, member in zip(row, members, strict=True):

@@ -22,6 +22,7 @@ from shrink_utils.study.claims.report import (
     of_paper,
     print_brief,
     print_claims,
+    signed,
 )
 from shrink_utils.study.figures import ARM_STYLE
 from shrink_utils.study.full_length import DECIDED_STYLE
@@ -53,6 +54,14 @@ def test_numbers_are_signed_and_the_unit_is_named(claims, tmp_path):
         assert text.ours.tolist() == ["-1.250"] * 3
         assert text.over.tolist() == ["2 seeds", "2 words", "2 seeds"]
         assert text.task.tolist() == ["movies", "", "movies"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(0.1234, "+0.123"), (-0.0, "+0.000"), (-0.0004, "-0.0004"), (0.00004, "+4e-05")],
+)
+def test_a_small_number_keeps_its_sign_and_is_not_printed_as_zero(value, said):
+    assert signed(value) == said
 
 
 def test_the_noise_floor_has_a_column_where_one_was_measured(claims):
@@ -167,21 +176,45 @@ def drawn():
     return evaluate(claimed, lambda c: differences[c.id])
 
 
+def _places(ax):
+    """Where each label of a forest stands."""
+    return dict(zip((t.get_text() for t in ax.get_yticklabels()), ax.get_yticks(), strict=True))
+
+
 def test_every_claim_is_a_line_from_top_to_bottom_with_its_verdicts_symbol(drawn):
     ax = forest(drawn, xlabel="difference").axes[0]
-    labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels == ["says c", "says b · all", "says a"]
+    places = _places(ax)
+    assert list(places) == ["says a", "says b · all", "says c"]
+    assert list(places.values()) == sorted(places.values(), reverse=True)
     points = [line for line in ax.lines if len(line.get_xdata()) == 1 and line.get_marker() != "|"]
-    assert [line.get_marker() for line in points] == ["X", "s", "o"]
-    assert [float(line.get_xdata()[0]) for line in points] == pytest.approx([2.1, 0.0, -3.0])
+    assert [line.get_marker() for line in points] == ["o", "s", "X"]
+    assert [float(line.get_xdata()[0]) for line in points] == pytest.approx([-3.0, 0.0, 2.1])
+    assert [float(line.get_ydata()[0]) for line in points] == list(places.values())
     intervals = [tuple(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2][:3]
-    assert intervals == [(row.low, row.high) for row in drawn[::-1].itertuples()]
+    assert intervals == [(row.low, row.high) for row in drawn.itertuples()]
+
+
+def test_claims_of_one_statement_stand_below_it_and_a_task_of_all_in_the_title(drawn):
+    rows = drawn.assign(statement=["one", "two", "one"], task="movies", arm=["none", "all", "all"])
+    ax = forest(rows, xlabel="difference").axes[0]
+    labels = [(label.get_text(), label.get_weight()) for label in ax.get_yticklabels()]
+    plain = [("none", "normal"), ("all", "normal"), ("two · all", "normal")]
+    assert labels == [("one", "bold"), *plain] and ax.get_title(loc="left") == "movies"
+    points = [line for line in ax.lines if len(line.get_xdata()) == 1 and line.get_marker() != "|"]
+    assert [float(line.get_xdata()[0]) for line in points] == pytest.approx([-3.0, 2.1, 0.0])
+
+
+def test_labels_of_two_lines_are_about_equally_long(drawn):
+    long = "the regularizer lowers the first centred score by so much that it takes two lines here"
+    ax = forest(drawn.iloc[:1].assign(statement=long), xlabel="difference").axes[0]
+    first, second = ax.get_yticklabels()[0].get_text().split("\n")
+    assert abs(len(first) - len(second)) < 10 and f"{first} {second}" == long
 
 
 def test_the_papers_number_is_drawn_where_there_is_one_and_explained(drawn):
     fig = forest(drawn, xlabel="difference")
     bars = [line.get_xydata() for line in fig.axes[0].lines if line.get_marker() == "|"]
-    assert np.concatenate(bars).tolist() == [[-2.5, 2]]
+    assert np.concatenate(bars).tolist() == [[-2.5, _places(fig.axes[0])["says a"]]]
     assert "the paper, or its mean" in {t.get_text() for t in fig.legends[0].get_texts()}
     without = forest(drawn.iloc[1:], xlabel="difference")
     without_verdicts = drawn.verdict.iloc[1:]
