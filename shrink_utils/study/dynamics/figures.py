@@ -112,7 +112,7 @@ def hurting_shares(dynamics: pd.DataFrame) -> Figure:
                 label = None  # once
         ax.axhline(100 / 6, color="0.6", lw=1, linestyle=":")
         ax.set(title=name, xticks=range(len(COUNTED)), xticklabels=COUNTED)
-    axes[0].set_ylabel("share of block-steps that hurt, %")
+    axes[0].set_ylabel("share of block-steps\nthat hurt, %")
     legend_below(fig, axes[0], 3)
     return fig
 
