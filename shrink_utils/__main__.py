@@ -212,6 +212,13 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
         full.answer.to_csv(part, index=False)
 
 
+def watch(profile: Profile, options: argparse.Namespace) -> int:
+    """Make what is missing of a study under one line of progress."""
+    from shrink_utils.study.watch import watch_study
+
+    return watch_study(profile)
+
+
 def execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
     from shrink_utils.study.publishing.notebooks import execute
@@ -252,14 +259,16 @@ def store(profile: Profile, options: argparse.Namespace) -> None:
 def reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
     from shrink_utils.study.claims.reference import commit_reference
+    from shrink_utils.study.watch import write_seconds
 
     commit_reference(profile)
+    write_seconds(profile)
 
 
 # For people, then for make.
 COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
-    *(ablate, record, execute, report, store, reference),
+    *(watch, ablate, record, execute, report, store, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {
