@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -216,6 +217,7 @@ def watch(profile: Profile, options: argparse.Namespace) -> int:
     """Make what is missing of a study under one line of progress."""
     from shrink_utils.study.watch import watch_study
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # make below has to end, too
     return watch_study(profile)
 
 

@@ -53,12 +53,16 @@ def watch_study(profile: Profile, *, make: Sequence[str] = MAKE) -> int:
         _line(parts) as bar,
         subprocess.Popen([*make, "parts"], env=quiet, text=True, **pipes) as process,
     ):
-        relay = Thread(target=_relay, args=[process.stderr])
+        relay = Thread(target=_relay, args=[process.stderr], daemon=True)
         relay.start()
-        while process.poll() is None:
-            _update(bar, parts, since)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(1.0 if sys.stderr.isatty() else 60.0)
+        try:
+            while process.poll() is None:
+                _update(bar, parts, since)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(1.0 if sys.stderr.isatty() else 60.0)
+        finally:
+            process.terminate()  # where this process was told to stop
+            process.wait()
         relay.join()
         _update(bar, parts, since)
     return process.returncode

@@ -1,11 +1,15 @@
 """The line of progress of a whole study, on a make that is played by a script."""
 
 import os
+import signal
+import subprocess
 import sys
+import time
 
 import pandas as pd
 import pytest
 
+from shrink_utils.paths import data_dir, home
 from shrink_utils.study import load_profile
 from shrink_utils.study.results import write_json
 from shrink_utils.study.runs import run_id
@@ -57,6 +61,26 @@ def test_a_failure_is_makes_own(smoke, tmp_path):
     assert _play(smoke, tmp_path, status=2, runs=0)[0] == 2
 
 
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_watch_that_is_told_to_end_ends_make_too(sent, tmp_path):
+    played, begun = tmp_path / "make", tmp_path / "pid"
+    sleeping = f"echo $$ > {begun}; exec sleep 99"
+    played.write_text(f'#!/bin/sh\ncase "$*" in *" -n "*) exit;; esac\n{sleeping}\n')
+    played.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    results = {"SHRINK_RESULTS_DIR": str(tmp_path), "PATH": path}
+    command = [sys.executable, "-m", "shrink_utils", "--profile", "smoke", "watch"]
+    watch = subprocess.Popen(command, env=os.environ | results, stderr=subprocess.PIPE, cwd=home())
+    deadline = time.monotonic() + 120
+    while not (begun.exists() and begun.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    watch.send_signal(sent)
+    assert "interrupted" in watch.communicate(timeout=60)[1].decode()
+    assert watch.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)
+
+
 def test_what_is_there_is_not_counted_again(smoke, tmp_path, capsys):
     first = smoke.folder / "runs" / run_id(smoke.all_runs()[0])
     first.mkdir(parents=True)
@@ -76,8 +100,6 @@ def test_the_seconds_of_a_finished_study_are_kept(smoke, tmp_path, monkeypatch):
 
 
 def test_quick_has_seconds_of_every_chapter_for_studies_that_nobody_has_timed():
-    from shrink_utils.paths import data_dir, home
-
     kept = pd.read_csv(data_dir() / "reference" / "quick" / SECONDS, index_col="part")
     chapters = {path.stem for path in (home() / "notebooks").glob("[0-9]*.ipynb")}
     assert set(kept.index) == {*chapters, "run"} and (kept.seconds > 0).all()
