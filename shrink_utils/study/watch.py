@@ -21,7 +21,6 @@ from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import read_json, written
 from shrink_utils.study.runs import run_id
-from shrink_utils.study.verification.folder import PAGE
 
 MAKE = ("make", "-s", "--no-print-directory")
 LINE = "{desc}: {percentage:3.0f} % of the work, {elapsed} so far, about {remaining} left"
@@ -70,6 +69,8 @@ def watch_study(profile: Profile, *, make: Sequence[str] = MAKE) -> int:
 
 def write_seconds(profile: Profile) -> None:
     """Keep what the parts of a finished study took beside its reference tables."""
+    from shrink_utils.study.verification.folder import PAGE  # this loads every chapter
+
     page = read_json(profile.folder / PAGE)
     seconds = pd.Series(page["notebooks"], dtype=float)
     seconds["run"] = pd.DataFrame(page["runs"]).T.seconds.mean()
