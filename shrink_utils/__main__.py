@@ -140,14 +140,16 @@ def claims(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def course(profile: Profile, options: argparse.Namespace) -> None:
-    """Write the exercises of the chapters as notebooks for students and for instructors."""
+    """Write the exercises of the chapters as notebooks, and the pair for hosted services."""
     from shrink_utils.study.publishing.course import write_course
+    from shrink_utils.study.publishing.hosted import write_hosted
 
     written = write_course(home() / "notebooks")
     print(f"For students ({written.chapters} notebooks): {written.folder}")
     print(f"With solutions, for teachers: {written.folder / 'instructor'}")
     if written.kept:
         print(f"The earlier folder is kept, with any answers in it: {written.kept}")
+    print(f"For a hosted notebook service: {write_hosted(home() / 'notebooks')}")
 
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
@@ -241,12 +243,14 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 
 def store(profile: Profile, options: argparse.Namespace) -> None:
-    """Put the outputs of the executed notebooks into notebooks/."""
+    """Put the outputs of the executed notebooks into notebooks/, and into the hosted pair."""
+    from shrink_utils.study.publishing.hosted import write_hosted
     from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
         store(executed, home() / "notebooks" / executed.name)
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
+    write_hosted(home() / "notebooks")
 
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
