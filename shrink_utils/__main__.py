@@ -140,16 +140,21 @@ def claims(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def course(profile: Profile, options: argparse.Namespace) -> None:
-    """Write the exercises of the chapters as notebooks, and the pair for hosted services."""
+    """Write the exercises of the chapters as notebooks for students and for instructors."""
     from shrink_utils.study.publishing.course import write_course
-    from shrink_utils.study.publishing.hosted import write_hosted
 
     written = write_course(home() / "notebooks")
     print(f"For students ({written.chapters} notebooks): {written.folder}")
     print(f"With solutions, for teachers: {written.folder / 'instructor'}")
     if written.kept:
         print(f"The earlier folder is kept, with any answers in it: {written.kept}")
-    print(f"For a hosted notebook service: {write_hosted(home() / 'notebooks')}")
+
+
+def hosted(profile: Profile, options: argparse.Namespace) -> None:
+    """Write chapters 04 and 05 as notebooks for a hosted service, which has no study."""
+    from shrink_utils.study.publishing.hosted import write_hosted
+
+    print(write_hosted(home() / "notebooks"))
 
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
@@ -263,7 +268,7 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 # For people, then for make.
 COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
-    *(ablate, record, execute, report, store, reference),
+    *(ablate, record, execute, report, store, hosted, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {

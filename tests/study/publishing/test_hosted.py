@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from shrink_utils.__main__ import main
 from shrink_utils.study.publishing.hosted import (
     CHAPTERS,
     INSTALL,
@@ -33,7 +34,7 @@ def test_the_committed_pair_is_that_of_the_committed_chapters(tmp_path):
         shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path)
     made = {path.name: path.read_bytes() for path in write_hosted(tmp_path).iterdir()}
     committed = {path.name: path.read_bytes() for path in (NOTEBOOKS / "hosted").glob("*.ipynb")}
-    assert made == committed, "make course writes notebooks/hosted anew"
+    assert made == committed, "make hosted writes them anew"
 
 
 def test_nothing_that_runs_reads_a_run_of_the_study(pair):
@@ -100,6 +101,15 @@ def test_the_cell_that_installs_says_what_it_needs(tmp_path, monkeypatch):
     assert magic.format(**names).endswith('"shrink-utils[notebook] @ git+https://a.b/c"')
 
 
-def test_a_missing_chapter_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="04_barcodes"):
-        write_hosted(tmp_path)
+def test_the_command_says_where_it_wrote_or_in_a_line_what_is_missing(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    (tmp_path / "notebooks").mkdir()
+    assert main(["hosted"]) == 1
+    assert "shrink: chapter: no notebook" in capsys.readouterr().err
+    for name in CHAPTERS:
+        shutil.copy(NOTEBOOKS / f"{name}.ipynb", tmp_path / "notebooks")
+    assert main(["hosted"]) == 0
+    folder = tmp_path / "notebooks" / "hosted"
+    assert capsys.readouterr().out == f"{folder}\n" and len([*folder.iterdir()]) == 2
