@@ -157,6 +157,7 @@ def _printed(cell):
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_a_hosted_notebook_installs_the_package_and_prints_what_its_chapter_prints(
     hosted_service, name, monkeypatch
