@@ -151,6 +151,13 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
         print(f"The earlier folder is kept, with any answers in it: {written.kept}")
 
 
+def hosted(profile: Profile, options: argparse.Namespace) -> None:
+    """Write chapters 04 and 05 as notebooks for a hosted service, which has no study."""
+    from shrink_utils.study.publishing.hosted import write_hosted
+
+    print(write_hosted(home() / "notebooks"))
+
+
 def verify(profile: Profile, options: argparse.Namespace) -> int:
     """Check a folder of results that somebody sent: its hashes, its columns and its claims."""
     from shrink_utils.study.verification.verify import verify_folder
@@ -250,12 +257,14 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 
 def store(profile: Profile, options: argparse.Namespace) -> None:
-    """Put the outputs of the executed notebooks into notebooks/."""
+    """Put the outputs of the executed notebooks into notebooks/, and into the hosted pair."""
+    from shrink_utils.study.publishing.hosted import write_hosted
     from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
         store(executed, home() / "notebooks" / executed.name)
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
+    write_hosted(home() / "notebooks")
 
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
@@ -270,7 +279,7 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 # For people, then for make.
 COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
-    *(watch, ablate, record, execute, report, store, reference),
+    *(watch, ablate, record, execute, report, store, hosted, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {
