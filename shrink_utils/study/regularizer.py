@@ -294,7 +294,7 @@ def edges_along_direction(edges: pd.DataFrame) -> Figure:
 
 def gaps_between_classes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
     """Two classes in the plane, with the smallest distance between them."""
-    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.7), sharex=True, sharey=True)
+    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.4), sharex=True, sharey=True)
     for ax, (name, x) in zip(axes, clouds.items(), strict=True):
         draw_classes(ax, x, labels)
         gap = torch.cdist(x[labels == 0], x[labels == 1]).min().item()
