@@ -48,7 +48,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md $(OUT)/ro-crat
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference clean $(CHAPTERS)
+.PHONY: help reproduce study watched parts notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store hosted reference clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,12 +64,19 @@ reproduce: $(VENV) ## run the study: outdated notebooks, then the claims
 study:
 	@if $(MAKE) -q --no-print-directory $(REPORT); then \
 	    echo "Nothing to run: $(OUT) is up to date."; \
-	else $(AT_ONCE) $(REPORT); fi
+	else $(MAKE) -s --no-print-directory watched; fi
 	@cat $(REPORT)
+
+# One line of progress for all of it.
+watched:
+	@$(PY) -m shrink_utils watch
+
+parts:
+	+@$(AT_ONCE) $(REPORT)
 
 # The claims, and the comparison with the committed tables; a number out of tolerance is an error.
 $(REPORT): $(DONE) $(wildcard data/reference/tolerances.toml data/reference/$(PROFILE)/*.csv data/reference/$(PROFILE)/*.parquet)
-	@$(PY) -m shrink_utils report > $@.part || { cat $@.part; rm $@.part; exit 1; }
+	@$(PY) -m shrink_utils report > $@.part || { cat $@.part >&2; rm $@.part; exit 1; }
 	@mv $@.part $@
 
 notebooks: $(VENV) ## run the notebooks alone
@@ -179,6 +186,9 @@ lint: $(VENV) ## check style and formatting with ruff
 
 store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFILE=quick)
 	@$(PY) -m shrink_utils store
+
+hosted: $(VENV) ## write chapters 04 and 05 for a hosted notebook service into notebooks/hosted (store does, too)
+	@$(PY) -m shrink_utils hosted
 
 reference: notebooks ## make this machine's results the committed reference of PROFILE
 	@$(PY) -m shrink_utils reference

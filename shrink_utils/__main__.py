@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -150,6 +151,13 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
         print(f"The earlier folder is kept, with any answers in it: {written.kept}")
 
 
+def hosted(profile: Profile, options: argparse.Namespace) -> None:
+    """Write chapters 04 and 05 as notebooks for a hosted service, which has no study."""
+    from shrink_utils.study.publishing.hosted import write_hosted
+
+    print(write_hosted(home() / "notebooks"))
+
+
 def verify(profile: Profile, options: argparse.Namespace) -> int:
     """Check a folder of results that somebody sent: its hashes, its columns and its claims."""
     from shrink_utils.study.verification.verify import verify_folder
@@ -212,6 +220,14 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
         full.answer.to_csv(part, index=False)
 
 
+def watch(profile: Profile, options: argparse.Namespace) -> int:
+    """Make what is missing of a study under one line of progress."""
+    from shrink_utils.study.watch import watch_study
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # make below has to end, too
+    return watch_study(profile)
+
+
 def execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
     from shrink_utils.study.publishing.notebooks import execute
@@ -241,25 +257,29 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 
 def store(profile: Profile, options: argparse.Namespace) -> None:
-    """Put the outputs of the executed notebooks into notebooks/."""
+    """Put the outputs of the executed notebooks into notebooks/, and into the hosted pair."""
+    from shrink_utils.study.publishing.hosted import write_hosted
     from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
         store(executed, home() / "notebooks" / executed.name)
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
+    write_hosted(home() / "notebooks")
 
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
     from shrink_utils.study.claims.reference import commit_reference
+    from shrink_utils.study.watch import write_seconds
 
     commit_reference(profile)
+    write_seconds(profile)
 
 
 # For people, then for make.
 COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
-    *(ablate, record, execute, report, store, reference),
+    *(watch, ablate, record, execute, report, store, hosted, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 ARGUMENTS = {

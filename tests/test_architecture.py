@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "shrink_utils"
 ORDER = ["study", "training", "models", "text", "geometry", "topology"]
 # The same within the study: a folder, or a file beside the folders, uses those further down.
 STUDY = [
+    "watch",
     "full_length",
     "records",
     "verification",

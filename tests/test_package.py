@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -9,11 +11,14 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
+import nbclient
+import nbformat
 import pytest
 from packaging.requirements import Requirement
 
 import shrink_utils
-from tests.test_environment import CORE
+from shrink_utils.study.publishing.hosted import CHAPTERS
+from tests.test_environment import CORE, EXTRAS, ROOT
 
 pytestmark = pytest.mark.end_to_end
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
@@ -71,24 +76,28 @@ def _closure(requirements):
     return found.values()
 
 
-@pytest.fixture(scope="module")
-def empty_environment(packed, tmp_path_factory):
-    """The Python of an environment with the wheel and what it requires, and no other package.
+def _environment(folder, requirements):
+    """The Python of an environment with these packages and what they require, and no other package.
 
-    The required packages are links to those of this environment: nothing is downloaded.
+    The packages, and pip, are links to those of this environment: nothing is downloaded.
     """
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    python = folder / "bin" / "python"
-    (wheel,) = packed.glob("*.whl")
-    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    subprocess.run([python, "-m", "pip", "install", *options, str(wheel)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for package in _closure(CORE):
+    for package in _closure([*requirements, Requirement("pip")]):
         tops = {file.parts[0] for file in package.files or [] if file.parts[0] not in ("..", "/")}
         for top in tops:
             if not (site / top).exists():
                 (site / top).symlink_to(Path(package.locate_file(top)))
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def empty_environment(packed, tmp_path_factory):
+    """The Python of an environment with the wheel and what it requires, and no other package."""
+    python = _environment(tmp_path_factory.mktemp("environment"), CORE)
+    (wheel,) = packed.glob("*.whl")
+    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([python, "-m", "pip", "install", *options, str(wheel)], check=True)
     return python
 
 
@@ -127,3 +136,43 @@ def test_the_wheel_alone_keeps_the_promises_of_the_readme(empty_environment, tmp
 def test_what_needs_an_extra_says_so(empty_environment, tmp_path, arguments, extra):
     done = _call(empty_environment, *arguments, cwd=tmp_path)
     assert done.returncode == 1 and extra in done.stderr
+
+
+@pytest.fixture(scope="module")
+def hosted_service(packed, tmp_path_factory):
+    """A folder with the wheel, and a kernel that has what the wheel requires, but not the wheel."""
+    folder = tmp_path_factory.mktemp("hosted")
+    extra = map(Requirement, [*EXTRAS["notebook"], "ipykernel"])
+    python = _environment(folder / "environment", [*CORE, *extra])
+    argv = [str(python), "-m", "ipykernel_launcher", "--log-level=ERROR", "-f", "{connection_file}"]
+    kernel = folder / "kernels" / "bare" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps({"argv": argv, "display_name": "bare", "language": "python"}))
+    (wheel,) = packed.glob("*.whl")
+    shutil.copy(wheel, folder)
+    return folder
+
+
+def _printed(cell):
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_hosted_notebook_installs_the_package_and_prints_what_its_chapter_prints(
+    hosted_service, name, monkeypatch
+):
+    monkeypatch.setenv("JUPYTER_PATH", str(hosted_service))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")  # what the extra does not name is missing
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    folder = ROOT / "notebooks"
+    notebook = nbformat.read(folder / "hosted" / f"{name}.ipynb", as_version=4)
+    nbclient.execute(notebook, str(hosted_service), kernel_name="bare")  # stops at an error
+    assert list(hosted_service.glob("environment/lib/python*/site-packages/shrink_utils"))
+    chapter = {c.id: c for c in nbformat.read(folder / f"{name}.ipynb", as_version=4).cells}
+    checked = [cell for cell in notebook.cells if "NBVAL_CHECK_OUTPUT" in cell.source]
+    assert len(checked) >= 5
+    for cell in checked:
+        assert _printed(cell) == _printed(chapter[cell.id]) != "", cell.id

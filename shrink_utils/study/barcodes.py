@@ -116,6 +116,7 @@ def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -
     draw_complex(left, points, 0.0, balls=False)
     middle = dict(ha="center", va="center", fontsize="small")
     disc = dict(boxstyle="circle,pad=0.15", fc="white", ec="none")
+    plate = dict(boxstyle="square,pad=0.05", fc="white", ec="none")  # over the dotted lines
     for number, edge in enumerate(bars.edges.tolist(), start=1):
         left.plot(*points[edge].T, color=PALETTE[6], lw=2.5, zorder=0)
         left.annotate(number, points[edge].mean(0), bbox=disc, **middle)
@@ -127,7 +128,7 @@ def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -
     right.text(3.5, 0, "∞", va="center", color="0.45")
     for number, length in enumerate(bars.lengths.tolist(), start=1):
         right.plot([0, length], [number] * 2, color=PALETTE[6], lw=4, solid_capstyle="butt")
-        right.text(length + 0.04, number, number, va="center", fontsize="small")
+        right.text(length + 0.04, number, number, va="center", fontsize="small", bbox=plate)
     for scale in scales:
         right.axvline(scale, color="0.6", ls=":", lw=1, zorder=0)
     right.set(xlabel=UNIT, ylim=(8.8, -0.8), xlim=(0, 3.7))

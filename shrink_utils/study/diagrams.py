@@ -17,7 +17,7 @@ from torch import Tensor
 from shrink_utils.study.barcodes import example_cloud
 from shrink_utils.study.explorer import Explorer, slider
 from shrink_utils.study.figures import PALETTE
-from shrink_utils.study.regularizer import RULE_COLORS
+from shrink_utils.study.regularizer import RULE_LOOKS
 from shrink_utils.topology import barcode
 
 SIZES = [step / 20 for step in range(0, 21)]  # 0 to 1 in steps of 0.05
@@ -113,10 +113,11 @@ def jitter_explorer() -> Explorer:
     return Explorer({"size": control}, lambda size: draw_jitter(points, size), describe)
 
 
-def stability_curves(table: pd.DataFrame) -> Figure:
+def stability_curves(table: pd.DataFrame, loop: float) -> Figure:
     """Bottleneck distance of jittered clouds by size, under its bound.
 
-    Columns "size" and "bottleneck", a jittered cloud per row.
+    Columns "size" and "bottleneck", a jittered cloud per row; `loop` is the length of the loop's
+    bar, and half of it the cost of losing the loop.
     """
     fig, ax = plt.subplots(figsize=(7, 3.6))
     ax.plot(table["size"], table.bottleneck, "o", color=PALETTE[0], markersize=3, alpha=0.6)
@@ -124,6 +125,8 @@ def stability_curves(table: pd.DataFrame) -> Figure:
     ax.plot(ends, 2 * ends, color=PALETTE[6], lw=2)
     beside = dict(xytext=(-10, 0), textcoords="offset points", ha="right")
     ax.annotate("bound 2δ", (ends[1], 2 * ends[1]), **beside)
+    ax.axhline(loop / 2, color="0.6", ls=":", zorder=0)
+    ax.annotate("half the loop's bar", (0, loop / 2), xytext=(0, 4), textcoords="offset points")
     ax.set(xlabel="size δ of the jitter", ylabel="bottleneck distance")
     ax.set_title("No jitter exceeds the bound")
     return fig
@@ -139,8 +142,8 @@ def selection_under_jitter(table: pd.DataFrame, rules: Sequence[str]) -> Figure:
     left.axhline(1, color="0.6", ls=":", zorder=0)
     left.set(ylim=(0, 1.1), xlabel="draw", ylabel="entropy / that of the cloud")
     left.set_title("The entropy stays")
-    for rule, color, marker in zip(rules, RULE_COLORS, ("o", "s", "^"), strict=True):
-        right.plot(table[rule], marker, color=color, markersize=5, label=rule)
+    for rule, look in zip(rules, RULE_LOOKS, strict=True):
+        right.plot(table[rule], ls="none", markersize=5, label=rule, **look)
     right.set(ylim=(0, None), xlabel="draw", ylabel="bars kept")
     right.set_title("The number of selected bars jumps")
     fig.legend(loc="outside lower right", ncols=3, fontsize="small")

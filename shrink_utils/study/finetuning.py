@@ -62,7 +62,8 @@ def prominent_bars(runs: Mapping[str, Run]) -> Figure:
 
 def principal_planes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
     """Each cloud (n, d) in its first two principal directions, all on one scale."""
-    fig, axes = plt.subplots(1, len(clouds), figsize=(4 * len(clouds), 3), sharex=True, sharey=True)
+    figsize = (4 * len(clouds), 2.6)
+    fig, axes = plt.subplots(1, len(clouds), figsize=figsize, sharex=True, sharey=True)
     fig.get_layout_engine().set(h_pad=0.1)  # titles of square panels, else cut off
     for ax, (title, vectors) in zip(axes, clouds.items(), strict=True):
         pca = PCA(n_components=2, svd_solver="full").fit(vectors.numpy())

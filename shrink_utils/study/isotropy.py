@@ -23,7 +23,7 @@ from shrink_utils.study.figures import (
 )
 
 CLOUD_STYLE = {
-    "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-"),
+    "encoder": dict(color=PALETTE[0], marker=MARKERS[0], linestyle="-", markersize=5, zorder=3),
     **REFERENCE_STYLE,
 }
 

@@ -25,19 +25,17 @@ from shrink_utils.study.figures import (
     ARM_STYLE,
     CLASS_GREYS,
     CLASS_MARKERS,
-    MARKERS,
     PALETTE,
     curves,
     legend_below,
+    mean_line,
 )
 from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
 from shrink_utils.topology.selection import most_features
 
-RULE_COLORS = (ARM_STYLE["prominent"]["color"], ARM_STYLE["published"]["color"], "0.4")
-LABELS = {
-    "score": "first score, centred",
-    "missing": "missing entropy ln m − E (nats)",
-}
+# A rule looks like the arm that uses it ("ratio", "published"); "relative_entropy" has no arm.
+_ARMS = (ARM_STYLE["prominent"], ARM_STYLE["published"], {"color": "0.4", "marker": "o"})
+RULE_LOOKS = [{name: look[name] for name in ("color", "marker")} for look in _ARMS]
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ def neutral_line(bars: Sequence[float], neutral: Sequence[float]) -> Figure:
     ax.plot(positions[1:], neutral, "s--", color="black", label="neutral length")
     ax.axvline(cut - 0.5, color="0.5", lw=1)
     ax.set(xlabel="position i (0: the longest)", ylabel="length", xticks=positions)
-    ax.set_title("The first bar below the neutral length is where the rule cuts")
+    ax.set_title("The rule cuts at the first bar below its neutral length")
     legend_below(fig, ax, 3)
     return fig
 
@@ -204,10 +202,9 @@ def three_rules(lengths: Mapping[str, Tensor], rules: Sequence[str]) -> Figure:
         upper.stairs((bars / bars.mean()).numpy(), fill=True, color=PALETTE[6])
         upper.set(title=kind, ylim=(0, None))
         for row, rule in enumerate(rules):
-            kept, color = prominent_features(bars, rule=rule), RULE_COLORS[row]
-            marks = np.full(len(kept), row)
-            lower.plot(kept + 0.5, marks, MARKERS[row], markersize=4, color=color)
-            lower.text(65, row, f"{len(kept)}", va="center", color=color)
+            kept, look = prominent_features(bars, rule=rule), RULE_LOOKS[row]
+            lower.plot(kept + 0.5, np.full(len(kept), row), ls="none", markersize=3, **look)
+            lower.text(65, row, f"{len(kept)}", va="center", color=look["color"])
         lower.set(yticks=range(3), yticklabels=rules if upper is axes[0, 0] else [])
         lower.set(ylim=(2.6, -0.6), xlabel="bar, longest first", xlim=(0, 64))
     axes[0, 0].set_ylabel("length / mean length")
@@ -239,10 +236,15 @@ def descent_arrows(points: Tensor, results: Mapping[str, tuple[Tensor, Sequence[
 
 
 def layer_curves(history: pd.DataFrame, spectra: Mapping[str, Tensor]) -> Figure:
-    """Missing entropy and first score by step; by arm, the mean spectrum (k scores) at the end."""
+    """Missing entropy and change of the first score by step; mean spectra at the end.
+
+    `history` has a row per arm, seed and step; `spectra` holds k scores per arm, "none" among them.
+    """
     fig, axes = plt.subplots(1, 3, figsize=(12.5, 3.8))
-    for ax, column in zip(axes, ("missing", "score"), strict=False):
-        curves(ax, history, column, arms=list(spectra), label=LABELS[column])
+    label = "missing entropy ln m − E (nats)"
+    curves(axes[0], history, "missing", arms=list(spectra), label=label)
+    _minus_none(axes[1], history, "score", arms=list(spectra))
+    axes[1].set(xlabel="training step", ylabel="first score minus that\nof none, same seed")
     for arm, spectrum in spectra.items():
         axes[2].plot(range(1, 17), spectrum, label=arm, markersize=4, **ARM_STYLE[arm])
     axes[2].axhline(1 / 16, color="0.6", ls=":", lw=1)
@@ -252,6 +254,15 @@ def layer_curves(history: pd.DataFrame, spectra: Mapping[str, Tensor]) -> Figure
     axes[2].set_xticks([1, 4, 8, 12, 16])
     axes[2].legend(loc="lower left", fontsize="small")
     return fig
+
+
+def _minus_none(ax: Axes, history: pd.DataFrame, column: str, *, arms: Sequence[str]) -> None:
+    """Each arm minus `none` of the same seed: mean, in a band from the least to the greatest."""
+    wide = history.pivot(index=["arm", "step"], columns="seed", values=column)
+    for arm in arms:
+        change = wide.loc[arm] - wide.loc["none"]
+        every = dict(markevery=max(1, len(change) // 6), markersize=5)
+        mean_line(ax, change, extremes=True, label=arm, **every, **ARM_STYLE[arm])
 
 
 def edges_along_direction(edges: pd.DataFrame) -> Figure:
@@ -283,7 +294,7 @@ def edges_along_direction(edges: pd.DataFrame) -> Figure:
 
 def gaps_between_classes(clouds: Mapping[str, Tensor], labels: Tensor) -> Figure:
     """Two classes in the plane, with the smallest distance between them."""
-    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.7), sharex=True, sharey=True)
+    fig, axes = plt.subplots(1, len(clouds), figsize=(12, 2.4), sharex=True, sharey=True)
     for ax, (name, x) in zip(axes, clouds.items(), strict=True):
         draw_classes(ax, x, labels)
         gap = torch.cdist(x[labels == 0], x[labels == 1]).min().item()

@@ -124,6 +124,19 @@ def test_the_neutral_line_parts_kept_bars_from_noise():
     assert heights == {"kept": [10.0, 9.0], "noise": [3.0, 2.0]}
 
 
+def test_the_first_score_of_a_layer_is_drawn_as_its_difference_to_none():
+    keys = pd.DataFrame(list(product(("none", "all"), (0, 1), (0, 10))))
+    history = keys.set_axis(["arm", "seed", "step"], axis=1).assign(missing=0.1)
+    history["score"] = [0.2, 0.8, 0.2, 0.6, 0.2, 0.5, 0.2, 0.4]
+    spectra = {arm: torch.linspace(1, 0.1, 16) for arm in ("none", "all")}
+    drawn = figure_data(regularizer.layer_curves(history, spectra)).query("panel == 2")
+    lines = drawn[drawn.kind == "line"].groupby("series", sort=False).y.apply(list)
+    np.testing.assert_allclose(lines["none"], 0)
+    np.testing.assert_allclose(lines["all"], [0, -0.25])  # of −.3 and −.2
+    band = drawn[drawn.kind == "band"].tail(2)  # of `all`
+    np.testing.assert_allclose(band[["y_low", "y_high"]], [[0, 0], [-0.3, -0.2]])
+
+
 def test_edges_are_drawn_by_task_and_cloud_with_the_means_of_fifths():
     keys = pd.DataFrame(list(product(("b", "a"), ("before", "after"), (0, 1), range(20))))
     edges = keys.set_axis(["task", "cloud", "class", "bar"], axis=1)

@@ -57,5 +57,7 @@ def test_bars_above_the_limit_are_counted_and_dark():
 
 def test_every_jitter_is_a_point_below_the_line():
     table = pd.DataFrame({"size": [0.1, 0.2], "bottleneck": [0.15, 0.3]})
-    drawn = figure_data(diagrams.stability_curves(table)).query("kind == 'points'")
-    assert drawn.y.tolist() == [0.15, 0.3]
+    drawn = figure_data(diagrams.stability_curves(table, loop=0.5))
+    assert drawn[drawn.kind == "points"].y.tolist() == [0.15, 0.3]
+    (half,) = drawn[(drawn.kind == "line") & drawn.x.isna()].y
+    assert half == 0.25

@@ -1,6 +1,5 @@
 """What people see of the claims: a text and a forest plot."""
 
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -11,6 +10,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from shrink_utils.study.claims.agreement import agreement
 from shrink_utils.study.figures import PALETTE
@@ -57,6 +59,14 @@ VERDICT_STYLE = {
 }
 PAPER_STYLE = {"marker": "|", "color": PALETTE[6], "markersize": 12, "markeredgewidth": 2}
 WIDTH = 72  # characters of a label's line
+LINE = 1000  # characters of a line that another program reads
+# On a terminal; what decides nothing is dim. The words say the same.
+TERMINAL_STYLE = {
+    "replicated": "bold green",
+    "agrees": "green",
+    "disagrees": "magenta",
+    "not replicated": "bold magenta",
+}
 
 
 def claims_as_text(claims: pd.DataFrame) -> pd.DataFrame:
@@ -155,23 +165,50 @@ def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
 
 
 def print_claims(profile: Profile) -> None:
-    """Print the claims table of a finished study; on a terminal no wider than the terminal."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    """Print the claims table of a finished study, the summary first.
+
+    On a terminal it is as wide as the terminal, and in colours where there are any (rich: NO_COLOR
+    is heeded); for other programs each claim is one line.
+    """
     claims = read_table("claims", profile=profile)
-    print()
-    _say(f"Claims, profile {profile.name} ({profile.description})", width)
-    _say("Estimates are mean paired differences over n units, with a 95 % t interval;", width)
-    _say("correlations are averaged, and their interval taken, as Fisher's z.", width)
-    _say("Only a paper's own test replicates; every other kind agrees or disagrees.", width)
-    for paper, title in PAPERS.items():
-        rows = of_paper(claims, paper)
-        if len(rows):
-            print()
-            _say(f"{title}: {_counts(rows)}", width)
-            print(f"\n{_fitted(claims_as_text(rows), width)}")
-    print()
-    _say(f"In all: {_counts(claims)}", width)
-    print(agreement(claims, profile), end="")
+    person = sys.stdout.isatty()
+    console = Console(width=None if person else LINE, highlight=False, markup=False)
+    console.print(f"\nClaims, profile {profile.name} ({profile.description})")
+    papers = {title: of_paper(claims, paper) for paper, title in PAPERS.items()}
+    papers = {title: rows for title, rows in papers.items() if len(rows)}
+    for title, rows in papers.items():
+        console.print(f"  {title}: {_counts(rows)}")
+    console.print(f"  In all: {_counts(claims)}")
+    console.print(agreement(claims, profile), end="")
+    console.print(
+        "Estimates are mean paired differences over n units, with a 95 % t interval; correlations "
+        "are averaged, and their interval taken, as Fisher's z. Only a paper's own test "
+        "replicates; every other kind agrees or disagrees."
+    )
+    for title, rows in papers.items():
+        console.print(f"\n{title}", style="bold")
+        console.print(_table(rows, narrow=person))
+
+
+def _table(claims: pd.DataFrame, *, narrow: bool) -> Table:
+    """Claim and what it is of, verdict, ours, the paper's number and p: cells wrap to the width."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("claim", ratio=1)
+    table.add_column("verdict", max_width=14 if narrow else None)
+    for name in ("ours [95 % interval]", "paper", "p"):
+        table.add_column(name)
+    for row in claims_in_brief(claims).fillna("").to_dict("records"):
+        floor = row.get("noise floor") and f"; noise floor {row['noise floor']}"
+        adjusted = row.get("adjusted verdict", row["verdict"])
+        verdict = row["verdict"] + (f", adjusted {adjusted}" if adjusted != row["verdict"] else "")
+        table.add_row(
+            Text.assemble(row["claim"], (f" ({row['of']}{floor or ''})", "dim")),
+            Text(verdict, style=TERMINAL_STYLE.get(adjusted, "dim")),
+            row["ours [95 % interval]"].replace("\N{NO-BREAK SPACE}", " "),
+            row.get("paper", ""),
+            row.get("p", ""),
+        )
+    return table
 
 
 def print_brief(profile: Profile) -> None:
@@ -187,29 +224,6 @@ def print_brief(profile: Profile) -> None:
     print(
         f"{profile.folder / 'notebooks' / '11_claims.ipynb'} and {profile.folder / 'provenance.md'}"
     )
-
-
-def _say(line: str, width: int | None) -> None:
-    print(line if width is None else textwrap.fill(line, width))
-
-
-def _fitted(table: pd.DataFrame, width: int | None) -> str:
-    """The table in lines of at most `width` characters: the words of a claim above its numbers."""
-    wide = _lines(table)
-    if width is None or max(map(len, wide)) <= width:
-        return "\n".join(wide)
-    lines = []
-    words = ["claim", "source", "kind of test", "over"]
-    for (claim, source, kind, over), rows in table.groupby(words, sort=False):
-        numbers = rows.drop(columns=words)
-        lines += ["", *textwrap.wrap(f"{claim} ({source}; {kind}; over {over})", width)]
-        lines += [f"  {line}" for line in _lines(numbers.loc[:, (numbers != "").any()])]
-    return "\n".join(lines[1:])
-
-
-def _lines(table: pd.DataFrame) -> list[str]:
-    text = table.to_string(index=False, justify="left")
-    return [line.rstrip() for line in text.splitlines()]
 
 
 def _counts(claims: pd.DataFrame) -> str:

@@ -50,8 +50,9 @@ def selfsim_by_frequency(words: pd.DataFrame, named: Sequence[str]) -> Figure:
     ax.plot(words.n, words.cosine, ".", color="0.75", markersize=4)
     edges = np.unique(np.geomspace(5, words.n.max() + 1, 9).astype(int))
     medians = words.groupby(pd.cut(words.n, edges, right=False), observed=True).median()
-    ax.plot(medians.n, medians.cosine, "-o", color=PALETTE[0], label="median in a bin of n")
-    above = dict(xytext=(0, 5), textcoords="offset points", ha="center")
+    ax.plot(medians.n, medians.cosine, "-o", color=PALETTE[0], label="median per bin")
+    above = dict(xytext=(0, 6), textcoords="offset points", ha="center")
+    above["bbox"] = dict(fc="white", ec="none", alpha=0.8, pad=0.5)  # over dots and the line
     for word in named:
         at = tuple(words.loc[word, ["n", "cosine"]])
         ax.plot(*at, "s", color=PALETTE[6], markersize=6)

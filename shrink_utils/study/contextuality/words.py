@@ -95,7 +95,7 @@ def _snippet(text: str, word: str, around: int) -> str:
 
 
 def draw_contexts(contexts: WordContexts, layers: Sequence[int]) -> Figure:
-    """Cosines between all pairs of contexts, one heatmap per layer.
+    """Cosines between all pairs of contexts, one heatmap per layer, and how their mean changes.
 
     Contexts are sorted by how alike they are to the others at the last of the layers.
     """
@@ -110,8 +110,16 @@ def draw_contexts(contexts: WordContexts, layers: Sequence[int]) -> Figure:
         ax.tick_params(axis="x", labelrotation=0)
         ax.set(title=f"layer {layer}", xlabel="context (as on the left)")
         ax.tick_params(length=0)
-    fig.suptitle(f"“{contexts.word}” in {len(names)} contexts", x=0.01, ha="left")
+    first, last = (_mean_cosine(contexts.similarity[layer]) for layer in (layers[0], layers[-1]))
+    found = f"the mean cosine goes from {first:.2f} to {last:.2f}"
+    fig.suptitle(f"“{contexts.word}” in {len(names)} contexts: {found}", x=0.01, ha="left")
     return fig
+
+
+def _mean_cosine(similarity: Tensor) -> float:
+    """Over all pairs of different contexts; similarity (n, n)."""
+    rows, columns = torch.triu_indices(*similarity.shape, offset=1)
+    return similarity[rows, columns].mean().item()
 
 
 def describe_contexts(contexts: WordContexts, layers: Sequence[int]) -> str:

@@ -40,7 +40,7 @@ def invariances(values: pd.DataFrame) -> Figure:
     fig, ax = plt.subplots(figsize=(8.5, 4.4))
     label = {"label": "similarity of x with its version"}
     heatmap(ax, values, cbar=True, linewidths=0.5, cbar_kws=label)
-    ax.set(title="What each measure is blind to (1.00)", ylabel="version y of the cloud x")
+    ax.set(title="Every measure is blind to something (1.00)", ylabel="version y of the cloud x")
     _slant(ax)
     return fig
 

@@ -147,19 +147,41 @@ def test_the_report_groups_by_paper_and_counts(written, capsys):
     places = [printed.index(PAPERS[paper]) for paper in ("stl", "v", "rp")]
     assert places == sorted(places)
     assert PAPERS["b"] not in printed and "nan" not in printed
-    assert "In all: 3 inconclusive" in printed
+    assert printed.index("In all: 3 inconclusive") < printed.index("first")  # the summary first
 
 
-@pytest.mark.parametrize("width", [80, 120])
+def test_another_program_finds_a_claim_in_one_line(claims, written, capsys):
+    adjusted = claims.assign(verdict="agrees", adjusted="inconclusive", floor=0.25)
+    write_table(adjusted, "claims", profile=written)
+    print_claims(written)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("first")]
+    said = ["(movies; all; 2 seeds; S; scaled test; noise floor 0.250)", "-1.250 [", "-0.123"]
+    assert all(part in line for part in [*said, "agrees, adjusted inconclusive"])
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_verdicts_are_coloured_where_the_terminal_is(
+    claims, written, monkeypatch, capsys, no_color, coloured
+):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    write_table(claims.assign(verdict="agrees", adjusted=""), "claims", profile=written)
+    print_claims(written)
+    assert ("\x1b[32magrees" in capsys.readouterr().out) is coloured
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
 def test_on_a_terminal_no_line_is_wider_than_it_is(claims, written, monkeypatch, capsys, width):
     monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm-256color")
     long = claims.assign(statement="the regularizer lowers the score " * 3)
     write_table(long, "claims", profile=written)
     print_claims(written)
     piped = capsys.readouterr().out
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     print_claims(written)
-    shown = capsys.readouterr().out
+    shown = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
     assert max(map(len, piped.splitlines())) > 120
     assert max(map(len, shown.splitlines())) <= width
     assert shown.count("-1.250") == piped.count("-1.250") == 3
