@@ -14,7 +14,7 @@ OTHERS = {  # what prominent bars are compared with
     "random": "as many random bars",
     "all": "all bars",
     "cosine": "the average cosine",
-    "isoscore": "IsoScore*",
+    "isoscore": "IsoScore★",
     "spectral": "spectral entropy",
     "loops": "prominent loops",
 }
