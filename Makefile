@@ -22,6 +22,8 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0
 # Threads that wait sleep instead of spinning: as fast on idle cores, half again as fast on busy ones.
 export OMP_WAIT_POLICY := passive
+# NumPy's products are small here: on busy cores a second thread made the trees of chapter 12 take five times as long.
+export OPENBLAS_NUM_THREADS := 1
 # Memory that a training step frees is kept for the next one (glibc): a tenth of fine-tuning was page faults.
 export MALLOC_MMAP_THRESHOLD_ := 4294967296
 export MALLOC_TRIM_THRESHOLD_ := 4294967296

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.profiles import Profile, load_profile
@@ -18,6 +19,7 @@ def begin(profile: str, *, seed: int = 0) -> Profile:
     """
     loaded = load_profile(profile, seed=seed)
     torch.set_num_threads(loaded.threads)
+    threadpool_limits(loaded.threads, user_api="blas")  # NumPy's, which torch does not know
     torch.manual_seed(seed)
     use_house_style()
     # What is imported by now stays. The Trainer collects garbage after every training, and would

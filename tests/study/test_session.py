@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from shrink_utils.study import begin
 
@@ -18,6 +19,13 @@ def test_begin_sets_threads_and_seed(monkeypatch):
     begin("quick", seed=5)
     assert torch.equal(drawn, torch.rand(3))
     assert profile.base_seed == 5
+
+
+def test_numpy_has_as_many_threads_as_torch():
+    with threadpool_limits(2, user_api="blas"):
+        threads = begin("quick").threads
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert pools and {pool["num_threads"] for pool in pools} == {threads}
 
 
 def test_what_is_imported_by_then_is_in_no_later_collection():
