@@ -270,10 +270,8 @@ def store(profile: Profile, options: argparse.Namespace) -> None:
 def reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
     from shrink_utils.study.claims.reference import commit_reference
-    from shrink_utils.study.watch import write_seconds
 
     commit_reference(profile)
-    write_seconds(profile)
 
 
 # For people, then for make.

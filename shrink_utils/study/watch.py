@@ -19,12 +19,11 @@ from tqdm import tqdm
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import read_json, written
 from shrink_utils.study.runs import run_id
 
 MAKE = ("make", "-s", "--no-print-directory")
 LINE = "{desc}: {percentage:3.0f} % of the work, {elapsed} so far, about {remaining} left"
-SECONDS = "seconds.csv"  # what the parts of a study took once: only their ratios count
+SECONDS = "seconds.csv"  # what the parts of a study took once, from nothing: only ratios count
 
 
 @dataclass(frozen=True)
@@ -65,17 +64,6 @@ def watch_study(profile: Profile, *, make: Sequence[str] = MAKE) -> int:
         relay.join()
         _update(bar, parts, since)
     return process.returncode
-
-
-def write_seconds(profile: Profile) -> None:
-    """Keep what the parts of a finished study took beside its reference tables."""
-    from shrink_utils.study.verification.folder import PAGE  # this loads every chapter
-
-    page = read_json(profile.folder / PAGE)
-    seconds = pd.Series(page["notebooks"], dtype=float)
-    seconds["run"] = pd.DataFrame(page["runs"]).T.seconds.mean()
-    with written(data_dir() / "reference" / profile.name / SECONDS) as part:
-        seconds.round().rename_axis("part").rename("seconds").to_csv(part)
 
 
 def _missing(profile: Profile, make: Sequence[str]) -> list[Part]:

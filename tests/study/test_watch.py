@@ -11,10 +11,8 @@ import pytest
 
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study import load_profile
-from shrink_utils.study.results import write_json
 from shrink_utils.study.runs import run_id
-from shrink_utils.study.verification.folder import PAGE
-from shrink_utils.study.watch import SECONDS, watch_study, write_seconds
+from shrink_utils.study.watch import SECONDS, watch_study
 
 # Plans one notebook, and then makes two runs and the notebook, or fails.
 PLAYED = """
@@ -87,16 +85,6 @@ def test_what_is_there_is_not_counted_again(smoke, tmp_path, capsys):
     os.utime(first, (0, 0))
     _, runs = _play(smoke, tmp_path, runs=0)
     assert f"0 of {runs - 1} runs, 1 of 1 notebooks" in capsys.readouterr().err
-
-
-def test_the_seconds_of_a_finished_study_are_kept(smoke, tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path / "data"))
-    page = {"notebooks": {"00_first": 12.34}, "runs": {"a": {"seconds": 4}, "b": {"seconds": 8}}}
-    smoke.folder.mkdir(parents=True)
-    write_json(smoke.folder / PAGE, page)
-    write_seconds(smoke)
-    kept = pd.read_csv(tmp_path / "data" / "reference" / "smoke" / SECONDS, index_col="part")
-    assert kept.seconds.to_dict() == {"00_first": 12.0, "run": 6.0}
 
 
 def test_quick_has_seconds_of_every_chapter_for_studies_that_nobody_has_timed():
