@@ -192,7 +192,7 @@ def test_what_the_model_on_top_costs_by_itself_is_no_asymmetry():
 
 @pytest.mark.parametrize(("less", "verdict"), [(0.2, "agrees"), (-0.2, "disagrees")])
 def test_models_of_two_activations_are_held_against_two_seeds(less, verdict):
-    row = _stitching(activations=_activations(less)).loc["activations-cka"]
+    row = _stitching(activations=_activations(less)).loc["stitch-activations"]
     assert row.estimate == pytest.approx(-less, abs=0.02) and row.verdict == verdict
     assert (row.n, row.kind) == (3, "analogue") and row.floor > 0
 
