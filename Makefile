@@ -69,9 +69,10 @@ study:
 	else $(MAKE) -s --no-print-directory watched; fi
 	@cat $(REPORT)
 
-# One line of progress for all of it.
+# One line of progress for all of it; `make -n` shows what is planned instead.
+PLAN := $(findstring n,$(firstword -$(MAKEFLAGS)))
 watched:
-	@$(PY) -m shrink_utils watch
+	$(if $(PLAN),+@$(AT_ONCE) $(REPORT),@$(PY) -m shrink_utils watch)
 
 parts:
 	+@$(AT_ONCE) $(REPORT)
