@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -19,7 +20,8 @@ PAGES = (".md", ".ipynb")
 CLAIMS_TITLE = """# Claims and verdicts
 
 Every claim of the study, by paper. Type to search. Click a column's header to sort its table. The
-[glossary](glossary.md) explains the words."""
+first table counts the column *verdict*, which takes each row alone. The
+[glossary](glossary.md#verdict) explains *adjusted*, *described* and the kinds of test."""
 FRONT_FIGURES = ("quick/full_long_runs.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
 ANSWER = ["hypothesis", "verdict", "difference"]
@@ -43,8 +45,10 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     Raises
     ------
     RuntimeError
-        If Sphinx finds a fault; a broken link is one.
+        If Sphinx finds a fault (a broken link is one), or is not installed.
     """
+    if find_spec("sphinx") is None:
+        raise RuntimeError("the book needs Sphinx: `make book` installs it and builds the book")
     source, part = target.with_name("book.source"), target.with_name("book.part")
     for folder in (source, part):
         shutil.rmtree(folder, ignore_errors=True)
