@@ -298,7 +298,11 @@ ARGUMENTS = {
             "help": "a UTF-8 file or /dev/stdin, one sentence per line, at least 30; "
             "default: sentences of the study",
         },
-        "--out": {"type": Path, "default": Path(), "help": "folder of the CSV and the PNG; default: this one"},
+        "--out": {
+            "type": Path,
+            "default": Path(),
+            "help": "folder of the CSV and PNG; default: this one",
+        },
         "--record": {"action": "store_true", "help": "also keep it in data/reference/<profile>"},
     },
 }

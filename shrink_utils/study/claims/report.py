@@ -204,8 +204,9 @@ def print_hypotheses(answer: pd.DataFrame) -> None:
         table.add_row(claim, row["verdict"], ours, row["seeds"], row["p (Holm)"])
     console.print(table)
     console.print(
-        "Differences are means over seeds, paired by seed; the intervals hold for all rows at once. "
-        "p is adjusted by Holm's method. docs/preregistration.md defines hypotheses, margins and verdicts."
+        "Differences are means over seeds, paired by seed; the intervals hold for all rows at "
+        "once. p is adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the "
+        "margins and the verdicts."
     )
 
 

@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -47,8 +46,6 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     RuntimeError
         If Sphinx finds a fault (a broken link is one), or is not installed.
     """
-    if find_spec("sphinx") is None:
-        raise RuntimeError("the book needs Sphinx: `make book` installs it and builds the book")
     source, part = target.with_name("book.source"), target.with_name("book.part")
     for folder in (source, part):
         shutil.rmtree(folder, ignore_errors=True)
@@ -57,6 +54,8 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     command += ["-d", str(part / "doctrees"), "-D", f"html_title=shrink, {title}"]
     command += [str(source), str(part / "html")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=home())
+    if "No module named sphinx" in done.stderr:
+        raise RuntimeError("the book needs Sphinx: `make book` installs it and builds the book")
     if done.returncode:
         raise RuntimeError(f"the book has faults, its sources are in {source}\n{done.stderr}")
     shutil.rmtree(target, ignore_errors=True)

@@ -24,7 +24,7 @@ beside this notebook (`pip wheel --no-deps .` in a copy of the repository makes 
 
 This notebook needs no run of the study and no encoder. Results that only the study can compute are
 stored in it, and the text says so. The mark `# NBVAL_CHECK_OUTPUT` is for the tests: they compare
-what the cell prints. `make lab` and `make course` are commands of the repository."""
+what the cell prints. `make course` is a command of the repository."""
 
 INSTALL = """from pathlib import Path
 
