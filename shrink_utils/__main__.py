@@ -1,6 +1,6 @@
-"""The command line: ``python -m shrink_utils COMMAND``.
+"""The command line: python -m shrink_utils COMMAND.
 
-People call `diagnose`, `runs`, `claims`, `hypotheses`, `course` and `verify`; make calls the rest.
+People call diagnose, runs, claims, hypotheses, course and verify; make calls the rest.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
     try:
         return options.command(profile, options)
     except EXPECTED as error:
+        if options.command in OF_CHECKOUT and not (home() / "data" / "sources.toml").is_file():
+            error.add_note(f"{home()} is no checkout of the study: set SHRINK_HOME to one.")
         if "hub" in str(error):
             from shrink_utils.study.verification.page import needs_hub, offline_profiles
 
@@ -123,7 +125,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     if options.record:
         written.append(record_diagnosis(table, profile, model=options.model, since=since))
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
-    print(f"Written: {', '.join(map(str, written))}")
+    print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
 
 
 def runs(profile: Profile, options: argparse.Namespace) -> None:
@@ -198,6 +200,7 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Decide the hypotheses of docs/preregistration.md from the recorded runs."""
     from shrink_utils.study.claims.hypotheses import blinded_spreads, too_wide
+    from shrink_utils.study.claims.report import print_hypotheses
     from shrink_utils.study.full_length import FullLength
     from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
     from shrink_utils.study.results import written
@@ -215,7 +218,7 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
         print(found.to_string(index=False, float_format="{:.4f}".format), too_wide(found), sep="\n")
         return
     full = FullLength(profile, tables)
-    print(full.hypotheses.to_string(index=False, float_format="{:.4f}".format))
+    print_hypotheses(full.answer)
     with written(data_dir() / "reference" / profile.name / "hypotheses.csv") as part:
         full.answer.to_csv(part, index=False)
 
@@ -280,6 +283,7 @@ COMMANDS = (
     *(watch, ablate, record, execute, report, store, hosted, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
+OF_CHECKOUT = (claims, hypotheses, course, book)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
     record: {"--run": {"action": "store_true", "help": "first compute what is missing"}},
@@ -289,9 +293,14 @@ ARGUMENTS = {
         "model": {"help": "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder"},
         "--text": {
             "type": Path,
-            "help": "a UTF-8 file or pipe, one sentence per line, at least 30",
+            "help": "a UTF-8 file or /dev/stdin, one sentence per line, at least 30; "
+            "default: sentences of the study",
         },
-        "--out": {"type": Path, "default": Path(), "help": "folder of the CSV and the PNG"},
+        "--out": {
+            "type": Path,
+            "default": Path(),
+            "help": "folder of the CSV and PNG; default: this one",
+        },
         "--record": {"action": "store_true", "help": "also keep it in data/reference/<profile>"},
     },
 }

@@ -238,6 +238,20 @@ def test_a_python_without_the_study_is_told_which_one_has_it(package, command):
     assert "Traceback" not in told.stderr
 
 
+@pytest.mark.parametrize("command", [["claims"], ["--profile", "cohort", "hypotheses"]])
+def test_outside_a_checkout_the_commands_that_read_one_say_so(
+    command, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
+    assert main(command) == 1
+    assert f"{tmp_path} is no checkout of the study: set SHRINK_HOME" in capsys.readouterr().err
+
+
+def test_inside_a_checkout_a_missing_table_needs_no_other_checkout(results, capsys):
+    assert main(["claims"]) == 1
+    assert "SHRINK_HOME" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("goal", ["reproduce", "01_isotropy", "test", "help"])
 @pytest.mark.parametrize(
     ("setting", "says"),

@@ -65,6 +65,7 @@ def test_two_processes_print_what_one_would(tmp_path):
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument")  # of a machine without a GPU
 def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))  # no checkout, as after pip install .
     names = {}
     _run(_code("trainer"), names)
     assert "with the regularizer; the task alone" in capsys.readouterr().out

@@ -183,11 +183,36 @@ def print_claims(profile: Profile) -> None:
     console.print(
         "Estimates are mean paired differences over n units, with a 95 % t interval; correlations "
         "are averaged, and their interval taken, as Fisher's z. Only a paper's own test "
-        "replicates; every other kind agrees or disagrees."
+        "replicates; every other kind agrees or disagrees, and a described row decides nothing. "
+        "The counts take each row alone; a verdict that changes when the length of the whole table "
+        "is accounted for (Benjamini and Hochberg) has the other one behind 'adjusted'."
     )
     for title, rows in papers.items():
         console.print(f"\n{title}", style="bold")
         console.print(_table(rows, narrow=person))
+
+
+def print_hypotheses(answer: pd.DataFrame) -> None:
+    """Print the decided hypotheses (`FullLength.answer`): verdict, difference and its interval.
+
+    On a terminal they are as wide as the terminal; for other programs each is one line.
+    """
+    console = Console(width=None if sys.stdout.isatty() else LINE, highlight=False, markup=False)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("hypothesis", ratio=1)
+    for name in ("verdict", "difference [interval]", "seeds", "p (Holm)"):
+        table.add_column(name)
+    for row in answer.to_dict("records"):
+        note = row["note"] and f" ({row['note']})"
+        ours = f"{row['difference']} {row['simultaneous interval']}"
+        claim = Text.assemble(row["hypothesis"], (note, "dim"))
+        table.add_row(claim, row["verdict"], ours, row["seeds"], row["p (Holm)"])
+    console.print(table)
+    console.print(
+        "Differences are means over seeds, paired by seed; the intervals hold for all rows at "
+        "once. p is adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the "
+        "margins and the verdicts."
+    )
 
 
 def _table(claims: pd.DataFrame, *, narrow: bool) -> Table:

@@ -19,7 +19,8 @@ PAGES = (".md", ".ipynb")
 CLAIMS_TITLE = """# Claims and verdicts
 
 Every claim of the study, by paper. Type to search. Click a column's header to sort its table. The
-[glossary](glossary.md) explains the words."""
+first table counts the column *verdict*, which takes each row alone. The
+[glossary](glossary.md#verdict) explains *adjusted*, *described* and the kinds of test."""
 FRONT_FIGURES = ("quick/full_long_runs.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
 ANSWER = ["hypothesis", "verdict", "difference"]
@@ -43,7 +44,7 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     Raises
     ------
     RuntimeError
-        If Sphinx finds a fault; a broken link is one.
+        If Sphinx finds a fault (a broken link is one), or is not installed.
     """
     source, part = target.with_name("book.source"), target.with_name("book.part")
     for folder in (source, part):
@@ -53,6 +54,8 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     command += ["-d", str(part / "doctrees"), "-D", f"html_title=shrink, {title}"]
     command += [str(source), str(part / "html")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=home())
+    if "No module named sphinx" in done.stderr:
+        raise RuntimeError("the book needs Sphinx: `make book` installs it and builds the book")
     if done.returncode:
         raise RuntimeError(f"the book has faults, its sources are in {source}\n{done.stderr}")
     shutil.rmtree(target, ignore_errors=True)

@@ -23,7 +23,8 @@ which you found this notebook. If you leave them empty, it takes a wheel of the 
 beside this notebook (`pip wheel --no-deps .` in a copy of the repository makes one).
 
 This notebook needs no run of the study and no encoder. Results that only the study can compute are
-stored in it, and the text says so."""
+stored in it, and the text says so. The mark `# NBVAL_CHECK_OUTPUT` is for the tests: they compare
+what the cell prints. `make course` is a command of the repository."""
 
 INSTALL = """from pathlib import Path
 

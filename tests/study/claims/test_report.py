@@ -2,6 +2,7 @@
 
 import re
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -22,10 +23,13 @@ from shrink_utils.study.claims.report import (
     of_paper,
     print_brief,
     print_claims,
+    print_hypotheses,
     signed,
 )
 from shrink_utils.study.figures import ARM_STYLE
 from shrink_utils.study.full_length import DECIDED_STYLE
+
+COHORT = Path(__file__).resolve().parents[3] / "data" / "reference" / "cohort"
 
 
 def _claim(name, statement, *, direction="less", **options):
@@ -185,6 +189,25 @@ def test_on_a_terminal_no_line_is_wider_than_it_is(claims, written, monkeypatch,
     assert max(map(len, piped.splitlines())) > 120
     assert max(map(len, shown.splitlines())) <= width
     assert shown.count("-1.250") == piped.count("-1.250") == 3
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_hypotheses_are_as_wide_as_a_terminal_and_one_line_each_elsewhere(
+    monkeypatch, capsys, width
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    answer = pd.read_csv(COHORT / "hypotheses.csv", dtype=str, keep_default_na=False)
+    print_hypotheses(answer)
+    piped = capsys.readouterr().out.splitlines()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_hypotheses(answer)
+    shown = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, shown)) <= width
+    for row in answer.itertuples():
+        (line,) = [line for line in piped if line.startswith(f"{row.hypothesis} ")]
+        assert f" {row.verdict} " in line and row.note in line
+        (first,) = [line for line in shown if line.startswith(f"{row.hypothesis.split()[0]} ")]
+        assert f" {row.difference} [" in first  # the interval stands beside its difference
 
 
 @pytest.fixture

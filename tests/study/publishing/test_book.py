@@ -125,3 +125,12 @@ def test_a_faulty_book_leaves_the_last_good_one(notebooks, claims, tmp_path, mon
     with pytest.raises(RuntimeError, match="no such page"):
         build_book(notebooks, claims, target, title="profile smoke")
     assert (target / "index.html").read_text() == "good"
+
+
+def test_without_sphinx_the_error_says_how_to_get_it(notebooks, claims, tmp_path, monkeypatch):
+    def missing(command, **options):
+        return subprocess.CompletedProcess(command, 1, "", "python: No module named sphinx")
+
+    monkeypatch.setattr(book.subprocess, "run", missing)
+    with pytest.raises(RuntimeError, match="needs Sphinx: `make book` installs it"):
+        build_book(notebooks, claims, tmp_path / "book", title="profile smoke")
