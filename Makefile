@@ -116,6 +116,7 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 # Their sections "At full length" show the records of the cohort.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
+$(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))

@@ -18,7 +18,10 @@ import nbformat
 import pandas as pd
 import pytest
 
+from shrink_utils.study.claims.claim import judge
 from shrink_utils.study.full_length import CLOUDS, QUESTIONS, full_length
+from shrink_utils.study.intervals import paired_interval
+from shrink_utils.study.language.machine_text import recorded_machine_text
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "data" / "reference" / "quick"
@@ -37,6 +40,7 @@ class FullLength(NamedTuple):
     frontier: pd.DataFrame
     clouds: pd.DataFrame
     models: pd.DataFrame
+    machine: pd.DataFrame  # the record of the decoder's texts
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +51,8 @@ def full():
     frontier = found.frontier.groupby(["arm", "weight"])[["centred_1", "value"]].mean()
     clouds = found.clouds.groupby(["task", "arm"])[list(CLOUDS)].mean()
     models = full_length("models").claims.set_index("claim")
-    return FullLength(hypotheses, claims, long_runs, frontier, clouds, models)
+    machine = pd.read_csv(recorded_machine_text())
+    return FullLength(hypotheses, claims, long_runs, frontier, clouds, models, machine)
 
 
 def _notebook(number: str):
@@ -244,6 +249,36 @@ def ordered(t: Tables, measure: str, layers: slice, low: float, high: float, nth
     return (min(found), max(found)) == (low, high)
 
 
+def less(t: Tables, one: str, other: str, column: str) -> tuple[float, ...]:
+    """The mean difference of two kinds of text and its interval, as printed with three decimals."""
+    sides = (t.full.machine[t.full.machine.kind == kind].set_index("text") for kind in (one, other))
+    x, y = (side.eval(column, engine="python") for side in sides)
+    return tuple(round(value, 3) for value in paired_interval(x - y)[:3])
+
+
+def higher(t: Tables, measure: str) -> float:
+    """Share of the texts where the human one has the higher value than the machine's."""
+    kinds = t.full.machine.pivot(index="text", columns="kind", values=measure)
+    return (kinds.human > kinds.machine).mean()
+
+
+def inconclusive_on_machine_text(t: Tables) -> bool:
+    (row,) = judge("machine_text", {"machine_text": t.full.machine}).itertuples()
+    found = [round(value, 3) for value in (row.estimate, row.low, row.high)]
+    return found == [-0.008, -0.019, 0.002] and (row.verdict, row.n) == ("inconclusive", 40)
+
+
+def smaller_than_published(t: Tables) -> bool:
+    published = 1 / 7.5 - 1 / 9
+    _, _, high = less(t, "human", "machine", "-1 / ph")
+    return inconclusive_on_machine_text(t) and high < round(published, 3) == 0.022
+
+
+def rank_no_better(t: Tables) -> bool:
+    _, low, high = less(t, "human", "machine", "rank")
+    return low < 0 < high and higher(t, "rank") == 0.525
+
+
 def unseen(t: Tables) -> bool:
     """Of the three constructions, generalizing models see through one."""
     names = ("lexical_overlap", "subsequence", "constituent")
@@ -379,6 +414,33 @@ QUOTED = [
         "12",
         "in layers 4 to 6 it is higher for the shuffled version in 95 to 100 % of the texts",
         lambda t: ordered(t, "rank", slice(4, 7), 0.95, 1.0),
+    ),
+    (
+        "12",
+        "human less machine is −.008 (as $-1/d$), with an interval from −.019 to .002",
+        inconclusive_on_machine_text,
+    ),
+    ("12", "The published direction does not show here", inconclusive_on_machine_text),
+    (
+        "12",
+        "The human text has the higher PH dimension in 38 % of the texts",
+        lambda t: higher(t, "ph") == 0.375,
+    ),
+    (
+        "12",
+        "halves of human text, the difference is −.008, from −.022 to .006",
+        lambda t: less(t, "first half", "second half", "-1 / ph") == (-0.008, -0.022, 0.006),
+    ),
+    ("12", "it is higher for the human text in 52 % of the texts", rank_no_better),
+    (
+        "12",
+        "about 9 against 7.5, is .022 as $-1/d$ and lies outside our interval",
+        smaller_than_published,
+    ),
+    (
+        "12",
+        "Neither told a small decoder's text from human text",
+        lambda t: inconclusive_on_machine_text(t) and rank_no_better(t),
     ),
     (
         "12",

@@ -201,6 +201,7 @@ def test_a_changed_module_makes_only_its_notebooks_stale(clone, make, finished):
     [
         ("cohort/runs.parquet", ("07_ablation", "08_geometry_after_finetuning", "11_claims")),
         ("models/layers.csv", ("02_contextuality",)),
+        ("models/machine_text.csv", ("12_topology_on_language",)),
     ],
 )
 def test_new_records_make_the_notebooks_that_show_them_stale(clone, make, finished, records, shown):
