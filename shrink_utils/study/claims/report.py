@@ -185,7 +185,8 @@ def print_claims(profile: Profile) -> None:
         "are averaged, and their interval taken, as Fisher's z. Only a paper's own test "
         "replicates; every other kind agrees or disagrees, and a described row decides nothing. "
         "The counts take each row alone; a verdict that changes when the length of the whole table "
-        "is accounted for (Benjamini and Hochberg) has the other one behind 'adjusted'."
+        "is accounted for (Benjamini and Hochberg) has the other one behind 'adjusted'. STL, V, B "
+        "and RP are the papers of the first four headings."
     )
     for title, rows in papers.items():
         console.print(f"\n{title}", style="bold")
@@ -210,8 +211,9 @@ def print_hypotheses(answer: pd.DataFrame) -> None:
     console.print(table)
     console.print(
         "Differences are means over seeds, paired by seed; the intervals hold for all rows at "
-        "once. p is adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the "
-        "margins and the verdicts."
+        "once. H12 is in steps. At matched score, the other reward reaches the centred score that "
+        "prominent bars have. p is adjusted by Holm's method. docs/preregistration.md defines the "
+        "hypotheses, the margins and the verdicts."
     )
 
 

@@ -20,7 +20,8 @@ CLAIMS_TITLE = """# Claims and verdicts
 
 Every claim of the study, by paper. Type to search. Click a column's header to sort its table. The
 first table counts the column *verdict*, which takes each row alone. The
-[glossary](glossary.md#verdict) explains *adjusted*, *described* and the kinds of test."""
+[glossary](glossary.md#verdict) explains *adjusted*, *described* and the kinds of test.
+STL, V, B and RP are the papers of the first four sections."""
 FRONT_FIGURES = ("quick/full_long_runs.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
 ANSWER = ["hypothesis", "verdict", "difference"]
