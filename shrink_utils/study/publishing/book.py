@@ -134,9 +134,10 @@ def _finish_figures(path: Path, figures: Path) -> None:
             if alt := shown.get("alt"):
                 width = {"width": f"{shown['width']}px"} if "width" in shown else {}
                 cell.metadata["mystnb"] = {"image": {"alt": alt, **width}}
-            if name := shown.get("figure"):
+            drawing = figures / f"{shown.get('figure')}.svg"
+            if drawing.is_file():  # not of notebooks as the repository stores them
                 del output.data["image/png"]
-                output.data["image/svg+xml"] = (figures / f"{name}.svg").read_text("utf-8")
+                output.data["image/svg+xml"] = drawing.read_text("utf-8")
     nbformat.write(notebook, path)
 
 

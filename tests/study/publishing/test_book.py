@@ -73,6 +73,14 @@ def test_a_figure_keeps_its_alt_text_and_a_widget_goes(notebooks, claims, tmp_pa
     assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
 
 
+def test_without_the_drawing_the_picture_stays(notebooks, claims, tmp_path):
+    (tmp_path / "figures" / "curve.svg").unlink()
+    gather(notebooks, claims, tmp_path / "source")
+    notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
+    _, cell = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert set(cell.outputs[0].data) == {"image/png", "text/plain"}
+
+
 def test_a_saved_figure_is_shown_as_its_drawing(notebooks, claims, tmp_path):
     gather(notebooks, claims, tmp_path / "source")
     notebook = nbformat.read(tmp_path / "source" / "notebooks" / "00_first.ipynb", as_version=4)
