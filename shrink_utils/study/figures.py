@@ -29,7 +29,7 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
-MANY = 1000  # points; so many are a picture inside an SVG, which would be large and slow
+MANY = 1000  # points of a figure; so many are pictures inside an SVG, else large and slow
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 # Lines that are no arms (encoders, measures, layers, kinds of null): muted colours, since bright
@@ -242,8 +242,10 @@ def _png(fig: Figure) -> bytes:
 
 def _svg(fig: Figure) -> bytes:
     """The same bytes every time; letters are shapes, equal on every machine."""
-    for points in fig.findobj(PathCollection):
-        points.set_rasterized(len(points.get_offsets()) > MANY)
+    clouds = fig.findobj(PathCollection)
+    many = sum(len(points.get_offsets()) for points in clouds) > MANY
+    for points in clouds:
+        points.set_rasterized(many)
     drawn = io.BytesIO()
     with plt.rc_context({"svg.hashsalt": "shrink", "svg.fonttype": "path"}):
         FigureCanvasSVG(fig).print_svg(drawn, metadata={"Date": None})
