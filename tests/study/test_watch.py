@@ -68,7 +68,14 @@ def test_a_watch_that_is_told_to_end_ends_make_too(sent, tmp_path):
     path = f"{tmp_path}:{os.environ['PATH']}"
     results = {"SHRINK_RESULTS_DIR": str(tmp_path), "PATH": path}
     command = [sys.executable, "-m", "shrink_utils", "--profile", "smoke", "watch"]
-    watch = subprocess.Popen(command, env=os.environ | results, stderr=subprocess.PIPE, cwd=home())
+    watch = subprocess.Popen(
+        command,
+        env=os.environ | results,
+        stderr=subprocess.PIPE,
+        cwd=home(),
+        # A shell lets what it starts in the background ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 120
     while not (begun.exists() and begun.read_text().strip()) and time.monotonic() < deadline:
         time.sleep(0.1)
