@@ -87,6 +87,8 @@ def _hosted(cell: NotebookNode) -> NotebookNode:
     # Folded in JupyterLab and in Colab, which has a mark of its own.
     folded = {"jupyter": {"source_hidden": True}, "cellView": "form"}
     metadata = nbformat.from_dict(folded if "hide-input" in tags else {})
+    if "parameters" in tags:  # papermill's mark
+        metadata["tags"] = ["parameters"]
     return nbformat.v4.new_code_cell(cell.source, id=cell.id, metadata=metadata)
 
 

@@ -49,6 +49,12 @@ def test_every_cell_of_the_chapter_is_there_in_its_order(pair):
     assert [cell.id for cell in hosted.cells[:3]] == ["goal", "install-text", "install"]
 
 
+def test_papermill_finds_the_parameters(pair):
+    _, hosted = pair
+    marked = [cell.id for cell in hosted.cells if "parameters" in cell.metadata.get("tags", [])]
+    assert marked == ["parameters"]
+
+
 def test_what_the_study_showed_is_stored_and_says_so(pair):
     chapter, hosted = pair
     stored = {cell.id: cell.source for cell in hosted.cells if cell.source.startswith(STORED)}
@@ -85,7 +91,7 @@ def test_no_outputs_travel_and_answers_stay_folded(pair):
     assert not any(cell.outputs for cell in code.values())
     answer = code["exercise-1-answer"].metadata
     assert answer.jupyter.source_hidden and answer.cellView == "form"
-    assert not code["parameters"].metadata
+    assert code["parameters"].metadata == {"tags": ["parameters"]}  # and not folded
 
 
 def test_the_cell_that_installs_says_what_it_needs(tmp_path, monkeypatch):
