@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn import Module
 from transformers import TrainerCallback
 
 from shrink_utils.geometry import anisotropy
@@ -14,6 +15,7 @@ from shrink_utils.models.products import OneDNN
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arguments import QuietTrainer
 from shrink_utils.training.gather import whole_batch
+from shrink_utils.training.lengths import by_length
 from shrink_utils.training.penalties import ClassPenalty
 
 N_SCORES = 3  # anisotropy scores kept, as in STL's Table 3
@@ -168,21 +170,35 @@ class RegularizedTrainer(QuietTrainer):
         parts (accumulation), the losses of the parts sum to the mean task loss of all rows plus the
         mean of the parts' regularizers.
         """
-        rounded = model.training and self.precision == "bfloat16"
-        with torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded):
-            outputs = model(**inputs, output_hidden_states=True)
-        embeddings = pool(outputs.hidden_states, inputs["attention_mask"], pooling=self.pooling)
+        task_loss, logits, embeddings = self._pass(model, inputs)
         if not model.training:
-            seen = {"loss": outputs.loss, "logits": outputs.logits, "embeddings": embeddings}
-            return (outputs.loss, seen) if return_outputs else outputs.loss
+            seen = {"loss": task_loss, "logits": logits, "embeddings": embeddings}
+            return (task_loss, seen) if return_outputs else task_loss
         labels = inputs["labels"] if self.per_class else None
-        task_loss, embeddings, labels = whole_batch(outputs.loss, embeddings, labels)
+        task_loss, embeddings, labels = whole_batch(task_loss, embeddings, labels)
         regularizer = self._regularize(embeddings, labels, task_loss)
         if num_items_in_batch is not None:  # this may be a part of a step
             task_loss = task_loss * (len(embeddings) / num_items_in_batch)
             regularizer = regularizer / self.current_gradient_accumulation_steps
         loss = task_loss + regularizer
-        return (loss, outputs) if return_outputs else loss
+        return (loss, {"loss": loss, "logits": logits}) if return_outputs else loss
+
+    def _pass(self, model: Module, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean task loss, logits (b, labels) and embeddings (b, d) of a batch."""
+        parts, place = [inputs], slice(None)
+        # A GPU is fast with padding, and DistributedDataParallel wants one pass per step.
+        if model.training and self.args.device.type == "cpu" and self.args.world_size == 1:
+            parts, place = by_length(inputs, model.get_input_embeddings())
+        rounded = model.training and self.precision == "bfloat16"
+        with torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded):
+            outputs = [model(**part, output_hidden_states=True) for part in parts]
+        shares = [len(part["labels"]) / len(inputs["labels"]) for part in parts]
+        loss = sum(out.loss * share for out, share in zip(outputs, shares, strict=True))
+        pooled = [
+            pool(out.hidden_states, part["attention_mask"], pooling=self.pooling)
+            for out, part in zip(outputs, parts, strict=True)
+        ]
+        return loss, torch.cat([out.logits for out in outputs])[place], torch.cat(pooled)[place]
 
     def evaluation_loop(self, *args, **kwargs):
         """As the Trainer's; the recorder keeps embeddings and outputs."""

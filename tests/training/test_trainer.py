@@ -179,3 +179,20 @@ def test_a_step_notes_the_scores_of_its_embeddings_raw_and_centred(make_trainer)
         for k in (1, 2, 3):
             share = (squared[k - 1] / squared.sum()).item()
             assert observed[f"{space}_{k}"] == pytest.approx(share, rel=1e-4)
+
+
+def test_a_training_pass_takes_like_lengths_together_and_an_evaluation_does_not(
+    make_trainer, monkeypatch
+):
+    trainer = make_trainer()
+    batch, widths = _batch(trainer), []
+    embeddings = trainer.model.base_model.embeddings
+
+    def watched(module, args, options):
+        widths.append(next(x for x in options.values() if x is not None).shape[1])
+
+    embeddings.register_forward_pre_hook(watched, with_kwargs=True)
+    trainer.compute_loss(trainer.model.eval(), batch)
+    assert widths == [batch["input_ids"].shape[1]]
+    trainer.compute_loss(trainer.model.train(), batch)
+    assert len(widths) == 5 and sorted(widths[1:]) == widths[1:] and widths[1] < widths[-1]
