@@ -113,8 +113,9 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
 	@$(UNFINISHED)
 	@$(PY) -m shrink_utils execute $< $@
 
-# Their sections "At full length" show the records of the cohort.
-$(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet)
+# Their sections "At full length" show records of finished profiles.
+$(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet data/reference/glue/*.parquet)
+$(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
 

@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import CELL, arm_points, frontier_table
 from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.hypotheses import (
@@ -34,7 +35,7 @@ from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below, legend_beside
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
-from shrink_utils.study.tables import graded
+from shrink_utils.study.tables import as_printed, graded, score_table
 from shrink_utils.training import RunConfig
 
 DECIDED_STYLE = {
@@ -119,6 +120,26 @@ class FullLength:
     def frontier(self) -> pd.DataFrame:
         """Of `frontier_table`."""
         return frontier_table(self._runs)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """Steps of the grid and of the arms swept at its weight, whose batch was full."""
+        steps = self.tables["steps"]
+        alike = (steps.epochs == self.profile.epochs) & (steps.weight == self.profile.weight)
+        return steps[alike & (steps.rows == FULL_BATCH)]
+
+    @cached_property
+    def beside_table3(self) -> pd.DataFrame:
+        """First scores of STL's Table 3 and of the same tasks here, as text (`as_printed`).
+
+        The paper's selected bars stand under ``prominent``.
+        """
+        published = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
+        arms = published.arm.replace("selected", "prominent")
+        published = published.assign(arm=arms, mean=published.score, sd=math.nan)
+        both = pd.concat([score_table(self.tables["runs"]), published])
+        of_first = (both.k.astype(int) == 1) & both.task.isin(self.profile.tasks)
+        return as_printed(both[of_first], rows=["task", "space", "model"])
 
     @cached_property
     def long_steps(self) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import pytest
 
 from shrink_utils.__main__ import main
 from shrink_utils.study import figures, load_profile
-from shrink_utils.study.ablation import frontier_table
+from shrink_utils.study.ablation import arms_by_step, frontier_table
 from shrink_utils.study.claims.claim import adjust, whole_table
 from shrink_utils.study.claims.clouds import measure_clouds
 from shrink_utils.study.claims.verdicts import finetuning_claims
@@ -30,7 +30,7 @@ from shrink_utils.study.full_length import (
     told,
 )
 from shrink_utils.study.records import record_finished, recorded
-from shrink_utils.study.tables import correct_rows, graded, summarize
+from shrink_utils.study.tables import as_printed, correct_rows, graded, summarize, task_table
 
 ROOT = Path(__file__).resolve().parents[2]
 MOVIES, PRODUCTS = "sentiment_movies", "sentiment_products"
@@ -65,7 +65,12 @@ def _run(config, profile, rng):
     correct = (rng.random(ROWS[config.task]) < right).astype(float)
     one = pd.DataFrame([keys])
     return {
-        "runs": one.assign(**_scores(level, arm), metric="accuracy", value=correct.mean()),
+        "runs": one.assign(
+            **_scores(level, arm),
+            metric="accuracy",
+            value=correct.mean(),
+            accuracy=correct.mean(),
+        ),
         "steps": _steps(keys, level, arm, long=config.epochs > profile.epochs, rng=rng),
         "evaluations": one.assign(step=0, loss=0.5, metric="accuracy", value=0.6),
         "correct": pd.DataFrame({**keys, "row": range(len(correct)), "correct": correct}),
@@ -86,7 +91,7 @@ def _steps(keys, level, arm, *, long, rng):
     last_of_epoch = long & (step % 29 == 0)
     noisy = np.where(last_of_epoch, 5.0, rise + 0.01 * rng.standard_normal(len(step)))
     rows = np.where(last_of_epoch, 19, 64)
-    return pd.DataFrame({**keys, "step": step, "rows": rows, "centred_1": noisy})
+    return pd.DataFrame({**keys, "step": step, "rows": rows, "centred_1": noisy, "raw_1": noisy})
 
 
 def _cloud(arm, seed, rng):
@@ -98,11 +103,12 @@ def _cloud(arm, seed, rng):
     return {"classes": 2, "class_cosine": 0.95 + 0.01 * rng.random(), **shape, **counts}
 
 
-def write_records(tables, data):
+def write_records(tables, data, name="cohort"):
     """As `record` leaves them, in a folder of data."""
-    folder = data / "reference" / "cohort"
+    folder = data / "reference" / name
     folder.mkdir(parents=True)
-    (data / "published").symlink_to(ROOT / "data" / "published")
+    if not (data / "published").exists():
+        (data / "published").symlink_to(ROOT / "data" / "published")
     for name, table in tables.items():
         table.to_parquet(folder / f"{name}.parquet", index=False)
 
@@ -329,9 +335,12 @@ def executed(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr("shrink_utils.study.figures.display", show)
 
-    def execute(name, tables):
+    def execute(name, tables, of_glue=None):
         write_records(tables, tmp_path)
+        if of_glue is not None:
+            write_records(of_glue, tmp_path, "glue")
         names = {"profile": load_profile("smoke"), "display": show, "figures": figures, "pd": pd}
+        names |= {"arms_by_step": arms_by_step, "as_printed": as_printed, "task_table": task_table}
         for source in _section(name):
             exec(source, names)
         assert not plt.get_fignums()
@@ -344,6 +353,34 @@ def executed(monkeypatch, tmp_path, capsys):
 def test_a_section_shows_everything_when_all_runs_are_on_record(executed, tables, name):
     shown, said = executed(name, tables)
     assert "All 372 runs of profile cohort are on record." in said and len(shown) >= 3
+    assert "0 of the 50 runs of profile glue are on record." in said
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_shows_the_papers_own_tasks_when_their_runs_are_on_record(
+    executed, tables, glue, name
+):
+    shown, said = executed(name, tables, glue.tables)
+    assert "All 50 runs of profile glue are on record." in said
+    text = " ".join(map(str, (getattr(what, "data", what) for what in shown)))
+    assert "mrpc" in text and "cola" in text
+
+
+def test_the_papers_table_3_stands_beside_our_scores_of_the_same_tasks(glue):
+    table = glue.beside_table3
+    assert set(table.columns) == {"none", "prominent", "published", "all", "random"}
+    theirs = table.loc[("cola", "centred", "bert-base-uncased")]
+    assert theirs[["none", "prominent", "all", "random"]].tolist() == [".660", ".468", ".478", "–"]
+    ours = table.loc[("mrpc", "centred", "minilm")]
+    assert ours["none"].startswith((".59", ".60", ".61")) and "±" in ours["random"]
+    assert len(table) == 2 * 2 * 3
+
+
+def test_steps_of_one_weight_and_full_batches_alone_are_drawn(glue, full):
+    assert set(glue.steps.arm) == {"none", "prominent", "published", "all", "random"}
+    assert not glue.steps.duplicated(["model", "task", "arm", "seed", "step"]).any()
+    assert set(full.steps.weight) == {1.0} and set(full.steps.epochs) == {3}
+    assert set(full.steps.rows) == {64}
 
 
 @pytest.mark.parametrize("name", SECTIONS)
