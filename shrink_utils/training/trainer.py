@@ -188,7 +188,7 @@ class RegularizedTrainer(QuietTrainer):
         parts, place = [inputs], slice(None)
         # A GPU is fast with padding, and DistributedDataParallel wants one pass per step.
         if model.training and self.args.device.type == "cpu" and self.args.world_size == 1:
-            parts, place = by_length(inputs, model.get_input_embeddings())
+            parts, place = by_length(inputs, model)
         rounded = model.training and self.precision == "bfloat16"
         with torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded):
             outputs = [model(**part, output_hidden_states=True) for part in parts]

@@ -12,7 +12,7 @@ from transformers import (
 from shrink_utils.models import load_classifier, pool
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.text import load_task
-from shrink_utils.training.lengths import by_length
+from shrink_utils.training.lengths import ENCODERS, by_length
 from shrink_utils.training.rows import tokenized
 
 SIZES = {
@@ -46,10 +46,10 @@ def _batch(lengths=LENGTHS, *, width=None):
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "last"])
-@pytest.mark.parametrize("kind", ["bert", "roberta", "mpnet"])
+@pytest.mark.parametrize("kind", ENCODERS)
 def test_parts_give_the_rows_of_the_batch_in_their_order(kind, pooling):
     model, batch = _model(kind).eval(), _batch()
-    parts, place = by_length(batch, model.get_input_embeddings())
+    parts, place = by_length(batch, model)
     assert [part["attention_mask"].shape for part in parts] == [(3, 4), (2, 6), (2, 9), (2, 30)]
     outputs = [model(**part, output_hidden_states=True) for part in parts]
     pooled = [
@@ -67,7 +67,7 @@ def test_the_table_of_tokens_gets_the_gradient_of_the_whole_batch():
     model, batch = _model("bert"), _batch()
     table = model.get_input_embeddings()
     (whole,) = torch.autograd.grad(model(**batch).loss, table.weight)
-    parts, _ = by_length(batch, table)
+    parts, _ = by_length(batch, model)
     assert len(parts) == 4
     loss = sum(model(**part).loss * len(part["labels"]) / len(LENGTHS) for part in parts)
     (in_parts,) = torch.autograd.grad(loss, table.weight)
@@ -84,13 +84,20 @@ def test_the_table_of_tokens_gets_the_gradient_of_the_whole_batch():
     ],
 )
 def test_a_batch_passes_whole_where_parts_save_little_or_would_move_a_word(batch):
-    parts, place = by_length(batch, _model("bert").get_input_embeddings())
+    parts, place = by_length(batch, _model("bert"))
     assert parts == [batch] and parts[0] is batch
     assert place.tolist() == list(range(len(batch["labels"])))
 
 
+def test_the_rows_of_a_decoder_pass_whole_as_it_looks_for_their_last_word():
+    config = AutoConfig.for_model("gpt2", n_embd=16, n_layer=1, n_head=2, vocab_size=50)
+    model = AutoModelForSequenceClassification.from_config(config)
+    parts, _ = by_length(_batch(), model)
+    assert len(parts) == 1 and "input_ids" in parts[0]
+
+
 def test_one_row_is_cut_to_its_own_words():
-    (part,), place = by_length(_batch((7,), width=30), _model("bert").get_input_embeddings())
+    (part,), place = by_length(_batch((7,), width=30), _model("bert"))
     assert part["inputs_embeds"].shape == (1, 7, 16) and place.tolist() == [0]
 
 
@@ -104,5 +111,5 @@ def test_the_batches_of_quick_pass_whole():
         tokens = tokenized(rows, tokenizer, max_length=run.max_length)
         pad = DataCollatorWithPadding(tokenizer)
         for batch in DataLoader(tokens, batch_size=64, collate_fn=pad):
-            parts, _ = by_length(dict(batch), model.get_input_embeddings())
+            parts, _ = by_length(dict(batch), model)
             assert len(parts) == 1
