@@ -33,6 +33,7 @@ from shrink_utils.study.claims.hypotheses import (
 from shrink_utils.study.claims.report import VERDICT_STYLE, p_as_text, signed
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below, legend_beside
+from shrink_utils.study.intervals import Interval, crossed_interval, paired_interval
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
 from shrink_utils.study.tables import as_printed, graded, score_table
@@ -158,6 +159,28 @@ class FullLength:
         return pd.concat(tables, ignore_index=True)
 
     @cached_property
+    def long_differences(self) -> pd.DataFrame:
+        """Prominent bars less each other arm of the long runs, as text with 95 % intervals.
+
+        Level and onset against ``none`` are what H11 and H12 decide; the rest is exploratory.
+        """
+        runs = self.long_runs.pivot(index="seed", columns="arm")
+        accuracies = self._runs[self._runs.epochs > self.profile.epochs]
+        correct = accuracies.pivot(index="seed", columns="arm", values="graded")
+        others = [arm for arm in ARM_STYLE if arm in set(correct) - {"prominent"}]
+        rows = {
+            f"prominent − {other}": {
+                "level": _paired(runs.level, other),
+                "onset (steps)": _paired(runs.onset, other, 1),
+                "accuracy": _as_text(
+                    crossed_interval(np.stack(correct.prominent), np.stack(correct[other]))
+                ),
+            }
+            for other in others
+        }
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+    @cached_property
     def _runs(self) -> pd.DataFrame:
         """Of `summarize` and `graded`: the grid's runs, the long ones, then the sweep's."""
         profile = self.profile
@@ -200,8 +223,7 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As text; ``verdict`` is the adjusted one, and ``agreement`` is "agrees", "disagrees" or
-        "not claimed" (docs/preregistration.md).
+        As text; ``agreement`` is "agrees", "disagrees" or "not claimed" (docs/preregistration.md).
     """
     verdicts = decided.set_index("id").verdict
     asked = claims[claims.claim.map(_question).notna()]
@@ -209,15 +231,15 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
         {
             "question": row.statement,
             "model · task": " · ".join(row.claim.split(":")[2:4]),
-            "difference [95 %]": f"{signed(row.estimate)} [{signed(row.low)}, {signed(row.high)}]",
+            "difference [95 %]": _as_text(Interval(row.estimate, row.low, row.high, row.n)),
             "seeds": str(row.n),
-            "verdict": row.adjusted,
+            "adjusted verdict": row.adjusted,
             "the cohort": " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique()),
         }
         for row in asked.itertuples()
     ]
     table = pd.DataFrame(rows)
-    agreement = map(_agreement, table["the cohort"], table.verdict)
+    agreement = map(_agreement, table["the cohort"], table["adjusted verdict"])
     table = table.assign(agreement=list(agreement))
     return table.sort_values("question", kind="stable")
 
@@ -235,6 +257,16 @@ def _agreement(cohort: str, row: str) -> str:
     return "agrees" if row == SUPPORTS[cohort] else "disagrees"
 
 
+def _paired(values: pd.DataFrame, other: str, digits: int = 3) -> str:
+    """Prominent bars less another arm, from a table of seeds and arms."""
+    return _as_text(paired_interval(values.prominent - values[other]), digits)
+
+
+def _as_text(interval: Interval, digits: int = 3) -> str:
+    estimate, low, high = (signed(value, digits) for value in interval[:3])
+    return f"{estimate} [{low}, {high}]"
+
+
 def told(decided: pd.DataFrame, *ids: str) -> str:
     """Hypotheses as sentences of Markdown: id, verdict, statement, estimate and interval."""
     rows = decided.set_index("id")
@@ -245,7 +277,7 @@ def _sentence(name: str, row: pd.Series) -> str:
     if row.verdict == "not tested":
         nearest = f"{_nearest(row)} seeds took their nearest point"
         return f"**{name} not tested** ({row.statement}: {nearest})."
-    needed = f"; {_seeds(row.seeds_needed)} would decide it" if row.verdict == "open" else ""
+    needed = f"; {_needed(row)}" if row.verdict == "open" else ""
     unit = " steps" if BY_ID[name]["quantity"] == "onset" else ""
     numbers = f"{_number(name, row.estimate)}{unit} {_bounds(name, row)}"
     return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
@@ -260,8 +292,10 @@ def _bounds(name: str, row: pd.Series) -> str:
     return f"[{_number(name, row.low)}, {_number(name, row.high)}]"
 
 
-def _seeds(n: float) -> str:
-    return f"{n:.0f} seeds" if math.isfinite(n) else "more than 10,000 seeds"
+def _needed(row: pd.Series) -> str:
+    if math.isfinite(row.seeds_needed):
+        return f"{row.seeds_needed:.0f} seeds would decide it"
+    return "more seeds alone would not decide it"
 
 
 def _nearest(row: pd.Series) -> str:
@@ -270,7 +304,7 @@ def _nearest(row: pd.Series) -> str:
 
 def _note(row: pd.Series) -> str:
     """What would decide an open hypothesis, and how many seeds took their nearest point."""
-    notes = [f"{_seeds(row.seeds_needed)} would decide it"] if row.verdict == "open" else []
+    notes = [_needed(row)] if row.verdict == "open" else []
     return "; ".join(notes + ([f"{_nearest(row)} took their nearest point"] if row.nearest else []))
 
 
