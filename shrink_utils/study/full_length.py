@@ -158,23 +158,23 @@ class FullLength:
             tables.append(table.rename_axis(["seed", "arm"]).reset_index().assign(task=task))
         return pd.concat(tables, ignore_index=True)
 
-    @cached_property
-    def long_differences(self) -> pd.DataFrame:
-        """Prominent bars less each other arm of the long runs, as text with 95 % intervals.
+    def less_others(self, task: str) -> pd.DataFrame:
+        """Prominent bars less every other arm of the grid's weight on a task: level and accuracy.
 
-        Level and onset against ``none`` are what H11 and H12 decide; the rest is exploratory.
+        As text, with 95 % intervals: of the level over seeds, of the accuracy over seeds and rows.
+        All of it is exploratory but what a hypothesis or one of `QUESTIONS` asks.
         """
-        runs = self.long_runs.pivot(index="seed", columns="arm")
-        accuracies = self._runs[self._runs.epochs > self.profile.epochs]
-        correct = accuracies.pivot(index="seed", columns="arm", values="graded")
-        others = [arm for arm in ARM_STYLE if arm in set(correct) - {"prominent"}]
+        runs, correct = (
+            table[(table.task == task) & (table.weight == self.profile.weight)]
+            for table in (self._runs, self._named(self.tables["correct"]))
+        )
+        level = runs.pivot(index="seed", columns="arm", values="centred_1")
+        right = correct.pivot(index="seed", columns=["arm", "row"], values="correct")
+        others = [arm for arm in ARM_STYLE if arm in set(level) - {"prominent"}]
         rows = {
             f"prominent − {other}": {
-                "level": _paired(runs.level, other),
-                "onset (steps)": _paired(runs.onset, other, 1),
-                "accuracy": _as_text(
-                    crossed_interval(np.stack(correct.prominent), np.stack(correct[other]))
-                ),
+                "level": _as_text(paired_interval(level.prominent - level[other])),
+                "accuracy": _as_text(crossed_interval(right.prominent, right[other])),
             }
             for other in others
         }
@@ -257,13 +257,8 @@ def _agreement(cohort: str, row: str) -> str:
     return "agrees" if row == SUPPORTS[cohort] else "disagrees"
 
 
-def _paired(values: pd.DataFrame, other: str, digits: int = 3) -> str:
-    """Prominent bars less another arm, from a table of seeds and arms."""
-    return _as_text(paired_interval(values.prominent - values[other]), digits)
-
-
-def _as_text(interval: Interval, digits: int = 3) -> str:
-    estimate, low, high = (signed(value, digits) for value in interval[:3])
+def _as_text(interval: Interval) -> str:
+    estimate, low, high = map(signed, interval[:3])
     return f"{estimate} [{low}, {high}]"
 
 
