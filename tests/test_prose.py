@@ -390,6 +390,8 @@ QUOTED = [
         raw_in_long_runs,
     ),
     ("07", "is 3.4 steps later, not 5.0", own_onset),
+    ("07", "The score is lower, accuracy holds, and in 24 steps selection", lowers_by),
+    ("07", "and in 24 steps selection adds nothing", any_bars),
     ("07", "There they lose .09 of accuracy, and IsoScore★ loses less than .01", strong_weight),
     ("07", "below, can: both hold", lower_and_later),
     ("07", "At an equal score, random bars keep as much accuracy", any_bars),

@@ -347,7 +347,6 @@ def hypotheses_figure(decided: pd.DataFrame) -> Figure:
     for verdict, (marker, color) in DECIDED_STYLE.items():
         if verdict in set(decided.verdict):
             axes[0].plot([], [], marker, color=color, label=verdict)
-    fig.suptitle(counted(decided.verdict), x=0.01, ha="left", fontsize="large")
     legend_below(fig, axes[0], len(DECIDED_STYLE) + 1)
     return fig
 

@@ -78,7 +78,7 @@ def elongation(shape: pd.DataFrame, run: Run) -> Figure:
     _draw(left, counts, "layer", ["isotropic", "pretrained"], shape)
     left.set(xlabel="layer", ylabel="number of elongated directions", xticks=layers)
     left.set(title=f"eigenvalues above 5 × the mean, n = {rows.n.iloc[0]}")
-    left.legend(fontsize="small", loc="best")
+    legend_below(fig, left, 6)
     for when, cloud in (("before", "pretrained"), ("after", "none")):
         x = run.embeddings[when].double()
         eigenvalues = torch.linalg.svdvals(x - x.mean(0)).square()
