@@ -1,39 +1,55 @@
-"""Do the models of a study agree? One verdict per claim and model, and a line that sums them up."""
+"""Do the models of a study agree? One verdict per claim and model, and a line per model."""
 
 import re
 
 import pandas as pd
 
+from shrink_utils.study.claims.claim import OWN_TEST
 from shrink_utils.study.profiles import Profile
 
 # Claims on contextuality name the last layer by its number, which is each model's own.
 LAST_LAYER = re.compile(r"^(v:[a-z-]+)-(?!0$|1$)\d+$")
+# The word depends on the kind of test, which can differ between two models that decide alike.
+SHARED = {own: shared for shared, own in OWN_TEST.items()}
 
 
 def verdicts_by_model(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """The claims that several models were tested on: a row per claim, a verdict per model."""
+    """The claims that several models were tested on: a row per claim, a verdict per model.
+
+    Verdicts are adjusted for the length of the table, and *agrees* or *disagrees* even where the
+    test is a paper's own. Described rows test nothing and are left out.
+    """
+    claims = claims[claims.adjusted != "described"]
     models = [*profile.models, *profile.diagnosed]
     parts = claims.claim.str.split(":")
     of = [next((m for m in models if m in row), models[0]) for row in parts]
     names = [":".join(part for part in row if part not in models) for row in parts]
     table = pd.DataFrame(
         {"claim": [LAST_LAYER.sub(r"\1-last", n) for n in names], "model": of}, index=claims.index
-    ).assign(verdict=claims.verdict)
+    ).assign(verdict=claims.adjusted.replace(SHARED))
     found = table.pivot(index="claim", columns="model", values="verdict")
     return found[found.notna().sum(axis=1) > 1].reindex(columns=models)
 
 
 def agreement(claims: pd.DataFrame, profile: Profile) -> str:
-    """In a few lines, whether the models of a study agree; nothing where there is one model."""
+    """A line per further model: how often it and the first one decide alike, differently, or not.
+
+    Two rows that decide nothing are no agreement. Nothing is said where there is one model.
+    """
     table = verdicts_by_model(claims, profile)
-    if table.empty:
+    first, *others = table.columns
+    return "".join(_beside(table[[first, other]].dropna()) for other in others)
+
+
+def _beside(verdicts: pd.DataFrame) -> str:
+    """The line of the second model, from the claims that both were tested on."""
+    if verdicts.empty:
         return ""
-    differ = table[table.nunique(axis=1) > 1]
-    lines = [
-        f"Of {len(table)} claims tested on several models, {len(table) - len(differ)} have the "
-        "same verdict on all of them."
-    ]
-    for claim, verdicts in differ.iterrows():
-        said = ", ".join(f"{model}: {found}" for model, found in verdicts.dropna().items())
-        lines.append(f"  {claim}: {said}")
-    return "\n".join(lines) + "\n"
+    first, other = verdicts.columns
+    decided = verdicts[(verdicts != "inconclusive").all(axis=1)]
+    alike = int((decided[first] == decided[other]).sum())
+    return (
+        f"{other} beside {first}: {alike} rows decided alike, {len(decided) - alike} decided "
+        f"differently, {len(verdicts) - len(decided)} left undecided by at least one of the two "
+        "(adjusted verdicts)\n"
+    )

@@ -6,7 +6,9 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from shrink_utils.paths import home
+import pandas as pd
+
+from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.hypotheses import PLAN
 
 PAGE, DEVIATIONS = "docs/preregistration.md", "## Deviations"
@@ -28,6 +30,15 @@ def registration_faults(times: Iterable[str]) -> Iterator[str]:
         yield f"{PAGE} is of {written.strip()}, the first run of {first.isoformat()}"
     if not (home() / PAGE).read_text(encoding="utf-8").startswith(text.split(DEVIATIONS)[0]):
         yield f"{PAGE} is not the text of commit {commit[:12]}: add a deviation below it instead"
+
+
+def record_faults(profile: str) -> Iterator[str]:
+    """The same of a profile's committed runs, which decide the hypotheses.
+
+    A repeated study is always younger than the analysis, so its own times show nothing.
+    """
+    path = data_dir() / "reference" / profile / "runs.parquet"  # study/records.py writes it
+    yield from registration_faults(pd.read_parquet(path, columns=["time"]).time)
 
 
 def _git(*what: str) -> str | None:

@@ -31,7 +31,7 @@ from shrink_utils.study.verification.folder import (
     odd_files,
     unfinished,
 )
-from shrink_utils.study.verification.registration import registration_faults
+from shrink_utils.study.verification.registration import record_faults, registration_faults
 from shrink_utils.training import RunConfig
 from shrink_utils.training.config import PRECISIONS
 
@@ -93,7 +93,10 @@ def verify_folder(folder: Path) -> list[Check]:
     whole = [path for path in kept if not kept[path]]
     if profile.name == "cohort":
         times = [read_json(path / STAMP)["time"] for path in whole if path.parent.name == "runs"]
-        checks.append(_check("the analysis is older than the runs", registration_faults, times))
+        checks += [
+            _check("the analysis is older than the runs", registration_faults, times),
+            _check("the analysis is older than the runs on record", record_faults, profile.name),
+        ]
     return checks + _made_again(folder, profile, page["precision"], whole)
 
 

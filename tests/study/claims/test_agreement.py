@@ -10,9 +10,15 @@ import pytest
 from shrink_utils.study import load_profile
 from shrink_utils.study.claims.agreement import agreement, verdicts_by_model
 
-VERDICTS = {
+VERDICTS = {  # adjusted
     "stl:rises-raw:big:movies:none": "agrees",
     "stl:rises-raw:small:movies:none": "inconclusive",
+    "stl:metric-kept:big:movies:all": "inconclusive",
+    "stl:metric-kept:small:movies:all": "inconclusive",
+    "stl:raises-centred-2:big:movies:all": "replicated",  # big is the paper's model
+    "stl:raises-centred-2:small:movies:all": "agrees",
+    "rp:elongated-own:big:movies:none": "described",
+    "rp:elongated-own:small:movies:none": "described",
     "v:avgsim-rises": "agrees",  # of the first model
     "v:avgsim-rises:small": "agrees",
     "v:avgsim-rises:decoder": "disagrees",
@@ -26,7 +32,10 @@ VERDICTS = {
 
 @pytest.fixture
 def claims():
-    return pd.DataFrame({"claim": VERDICTS.keys(), "verdict": VERDICTS.values()})
+    """Without the adjustment every row but the described ones agrees."""
+    table = pd.DataFrame({"claim": VERDICTS.keys(), "adjusted": VERDICTS.values()})
+    described = table.adjusted == "described"
+    return table.assign(verdict=table.adjusted.where(described, "agrees"))
 
 
 @pytest.fixture
@@ -39,6 +48,8 @@ def test_a_claim_has_one_verdict_per_model_and_the_last_layer_is_each_models_own
     assert list(table.columns) == ["big", "small", "decoder"]
     assert set(table.index) == {
         "stl:rises-raw:movies:none",
+        "stl:metric-kept:movies:all",
+        "stl:raises-centred-2:movies:all",
         "v:avgsim-rises",
         "v:intrasim-above-null-0",
         "v:intrasim-above-null-last",
@@ -46,12 +57,14 @@ def test_a_claim_has_one_verdict_per_model_and_the_last_layer_is_each_models_own
     assert list(table.loc["v:avgsim-rises"]) == ["agrees", "agrees", "disagrees"]
 
 
-def test_the_line_counts_the_claims_and_names_those_with_several_verdicts(claims, profile):
-    first, *others = agreement(claims, profile).splitlines()
-    assert first.startswith("Of 4 claims tested on several models, 2 have the same verdict")
-    assert others == [
-        "  stl:rises-raw:movies:none: big: agrees, small: inconclusive",
-        "  v:avgsim-rises: big: agrees, small: agrees, decoder: disagrees",
+def test_a_line_per_model_counts_what_both_decide_and_takes_no_indecision_for_agreement(
+    claims, profile
+):
+    assert agreement(claims, profile).splitlines() == [
+        "small beside big: 4 rows decided alike, 0 decided differently, 2 left undecided by at "
+        "least one of the two (adjusted verdicts)",
+        "decoder beside big: 0 rows decided alike, 1 decided differently, 0 left undecided by at "
+        "least one of the two (adjusted verdicts)",
     ]
 
 

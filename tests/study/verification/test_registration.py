@@ -2,13 +2,13 @@
 
 import subprocess
 
+import pandas as pd
 import pytest
 
 from shrink_utils.paths import home
 from shrink_utils.study.claims.hypotheses import PLAN
-from shrink_utils.study.profiles import load_profile
-from shrink_utils.study.records import recorded
-from shrink_utils.study.verification.registration import registration_faults
+from shrink_utils.study.verification import registration
+from shrink_utils.study.verification.registration import record_faults, registration_faults
 
 HISTORY = ["git", "-C", str(home()), "cat-file", "-e", PLAN["registered"]]
 needs_history = pytest.mark.skipif(
@@ -24,9 +24,14 @@ def test_the_analysis_is_older_than_runs_of_after_its_commit():
 
 
 @needs_history
-def test_the_analysis_is_older_than_the_runs_on_record():
-    times = recorded(load_profile("cohort"))["runs"].time
-    assert list(registration_faults(times)) == []
+def test_the_analysis_is_older_than_the_runs_on_record(monkeypatch, tmp_path):
+    assert list(record_faults("cohort")) == []
+    records = tmp_path / "reference" / "cohort" / "runs.parquet"
+    records.parent.mkdir(parents=True)
+    pd.DataFrame({"time": ["2026-11-01T00:00:00+00:00"]}).to_parquet(records)
+    monkeypatch.setattr(registration, "data_dir", lambda: tmp_path)
+    (fault,) = record_faults("cohort")
+    assert "2026-11-01" in fault
 
 
 @needs_history

@@ -76,6 +76,17 @@ def test_a_good_folder_passes_every_check_and_nothing_is_written_into_it(sent):
     assert "ok    claims, made again" in map(str, checks)
 
 
+def test_a_repeated_cohort_is_not_enough_its_records_have_to_be_younger_than_the_analysis(
+    sent, profile, monkeypatch
+):
+    """Runs of today are younger whatever is on record, and the record decides the hypotheses."""
+    cohort = replace(profile, name="cohort")
+    monkeypatch.setattr(verify, "load_profile", lambda name, seed: cohort)
+    monkeypatch.setattr(verify, "_foreign", lambda folder: ())  # the page says tiny
+    monkeypatch.setattr(verify, "record_faults", lambda name: [f"{name} is older"])
+    assert "cohort is older" in _faults(sent).splitlines()
+
+
 @pytest.mark.parametrize("table", ["claims", "task_metric", "anisotropy"])
 def test_a_changed_number_is_named_even_when_the_page_was_changed_with_it(sent, profile, table):
     path = sent / "tables" / f"{table}.csv"
