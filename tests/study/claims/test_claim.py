@@ -317,7 +317,7 @@ def _departures(*chapters, of):
 
 def test_rows_of_loss_change_allocation_say_how_few_updates_the_longest_profile_makes():
     paper, all_sizes = load_profile("paper"), [load_profile(n).dynamics for n in profile_names()]
-    steps = max(max(sizes.steps, sizes.stability_steps) for sizes in all_sizes if sizes)
+    steps = max(max(sizes.steps, sizes.stability_steps) for sizes in all_sizes)
     assert steps < paper.pretraining.steps
     updates = f"at most {steps:,} of V's {paper.pretraining.steps:,} updates"
     found = _departures("dynamics", of=r"\bV\b")
@@ -336,7 +336,7 @@ def test_rows_of_browns_cka_say_that_no_profile_draws_as_many_tokens():
         "one sample: B's is of tokens, in 1,000 batches of 1,024" in t for t in by_cka.values()
     )
     families = [load_profile(name).family for name in profile_names()]
-    assert all(sizes.sentences < 1_000 * 1_024 for sizes in families if sizes)
+    assert all(sizes.sentences < 1_000 * 1_024 for sizes in families)
 
 
 def test_rows_of_shrink_the_longest_say_that_the_rate_stays_constant_in_every_profile():
