@@ -171,12 +171,19 @@ def verify(profile: Profile, options: argparse.Namespace) -> int:
 
 def book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks."""
+    from shrink_utils.study.full_length import full_length
     from shrink_utils.study.publishing.book import build_book
     from shrink_utils.study.tables import read_table
 
-    claims = read_table("claims", profile=profile)
+    claims, full = read_table("claims", profile=profile), full_length("cohort")
     target = profile.folder / "book"
-    build_book(profile.folder / "notebooks", claims, target, title=f"profile {profile.name}")
+    build_book(
+        profile.folder / "notebooks",
+        claims,
+        target,
+        title=f"profile {profile.name}",
+        at_full_length=full and full.claims,
+    )
     print(f"{target / 'index.html'}")
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from shrink_utils.study.claims.claim import Evidence, judge, quantity
+from shrink_utils.study.claims.claim import Evidence, judge, leaving_out, quantity
 from shrink_utils.study.dynamics.experiment import CELL, allocations
 from shrink_utils.study.dynamics.reading import (
     COUNTED,
@@ -30,23 +30,42 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataF
 def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
     """Pearson's r of the profiles of two runs of different seeds, which begin with other weights.
 
-    From `measure_dynamics` and `measure_stability`: columns ``differs`` ("objective", "size",
-    "source", or "seed" where nothing else does), ``front_seed``, ``back_seed`` and ``r``. Profiles
-    are shares of the trunk's loss change by layer and component; of a translation model, of its
-    encoder.
+    Profiles are shares of the trunk's loss change by layer and component; of a translation model,
+    of its encoder. Columns ``runs`` ("objectives" of `measure_dynamics`, "texts" of
+    `measure_stability`: their numbers of steps differ), and those of `correlations`.
     """
     objectives = {
         (objective, seed): shares(_one_stack(allocations(run)), *CELL, trunk=True)
         for (objective, seed), run in dynamics.groupby(["objective", "seed"])
     }
     by_objective = pd.DataFrame(objectives).T.rename_axis(index=["objective", "seed"])
-    other_objective = correlations(by_objective).query("differs == 'objective'")
-    return pd.concat([correlations(profiles_of(stability)), other_objective], ignore_index=True)
+    pairs = [
+        correlations(profiles_of(stability)).assign(runs="texts"),
+        correlations(by_objective).assign(runs="objectives"),
+    ]
+    return pd.concat(pairs, ignore_index=True)
 
 
 def _one_stack(table: pd.DataFrame) -> pd.DataFrame:
     own = ~table.component.str.startswith("cross ")
     return table[table["stack"].isin(["", "encoder"]) & own]
+
+
+@quantity
+def excess_of_objectives(pairs: pd.DataFrame, difference: dict) -> Evidence:
+    """Mean r of other objectives less that of other texts, each less its own baseline, by seed.
+
+    The baseline is pairs of the same kind of run that differ in their seed alone: it carries the
+    noise of so many steps. The floor is its spread, the mean of both kinds.
+    """
+
+    def statistic(some: pd.DataFrame) -> float:
+        mean = some.groupby(["runs", some.differs == "seed"]).r.mean().unstack()
+        excess = mean[False] - mean[True]
+        return float(excess["objectives"] - excess["texts"])
+
+    baseline = pairs[pairs.differs == "seed"].groupby("runs").r
+    return Evidence(leaving_out(pairs, "seed", statistic), float(baseline.std().mean()))
 
 
 @quantity

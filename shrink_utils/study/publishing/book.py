@@ -19,16 +19,25 @@ PAGES = (".md", ".ipynb")
 CLAIMS_TITLE = """# Claims and verdicts
 
 Every claim of the study, by paper. Type to search. Click a column's header to sort its table. The
-first table counts the column *verdict*, which takes each row alone. The
-[glossary](glossary.md#verdict) explains *adjusted*, *described* and the kinds of test.
-STL, V, B and RP are the papers of the first four sections."""
+first table counts the column *adjusted verdict*, which accounts for the length of the whole table.
+The [glossary](glossary.md#verdict) explains *adjusted*, *described* and the kinds of test.
+A section *at full length* has the claims of another study, with more seeds and adjusted by
+themselves. STL, V, B and RP are the papers of the first four sections."""
+FULL_TITLE = "At full length (profile cohort)"
 FRONT_FIGURES = ("quick/full_long_runs.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
 ANSWER = ["hypothesis", "verdict", "difference"]
 FIRST = ["claim", "verdict", "adjusted verdict", "ours", "95 % interval", "paper"]
 
 
-def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:
+def build_book(
+    notebooks: Path,
+    claims: pd.DataFrame,
+    target: Path,
+    *,
+    title: str,
+    at_full_length: pd.DataFrame | None = None,
+) -> None:
     """Build the book of executed notebooks, whole or not at all.
 
     Parameters
@@ -41,6 +50,8 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
         Folder of the book; what stood there is replaced.
     title
         Below the name of the project, such as "profile quick".
+    at_full_length
+        The claims of ``cohort``: a section of that page, once its runs are on record.
 
     Raises
     ------
@@ -50,7 +61,7 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     source, part = target.with_name("book.source"), target.with_name("book.part")
     for folder in (source, part):
         shutil.rmtree(folder, ignore_errors=True)
-    gather(notebooks, claims, source)
+    gather(notebooks, claims, source, at_full_length=at_full_length)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going"]
     command += ["-d", str(part / "doctrees"), "-D", f"html_title=shrink, {title}"]
     command += [str(source), str(part / "html")]
@@ -65,7 +76,13 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
         shutil.rmtree(folder)
 
 
-def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
+def gather(
+    notebooks: Path,
+    claims: pd.DataFrame,
+    source: Path,
+    *,
+    at_full_length: pd.DataFrame | None = None,
+) -> None:
     """Lay the sources of the book below the new folder `source`, as they stand in the repository.
 
     Links between them then hold. Raises FileNotFoundError if there is no executed notebook.
@@ -74,7 +91,8 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     if not executed:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)
-    (source / "claims.md").write_text(_claims_page(claims), encoding="utf-8")
+    page = _claims_page(claims, at_full_length)
+    (source / "claims.md").write_text(page, encoding="utf-8")
     (source / "headlines.md").write_text(_front(), encoding="utf-8")
     for figure in FRONT_FIGURES:
         _copy(Path("data/reference") / figure, source)
@@ -98,14 +116,19 @@ def _front() -> str:
     return _table(answer[[*ANSWER, *columns]], kind="headlines")
 
 
-def _claims_page(claims: pd.DataFrame) -> str:
-    """A table of verdicts by paper, then the claims of each paper."""
-    papers = {title: of_paper(claims, paper) for paper, title in PAPERS.items()}
-    papers = {title: rows for title, rows in papers.items() if len(rows)}
-    verdicts = {title: rows.verdict.value_counts() for title, rows in papers.items()}
+def _claims_page(claims: pd.DataFrame, at_full_length: pd.DataFrame | None) -> str:
+    """A table of adjusted verdicts by section, then the claims of each: by paper, and the cohort's.
+
+    book.js searches and sorts every table of the class ``claims``, one per section.
+    """
+    sections = {title: of_paper(claims, paper) for paper, title in PAPERS.items()}
+    if at_full_length is not None:
+        sections[FULL_TITLE] = at_full_length
+    sections = {title: rows for title, rows in sections.items() if len(rows)}
+    verdicts = {title: rows.adjusted.value_counts() for title, rows in sections.items()}
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     parts = [CLAIMS_TITLE, _table(counts.rename_axis("claims of").reset_index())]
-    for title, rows in papers.items():
+    for title, rows in sections.items():
         parts += [f"## {title}", _table(_verdict_first(claims_as_text(rows)), kind="claims")]
     return "\n\n".join(parts) + "\n"
 

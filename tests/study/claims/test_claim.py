@@ -27,6 +27,7 @@ from shrink_utils.study.claims.claim import (
 )
 from shrink_utils.study.claims.verdicts import all_claims
 from shrink_utils.study.intervals import Interval, paired_interval
+from shrink_utils.study.profiles import load_profile, profile_names
 
 CLAIM = Claim(
     id="first-score",
@@ -306,3 +307,41 @@ def test_every_row_of_the_table_is_well_formed(chapter):
             assert {"table", "column", "index", "of"} <= set(row["difference"]), row["name"]
         if "beyond" in row["difference"]:  # a threshold stands in the statement
             assert re.search(r"0\.05|0\.9|half|1 %", row["statement"]), row["name"]
+
+
+def _departures(*chapters, of):
+    """What stands beside the rows whose source names a paper, by its short name."""
+    rows = [row for chapter in chapters for row in _claims(ROWS[chapter])]
+    return {r["name"]: (r, r.get("departures", "")) for r in rows if re.search(of, r["source"])}
+
+
+def test_rows_of_loss_change_allocation_say_how_few_updates_the_longest_profile_makes():
+    paper, all_sizes = load_profile("paper"), [load_profile(n).dynamics for n in profile_names()]
+    steps = max(max(sizes.steps, sizes.stability_steps) for sizes in all_sizes)
+    assert steps < paper.pretraining.steps
+    updates = f"at most {steps:,} of V's {paper.pretraining.steps:,} updates"
+    found = _departures("dynamics", of=r"\bV\b")
+    assert len(found) > 5 and all(updates in text for _, text in found.values())
+
+
+def test_rows_of_browns_cka_say_that_no_profile_draws_as_many_tokens():
+    found = _departures("brown", "stitching", "generalization", of=r"\bB\b")
+    by_cka = {
+        name: text
+        for name, (row, text) in found.items()
+        if "cka" in (str(row["difference"]) + row["statement"]).lower()
+    }
+    assert {"part-late", "stitch-activations", "family-alike", "distance-{data}"} <= set(by_cka)
+    assert all(
+        "one sample: B's is of tokens, in 1,000 batches of 1,024" in t for t in by_cka.values()
+    )
+    families = [load_profile(name).family for name in profile_names()]
+    assert all(sizes.sentences < 1_000 * 1_024 for sizes in families)
+
+
+def test_rows_of_shrink_the_longest_say_that_the_rate_stays_constant_in_every_profile():
+    assert {load_profile(name).schedule for name in profile_names()} == {"constant"}
+    found = _departures("stl", "clouds", of="STL|{table3}")
+    assert {"metric-kept", "shorter-tree"} <= set(found)
+    for _, text in found.values():
+        assert "constant rate after the warm-up" in text and "cosine" in text
