@@ -13,6 +13,7 @@ ORDER = ["study", "training", "models", "text", "geometry", "topology"]
 # The same within the study: a folder, or a file beside the folders, uses those further down.
 STUDY = [
     "watch",
+    "full_length_figures",
     "full_length",
     "records",
     "verification",

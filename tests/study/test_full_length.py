@@ -19,16 +19,18 @@ from shrink_utils.study.claims.claim import adjust, whole_table
 from shrink_utils.study.claims.clouds import measure_clouds
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import (
-    DECIDED_STYLE,
     FullLength,
     beside_cohort,
-    clusters_figure,
     counted,
     full_length,
     hypotheses_as_text,
+    told,
+)
+from shrink_utils.study.full_length_figures import (
+    DECIDED_STYLE,
+    clusters_figure,
     hypotheses_figure,
     long_runs_figure,
-    told,
 )
 from shrink_utils.study.records import record_finished, recorded
 from shrink_utils.study.tables import as_printed, correct_rows, graded, summarize, task_table

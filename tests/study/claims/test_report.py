@@ -27,7 +27,7 @@ from shrink_utils.study.claims.report import (
     signed,
 )
 from shrink_utils.study.figures import ARM_STYLE
-from shrink_utils.study.full_length import DECIDED_STYLE
+from shrink_utils.study.full_length_figures import DECIDED_STYLE
 
 COHORT = Path(__file__).resolve().parents[3] / "data" / "reference" / "cohort"
 
