@@ -1,7 +1,10 @@
 """A study's tables beside the committed ones."""
 
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from shrink_utils.study import stl_claims, summarize, write_table
@@ -10,10 +13,13 @@ from shrink_utils.study.claims.reference import (
     TABLES,
     changed_verdicts,
     commit_reference,
+    compare_tables,
     compare_with_reference,
     print_comparison,
 )
 from shrink_utils.study.tables import read_table, score_table, task_table
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -73,6 +79,24 @@ def test_an_estimate_may_move_by_a_share_of_its_interval(compared, tmp_path):
     assert not compare_with_reference(compared).within.all()
     tolerances.write_text(tolerances.read_text() + "interval = 1e9\n")  # ends with [claims.…]
     assert compare_with_reference(compared).within.all()
+
+
+@pytest.mark.parametrize(
+    ("claim", "moved", "within"),
+    [
+        ("v:lca-closure", 0.06, True),  # half of hypot(0.1, 0.1) is 0.071
+        ("v:lca-closure", 0.08, False),
+        ("b:generalization-stitch-late", 0.27, True),  # twice is 0.283
+        ("b:generalization-stitch-late", 0.29, False),
+    ],
+)
+def test_two_estimates_are_held_against_the_interval_of_their_difference(claim, moved, within):
+    tolerances = tomllib.loads((ROOT / "data/reference/tolerances.toml").read_text("utf-8"))
+    row = {"claim": claim, "estimate": 0.0, "low": -0.1, "high": 0.1}
+    reference = pd.DataFrame([row])
+    ours = pd.DataFrame([{name: x if name == "claim" else x + moved for name, x in row.items()}])
+    table = compare_tables(ours, reference, ["claim"], tolerances["claims"])
+    assert table.within.tolist() == [within]
 
 
 def test_a_changed_verdict_is_named_and_no_failure(compared, capsys):
