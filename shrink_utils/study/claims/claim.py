@@ -306,12 +306,13 @@ def _claimed(node: dict, inherited: dict, tables: Tables, known: dict) -> Iterat
         for child in node.get("claim", []):
             yield from _claimed(child, keys, tables, case)
         if "claim" not in node and _holds(keys.get("only"), case):
-            case["margin"] = ROWS["margin"] if keys["direction"] == "no_worse" else 0.0
+            direction = _that_holds(keys["direction"], case)
+            case["margin"] = ROWS["margin"] if direction == "no_worse" else 0.0
             case["name"] = keys["name"].format(**case)
             texts = {name: keys[name].format(**case) for name in ("id", "source", "statement")}
-            difference = case | keys["difference"] | {"direction": keys["direction"]}
+            difference = case | keys["difference"] | {"direction": direction}
             difference |= {"column": difference.get("column", "").format(**case)}
-            texts["kind"] = _kind(keys["kind"], case)
+            texts |= {"direction": direction, "kind": _that_holds(keys["kind"], case)}
             yield keys | case | texts | {"difference": difference}
 
 
@@ -331,11 +332,11 @@ def _holds(query: str | None, case: dict) -> bool:
     return query is None or len(select(pd.DataFrame([case]), query, {})) > 0
 
 
-def _kind(kind: str | dict[str, str], case: dict) -> str:
-    """A kind that depends on what fills the braces is a table of queries."""
-    if isinstance(kind, str):
-        return kind
-    return next(name for query, name in kind.items() if _holds(query, case))
+def _that_holds(named: str | dict[str, str], case: dict) -> str:
+    """A kind or direction that depends on what fills the braces is a table of queries."""
+    if isinstance(named, str):
+        return named
+    return next(name for query, name in named.items() if _holds(query, case))
 
 
 def _rows(tables: Tables, difference: dict) -> pd.DataFrame:
