@@ -47,7 +47,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
 
     Training amplifies the last digits in which two processors differ, so each column has a
     tolerance in ``data/reference/tolerances.toml``: absolute, relative to the reference or, where
-    the tables have bounds of intervals, a share of the half-width that the difference has.
+    the table has bounds of an interval, a share of its half-width.
 
     Returns
     -------
@@ -95,8 +95,8 @@ def compare_tables(
     relative = both.column.map(lambda column: tolerances[column]["relative"])
     both["tolerance"] = np.maximum(absolute, relative * both.reference.abs())
     if "low" in reference:
-        # Both are estimates: the interval of their difference has this half-width.
-        half = np.hypot(*(both.row.map(_half_widths(table, keys)) for table in (ours, reference)))
+        row = reference[keys].astype(str).agg(" · ".join, axis=1)
+        half = both.row.map(((reference.high - reference.low) / 2).set_axis(row))
         share = [_share(tolerances[c], row) for c, row in zip(both.column, both.row, strict=True)]
         both["tolerance"] = np.fmax(both.tolerance, share * half)
     both["within"] = (both.ours - both.reference).abs() <= both.tolerance
@@ -107,11 +107,6 @@ def _share(tolerance: dict, row: str) -> float:
     """Of the half-width that a row may differ by: that of the first pattern which names it."""
     named = [x for pattern, x in tolerance.get("rows", {}).items() if fnmatch(row, pattern)]
     return named[0] if named else tolerance.get("interval", 0.0)
-
-
-def _half_widths(table: pd.DataFrame, keys: list[str]) -> pd.Series:
-    """Of the intervals of a table, by the row's name."""
-    return ((table.high - table.low) / 2).set_axis(table[keys].astype(str).agg(" · ".join, axis=1))
 
 
 def changed_verdicts(profile: Profile) -> pd.DataFrame:
