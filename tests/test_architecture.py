@@ -23,6 +23,7 @@ STUDY = [
     "generalization",
     "stitching",
     "scorecard",
+    "further_models",
     "language",
     "after_finetuning",
     "ablation",

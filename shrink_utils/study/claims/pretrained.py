@@ -11,6 +11,7 @@ from shrink_utils.study.claims.hypotheses import PLAN
 
 ARM = "prominent"
 LANGUAGE = ("attention", "dimension", "divergence", "lifetimes")  # tables of chapter 12
+FURTHER = "models_"  # begins the name of a table on further models
 OTHERS = {  # what prominent bars are compared with
     "random": "as many random bars",
     "all": "all bars",
@@ -73,8 +74,11 @@ def vazquez_claims(
     tables = {"contextuality": contextuality, "self_sim": corrected, "bert": _bert()}
     last = int(contextuality.layer.max())
     claims = judge("vazquez", tables, last=last, below=last - 1)
-    if not model:
-        return claims
+    return _named(claims, model) if model else claims
+
+
+def _named(claims: pd.DataFrame, model: str) -> pd.DataFrame:
+    """With the model behind every claim and statement."""
     return claims.assign(
         claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"
     )
@@ -173,6 +177,20 @@ def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
 def language_claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Topology on language; from the measured tables of chapter 12 by their names."""
     return judge("language", {name: tables[f"language_{name}"] for name in LANGUAGE})
+
+
+def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Rows of chapters 03, 08 and 12 on every further model; from `OF_FURTHER_MODELS`, if there."""
+    found = [evaluate([], {}.__getitem__)]
+    further = {name[len(FURTHER) :]: t for name, t in tables.items() if name.startswith(FURTHER)}
+    for model in further["similarity"].model.unique() if "similarity" in further else ():
+        of = {name: table[table.model == model] for name, table in further.items()}
+        found += [
+            _named(brown_claims(of["similarity"]), model),
+            rajaee_claims(of["after_finetuning"], of["words_after_finetuning"]),
+            _named(language_claims(of), model),
+        ]
+    return pd.concat(found[1:] or found)
 
 
 def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> pd.DataFrame:

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
-from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
 from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.dynamics import dynamics_claims
@@ -17,6 +15,7 @@ from shrink_utils.study.claims.from_scratch import (
 )
 from shrink_utils.study.claims.pretrained import (
     brown_claims,
+    further_models_claims,
     language_claims,
     models_claims,
     rajaee_claims,
@@ -29,17 +28,12 @@ from shrink_utils.study.contextuality.experiment import measure_contextuality
 from shrink_utils.study.contextuality.models import measure_models
 from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_stability
 from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
+from shrink_utils.study.further_models import OF_FIRST_MODEL, OF_FURTHER_MODELS
 from shrink_utils.study.generalization.experiment import measure_generalization
 from shrink_utils.study.grid import run_grid, run_sweep
-from shrink_utils.study.language.experiment import (
-    measure_attention,
-    measure_dimension,
-    measure_divergence,
-    measure_lifetimes,
-)
 from shrink_utils.study.profiles import Profile
+from shrink_utils.study.results import Measure
 from shrink_utils.study.runs import Run
-from shrink_utils.study.similarity.experiment import measure_similarity
 from shrink_utils.study.stitching.activations import measure_activations
 from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
 from shrink_utils.study.tables import correct_rows, graded, summarize
@@ -52,30 +46,29 @@ MEASURES = {
     "two_encoders": measure_two_encoders,
     "dynamics": measure_dynamics,
     "dynamics_stability": measure_stability,
-    "similarity": measure_similarity,
     "stitched": measure_stitched,
     "activations": measure_activations,
     "family": measure_family,
     "generalization": measure_generalization,
-    "after_finetuning": measure_after_finetuning,
-    "words_after_finetuning": measure_words_after_finetuning,
-    "language_attention": measure_attention,
-    "language_dimension": measure_dimension,
-    "language_divergence": measure_divergence,
-    "language_lifetimes": measure_lifetimes,
+    **OF_FIRST_MODEL,
 }
+
+
+def measures_of(profile: Profile) -> dict[str, Measure]:
+    """What the claims of a profile rest on beside its runs, by the name of the table."""
+    return MEASURES | (OF_FURTHER_MODELS if len(profile.models) > 1 else {})
 
 
 def all_claims(profile: Profile) -> pd.DataFrame:
     """Test every claim of every paper (`evaluate`); what has been run or measured is loaded."""
-    tables = {name: measure(profile) for name, measure in MEASURES.items()}
+    tables = {name: measure(profile) for name, measure in measures_of(profile).items()}
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
 
 
 def claims_from(
     grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
 ) -> pd.DataFrame:
-    """The claims that runs and the tables of `MEASURES` support, wherever these come from.
+    """The claims that runs and the tables of `measures_of` support, wherever these come from.
 
     Parameters
     ----------
@@ -101,6 +94,7 @@ def claims_from(
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         language_claims(tables),
+        further_models_claims(tables),
         topology,
     ]
     return whole_table(chapters)

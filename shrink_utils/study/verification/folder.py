@@ -13,7 +13,8 @@ import pyarrow.parquet as parquet
 
 from shrink_utils.study.claims.claim import COLUMNS
 from shrink_utils.study.claims.reference import TABLES
-from shrink_utils.study.claims.verdicts import MEASURES
+from shrink_utils.study.claims.verdicts import measures_of
+from shrink_utils.study.further_models import OF_FIRST_MODEL
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import CONFIG, MANIFEST, STAMP, TABLE, differences, read_json
 from shrink_utils.training import RunConfig
@@ -53,6 +54,10 @@ MEASURED_COLUMNS = {
     "stsb_after_finetuning": "model task arm seed n treatment removed skipped spearman isotropy",
     "two_encoders": "quantity front front_seed back back_seed map layer value",
     "words_after_finetuning": "model task arm seed layer probe labels n value chance",
+}
+MEASURED_COLUMNS |= {
+    f"models_{name}": " ".join(dict.fromkeys([*MEASURED_COLUMNS[name].split(), "model"]))
+    for name in OF_FIRST_MODEL
 }
 _STEP = "step epoch learning_rate grad_norm rows task_loss regularizer entropy entropy_all"
 _STEP += " raw_1 raw_2 raw_3 centred_1 centred_2 centred_3"
@@ -141,9 +146,10 @@ def _missing(folder: Path, profile: Profile) -> list[str]:
     absent_runs = wanted - found
     measured = {path.name.rpartition("-")[0] for path in kept_folders(folder, "measured")}
     tables = {path.stem for path in table_files(folder)}
+    measures = measures_of(profile).keys()
     parts = {
         "runs": (wanted, [config.label for config in absent_runs]),
-        "measured tables": (MEASURES, MEASURES.keys() - measured),
+        "measured tables": (measures, measures - measured),
         "tables": (TABLES, TABLES.keys() - tables),
     }
     return [

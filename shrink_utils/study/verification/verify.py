@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from shrink_utils.study.claims.reference import TABLES
-from shrink_utils.study.claims.verdicts import MEASURES, claims_from
+from shrink_utils.study.claims.verdicts import claims_from, measures_of
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import STAMP, Result, read_json, read_measured
 from shrink_utils.study.runs import MODEL, Run, load_run
@@ -137,7 +137,7 @@ def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path
     of_grid, of_sweep = ([runs[config] for config in configs] for configs in (grid, sweep))
 
     def claims() -> pd.DataFrame:
-        measured = {name: _measured(whole, name) for name in MEASURES}
+        measured = {name: _measured(whole, name) for name in measures_of(profile)}
         return claims_from(of_grid, of_sweep, measured, weight=profile.weight)
 
     make = {

@@ -12,6 +12,7 @@ from shrink_utils.study.claims.claim import ROWS
 from shrink_utils.study.claims.pretrained import (
     OTHERS,
     brown_claims,
+    further_models_claims,
     language_claims,
     rajaee_claims,
     stl_claims,
@@ -220,7 +221,7 @@ def _compared(pair, arm, value, measures=("cka_debiased", "rsa")):
     ]
 
 
-def _brown(*, top=0.1, part=0.1):
+def _similarity(*, top=0.1, part=0.1):
     """Similarity falls by `top` a layer; that of the arms by `part`; neighbours are alike."""
     rows = _compared("within", "none", lambda i, j: 1 - abs(i - j) / 5, ("cka_debiased",))
     for arm in ("none", "all"):
@@ -229,7 +230,11 @@ def _brown(*, top=0.1, part=0.1):
     rows += _compared("arms", "all", lambda i, j: 1 - part * i)
     rows += _compared("itself", "", lambda i, j: 0.5)
     columns = ["pair", "task", "arm", "seed", "measure", "layer", "other", "value"]
-    table = brown_claims(pd.DataFrame(rows, columns=columns))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _brown(**effects):
+    table = brown_claims(_similarity(**effects))
     return table.set_index(table.claim.str.removeprefix("b:"))
 
 
@@ -583,3 +588,30 @@ def test_claims_on_language_by_hand(language):
     for name in ("dimension-sampled", "rtd-smaller", "neighbours-live-longer-shuffled"):
         assert verdicts[f"lang:{name}"] == "agrees"
     assert len(table) == 7
+
+
+def test_further_models_have_the_rows_of_the_first_under_their_names(language):
+    tables = language | {
+        "similarity": _similarity(),
+        "after_finetuning": TABLE,
+        "words_after_finetuning": WORDS,
+    }
+    first = pd.concat(
+        [brown_claims(_similarity()), rajaee_claims(TABLE, WORDS), language_claims(language)]
+    )
+    further = {
+        f"models_{name}": pd.concat([table.assign(model=model) for model in ("mpnet", "other")])
+        for name, table in tables.items()
+    }
+    again = further_models_claims(further)
+    own = again[~again.claim.str.contains("other")]
+    names = first.claim.str.replace(":minilm:", ":mpnet:")  # RP's name the model in their middle
+    assert list(own.claim) == list(names.where(names != first.claim, names + ":mpnet"))
+    assert list(own.estimate) == list(first.estimate)
+    behind = own[~own.claim.str.startswith("rp:")]
+    assert behind.statement.str.endswith(" (mpnet)").all()
+    assert len(again) == 2 * len(first) and again.claim.is_unique
+
+
+def test_without_further_models_there_are_no_rows_on_them(language):
+    assert further_models_claims(language).empty

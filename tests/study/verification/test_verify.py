@@ -50,7 +50,7 @@ def sent(profile, tiny_runs, tmp_path, monkeypatch):
 def _finish(profile, runs, monkeypatch):
     """Write the tables and the page of a study whose runs are there; return its folder."""
     monkeypatch.setattr(verify, "claims_from", _claims)
-    monkeypatch.setattr(verify, "MEASURES", {"dynamics_sgd": None})
+    monkeypatch.setattr(verify, "measures_of", lambda profile: {"dynamics_sgd": None})
     monkeypatch.setattr(verify, "load_profile", lambda name, seed: profile)
     monkeypatch.setattr(verify, "profile_names", lambda: ["tiny"])
     summary = summarize(runs)
@@ -293,7 +293,8 @@ def folder(finished, tmp_path, monkeypatch):
         holdings, "load_profile", lambda name, seed: replace(profile, base_seed=seed)
     )
     monkeypatch.setattr(holdings, "profile_names", lambda: ["tiny"])
-    monkeypatch.setattr(holdings, "MEASURES", {"dynamics": None, "dynamics_stability": None})
+    measures = {"dynamics": None, "dynamics_stability": None}
+    monkeypatch.setattr(holdings, "measures_of", lambda profile: measures)
     return target
 
 

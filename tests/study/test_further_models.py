@@ -1,0 +1,69 @@
+"""What chapters 03, 08 and 12 measure of the first model is measured of further ones, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study import load_profile
+from shrink_utils.study.claims.agreement import agreement
+from shrink_utils.study.claims.verdicts import measures_of
+from shrink_utils.study.further_models import OF_FURTHER_MODELS
+from shrink_utils.study.language.experiment import measure_lifetimes
+from shrink_utils.study.verification.folder import MEASURED_COLUMNS
+
+
+@pytest.fixture
+def smoke(tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    return load_profile("smoke")
+
+
+def test_the_same_model_again_has_the_same_table_and_the_firsts_stays(smoke):
+    twice = replace(smoke, models=("tiny-random", "tiny-random"))
+    first = measure_lifetimes(smoke)
+    again = OF_FURTHER_MODELS["models_language_lifetimes"](twice)
+    assert list(again.columns) == MEASURED_COLUMNS["models_language_lifetimes"].split()
+    pd.testing.assert_frame_equal(again[first.columns], first)
+    assert set(again.model) == {"tiny-random"}
+    kept = {path.name.rpartition("-")[0] for path in (smoke.folder / "measured").iterdir()}
+    assert kept == {"language_lifetimes", "models_language_lifetimes"}
+
+
+def test_every_further_model_is_measured_alone(smoke, monkeypatch):
+    seen = []
+
+    def of_first(profile):
+        seen.append((profile.models, profile.partner))
+        return pd.DataFrame({"value": [1.0]})
+
+    monkeypatch.setattr(measure_lifetimes, "__wrapped__", of_first)
+    three = replace(smoke, models=("tiny-random", "minilm", "mpnet"), partner="minilm")
+    table = OF_FURTHER_MODELS["models_language_lifetimes"](three)
+    assert list(table.model) == ["minilm", "mpnet"]
+    assert seen == [(("minilm",), ""), (("mpnet",), "")]
+
+
+def test_a_study_of_one_model_measures_nothing_more(smoke):
+    assert not OF_FURTHER_MODELS.keys() & measures_of(smoke).keys()
+    two = replace(smoke, models=("tiny-random", "minilm"))
+    assert OF_FURTHER_MODELS.keys() <= measures_of(two).keys()
+    assert OF_FURTHER_MODELS.keys() <= MEASURED_COLUMNS.keys()
+
+
+def test_rows_of_fine_tuned_layers_and_of_language_are_compared_between_models():
+    rows = {
+        "b:neighbours:movies:none": "agrees",
+        "b:neighbours:movies:none:small": "agrees",
+        "rp:words-type:big:movies:none": "agrees",
+        "rp:words-type:small:movies:none": "disagrees",
+        "lang:rtd-smaller": "inconclusive",
+        "lang:rtd-smaller:small": "agrees",
+    }
+    claims = pd.DataFrame({"claim": rows.keys(), "adjusted": rows.values()})
+    profile = replace(load_profile("smoke"), models=("big", "small"))
+    assert agreement(claims, profile).startswith(
+        "small beside big: 1 rows decided alike, 1 decided differently, 1 left undecided"
+    )
