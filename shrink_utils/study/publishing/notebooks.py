@@ -2,11 +2,15 @@
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import nbformat
 import papermill
 from papermill.exceptions import PapermillExecutionError
+from traitlets.config import Config
 
 from shrink_utils.study.figures import WIDGET_VIEW
 from shrink_utils.study.results import alone, written
@@ -49,15 +53,16 @@ def _execute(source: Path, target: Path) -> float:
     os.environ.update(TQDM_DISABLE="1", MPLBACKEND="module://matplotlib_inline.backend_inline")
     started = time.perf_counter()
     try:
-        papermill.execute_notebook(
-            source,
-            part,
-            kernel_name="python3",
-            cwd=source.parent,
-            progress_bar=False,
-            # The kernel talks on loopback only and says so on every start: errors are enough.
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
-        )
+        with _sockets_of_its_own() as config:
+            papermill.execute_notebook(
+                source,
+                part,
+                kernel_name="python3",
+                cwd=source.parent,
+                progress_bar=False,
+                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                config=config,
+            )
     except PapermillExecutionError as error:
         part.rename(failed)
         raise NotebookFailedError(
@@ -70,6 +75,17 @@ def _execute(source: Path, target: Path) -> float:
     part.rename(target)
     failed.unlink(missing_ok=True)
     return time.perf_counter() - started
+
+
+@contextmanager
+def _sockets_of_its_own() -> Iterator[Config]:
+    """Files that a kernel is reached by, instead of ports.
+
+    Of two processes that look for free ports at a time, both can find the same: each then hears the
+    other's kernel, and waits for its own.
+    """
+    with TemporaryDirectory(prefix="shrink-kernel-") as folder:
+        yield Config(KernelManager={"transport": "ipc", "ip": f"{folder}/socket"})
 
 
 def store(executed: Path, source: Path) -> None:

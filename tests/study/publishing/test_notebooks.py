@@ -69,6 +69,13 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
     other.join()
 
 
+def test_a_kernel_takes_no_port_that_another_execution_may_have_found_too(tmp_path):
+    asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
+    execute(_notebook(tmp_path / "n.ipynb", asked), tmp_path / "out.ipynb")
+    (cell,) = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[-1:]
+    assert cell.outputs[0].text.strip() == "ipc"
+
+
 def test_a_missing_notebook_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="source: no notebook"):
         execute(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
