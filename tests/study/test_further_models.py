@@ -21,18 +21,16 @@ def smoke(tmp_path, monkeypatch):
     return load_profile("smoke")
 
 
-def test_the_same_model_again_has_the_same_table_and_the_firsts_stays(smoke):
+def test_the_same_model_again_has_the_same_table(smoke):
     twice = replace(smoke, models=("tiny-random", "tiny-random"))
     first = measure_lifetimes(smoke)
     again = OF_FURTHER_MODELS["models_language_lifetimes"](twice)
     assert list(again.columns) == MEASURED_COLUMNS["models_language_lifetimes"].split()
     pd.testing.assert_frame_equal(again[first.columns], first)
     assert set(again.model) == {"tiny-random"}
-    kept = {path.name.rpartition("-")[0] for path in (smoke.folder / "measured").iterdir()}
-    assert kept == {"language_lifetimes", "models_language_lifetimes"}
 
 
-def test_every_further_model_is_measured_alone(smoke, monkeypatch):
+def test_every_further_model_is_measured_alone_and_not_kept_in_the_place_of_the_first(smoke, monkeypatch):
     seen = []
 
     def of_first(profile):
@@ -44,6 +42,8 @@ def test_every_further_model_is_measured_alone(smoke, monkeypatch):
     table = OF_FURTHER_MODELS["models_language_lifetimes"](three)
     assert list(table.model) == ["minilm", "mpnet"]
     assert seen == [(("minilm",), ""), (("mpnet",), "")]
+    kept = {path.name.rpartition("-")[0] for path in (smoke.folder / "measured").iterdir()}
+    assert kept == {"models_language_lifetimes"}
 
 
 def test_a_study_of_one_model_measures_nothing_more(smoke):
