@@ -30,7 +30,7 @@ def test_the_same_model_again_has_the_same_table(smoke):
     assert set(again.model) == {"tiny-random"}
 
 
-def test_every_further_model_is_measured_alone_and_not_kept_in_the_place_of_the_first(smoke, monkeypatch):
+def test_every_further_model_is_measured_alone_and_kept_beside_the_first(smoke, monkeypatch):
     seen = []
 
     def of_first(profile):
