@@ -19,16 +19,37 @@ def verdicts_by_model(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     Verdicts are adjusted for the length of the table, and *agrees* or *disagrees* even where the
     test is a paper's own. Described rows test nothing and are left out.
     """
-    claims = claims[claims.adjusted != "described"]
+    found = _tested(claims, profile).pivot(index="name", columns="model", values="adjusted")
+    several = found[found.notna().sum(axis=1) > 1].rename_axis("claim")
+    return several.reindex(columns=[*profile.models, *profile.diagnosed])
+
+
+def models_in_brief(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """`verdicts_by_model` for a page: whole statements, those decided differently first."""
+    verdicts = verdicts_by_model(claims, profile)
+    decided = verdicts.where(verdicts != "inconclusive")
+    verdicts = verdicts.loc[
+        decided.nunique(axis=1).sort_values(ascending=False, kind="stable").index
+    ]
+    first = _tested(claims, profile).drop_duplicates("name").set_index("name").loc[verdicts.index]
+    of = first[["task", "arm"]].fillna("").itertuples(index=False)
+    said = [
+        "; ".join(filter(None, (text, *row))) for text, row in zip(first.statement, of, strict=True)
+    ]
+    return verdicts.fillna("").assign(claim=said)[["claim", *verdicts]]
+
+
+def _tested(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
+    """The rows that test something, with their model, and their name without it."""
+    rows = claims[claims.adjusted != "described"]
     models = [*profile.models, *profile.diagnosed]
-    parts = claims.claim.str.split(":")
-    of = [next((m for m in models if m in row), models[0]) for row in parts]
+    parts = rows.claim.str.split(":")
     names = [":".join(part for part in row if part not in models) for row in parts]
-    table = pd.DataFrame(
-        {"claim": [LAST_LAYER.sub(r"\1-last", n) for n in names], "model": of}, index=claims.index
-    ).assign(verdict=claims.adjusted.replace(SHARED))
-    found = table.pivot(index="claim", columns="model", values="verdict")
-    return found[found.notna().sum(axis=1) > 1].reindex(columns=models)
+    return rows.assign(
+        name=[LAST_LAYER.sub(r"\1-last", name) for name in names],
+        model=[next((m for m in models if m in row), models[0]) for row in parts],
+        adjusted=rows.adjusted.replace(SHARED),
+    )
 
 
 def agreement(claims: pd.DataFrame, profile: Profile) -> str:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.agreement import agreement, verdicts_by_model
+from shrink_utils.study.claims.agreement import agreement, models_in_brief, verdicts_by_model
 
 VERDICTS = {  # adjusted
     "stl:rises-raw:big:movies:none": "agrees",
@@ -66,6 +66,19 @@ def test_a_line_per_model_counts_what_both_decide_and_takes_no_indecision_for_ag
         "decoder beside big: 0 rows decided alike, 1 decided differently, 0 left undecided by at "
         "least one of the two (adjusted verdicts)",
     ]
+
+
+def test_a_page_begins_with_what_models_decide_differently_and_says_whole_statements(
+    claims, profile
+):
+    said = {"statement": "the statement of " + claims.claim, "task": None, "arm": "none"}
+    page = models_in_brief(claims.assign(**said), profile)
+    assert list(page.columns) == ["claim", "big", "small", "decoder"]
+    assert page.claim.iloc[0] == "the statement of v:avgsim-rises; none"
+    assert list(page.iloc[0, 1:]) == ["agrees", "agrees", "disagrees"]
+    undecided = page.claim.iloc[-1]
+    assert undecided == "the statement of stl:metric-kept:big:movies:all; none"
+    assert list(page.iloc[-1, 1:]) == ["inconclusive", "inconclusive", ""]
 
 
 def test_one_model_says_nothing(claims):
