@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from shrink_utils.study.ablation import frontier_figure, frontier_table, place_on_sweep
 
+ROOT = Path(__file__).resolve().parents[2]
 WEIGHTS = (0.5, 1.0, 4.0)
 
 
@@ -131,3 +136,17 @@ def test_one_seed_can_be_drawn(recwarn):
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(ValueError, match="frontier: empty, the profile sweeps no weights"):
         frontier_figure(frontier_table(_summary(weights=(1.0,))))
+
+
+def test_the_chapter_shows_a_profile_that_sweeps_no_weights(finished, monkeypatch, capsys):
+    profile = replace(finished, sweep=())
+    monkeypatch.setattr("shrink_utils.study.begin", lambda *args, **options: profile)
+    shown = []
+    monkeypatch.setattr("shrink_utils.study.figures.display", shown.append)
+    cells = json.loads((ROOT / "notebooks" / "07_ablation.ipynb").read_text("utf-8"))["cells"]
+    names = {}
+    for cell in cells:
+        if cell["cell_type"] == "code" and not cell["id"].startswith(("full-", "exercise-")):
+            exec("".join(cell["source"]), names)
+    assert "0 more runs" in capsys.readouterr().out
+    assert len(shown) == 2 * 4  # figures with their captions; none of a frontier
