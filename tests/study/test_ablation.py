@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shrink_utils.study import load_profile
 from shrink_utils.study.ablation import frontier_figure, frontier_table, place_on_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,15 +139,41 @@ def test_nothing_to_draw_is_an_error():
         frontier_figure(frontier_table(_summary(weights=(1.0,))))
 
 
-def test_the_chapter_shows_a_profile_that_sweeps_no_weights(finished, monkeypatch, capsys):
-    profile = replace(finished, sweep=())
-    monkeypatch.setattr("shrink_utils.study.begin", lambda *args, **options: profile)
+def _code(chapter):
+    path = ROOT / "notebooks" / f"{chapter}.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    return {cell["id"]: "".join(cell["source"]) for cell in code}
+
+
+@pytest.fixture
+def shown(monkeypatch):
     shown = []
     monkeypatch.setattr("shrink_utils.study.figures.display", shown.append)
-    cells = json.loads((ROOT / "notebooks" / "07_ablation.ipynb").read_text("utf-8"))["cells"]
+    return shown
+
+
+def test_the_chapter_shows_a_profile_that_sweeps_no_weights(finished, monkeypatch, capsys, shown):
+    profile = replace(finished, sweep=())
+    monkeypatch.setattr("shrink_utils.study.begin", lambda *args, **options: profile)
     names = {}
-    for cell in cells:
-        if cell["cell_type"] == "code" and not cell["id"].startswith(("full-", "exercise-")):
-            exec("".join(cell["source"]), names)
+    for cell, source in _code("07_ablation").items():
+        if not cell.startswith(("full-", "exercise-")):
+            exec(source, names)
     assert "0 more runs" in capsys.readouterr().out
     assert len(shown) == 2 * 4  # figures with their captions; none of a frontier
+
+
+@pytest.mark.parametrize("swept", [True, False])
+def test_the_chapter_of_claims_shows_rewards_where_there_are_some(
+    shown, swept, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    claims = pd.read_csv(ROOT / "data" / "reference" / "quick" / "claims.csv")
+    claims = claims[swept | ~claims.claim.str.startswith("topology:")]
+    code = _code("11_claims")
+    names = {"profile": load_profile("smoke"), "claims": claims, "table": shown.append}
+    exec(code["begin"].split("\n\nprofile")[0], names)
+    for cell in ("topology", "forest-topology"):
+        exec(code[cell], names)
+    assert len(shown) == (3 if swept else 0)  # a table; a figure with its caption
