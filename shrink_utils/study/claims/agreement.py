@@ -9,6 +9,7 @@ from shrink_utils.study.profiles import Profile
 
 # Claims on contextuality name the last layer by its number, which is each model's own.
 LAST_LAYER = re.compile(r"^(v:[a-z-]+)-(?!0$|1$)\d+$")
+AT_LAYER = re.compile(r"\blayer \d+")
 # The word depends on the kind of test, which can differ between two models that decide alike.
 SHARED = {own: shared for shared, own in OWN_TEST.items()}
 
@@ -32,10 +33,12 @@ def models_in_brief(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
         decided.nunique(axis=1).sort_values(ascending=False, kind="stable").index
     ]
     first = _tested(claims, profile).drop_duplicates("name").set_index("name").loc[verdicts.index]
-    of = first[["task", "arm"]].fillna("").itertuples(index=False)
-    said = [
-        "; ".join(filter(None, (text, *row))) for text, row in zip(first.statement, of, strict=True)
+    text = [  # the last layer has a number of its own in each model
+        AT_LAYER.sub("the last layer", said) if name.endswith("-last") else said
+        for name, said in first.statement.items()
     ]
+    of = zip(text, first.task.fillna(""), first.arm.fillna(""), strict=True)
+    said = ["; ".join(filter(None, parts)) for parts in of]
     return verdicts.fillna("").assign(claim=said)[["claim", *verdicts]]
 
 

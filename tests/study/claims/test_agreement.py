@@ -71,11 +71,15 @@ def test_a_line_per_model_counts_what_both_decide_and_takes_no_indecision_for_ag
 def test_a_page_begins_with_what_models_decide_differently_and_says_whole_statements(
     claims, profile
 ):
-    said = {"statement": "the statement of " + claims.claim, "task": None, "arm": "none"}
+    text = "the statement of " + claims.claim.replace(
+        r"-above-null-(\d+)", r" at layer \1", regex=True
+    )
+    said = {"statement": text, "task": None, "arm": "none"}
     page = models_in_brief(claims.assign(**said), profile)
     assert list(page.columns) == ["claim", "big", "small", "decoder"]
     assert page.claim.iloc[0] == "the statement of v:avgsim-rises; none"
     assert list(page.iloc[0, 1:]) == ["agrees", "agrees", "disagrees"]
+    assert "the statement of v:intrasim at the last layer; none" in set(page.claim)
     undecided = page.claim.iloc[-1]
     assert undecided == "the statement of stl:metric-kept:big:movies:all; none"
     assert list(page.iloc[-1, 1:]) == ["inconclusive", "inconclusive", ""]
