@@ -200,6 +200,7 @@ def test_a_changed_module_makes_only_its_notebooks_stale(clone, make, finished):
     ("records", "shown"),
     [
         ("cohort/runs.parquet", ("07_ablation", "08_geometry_after_finetuning", "11_claims")),
+        ("models/claims.csv", ("11_claims",)),
         ("models/layers.csv", ("02_contextuality",)),
         ("models/machine_text.csv", ("12_topology_on_language",)),
     ],
