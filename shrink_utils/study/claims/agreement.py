@@ -39,7 +39,8 @@ def models_in_brief(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     ]
     of = zip(text, first.task.fillna(""), first.arm.fillna(""), strict=True)
     said = ["; ".join(filter(None, parts)) for parts in of]
-    return verdicts.fillna("").assign(claim=said)[["claim", *verdicts]]
+    page = verdicts.fillna("").assign(claim=said)[["claim", *verdicts]]
+    return page.rename_axis(columns=None)  # a name would be a column of its own on a page
 
 
 def _tested(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:

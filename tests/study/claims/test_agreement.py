@@ -76,7 +76,7 @@ def test_a_page_begins_with_what_models_decide_differently_and_says_whole_statem
     )
     said = {"statement": text, "task": None, "arm": "none"}
     page = models_in_brief(claims.assign(**said), profile)
-    assert list(page.columns) == ["claim", "big", "small", "decoder"]
+    assert list(page.columns) == ["claim", "big", "small", "decoder"] and not page.columns.name
     assert page.claim.iloc[0] == "the statement of v:avgsim-rises; none"
     assert list(page.iloc[0, 1:]) == ["agrees", "agrees", "disagrees"]
     assert "the statement of v:intrasim at the last layer; none" in set(page.claim)
