@@ -34,8 +34,8 @@ def models_in_brief(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     ]
     first = _tested(claims, profile).drop_duplicates("name").set_index("name").loc[verdicts.index]
     text = [  # the last layer has a number of its own in each model
-        AT_LAYER.sub("the last layer", said) if name.endswith("-last") else said
-        for name, said in first.statement.items()
+        AT_LAYER.sub("the last layer", statement) if name.endswith("-last") else statement
+        for name, statement in first.statement.items()
     ]
     of = zip(text, first.task.fillna(""), first.arm.fillna(""), strict=True)
     said = ["; ".join(filter(None, parts)) for parts in of]
