@@ -6,11 +6,18 @@ import re
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+REFERENCE = ROOT / "data" / "reference"
+HYPOTHESES = pd.read_csv(REFERENCE / "cohort" / "hypotheses.csv").set_index("hypothesis")
+HYPOTHESES.index = HYPOTHESES.index.str.partition(" ").get_level_values(0)
+RUNS = pd.concat([pd.read_parquet(REFERENCE / of / "runs.parquet") for of in ("cohort", "glue")])
+LONG = RUNS[RUNS.epochs == 10].groupby(["task", "arm"])[["centred_1", "value"]].mean()
+THREE_TASKS = ("sentiment_products", "mrpc", "cola")
 
 
 def _example() -> str:
@@ -74,3 +81,43 @@ def test_the_front_is_short_and_the_details_have_a_page():
     running = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
     settings = set(re.findall(r"SHRINK_[A-Z_]+|NUMBA_CACHE_DIR", running))
     assert {"SHRINK_PRECISION", "SHRINK_MODELS_KEPT", "SHRINK_GLUE_DIR", "SHRINK_HOME"} <= settings
+
+
+def _lower(*hypotheses: str) -> list[str]:
+    return [_printed(-HYPOTHESES.difference.astype(float)[name]) for name in hypotheses]
+
+
+def _below(arm: str, *tasks: str) -> list[str]:
+    """How far long runs with prominent bars end below those of another arm."""
+    score = LONG.centred_1
+    return [_printed(score[task, arm] - score[task, "prominent"]) for task in tasks]
+
+
+def _printed(number: float) -> str:
+    return f"{number:.2f}".removeprefix("0")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "numbers"),
+    [
+        ("by {} on movie and {} on product reviews", _lower("H1", "H2")),
+        ("on product reviews even {} more", [_printed(float(HYPOTHESES.difference["H6"]))]),
+        ("it is {} lower on product reviews", _lower("H11")),
+        ("and {} and {} lower on the paper's MRPC and CoLA", _below("none", "mrpc", "cola")),
+        ("selected bars end {}, {} (undecided) and {} below all bars", _below("all", *THREE_TASKS)),
+        ("and {}, {} and {} below random ones", _below("random", *THREE_TASKS)),
+    ],
+)
+def test_the_numbers_of_the_findings_are_those_of_the_records(sentence, numbers):
+    assert sentence.format(*numbers) in README
+
+
+def test_the_verdicts_of_the_findings_are_those_of_the_records():
+    verdicts = HYPOTHESES.verdict.value_counts()
+    assert verdicts.to_dict() == {"supported": 8, "equivalent": 3, "open": 1}
+    assert "eight are supported, three differences lie within their margins, one is open" in README
+    assert (HYPOTHESES.verdict[["H3", "H4"]] == "supported").all()  # falls by less than .02
+    of_task = LONG.loc[list(THREE_TASKS), "value"].groupby("task")
+    assert (of_task.max() - of_task.min()).max() < 0.015  # "by .01 at most"
+    order = LONG.centred_1["sentiment_products"].sort_values().index
+    assert (order[0], order[-1]) == ("prominent", "none")  # what the figure's caption says
