@@ -151,21 +151,21 @@ book: $(VENV) ## build the study as a web book that needs no network: results/PR
 	@echo "Open $(OUT)/book/index.html"
 
 browser: .venv/.book,browser ## test the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
-	@$(BIN)/pytest -q tests/browser
+	@$(BIN)/pytest -q -m browser tests/browser
 
-test: $(VENV) ## lint, unit tests, and a smoke study in a clone (10 to 17 min)
+test: $(VENV) ## lint, unit tests, and one smoke study in a clone (10 to 17 min)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder -m 'not browser' tests
+	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder tests
 
 unit: $(VENV) ## run the unit tests alone (about 3 min)
-	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser)' tests
+	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser or nightly)' tests
 
 course: $(VENV) ## write the exercises as notebooks in notebooks/exercises, for students and teachers
 	@$(PY) -m shrink_utils course
 
-nightly: $(VENV) ## run the long tests: twenty kills of a smoke study, 10,000 clouds per function (an hour)
-	@HYPOTHESIS_PROFILE=nightly SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist worksteal --timeout=0 \
-	    tests/test_fuzz.py tests/faults
+nightly: $(VENV) ## run the long tests: twenty kills, 10,000 clouds per function, the wheel, a cluster (an hour)
+	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --timeout=0 -m nightly tests
+	@HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -q -n 2 --dist worksteal --timeout=0 tests/test_fuzz.py
 
 verify: $(VENV) ## check a folder of results from somebody else: make verify RESULTS=folder
 	@$(PY) -m shrink_utils verify "$(RESULTS)"

@@ -27,12 +27,11 @@ import torch
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("default", max_examples=50, derandomize=True, **_COMMON)
 # Other clouds every night; what fails is printed with the line that repeats it.
 settings.register_profile("nightly", max_examples=10_000, print_blob=True, **_COMMON)
-settings.load_profile(PROFILE)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 torch.set_num_threads(1)
 
 
@@ -49,10 +48,6 @@ def pytest_collection_modifyitems(config, items):
     items.sort(
         key=lambda item: (item.path.stem != "test_end_to_end", "end_to_end" not in item.keywords)
     )
-    if PROFILE != "nightly":
-        for item in items:
-            if item.get_closest_marker("nightly"):
-                item.add_marker(pytest.mark.skip(reason="takes an hour: make nightly"))
 
 
 def pytest_collection_finish():

@@ -20,7 +20,7 @@ import shrink_utils
 from shrink_utils.study.publishing.hosted import CHAPTERS
 from tests.test_environment import CORE, EXTRAS, ROOT
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = pytest.mark.nightly
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
 
 

@@ -18,7 +18,7 @@ from shrink_utils.study.runs import load_run
 from shrink_utils.study.verification.folder import kept_folders
 from shrink_utils.study.verification.verify import verify_folder
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = pytest.mark.nightly
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]
 
 
@@ -67,7 +67,6 @@ def test_an_ablation_killed_three_times_has_the_runs_of_an_undisturbed_one(shrin
         assert one.evaluations == other.evaluations
 
 
-@pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
     tmp_path, clone_into, start_study

@@ -105,7 +105,7 @@ def course(tmp_path_factory):
     return write_course(notebooks).folder
 
 
-@pytest.mark.end_to_end
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [path.name for path in CHAPTERS])
 def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(
     course, name, tmp_path

@@ -100,7 +100,7 @@ class Killer:
             self.finished.update({file: file.stat().st_mtime_ns for file in files})
 
 
-@pytest.mark.end_to_end
+@pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     grid, serial, tmp_path, monkeypatch, capfd
 ):
