@@ -3,6 +3,7 @@
 from shrink_utils.geometry.alignment import Alignment, affine, procrustes
 from shrink_utils.geometry.bootstrap import BootstrapInterval, bootstrap_interval
 from shrink_utils.geometry.cca import cca, pwcca, svcca
+from shrink_utils.geometry.classes import between_share, within_classes
 from shrink_utils.geometry.contextuality import (
     IntraSim,
     MaxExplainableVariance,
@@ -49,6 +50,7 @@ __all__ = [
     "anisotropy",
     "avg_sim",
     "avg_sim_pseudo_values",
+    "between_share",
     "bootstrap_interval",
     "cca",
     "cka",
@@ -73,4 +75,5 @@ __all__ = [
     "self_sim",
     "similarity_grid",
     "svcca",
+    "within_classes",
 ]

@@ -63,6 +63,7 @@ class LongEntry:
     epochs: int
     seeds: Integers  # out of the profile's
     train_rows: int | None = None  # None takes every row
+    weight: float | None = None  # None takes the profile's
 
 
 @configuration
@@ -263,7 +264,8 @@ class Profile:
             (
                 self._entry("long", long.task),
                 long.seeds,
-                {"arm": arm, "epochs": long.epochs, "train_rows": long.train_rows},
+                {"arm": arm, "epochs": long.epochs, "train_rows": long.train_rows}
+                | ({} if long.weight is None else {"weight": long.weight}),
             )
             for long in self.long
             for arm in long.arms

@@ -27,6 +27,8 @@ BLINDED_SEEDS = 8  # after which docs/preregistration.md looks at spreads alone
 KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 STEPS = ["step", "epoch", "rows", "task_loss", "regularizer", "entropy", "entropy_all", *SCORES]
+# Since profile `strength`; the records before it lack them, and a regression has no classes.
+STEPS += "within_1 between n_selected missing_entropy task_gradient reward_gradient".split()
 
 
 def _summaries(runs: list[Run]) -> pd.DataFrame:
@@ -35,7 +37,9 @@ def _summaries(runs: list[Run]) -> pd.DataFrame:
 
 
 def _steps(runs: list[Run]) -> pd.DataFrame:
-    return histories(runs)[[*RUN, *STEPS]].astype(dict.fromkeys(STEPS[3:], "float32"))
+    return (
+        histories(runs).reindex(columns=[*RUN, *STEPS]).astype(dict.fromkeys(STEPS[3:], "float32"))
+    )
 
 
 TABLES: dict[str, Callable[[list[Run]], pd.DataFrame]] = {

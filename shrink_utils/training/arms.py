@@ -20,6 +20,12 @@ ARMS: dict[str, Options | None] = {
     "cosine": {"penalty": "cosine"},
     "isoscore": {"penalty": "isoscore", "shrinkage": 0.2, "unit_trace": True},
     "spectral": {"penalty": "spectral"},
+    "sigreg": {"penalty": "sigreg"},
+    # One ingredient of `prominent` replaced: the groups of rows, or the choice of bars.
+    "whole_batch": {"penalty": "regrouped", "groups": "batch"},
+    "shuffled_classes": {"penalty": "regrouped", "groups": "shuffled"},
+    "longest": {"penalty": "ranked", "keep": "longest", "share": 0.5},
+    "shortest": {"penalty": "ranked", "keep": "shortest"},
     "loops": {"selection": "prominent", "rule": "ratio", "homology_dim": 1},
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 from datasets import DatasetDict
+from sklearn.metrics import silhouette_score
 from torch import Tensor
 from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
 from torchmetrics.functional.classification import binary_f1_score, multiclass_accuracy
@@ -36,6 +37,7 @@ from shrink_utils.training.trainer import (
     Evaluation,
     RegularizedTrainer,
     StepRecorder,
+    class_scores,
 )
 
 
@@ -45,7 +47,8 @@ class FinetuneResult:
 
     history: pd.DataFrame  # one row per training step
     # Of the validation rows before training and after every epoch: step, epoch, loss, the task's
-    # metrics, and the anisotropy scores ``raw_k`` and ``centred_k`` of their embeddings.
+    # metrics, and the anisotropy scores ``raw_k`` and ``centred_k`` of their embeddings; of classes
+    # also ``within_1`` and ``between`` (`class_scores`) and their mean ``silhouette``.
     evaluations: list[dict]
     # "before" and "after" (n, d), "labels" (n,) and "predictions" (evaluations, n): what the
     # regularizer would see of the validation rows without dropout, and what the classifier says.
@@ -99,13 +102,15 @@ def finetune(
         trainer, reached = _trainer(config, model, tokenizer, rows, recorder, folder, keep=keep)
         with quiet():  # a checkpoint is written with a bar of its own
             trainer.train(resume_from_checkpoint=reached)
+    labels = torch.tensor(rows["validation"]["label"])
+    classes = None if spec.is_regression else labels
     return FinetuneResult(
         history=recorder.history(),
-        evaluations=_evaluations(trainer.state.log_history, recorder.evaluated),
+        evaluations=_evaluations(trainer.state.log_history, recorder.evaluated, classes),
         embeddings={
             "before": recorder.evaluated[0].embeddings,
             "after": recorder.evaluated[-1].embeddings,
-            "labels": torch.tensor(rows["validation"]["label"]),
+            "labels": labels,
             "predictions": torch.stack([_predicted(seen.outputs) for seen in recorder.evaluated]),
         },
         model=model.eval(),
@@ -203,7 +208,7 @@ def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> 
     )
 
 
-def _evaluations(log: list[dict], evaluated: list[Evaluation]) -> list[dict]:
+def _evaluations(log: list[dict], evaluated: list[Evaluation], labels: Tensor | None) -> list[dict]:
     """The Trainer's evaluation logs without its timings, and the scores of the embeddings."""
     timings = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
     entries = [
@@ -216,7 +221,10 @@ def _evaluations(log: list[dict], evaluated: list[Evaluation]) -> list[dict]:
         if "eval_loss" in entry
     ]
     return [
-        entry | _scores("raw", seen.embeddings) | _scores("centred", seen.embeddings)
+        entry
+        | _scores("raw", seen.embeddings)
+        | _scores("centred", seen.embeddings)
+        | ({} if labels is None else _clusters(seen.embeddings, labels))
         for entry, seen in zip(entries, evaluated, strict=True)
     ]
 
@@ -224,6 +232,13 @@ def _evaluations(log: list[dict], evaluated: list[Evaluation]) -> list[dict]:
 def _scores(space: str, x: Tensor) -> dict[str, float]:
     scores = anisotropy(x, k=min(N_SCORES, *x.shape), center=space == "centred")
     return {f"{space}_{k}": score for k, score in enumerate(scores.tolist(), 1)}
+
+
+def _clusters(x: Tensor, labels: Tensor) -> dict[str, float]:
+    """`class_scores`, and the mean silhouette (Rousseeuw 1987); empty for a single class."""
+    if len(labels.unique()) < 2:
+        return {}
+    return class_scores(x, labels) | {"silhouette": float(silhouette_score(x, labels))}
 
 
 def _predicted(outputs: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """transformers' Trainer with a regularizer as a part of the loss, and a record of every step."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn import Module
 from transformers import TrainerCallback
 
-from shrink_utils.geometry import anisotropy
+from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
@@ -35,6 +36,13 @@ class StepRecorder(TrainerCallback):
     learning rate and gradient norm. ``evaluated`` holds the `Evaluation` of every evaluation so
     far. Where a step's rows are taken in parts (`RunConfig`'s
     accumulation), its row holds how many rows they have together, and of all else their mean.
+
+    ``task_gradient`` and ``reward_gradient`` are the norms of the two losses' gradients at the
+    last layer's states, which are the embeddings' where these are [CLS] vectors; both are empty
+    where several processes share a step. ``n_selected`` counts the bars in the reward, and
+    ``missing_entropy`` is what these could still gain: ln of their number less their entropy,
+    summed over classes (of ``prominent``'s bars for an arm that selects none). ``within_1`` and
+    ``between`` are those of `class_scores`; a regression has none.
     """
 
     def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:
@@ -53,6 +61,7 @@ class StepRecorder(TrainerCallback):
         bars: RegularizerOutput,
         *,
         regularizer: Tensor,
+        gradients: dict[str, float] | None = None,
     ) -> None:
         """Note the state of a batch.
 
@@ -66,6 +75,8 @@ class StepRecorder(TrainerCallback):
             The classes that the barcodes are taken within.
         bars : RegularizerOutput
             Of the arm's own selection (of ``prominent`` for an arm that selects no bars).
+        gradients : dict of float, optional
+            Norms of gradients, by the name of their column.
         """
         x = embeddings.detach()
         every = self._every_bar(x, labels)
@@ -77,6 +88,10 @@ class StepRecorder(TrainerCallback):
             "entropy_all": float(every.entropy.sum()),
             **_scores("raw", x, center=False),
             **_scores("centred", x, center=True),
+            **({} if labels is None else class_scores(x, labels)),
+            "n_selected": float(bars.n_features.sum()),
+            "missing_entropy": float(_missing(bars)),
+            **(gradients or {}),
             **_per_class("n_features", bars.classes, bars.n_features),
             **_per_class("n_bars", every.classes, every.n_bars),  # whatever the arm selects from
         }
@@ -119,6 +134,33 @@ def _scores(name: str, x: Tensor, *, center: bool) -> dict[str, float]:
     except ValueError:
         return {}
     return {f"{name}_{k}": float(score) for k, score in enumerate(scores, 1)}
+
+
+def class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
+    """What a cloud (n, d) is like inside its classes and between them; empty without spread.
+
+    ``within_1`` is the first score of the pooled within-class covariance, ``between`` the share of
+    the variance that lies between the class means.
+    """
+    try:
+        within = anisotropy(within_classes(x, labels), k=1)
+        return {"within_1": float(within[0]), "between": between_share(x, labels)}
+    except ValueError:
+        return {}
+
+
+def _missing(bars: RegularizerOutput) -> Tensor:
+    """Entropy that the bars could still gain, summed over classes: ln(their number) less theirs."""
+    counted = bars.n_features > 0
+    return (bars.n_features[counted].log() - bars.entropy[counted]).sum()
+
+
+def _norm_of_gradient(loss: Tensor | float, states: list[Tensor]) -> float:
+    """‖∂loss/∂states‖ over all of them; 0 where the loss does not depend on them."""
+    if not isinstance(loss, Tensor) or not loss.requires_grad:
+        return 0.0
+    found = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
+    return math.sqrt(sum(float(g.double().square().sum()) for g in found if g is not None))
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
@@ -170,21 +212,23 @@ class RegularizedTrainer(QuietTrainer):
         parts (accumulation), the losses of the parts sum to the mean task loss of all rows plus the
         mean of the parts' regularizers.
         """
-        task_loss, logits, embeddings = self._pass(model, inputs)
+        task_loss, logits, embeddings, last = self._pass(model, inputs)
         if not model.training:
             seen = {"loss": task_loss, "logits": logits, "embeddings": embeddings}
             return (task_loss, seen) if return_outputs else task_loss
         labels = inputs["labels"] if self.per_class else None
         task_loss, embeddings, labels = whole_batch(task_loss, embeddings, labels)
-        regularizer = self._regularize(embeddings, labels, task_loss)
+        regularizer = self._regularize(embeddings, labels, task_loss, last)
         if num_items_in_batch is not None:  # this may be a part of a step
             task_loss = task_loss * (len(embeddings) / num_items_in_batch)
             regularizer = regularizer / self.current_gradient_accumulation_steps
         loss = task_loss + regularizer
         return (loss, {"loss": loss, "logits": logits}) if return_outputs else loss
 
-    def _pass(self, model: Module, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean task loss, logits (b, labels) and embeddings (b, d) of a batch."""
+    def _pass(
+        self, model: Module, inputs: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+        """Mean task loss, logits (b, labels), embeddings (b, d) and last states of a batch."""
         parts, place = [inputs], slice(None)
         # A GPU is fast with padding, and DistributedDataParallel wants one pass per step.
         if model.training and self.args.device.type == "cpu" and self.args.world_size == 1:
@@ -198,7 +242,8 @@ class RegularizedTrainer(QuietTrainer):
             pool(out.hidden_states, part["attention_mask"], pooling=self.pooling)
             for out, part in zip(outputs, parts, strict=True)
         ]
-        return loss, torch.cat([out.logits for out in outputs])[place], torch.cat(pooled)[place]
+        logits = torch.cat([out.logits for out in outputs])[place]
+        return loss, logits, torch.cat(pooled)[place], [out.hidden_states[-1] for out in outputs]
 
     def evaluation_loop(self, *args, **kwargs):
         """As the Trainer's; the recorder keeps embeddings and outputs."""
@@ -210,7 +255,7 @@ class RegularizedTrainer(QuietTrainer):
         return output
 
     def _regularize(
-        self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor
+        self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor, last: list[Tensor]
     ) -> Tensor | float:
         added = None if self.regularizer is None else self.regularizer(embeddings, labels)
         if isinstance(added, RegularizerOutput):
@@ -218,5 +263,11 @@ class RegularizedTrainer(QuietTrainer):
         else:  # nobody looks at the bars, but they are written down
             bars = self._watch(embeddings.detach(), labels)
         regularizer = (bars if added is None else added).loss  # without a regularizer: 0
-        self.recorder.observe(task_loss, embeddings, labels, bars, regularizer=regularizer)
+        gradients = None
+        if self.args.world_size == 1:  # else a process has a part of the rows
+            losses = {"task_gradient": task_loss, "reward_gradient": regularizer}
+            gradients = {name: _norm_of_gradient(loss, last) for name, loss in losses.items()}
+        self.recorder.observe(
+            task_loss, embeddings, labels, bars, regularizer=regularizer, gradients=gradients
+        )
         return 0.0 if added is None else added.loss

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import torch
 from scipy.stats import spearmanr
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, silhouette_score
 from transformers import EvalPrediction
 
-from shrink_utils.geometry import anisotropy
+from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.text import task_spec
 from shrink_utils.training import finetune, task_metrics
 
@@ -31,9 +31,20 @@ def test_every_step_is_recorded_with_every_quantity(results):
     assert history.rows.tolist() == [16, 16, 8, 16, 16, 8]
     expected = {"task_loss", "regularizer", "entropy", "entropy_all", "grad_norm", "learning_rate"}
     expected |= {f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)}
+    expected |= {"within_1", "between", "n_selected", "missing_entropy"}
+    expected |= {"task_gradient", "reward_gradient"}
     expected |= {f"{name}_{c}" for name in ("n_features", "n_bars") for c in (0, 1)}
     assert expected <= set(history.columns)
     assert history[sorted(expected)].notna().all(axis=None)
+
+
+def test_an_evaluation_has_the_shape_of_its_classes_and_their_silhouette(results, config):
+    for result in results.values():
+        x, labels = result.embeddings["after"], result.embeddings["labels"]
+        last = result.evaluations[-1]
+        assert last["silhouette"] == pytest.approx(silhouette_score(x, labels), rel=1e-5)
+        assert last["within_1"] == anisotropy(within_classes(x, labels), k=1).item()
+        assert last["between"] == between_share(x, labels)
 
 
 def test_bars_are_those_of_each_class(results):

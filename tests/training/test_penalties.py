@@ -2,16 +2,26 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from shrink_utils.geometry import avg_sim, effective_rank, iso_score
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training.penalties import AverageCosine, IsoScoreStar, SpectralEntropy
+from shrink_utils.training.penalties import AverageCosine, IsoScoreStar, SIGReg, SpectralEntropy
 from tests.topology.conftest import floating
 
 
-@pytest.fixture(params=[AverageCosine, IsoScoreStar, SpectralEntropy])
+class SameDirections(SIGReg):
+    """SIGReg that draws the same directions each time, so that two values can be compared."""
+
+    def _value(self, cloud):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return super()._value(cloud)
+
+
+@pytest.fixture(params=[AverageCosine, IsoScoreStar, SpectralEntropy, SameDirections])
 def penalty_class(request):
     """Each of the penalties in turn."""
     return request.param
@@ -79,12 +89,15 @@ def test_unit_and_rotation_do_not_matter(penalty_class, batch):
     embeddings, labels = batch
     rotated = embeddings @ torch.linalg.qr(_gaussian(6, 6, seed=2)).Q
     expected = penalty_class()(embeddings, labels).values
-    for same in (1e3 * embeddings, 1e-3 * embeddings, rotated):
+    others = [] if penalty_class is SameDirections else [rotated]  # its directions stay
+    for same in (1e3 * embeddings, 1e-3 * embeddings, *others):
         values = penalty_class()(same, labels).values
         torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("penalty_class", [IsoScoreStar, SpectralEntropy], indirect=True)
+@pytest.mark.parametrize(
+    "penalty_class", [IsoScoreStar, SpectralEntropy, SameDirections], indirect=True
+)
 def test_a_shift_of_a_class_does_not_matter(penalty_class, cloud):
     here, there = (penalty_class()(x).values for x in (cloud, cloud + 1000.0))
     torch.testing.assert_close(here, there, rtol=1e-9, atol=1e-12)
@@ -337,3 +350,42 @@ def test_equal_rows_stay_equal():
     SpectralEntropy()(rows).loss.backward()
     torch.testing.assert_close(rows.grad[:4], rows.grad[4:8], rtol=1e-9, atol=1e-12)
     assert rows.grad.abs().max() > 1e-3
+
+
+def test_sigreg_of_one_dimension_is_the_statistic_of_epps_and_pulley():
+    """By quadrature on a grid a hundred times as fine; the one direction is ± the axis."""
+    x = _gaussian(9, 1).square()
+    z = ((x - x.mean()) / x.std()).flatten().numpy()
+    t = np.linspace(-5, 5, 1601)
+    gaussian = np.exp(-(t**2) / 2)
+    apart = np.abs(np.exp(1j * np.outer(t, z)).mean(axis=1) - gaussian) ** 2
+    expected = 9 * np.trapezoid(apart * gaussian, t)
+    assert SIGReg(directions=3)(x).values.item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_sigreg_is_at_its_floor_for_a_gaussian_and_above_it_for_other_shapes():
+    """With n rows less their mean the floor is √(2π) − √(2π/3)(1 + 1/3), for every n."""
+    floor = math.sqrt(2 * math.pi) - math.sqrt(2 * math.pi / 3) * 4 / 3
+    x = _gaussian(4000, 6)
+    torch.manual_seed(0)
+    value = SIGReg(directions=500)
+    assert value(x).values.item() == pytest.approx(floor, rel=0.2)
+    stretched = x * torch.tensor([4.0, 1, 1, 1, 1, 1])
+    bimodal = x + 4.0 * torch.arange(4000)[:, None].remainder(2)
+    assert value(stretched).values > 20 * floor and value(bimodal).values > 20 * floor
+    assert value(stretched).values > 3 * value(x * torch.tensor([2.0, 1, 1, 1, 1, 1])).values
+
+
+def test_descending_sigreg_makes_a_stretched_cloud_rounder():
+    x = (_gaussian(64, 4) * torch.tensor([4.0, 1, 1, 1])).requires_grad_()
+    before, penalty = iso_score(x), SIGReg(directions=64)
+    torch.manual_seed(0)
+    for _ in range(50):
+        (gradient,) = torch.autograd.grad(penalty(x).loss, x)
+        x = (x - 0.5 * gradient).detach().requires_grad_()
+    assert iso_score(x) > 2 * before
+
+
+def test_sigreg_needs_a_direction():
+    with pytest.raises(ValueError, match="directions must be at least 1"):
+        SIGReg(directions=0)

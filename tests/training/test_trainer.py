@@ -1,6 +1,7 @@
 """Gradients of the whole loss, in one piece and in parts, against its definition written out."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -179,6 +180,50 @@ def test_a_step_notes_the_scores_of_its_embeddings_raw_and_centred(make_trainer)
         for k in (1, 2, 3):
             share = (squared[k - 1] / squared.sum()).item()
             assert observed[f"{space}_{k}"] == pytest.approx(share, rel=1e-4)
+
+
+def test_a_step_notes_the_gradients_of_both_losses_at_the_embeddings(make_trainer):
+    """Against the same pass by hand; the parts of like lengths together have the batch's norm."""
+    regularizer = BarcodeRegularizer("all", weight=0.7)
+    trainer = make_trainer(regularizer=regularizer)
+    model, batch = trainer.model.train(), _batch(trainer)
+    outputs = model(**batch, output_hidden_states=True)
+    last = outputs.hidden_states[-1]  # (b, t, d)
+    (task,) = torch.autograd.grad(outputs.loss, last, retain_graph=True)
+    cls = last[:, 0].detach().requires_grad_()
+    (reward,) = torch.autograd.grad(regularizer(cls, batch["labels"]).loss, cls)
+    trainer.compute_loss(model, batch).backward()  # afterwards the graph is still whole
+    observed = trainer.recorder._parts[-1]
+    assert observed["task_gradient"] == pytest.approx(task.norm().item(), rel=1e-4)
+    assert observed["reward_gradient"] == pytest.approx(reward.norm().item(), rel=1e-4)
+    assert observed["task_gradient"] > 0 and observed["reward_gradient"] > 0
+
+
+def test_a_step_without_a_reward_has_no_gradient_of_it(make_trainer):
+    trainer = make_trainer()
+    trainer.regularizer = None
+    trainer.compute_loss(trainer.model.train(), _batch(trainer))
+    observed = trainer.recorder._parts[-1]
+    assert observed["reward_gradient"] == 0.0 and observed["task_gradient"] > 0
+
+
+def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equal():
+    """Two classes at ±3 on the first axis; inside, sums of squares 4 and 16 on the others."""
+    inside = torch.tensor([[0.0, 1, 0], [0, -1, 0], [0, 0, 2], [0, 0, -2]])
+    apart = torch.tensor([3.0, 0, 0])
+    x, labels = torch.cat([inside + apart, inside - apart]), torch.tensor([0] * 4 + [1] * 4)
+    recorder, bars = StepRecorder(), BarcodeRegularizer("all")(x, labels)
+    recorder.observe(torch.zeros(()), x, labels, bars, regularizer=torch.zeros(()))
+    observed = recorder._parts[-1]
+    assert observed["within_1"] == pytest.approx(16 / 20)
+    assert observed["between"] == pytest.approx(72 / 92)
+    assert observed["n_selected"] == 6
+    lengths = torch.tensor([2.0, 5**0.5, 5**0.5])  # of each class's tree
+    p = lengths / lengths.sum()
+    missing = 2 * (math.log(3) + (p * p.log()).sum().item())
+    assert observed["missing_entropy"] == pytest.approx(missing, abs=1e-6)
+    recorder.observe(torch.zeros(()), x, None, bars, regularizer=torch.zeros(()))
+    assert not {"within_1", "between"} & set(recorder._parts[-1])  # a regression has no classes
 
 
 def test_a_training_pass_takes_like_lengths_together_and_an_evaluation_does_not(
