@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from shrink_utils.study.figures import ARM_STYLE, curves, legend_beside
-from shrink_utils.study.intervals import paired_interval
+from shrink_utils.study.statistics import paired_interval
 
 CELL = ["model", "task"]
 RUN = [*CELL, "arm", "weight", "seed"]

@@ -27,9 +27,9 @@ from shrink_utils.study.claims.hypotheses import (
 from shrink_utils.study.claims.report import p_as_text, signed
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.figures import ARM_STYLE
-from shrink_utils.study.intervals import Interval, crossed_interval, paired_interval
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
+from shrink_utils.study.statistics import Interval, crossed_interval, paired_interval
 from shrink_utils.study.tables import as_printed, graded, score_table
 from shrink_utils.training import RunConfig
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
-from shrink_utils.study.intervals import (
+from shrink_utils.study.statistics import (
     Interval,
     crossed_interval,
     fisher_z,

@@ -9,7 +9,7 @@ from shrink_utils.geometry import cka_distance
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import Evidence, judge, leaving_out, quantity, select
 from shrink_utils.study.generalization.experiment import crossed, gap, numbers_of, pairs_of
-from shrink_utils.study.intervals import pseudo_values
+from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.study.stitching.experiment import penalty_floors
 from shrink_utils.study.stitching.family_structure import (
     affinity,

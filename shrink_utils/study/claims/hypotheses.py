@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.intervals import two_way_variance
+from shrink_utils.study.statistics import two_way_variance
 
 PLAN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SMOOTH = 5  # steps of the mean that tells an onset

@@ -24,9 +24,9 @@ from shrink_utils.models import (
     read_layers,
     stitched_logits,
 )
-from shrink_utils.study.intervals import paired_interval, pseudo_values
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.results import measured, progress_bar
+from shrink_utils.study.statistics import paired_interval, pseudo_values
 from shrink_utils.text import heuristic_pairs, load_task, read_hans, training_pairs
 from shrink_utils.text.heuristics import PAIR_FEATURES
 from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binom
 
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, bars_only, heatmap, mean_line
-from shrink_utils.study.intervals import paired_interval
+from shrink_utils.study.statistics import paired_interval
 
 FEATURES = {
     "length": "length alone",

@@ -26,8 +26,8 @@ from shrink_utils.study.claims.claim import (
     whole_table,
 )
 from shrink_utils.study.claims.verdicts import all_claims
-from shrink_utils.study.intervals import Interval, paired_interval
 from shrink_utils.study.profiles import load_profile, profile_names
+from shrink_utils.study.statistics import Interval, paired_interval
 
 CLAIM = Claim(
     id="first-score",

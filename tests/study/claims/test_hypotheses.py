@@ -20,7 +20,7 @@ from shrink_utils.study.claims.hypotheses import (
     onset,
     too_wide,
 )
-from shrink_utils.study.intervals import two_way_variance
+from shrink_utils.study.statistics import two_way_variance
 
 SEEDS, ROWS = range(100, 120), 200
 BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}

@@ -19,7 +19,7 @@ from shrink_utils.study.claims.pretrained import (
     topology_claims,
     vazquez_claims,
 )
-from shrink_utils.study.intervals import paired_interval
+from shrink_utils.study.statistics import paired_interval
 from shrink_utils.training import ARMS
 
 MARGIN = ROWS["margin"]

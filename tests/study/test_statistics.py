@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shrink_utils.study.intervals import (
+from shrink_utils.study.statistics import (
     Interval,
     crossed_interval,
     fisher_z,
