@@ -1,14 +1,15 @@
-"""What every test shares: one torch thread, no hub, no progress bars, clones of this repository."""
+"""What every test shares: few threads, no hub, no progress bars, clones of this repository."""
 
 from __future__ import annotations
 
 import gc
 import os
 
+THREADS = os.environ.get("SHRINK_TEST_THREADS", "1")  # 2 in tests/capabilities.py
 # Before anything imports torch, transformers or datasets: they read these once.
 os.environ.update(
-    OMP_NUM_THREADS="1",
-    MKL_NUM_THREADS="1",
+    OMP_NUM_THREADS=THREADS,
+    MKL_NUM_THREADS=THREADS,
     HF_HUB_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",
     HF_HUB_DISABLE_PROGRESS_BARS="1",
@@ -32,7 +33,7 @@ settings.register_profile("default", max_examples=50, derandomize=True, **_COMMO
 # Other clouds every night; what fails is printed with the line that repeats it.
 settings.register_profile("nightly", max_examples=10_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-torch.set_num_threads(1)
+torch.set_num_threads(int(THREADS))
 
 
 def pytest_addoption(parser):

@@ -98,8 +98,8 @@ def legend_beside(fig: Figure, axes: Iterable[Axes], **options: object) -> None:
 
 def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
     """Cells of a table, coloured from 0 to 1 and annotated with two decimals, without labels."""
-    grid = grid.mask(grid.abs() < 0.005, 0.0)  # no -0.00; a cell without a value stays empty
-    look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "annot": True, "fmt": ".2f", "cbar": False}
+    said = grid.round(2) + 0.0  # no -0.00; a cell without a value stays empty
+    look = {"cmap": "cividis", "vmin": 0, "vmax": 1, "annot": said, "fmt": ".2f", "cbar": False}
     sns.heatmap(grid, ax=ax, **{**look, **options})
     ax.tick_params(axis="y", rotation=0)
     ax.set(xlabel="", ylabel="")

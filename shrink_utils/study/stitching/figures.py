@@ -133,8 +133,7 @@ def family_members(family: pd.DataFrame) -> Figure:
 
 
 def _by_layers(rows: pd.DataFrame, value: str) -> pd.DataFrame:
-    grid = rows.pivot_table(index="front_layer", columns="back_layer", values=value)
-    return grid.round(3) + 0.0  # no −0.00
+    return rows.pivot_table(index="front_layer", columns="back_layer", values=value)
 
 
 def _penalty_lines(ax: Axes, rows: pd.DataFrame, floor: pd.Series) -> None:

@@ -126,10 +126,10 @@ def test_the_grids_are_the_mean_penalties_and_their_floors(table):
     seeds = table[(table.relation == "seed") & (table.kind == "affine")]
     cells = ["front_layer", "back_layer"]
     expected = seeds.groupby(cells).penalty.mean().unstack()
-    np.testing.assert_allclose(shown["other seed"], expected, atol=6e-4)
+    np.testing.assert_allclose(shown["other seed"], expected, rtol=1e-9)
     by_activation = [rows.groupby(cells).penalty.std() for _, rows in seeds.groupby("back")]
     expected = np.sqrt(np.mean([values.unstack() ** 2 for values in by_activation], axis=0))
-    np.testing.assert_allclose(shown["noise floor"], expected, atol=6e-4)
+    np.testing.assert_allclose(shown["noise floor"], expected, rtol=1e-9)
     plt.close("all")
 
 
