@@ -206,9 +206,10 @@ def train_map(
     Brown et al. 2023, appendix on stitching; Bansal, Nakkiran & Barak 2021.
     """
     device = back.model.device
-    widths = front.states[0][front_layer].shape[2], back.states[0][back_layer].shape[2]
+    below = front.states[0][front_layer]
     with seeded(seed):
-        phi = NormAffine(*widths).to(device)
+        phi = NormAffine(below.shape[2], back.states[0][back_layer].shape[2])
+    phi.to(device, below.dtype)
     parameters = list(phi.parameters())
     optimizer = torch.optim.SGD(
         parameters,

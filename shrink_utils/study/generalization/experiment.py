@@ -185,7 +185,7 @@ def _mnli(n: int, seed: int) -> Dataset:
 def _judged(front: Reading, model: PreTrainedModel, layer: int) -> tuple[float, Tensor]:
     """Loss of `model` on what the front's layer gives it, and which of its answers are right."""
     back = replace(front, model=model)  # of a back, a stitch looks at the model alone
-    logits = stitched_logits(front, back, front_layer=layer, back_layer=layer).float()
+    logits = stitched_logits(front, back, front_layer=layer, back_layer=layer).double()
     labels = _labels(front).to(logits.device)
     entailment = entailment_output(model)
     log_p = logits.log_softmax(dim=1)  # (n, classes)
