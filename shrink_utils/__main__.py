@@ -252,14 +252,18 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
-    """Print the main verdicts, write the provenance page and compare with the reference."""
+    """Print the end of a study: what was computed, the verdicts, and the committed tables."""
     from shrink_utils.study.claims.reference import print_comparison
     from shrink_utils.study.claims.report import print_brief
+    from shrink_utils.study.grid import run_all
     from shrink_utils.study.records import print_record_comparison
     from shrink_utils.study.runs import drop_models
+    from shrink_utils.study.tables import first_steps, write_table
     from shrink_utils.study.verification.page import write_provenance
 
-    print_brief(profile)
+    runs = run_all(profile)
+    write_table(first_steps(runs), "first_steps", profile=profile)
+    print_brief(profile, runs=len(runs))
     drop_models(profile)
     write_provenance(profile)
     alike = [print_comparison(profile), print_record_comparison(profile)]

@@ -1,126 +1,192 @@
-"""A study's tables against the committed ones of its profile, ``data/reference/<profile>``."""
+"""A study's tables against the committed ones of its profile, ``data/reference/<profile>``.
 
+Another machine is a replicate: it rounds otherwise, and fine-tuning amplifies that. So numbers are
+of two kinds. *Digits* come before any fine-tuning, or from models that are trained in float64:
+another machine gives the same ones but for rounding. *Replicates* come from fine-tuned models: two
+machines may differ as two draws of the seeds would, by the intervals of both. A table is judged as
+a whole: one number outside is worth a line, more than chance allows are an error. On a machine like
+the one that made the reference, every number counts as digits.
+"""
+
+from __future__ import annotations
+
+import platform
 import shutil
-import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy import stats
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import written
-from shrink_utils.study.tables import read_table
+from shrink_utils.study.results import read_json, write_json, written
+from shrink_utils.study.tables import FIRST_STEPS, read_table
 
-# The columns that name a row of each table that has a reference.
+CELL = ["model", "task", "arm"]
+# The columns that name a row of each table, and those that are compared.
 TABLES = {
-    "task_metric": ["model", "task", "arm", "metric"],
-    "anisotropy": ["model", "task", "arm", "space", "k"],
-    "claims": ["claim"],
+    "first_steps": ([*CELL, "weight", "seed", "step"], FIRST_STEPS),
+    "task_metric": ([*CELL, "metric"], ["mean"]),
+    "anisotropy": ([*CELL, "space", "k"], ["mean"]),
+    "claims": (["claim"], ["estimate"]),
 }
 FIGURES = ["full_long_runs"]  # shown by the README
+MACHINE = "machine.json"
+ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by: rounding, also of bfloat16
+CONFIDENCE, RARE = 0.95, 1e-3  # of the intervals; how seldom chance may raise an alarm
+# Of digits of one kind: a near tie falls differently on another machine, and is no fault.
+ALLOWED = {"first_steps": 0.1, "claims": 0.01}
 
 
-def print_comparison(profile: Profile) -> bool:
-    """Print how the tables compare with the reference; False when a number is out of tolerance."""
-    compared = compare_with_reference(profile)
-    if compared is None:
-        print(f"No reference tables are committed for profile {profile.name} with this seed.")
-        return True
-    outside = compared[~compared.within]
-    print(
-        f"Reference tables: {len(compared) - len(outside)} of {len(compared)} numbers within "
-        "tolerance (data/reference/tolerances.toml)."
-    )
-    if len(outside):
-        print(outside.to_string(index=False))
-    changed = changed_verdicts(profile)
-    if len(changed):
-        print("Verdicts that differ from the reference (an interval's bound is near zero):")
-        print(changed.to_string(index=False))
-    return outside.empty
+class Verdict(NamedTuple):
+    """How one group of numbers compares: a line of the report."""
+
+    text: str
+    within: bool
 
 
 def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     """Hold every number of the tables against ``data/reference/<profile>``.
 
-    Training amplifies the last digits in which two processors differ, so each column has a
-    tolerance in ``data/reference/tolerances.toml``: absolute, relative to the reference or, where
-    the table has bounds of an interval, a share of its half-width.
-
     Returns
     -------
     DataFrame or None
-        Columns table, row, column, ours, reference, tolerance, within; one number per row. A row
-        that only one side has is not within. None without a reference for the profile and its seed.
+        Columns table, row, column, ours, reference, kind ("digits" or "replicate"), allowed (the
+        largest difference) and within; one number per row. A row that only one side has is not
+        within. None without a reference for the profile and its seed.
     """
     if (folder := _reference(profile)) is None:
         return None
-    tolerances = tomllib.loads((folder.parent / "tolerances.toml").read_text(encoding="utf-8"))
-    compared = [
-        compare_tables(
-            read_table(name, profile=profile),
-            pd.read_csv(folder / f"{name}.csv"),
-            keys,
-            tolerances[name],
-        ).assign(table=name)
-        for name, keys in TABLES.items()
-        if (folder / f"{name}.csv").is_file()
-    ]
-    return pd.concat(compared, ignore_index=True)
+    same = read_json(folder / MACHINE) == machine(profile)
+    compared = []
+    for name, (keys, columns) in TABLES.items():
+        ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
+        sides = [_long(table, keys, columns) for table in (ours, reference)]
+        both = sides[0].merge(
+            sides[1], on=["row", "column"], how="outer", suffixes=("", "_reference")
+        )
+        chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
+        both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
+        rounding = np.maximum(ABSOLUTE, RELATIVE * both.value_reference.abs())
+        sampling = np.hypot(both.half, both.half_reference)
+        both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
+        compared.append(both.assign(table=name))
+    table = pd.concat(compared, ignore_index=True)
+    table = table.rename(columns={"value": "ours", "value_reference": "reference"})
+    table["within"] = (table.ours - table.reference).abs() <= table.allowed
+    return table[["table", "row", "column", "ours", "reference", "kind", "allowed", "within"]]
 
 
-def _reference(profile: Profile) -> Path | None:
-    """The folder of the profile's reference tables, which are of the base seed 0."""
-    folder = data_dir() / "reference" / profile.name
-    return None if profile.base_seed or not (folder / "claims.csv").is_file() else folder
+def judge(compared: pd.DataFrame) -> list[Verdict]:
+    """Whether more numbers lie outside than chance allows, by kind and, for digits, by table.
+
+    Of the first steps each quantity is judged by itself, because a fault may be in one alone.
+    """
+    found = []
+    replicates = compared[compared.kind == "replicate"]
+    if len(replicates):
+        chance = int(stats.binom.ppf(1 - RARE, len(replicates), 1 - CONFIDENCE))
+        found.append(_verdict("fine-tuned, within two intervals", replicates, chance))
+    digits = compared[compared.kind == "digits"]
+    for table, rows in digits.groupby("table", sort=False):
+        groups = rows.groupby("column") if table == "first_steps" else [("", rows)]
+        lines = [
+            _verdict(
+                f"{table.replace('_', ' ')} {column}".strip() + ", to rounding",
+                part,
+                max(1, int(ALLOWED.get(table, 0.01) * len(part))),
+            )
+            for column, part in groups
+        ]
+        wrong = [line for line in lines if not line.within]
+        whole = f"{rows.within.sum()} of {len(rows)} numbers of {table} agree to rounding"
+        found += wrong or [Verdict(whole, True)]
+    return found
 
 
-def compare_tables(
-    ours: pd.DataFrame,
-    reference: pd.DataFrame,
-    keys: list[str],
-    tolerances: dict[str, dict],
-) -> pd.DataFrame:
-    """One number per row, in the columns of `compare_with_reference` but for ``table``."""
-
-    def tidy(table: pd.DataFrame, name: str) -> pd.DataFrame:
-        row = table[keys].astype(str).agg(" · ".join, axis=1)
-        long = table.assign(row=row).melt("row", list(tolerances), "column", name)
-        return long.assign(**{name: long[name].astype(float)})
-
-    both = tidy(ours, "ours").merge(tidy(reference, "reference"), on=["row", "column"], how="outer")
-    absolute = both.column.map(lambda column: tolerances[column]["absolute"])
-    relative = both.column.map(lambda column: tolerances[column]["relative"])
-    both["tolerance"] = np.maximum(absolute, relative * both.reference.abs())
-    if "low" in reference:
-        row = reference[keys].astype(str).agg(" · ".join, axis=1)
-        half = both.row.map(((reference.high - reference.low) / 2).set_axis(row))
-        share = [_share(tolerances[c], row) for c, row in zip(both.column, both.row, strict=True)]
-        both["tolerance"] = np.fmax(both.tolerance, share * half)
-    both["within"] = (both.ours - both.reference).abs() <= both.tolerance
-    return both
+def _verdict(name: str, rows: pd.DataFrame, chance: int) -> Verdict:
+    outside = int((~rows.within).sum())
+    text = f"{len(rows) - outside} of {len(rows)} numbers agree ({name}; up to {chance} may not)"
+    return Verdict(text, outside <= chance)
 
 
-def _share(tolerance: dict, row: str) -> float:
-    """Of the half-width that a row may differ by: that of the first pattern which names it."""
-    named = [x for pattern, x in tolerance.get("rows", {}).items() if fnmatch(row, pattern)]
-    return named[0] if named else tolerance.get("interval", 0.0)
+def _long(table: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFrame:
+    """One number per row: row, column, value, half (of its interval) and chaotic."""
+    if {"low", "high"} <= set(table):
+        half = (table.high - table.low) / 2
+    elif {"sd", "n"} <= set(table):
+        half = stats.t.ppf((1 + CONFIDENCE) / 2, table.n - 1) * table.sd / np.sqrt(table.n)
+    else:
+        half = pd.Series(0.0, table.index)
+    # Of claims those that name a task and count seeds are about fine-tuned models.
+    chaotic = (table.unit == "seeds") & table.task.notna() if "unit" in table else "sd" in table
+    row = table[keys].astype(str).agg(" · ".join, axis=1)
+    tidy = table.assign(row=row, half=half, chaotic=chaotic)
+    return tidy.melt(["row", "half", "chaotic"], columns, "column", "value").astype(
+        {"value": float}
+    )
+
+
+def machine(profile: Profile) -> dict[str, str | int]:
+    """What decides the last digits: processor, kernels, threads, precision and libraries."""
+    names = ("model name", "cpu family", "model")
+    info = Path("/proc/cpuinfo")
+    lines, fields = info.read_text().splitlines() if info.is_file() else [], {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    return {
+        "processor": " ".join(fields.get(name, "") for name in names).strip() or platform.machine(),
+        "kernels": torch.backends.cpu.get_cpu_capability(),
+        "precision": profile.used_precision,
+        "threads": profile.threads,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
 
 
 def changed_verdicts(profile: Profile) -> pd.DataFrame:
     """Claims whose verdict is not the reference's: columns claim, ours, reference.
 
-    Empty without a reference. A verdict can change while every number is within tolerance, where
-    the bound of an interval lies near zero.
+    Empty without a reference. A verdict can change while every number is within what is allowed,
+    where the bound of an interval lies near zero.
     """
     if (folder := _reference(profile)) is None:
         return pd.DataFrame(columns=["claim", "ours", "reference"])
     ours = read_table("claims", profile=profile).set_index("claim").verdict
     reference = pd.read_csv(folder / "claims.csv").set_index("claim").verdict
-    both = pd.concat({"ours": ours, "reference": reference}, axis=1).reset_index()
+    both = pd.concat({"ours": ours, "reference": reference}, axis=1).dropna().reset_index()
     return both[both.ours != both.reference]
+
+
+def print_comparison(profile: Profile) -> bool:
+    """Print how the tables compare with the reference; False when more differs than chance allows.
+
+    Every number outside is a line of ``tables/outside.csv``; the first few are printed.
+    """
+    compared = compare_with_reference(profile)
+    if compared is None:
+        print(f"No reference tables are committed for profile {profile.name} with this seed.")
+        return True
+    of = read_json(_reference(profile) / MACHINE)
+    print(
+        f"Compared with data/reference/{profile.name}, made with {of['processor']} ({of['kernels']}, "
+        f"{of['precision']}):"
+    )
+    verdicts, outside = judge(compared), compared[~compared.within]
+    for text, within in verdicts:
+        print(f"  {'' if within else 'TOO FEW: '}{text}")
+    if len(outside):
+        with written(profile.folder / "tables" / "outside.csv") as part:
+            outside.to_csv(part, index=False)
+        names = (outside.table + ": " + outside.row + " " + outside.column).head(3)
+        print(f"  outside: {'; '.join(names)}{', …' if len(outside) > 3 else ''} (outside.csv)")
+    if len(changed := changed_verdicts(profile)):
+        print(f"  verdicts that moved, with a bound near zero: {', '.join(changed.claim.head(6))}")
+    return all(within for _, within in verdicts)
 
 
 def commit_reference(profile: Profile) -> None:
@@ -129,6 +195,14 @@ def commit_reference(profile: Profile) -> None:
         read_table(name, profile=profile)  # a clear error where the study is not finished
     paths = [profile.folder / "tables" / f"{name}.csv" for name in TABLES]
     paths += [profile.folder / "figures" / f"{name}.png" for name in FIGURES]
+    folder = data_dir() / "reference" / profile.name
     for path in paths:
-        with written(data_dir() / "reference" / profile.name / path.name) as part:
+        with written(folder / path.name) as part:
             shutil.copyfile(path, part)
+    write_json(folder / MACHINE, machine(profile))
+
+
+def _reference(profile: Profile) -> Path | None:
+    """The folder of the profile's reference tables, which are of the base seed 0."""
+    folder = data_dir() / "reference" / profile.name
+    return None if profile.base_seed or not (folder / MACHINE).is_file() else folder

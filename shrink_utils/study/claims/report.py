@@ -238,19 +238,15 @@ def _table(claims: pd.DataFrame, *, narrow: bool) -> Table:
     return table
 
 
-def print_brief(profile: Profile) -> None:
-    """Print how many claims of each paper came out how, and where the rows are."""
+def print_brief(profile: Profile, *, runs: int) -> None:
+    """Print what was computed and how the claims came out, and where to read on."""
     claims = read_table("claims", profile=profile)
-    print(f"\nClaims, profile {profile.name}")
-    for paper, title in PAPERS.items():
-        if len(rows := of_paper(claims, paper)):
-            print(f"  {title}: {_counts(rows)}")
-    print(f"  In all: {_counts(claims)}")
-    print(agreement(claims, profile), end="")
-    print(f"Every row: `python -m shrink_utils --profile {profile.name} claims`; read")
-    print(
-        f"{profile.folder / 'notebooks' / '11_claims.ipynb'} and {profile.folder / 'provenance.md'}"
-    )
+    notebooks = profile.folder / "notebooks"
+    chapters = len(list(notebooks.glob("[0-9]*_[!.]*.ipynb")))
+    print(f"\nStudy {profile.name} is complete: {runs} runs, {chapters} chapters")
+    print(f"Claims: {_counts(claims)}")
+    print(f"  each of them: python -m shrink_utils --profile {profile.name} claims")
+    print(f"  read first:   {notebooks / '11_claims.ipynb'}")
 
 
 def _counts(claims: pd.DataFrame) -> str:
