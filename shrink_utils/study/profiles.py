@@ -43,6 +43,7 @@ class GridEntry:
     weight_decay: float
     train_rows: int | None = None  # None takes every row
     eval_rows: int | None = None
+    seeds: Integers = ()  # out of the profile's; none named takes all
 
 
 @configuration
@@ -204,8 +205,9 @@ class Profile:
             raise ValueError(
                 f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
             )
-        if strange := {seed for long in self.long for seed in long.seeds} - set(self.seeds):
-            raise ValueError(f"long: seeds {sorted(strange)} are none of the profile's")
+        named = {seed for entry in (*self.grid, *self.long) for seed in entry.seeds}
+        if strange := named - set(self.seeds):
+            raise ValueError(f"seeds: {sorted(strange)} of an entry are none of the profile's")
         self.all_runs(precision="float32")  # a RunConfig refuses what cannot be run
 
     @property
@@ -246,7 +248,11 @@ class Profile:
 
         Runs of another machine may have another `precision` than `used_precision`.
         """
-        parts = [(entry, self.seeds, {"arm": arm}) for entry in self.grid for arm in entry.arms]
+        parts = [
+            (entry, entry.seeds or self.seeds, {"arm": arm})
+            for entry in self.grid
+            for arm in entry.arms
+        ]
         return self._runs(parts, precision)
 
     def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
@@ -295,7 +301,8 @@ class Profile:
             keys = {"seed": seed + SEED_STEP * self.base_seed, "model": model}
             for entry, seeds, own in parts:
                 if seed in seeds:
-                    of_task = {name: v for name, v in asdict(entry).items() if name != "arms"}
+                    of_task = asdict(entry)
+                    del of_task["arms"], of_task["seeds"]
                     runs.append(RunConfig(**of_task | shared | keys | own))
         return runs
 

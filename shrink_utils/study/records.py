@@ -178,7 +178,7 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
 
 
 def print_record_comparison(profile: Profile) -> bool:
-    """Print how runs computed here compare with their records; False if one in twenty is outside."""
+    """Print how runs computed here compare with their records; False if over 5 % are outside."""
     if profile.base_seed or (compared := compare_with_records(profile)).empty:
         return True
     outside = compared[~compared.within]

@@ -23,8 +23,8 @@ def _load(tmp_path, text, **options):
     return load_profile(path, **options)
 
 
-def test_six_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
-    assert profile_names() == ["cohort", "glue", "models", "paper", "quick", "smoke"]
+def test_seven_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
+    assert profile_names() == ["cohort", "glue", "models", "paper", "quick", "smoke", "strength"]
     quick = load_profile("quick")
     assert quick.models == ("minilm",) and len(quick.seeds) >= 5 and len(quick.tasks) >= 2
     assert set(quick.grid[0].arms) == {"none", "prominent", "published", "all"}
@@ -97,7 +97,7 @@ def test_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seeds = [1]", "seeds = [7]", r"long: seeds \[7\] are none of the profile's"),
+        ("seeds = [1]", "seeds = [7]", r"seeds: \[7\] of an entry are none of the profile's"),
         ("movies", "tweets", "long: its task 'sentiment_tweets' is none of the grid's"),
         ('"all"', '"al"', "arm: no arm 'al'"),
     ],

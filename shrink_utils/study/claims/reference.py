@@ -173,8 +173,8 @@ def print_comparison(profile: Profile) -> bool:
         return True
     of = read_json(_reference(profile) / MACHINE)
     print(
-        f"Compared with data/reference/{profile.name}, made with {of['processor']} ({of['kernels']}, "
-        f"{of['precision']}):"
+        f"Compared with data/reference/{profile.name}, made with {of['processor']} "
+        f"({of['kernels']}, {of['precision']}):"
     )
     verdicts, outside = judge(compared), compared[~compared.within]
     for text, within in verdicts:
