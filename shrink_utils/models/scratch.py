@@ -178,9 +178,10 @@ def scratch_model(
         fresh = BertModel(BertConfig(**sizes), add_pooling_layer=False)
     trunk_of(model).load_state_dict(fresh.state_dict())
     if trunk.activation == "solu":
-        for module in model.modules():
-            if hasattr(module, "intermediate_act_fn"):
-                module.intermediate_act_fn = SoLU(4 * trunk.width)  # draws nothing
+        with _drawing(seed):  # of its dtype; nothing is drawn
+            for module in model.modules():
+                if hasattr(module, "intermediate_act_fn"):
+                    module.intermediate_act_fn = SoLU(4 * trunk.width)
     return model.eval()
 
 
