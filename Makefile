@@ -50,7 +50,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md $(OUT)/ro-crat
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study watched parts notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store hosted reference clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store hosted reference clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,18 +64,9 @@ reproduce: $(VENV) ## run the study: outdated notebooks, then the claims
 	@flock --close $(OUT) $(MAKE) -s --no-print-directory study
 
 study:
-	@if $(MAKE) -q --no-print-directory $(REPORT); then \
-	    echo "Nothing to run: $(OUT) is up to date."; \
-	else $(MAKE) -s --no-print-directory watched; fi
+	+@if $(MAKE) -q --no-print-directory $(REPORT); then echo "Nothing to run: $(OUT) is up to date."; \
+	else $(AT_ONCE) $(REPORT); fi
 	@cat $(REPORT)
-
-# One line of progress for all of it; `make -n` shows what is planned instead.
-PLAN := $(findstring n,$(firstword -$(MAKEFLAGS)))
-watched:
-	$(if $(PLAN),+@$(AT_ONCE) $(REPORT),@$(PY) -m shrink_utils watch)
-
-parts:
-	+@$(AT_ONCE) $(REPORT)
 
 # The claims, and the comparison with the committed tables; a number out of tolerance is an error.
 $(REPORT): $(DONE) $(wildcard data/reference/tolerances.toml data/reference/$(PROFILE)/*.csv data/reference/$(PROFILE)/*.parquet)
@@ -88,12 +79,16 @@ notebooks: $(VENV) ## run the notebooks alone
 $(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
 
 # --- environment -----------------------------------------------------------------------------
+# PyPI's torch for Linux brings gigabytes of CUDA. Without an NVIDIA driver torch's own index is asked,
+# too: its CPU build of the pinned version is preferred, and where it cannot be reached pip goes on.
+CPU_INDEX := $(if $(shell command -v nvidia-smi),,--extra-index-url https://download.pytorch.org/whl/cpu)
+TORCH     := $(shell grep '^torch==' requirements.lock)
 $(VENV): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shrink needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
-	@echo "Installing requirements.lock into .venv (3 to 5 minutes, once; quiet until it is done)"
-	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Setting up .venv, once: about 0.7 GB to download, 2.3 GB on disk, 2 to 5 minutes (log: .venv.log)"
+	@{ $(PYTHON) -m venv .venv && $(BIN)/pip install --retries 1 $(CPU_INDEX) $(TORCH) \
+	    && $(BIN)/pip install -r requirements.lock && $(BIN)/pip install --no-deps --no-build-isolation -e . ; \
+	} > .venv.log 2>&1 || { tail -n 20 .venv.log; echo "The set-up failed; all of it is in .venv.log."; exit 1; }
 	@touch $@
 
 # --- notebooks -------------------------------------------------------------------------------

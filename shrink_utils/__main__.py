@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -230,25 +229,18 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
         full.answer.to_csv(part, index=False)
 
 
-def watch(profile: Profile, options: argparse.Namespace) -> int:
-    """Make what is missing of a study under one line of progress."""
-    from shrink_utils.study.watch import watch_study
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # make below has to end, too
-    return watch_study(profile)
-
-
 def execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
-    from shrink_utils.study.publishing.notebooks import execute
+    from shrink_utils.study.publishing.notebooks import execute, executed_notebooks
 
     # The kernel reads its profile and seed from here.
     own = str(options.profile).endswith(".toml")
     os.environ["SHRINK_PROFILE"] = str(Path(options.profile).resolve()) if own else profile.name
     os.environ["SHRINK_SEED"] = str(options.seed)
-    name = options.source.stem
-    print(f"{name} …", flush=True)  # whole lines: another notebook may run beside this one
-    print(f"{name}: {execute(options.source, options.target):.0f} s", flush=True)
+    name, seconds = options.source.stem, execute(options.source, options.target)
+    done = len(executed_notebooks(options.target.parent))
+    chapters = len(executed_notebooks(options.source.parent))
+    print(f"{name}: {seconds:.0f} s, {done} of {chapters} chapters", flush=True)
 
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
@@ -291,7 +283,7 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 # For people, then for make.
 COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
-    *(watch, ablate, record, execute, report, store, hosted, reference),
+    *(ablate, record, execute, report, store, hosted, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 OF_CHECKOUT = (claims, hypotheses, course, book)

@@ -60,7 +60,9 @@ def _execute(source: Path, target: Path) -> float:
                 kernel_name="python3",
                 cwd=source.parent,
                 progress_bar=False,
-                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                # Before it ends any kernel, jupyter_client interrupts it; a kernel that still
+                # answers a message then logs "KeyboardInterrupt caught in kernel" as an error.
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
                 config=config,
             )
     except PapermillExecutionError as error:
