@@ -147,7 +147,7 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns row, column, ours, reference, tolerance, within; empty where the folder has no run on record.
+        Columns row, column, ours, reference, tolerance, within; empty where no run is on record.
     """
     known = recorded_runs(profile)
     found = newest_runs(kept_folders(profile.folder, "runs")) if known else {}

@@ -16,6 +16,7 @@ LAST = 0.3  # STL average their scores over the last 30 % of the training steps
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
 STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
 FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
+BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
 CELL = ["model", "task", "arm"]
 RUN = [*CELL, "weight", "seed"]
@@ -60,17 +61,16 @@ def _summary(run: Run) -> dict:
 def first_steps(runs: Iterable[Run]) -> pd.DataFrame:
     """The first steps of every run, which are the same on every machine but for rounding.
 
-    Columns model, task, arm, weight, seed, step and those of ``FIRST_STEPS``. Step 0 is the
-    untrained model on the validation rows: it has a task loss and the two scores.
+    Columns model, task, arm, weight, seed, step, those of ``FIRST_STEPS`` and, where the step is 1,
+    those of ``BEFORE``: the untrained model on the validation rows.
     """
     frames = []
     for run in runs:
-        before = run.evaluations[0]
-        zero = {"step": 0, "task_loss": before["loss"]}
-        zero |= {name: before[name] for name in ("raw_1", "centred_1")}
         steps = run.history.head(STEPS)[["step", *FIRST_STEPS]].astype({"step": int})
-        frames.append(pd.concat([pd.DataFrame([zero]), steps]).assign(**keys_of(run.config)))
-    return pd.concat(frames, ignore_index=True)[[*RUN, "step", *FIRST_STEPS]]
+        before = {name: run.evaluations[0][key] for key, name in BEFORE.items()}
+        before = pd.DataFrame(before, index=steps.index[:1])
+        frames.append(steps.join(before).assign(**keys_of(run.config)))
+    return pd.concat(frames, ignore_index=True)[[*RUN, "step", *FIRST_STEPS, *BEFORE.values()]]
 
 
 def _last(values: pd.Series) -> float:

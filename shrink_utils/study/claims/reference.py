@@ -23,12 +23,12 @@ from scipy import stats
 from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import read_json, write_json, written
-from shrink_utils.study.tables import FIRST_STEPS, read_table
+from shrink_utils.study.tables import BEFORE, FIRST_STEPS, read_table
 
 CELL = ["model", "task", "arm"]
 # The columns that name a row of each table, and those that are compared.
 TABLES = {
-    "first_steps": ([*CELL, "weight", "seed", "step"], FIRST_STEPS),
+    "first_steps": ([*CELL, "weight", "seed", "step"], [*FIRST_STEPS, *BEFORE.values()]),
     "task_metric": ([*CELL, "metric"], ["mean"]),
     "anisotropy": ([*CELL, "space", "k"], ["mean"]),
     "claims": (["claim"], ["estimate"]),
@@ -125,9 +125,8 @@ def _long(table: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFr
     chaotic = (table.unit == "seeds") & table.task.notna() if "unit" in table else "sd" in table
     row = table[keys].astype(str).agg(" · ".join, axis=1)
     tidy = table.assign(row=row, half=half, chaotic=chaotic)
-    return tidy.melt(["row", "half", "chaotic"], columns, "column", "value").astype(
-        {"value": float}
-    )
+    long = tidy.melt(["row", "half", "chaotic"], columns, "column", "value")
+    return long.dropna(subset="value").astype({"value": float})
 
 
 def machine(profile: Profile) -> dict[str, str | int]:
