@@ -1,7 +1,7 @@
 """Run a command as other processors would, one after another, on this machine.
 
-``python tests/capabilities.py pytest -q tests/study/stitching``, or ``make PROFILE=smoke reproduce``
-with ``--only`` and a name. Libraries choose their kernels by the processor, and round differently;
+``python tests/capabilities.py pytest -q tests/study/stitching``, or ``--only avx2 make reproduce``.
+Libraries choose their kernels by the processor, and round differently;
 what holds on one processor by luck fails under another of these. The status is the number of
 capabilities under which the command failed.
 """

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gc
 import os
 
-THREADS = os.environ.get("SHRINK_TEST_THREADS", "1")  # 2 in tests/capabilities.py
 # Before anything imports torch, transformers or datasets: they read these once.
 os.environ.update(
-    OMP_NUM_THREADS=THREADS,
-    MKL_NUM_THREADS=THREADS,
+    OMP_NUM_THREADS=os.environ.get("SHRINK_TEST_THREADS", "1"),  # 2 in capabilities.py
+    MKL_NUM_THREADS=os.environ.get("SHRINK_TEST_THREADS", "1"),
     HF_HUB_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",
     HF_HUB_DISABLE_PROGRESS_BARS="1",
@@ -33,7 +32,7 @@ settings.register_profile("default", max_examples=50, derandomize=True, **_COMMO
 # Other clouds every night; what fails is printed with the line that repeats it.
 settings.register_profile("nightly", max_examples=10_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
-torch.set_num_threads(int(THREADS))
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 def pytest_addoption(parser):
