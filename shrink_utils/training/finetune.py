@@ -40,6 +40,9 @@ from shrink_utils.training.trainer import (
     class_scores,
 )
 
+# What an untrained model and its evaluation depend on: arms and weights of a seed begin alike.
+START = "model task seed eval_rows max_length batch_size pooling threads".split()
+
 
 @dataclass(frozen=True)
 class FinetuneResult:
@@ -170,6 +173,7 @@ def _trainer(
         pooling=config.pooling,
         per_class=not spec.is_regression,
         precision=used_precision(config.precision),
+        start=tuple(getattr(config, name) for name in START),
     )
     if keep:
         trainer.add_callback(keeper)
