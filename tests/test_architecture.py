@@ -1,182 +1,123 @@
-"""The rooms, and the direction of the imports between them."""
+"""The rooms, the direction of the imports, and how large the house may be."""
 
 from __future__ import annotations
 
 import ast
+import io
+import subprocess
+import sys
+import tokenize
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "shrink_utils"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "shrink_utils"
 # Each room may import those further right, and itself; names and paths stand below all.
-ORDER = ["study", "training", "models", "text", "geometry", "topology"]
-# The same within the study: a folder, or a file beside the folders, uses those further down.
-STUDY = [
-    "watch",
-    "full_length_figures",
-    "full_length",
-    "records",
-    "verification",
-    "publishing",
-    "claims",
-    "dynamics",
-    "generalization",
-    "stitching",
-    "scorecard",
-    "further_models",
-    "language",
-    "after_finetuning",
-    "ablation",
-    "finetuning",
-    "diagnose",
-    "similarity",
-    "contextuality",
-    "diagrams",
-    "play",
-    "barcodes",
-    "isotropy",
-    "regularizer",
-    "corpora",
-    "explorer",
-    "grid",
-    "cluster",
-    "finetuned",
-    "tables",
-    "runs",
-    "scratch",
-    "session",
-    "figures",
-    "drawing",
-    "results",
-    "profiles",
-    "intervals",
-    "dependencies",
-]
-MODULES = sorted(PACKAGE.rglob("*.py"))
-IN_STUDY = sorted({*(PACKAGE / "study").rglob("*.py")} - {PACKAGE / "study" / "__init__.py"})
-STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
-MATHEMATICS = {"topology", "geometry"}
-USES_TREES = {"geometry/dimension.py"}  # the one module of geometry that may import topology
-LONGEST = 370  # lines of a module
-# How a room loads a name when it is first asked for; its stub says where each comes from.
-LAZY = "__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)"
+ROOMS = ["study", "training", "models", "text", "geometry", "topology"]
+USES_TREES = "geometry.dimension"  # the one module of geometry that may import topology
+# Budgets, to be lowered: lines of code of the package (no blanks, comments, docstrings), lines of
+# all tests, and the longest chain of imports.
+CODE_LINES, TEST_LINES, FLOORS = 15_700, 26_000, 22
 
 
-def _imports(source: str) -> set[str]:
-    """What a module imports, dotted: of ``from a import b``, ``a.b``."""
-    names = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative imports hide the direction"
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _rooms(source: str) -> set[str]:
-    inside = {name.split(".")[1] for name in _imports(source) if name.startswith("shrink_utils.")}
-    return inside & set(ORDER)
+MODULES = {_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
-def _places_in_study(source: str) -> set[str]:
-    """Folders and files of the study that a module imports; a name of its stub is where that is."""
-    stub = ast.parse((PACKAGE / "study" / "__init__.pyi").read_text(encoding="utf-8"))
-    definers = {
-        alias.name: (node.module or alias.name).split(".")[0]
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+def _imported(path: Path) -> set[tuple[str, str]]:
+    """Module and name of every import of the package in a file, late ones too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            relative = [*path.relative_to(ROOT).parts[: -node.level]] if node.level else []
+            module = ".".join([*relative, *filter(None, [node.module])])
+            found |= {(module, alias.name) for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {(alias.name, "") for alias in node.names}
+    inside = {(m, n) for m, n in found if m.split(".")[0] == "shrink_utils"}
+    return {(m.removeprefix("shrink_utils").removeprefix("."), n) for m, n in inside}
+
+
+def _definer(module: str, name: str) -> str:
+    """The module that an import is of: of a room's name, the one that its list takes it from."""
+    folder = PACKAGE / module.replace(".", "/")
+    for listed in (folder / "__init__.pyi", folder / "__init__.py"):
+        if listed.is_file():
+            for source, passed_on in _imported(listed):
+                if passed_on == name and source != module:
+                    return _definer(source, name)
+    inner = f"{module}.{name}".strip(".")
+    return inner if inner in MODULES else module
+
+
+IMPORTS = {
+    module: {_definer(*pair) for pair in _imported(path)} - {module, ""}
+    for module, path in MODULES.items()
+    if path.name != "__init__.py"  # these only pass names on
+}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_only_rooms_below_it(room):
+    below = ROOMS[ROOMS.index(room) :] if room not in ("geometry", "topology") else [room]
+    inside = {m: found for m, found in IMPORTS.items() if m.split(".")[0] == room}
+    assert inside
+    for module, found in inside.items():
+        allowed = {*below, "names", "paths"} | ({"topology"} if module == USES_TREES else set())
+        assert {name.split(".")[0] for name in found} <= allowed, module
+
+
+def test_imports_never_run_in_circles_and_the_house_has_few_floors():
+    floor = {}
+    for module in TopologicalSorter(IMPORTS).static_order():  # raises CycleError
+        floor[module] = 1 + max((floor[name] for name in IMPORTS.get(module, ())), default=0)
+    assert max(floor.values()) <= FLOORS, max(floor, key=floor.get)
+
+
+def _code_lines(path: Path) -> int:
+    source = path.read_text(encoding="utf-8")
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    code = {
+        line
+        for token in tokens
+        if token.type not in {*skipped, tokenize.ENDMARKER}
+        for line in range(token.start[0], token.end[0] + 1)
     }
-    parts = [name.split(".") for name in _imports(source)]
-    inside = [part[2:] for part in parts if part[:2] == ["shrink_utils", "study"]]
-    return {definers.get(part[0], part[0]) if part else "study" for part in inside}
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            code -= {*range(node.body[0].lineno, node.body[0].end_lineno + 1)}
+    return len(code)
 
 
-def _place(path: Path) -> str:
-    """Where a module of the study stands in the order."""
-    return path.relative_to(PACKAGE / "study").parts[0].removesuffix(".py")
+def test_the_package_and_its_tests_stay_within_their_budgets():
+    assert sum(map(_code_lines, MODULES.values())) <= CODE_LINES
+    tests = (ROOT / "tests").rglob("*.py")
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in tests) <= TEST_LINES
 
 
-def test_every_module_is_in_a_room():
-    top = {path.name for path in PACKAGE.glob("*.py")}
-    assert top == {"__init__.py", "__main__.py", "names.py", "paths.py"}
-    assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} == set(
-        ORDER
-    )
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_imports_point_downward(path):
-    room = path.relative_to(PACKAGE).parts[0]
-    if room in ORDER:
-        allowed = {room} | set(ORDER[ORDER.index(room) + 1 :])
-        if room in MATHEMATICS and path.relative_to(PACKAGE).as_posix() not in USES_TREES:
-            allowed = {room}
-        assert _rooms(path.read_text(encoding="utf-8")) <= allowed
-
-
-def test_every_folder_and_file_of_the_study_has_its_place():
-    assert {_place(path) for path in IN_STUDY} == set(STUDY)
-
-
-@pytest.mark.parametrize("path", IN_STUDY, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_imports_within_the_study_point_downward(path):
-    found = _places_in_study(path.read_text(encoding="utf-8"))
-    assert found <= set(STUDY[STUDY.index(_place(path)) :])
-
-
-@pytest.mark.parametrize(
-    ("source", "place"),
-    [
-        ("from shrink_utils.study.claims.verdicts import all_claims", "claims"),
-        ("import shrink_utils.study.claims.verdicts", "claims"),
-        ("from shrink_utils.study.verification import verify", "verification"),
-        ("from shrink_utils.study import all_claims", "claims"),
-        ("from shrink_utils.study import figures", "figures"),
-        ("from shrink_utils.study import verification", "verification"),
-        ("from shrink_utils import study", "study"),
-        ("def f():\n    from shrink_utils.study import run_id", "runs"),
-    ],
-)
-def test_no_form_of_import_is_overlooked(source, place):
-    assert _places_in_study(source) == {place} and _rooms(source) == {"study"}
-
-
-@pytest.mark.parametrize("room", sorted(MATHEMATICS))
-def test_the_mathematics_needs_no_transformers(room):
-    heavy = {"transformers", "datasets", "pandas", "matplotlib", "seaborn", "IPython"}
-    for path in (PACKAGE / room).rglob("*.py"):
-        assert (
-            not {name.split(".")[0] for name in _imports(path.read_text(encoding="utf-8"))} & heavy
-        )
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.name == "__init__.py"],
-    ids=lambda p: p.relative_to(PACKAGE).as_posix(),
-)
-def test_an_init_only_passes_names_on(path):
+def test_an_init_only_passes_names_on():
     """A run's identity leaves these files out, so they may not compute anything."""
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    docstring, *rest = body
-    assert isinstance(docstring, ast.Expr)
-    assigned = [ast.unparse(n) for n in rest if isinstance(n, ast.Assign)]
-    assert all(isinstance(n, ast.ImportFrom | ast.Import | ast.Assign) for n in rest)
-    assert all(line == LAZY or line.startswith(("__all__ =", "__version__ =")) for line in assigned)
+    for path in PACKAGE.rglob("__init__.py"):
+        docstring, *rest = ast.parse(path.read_text(encoding="utf-8")).body
+        assert isinstance(docstring, ast.Expr)
+        assert all(isinstance(n, ast.ImportFrom | ast.Import | ast.Assign) for n in rest), path
 
 
-@pytest.mark.parametrize("path", STUBS, ids=lambda p: p.parent.name)
-def test_a_stub_names_what_it_takes_from_its_own_room(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    *imports, public = tree.body
-    assert all(isinstance(node, ast.ImportFrom) and node.level == 1 for node in imports)
-    taken = {alias.asname or alias.name for node in imports for alias in node.names}
-    assert sorted(taken) == sorted(ast.literal_eval(public.value))
-    assert LAZY in ast.unparse(ast.parse(path.with_suffix(".py").read_text(encoding="utf-8")))
+def _loaded(code: str, heavy: list[str]) -> str:
+    told = f"{code}\nimport sys; print([name for name in {heavy} if name in sys.modules])"
+    command = [sys.executable, "-c", told]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_modules_stay_small(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+def test_the_mathematics_and_the_start_of_the_command_line_are_light():
+    heavy = ["transformers", "datasets", "pandas", "matplotlib", "seaborn", "IPython", "dask"]
+    assert _loaded("import shrink_utils.topology, shrink_utils.geometry", heavy) == "[]\n"
+    start = "from shrink_utils import __main__; __main__.load_profile('quick')"
+    assert _loaded(start, ["torch", *heavy]) == "[]\n"
