@@ -118,7 +118,7 @@ $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
 
 $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml data/hub.toml)
-$(DONE): $(wildcard data/published/*.csv shrink_utils/study/claims/*.toml)
+$(DONE): $(wildcard data/published/*.csv)
 
 $(OUT)/ablation.complete: requirements.lock | $(VENV)
 	@$(UNFINISHED)

@@ -6,10 +6,11 @@ from .after_finetuning.experiment import (
     measure_stsb_after_finetuning,
 )
 from .after_finetuning.words import measure_words_after_finetuning
-from .claims.dynamics import dynamics_claims
-from .claims.from_scratch import stitching_claims
-from .claims.pretrained import accuracy_drops, rajaee_claims, stl_claims, vazquez_claims
+from .claims.brown import stitching_claims
+from .claims.rajaee import accuracy_drops, rajaee_claims
 from .claims.report import claims_in_brief
+from .claims.stl import stl_claims
+from .claims.vazquez import dynamics_claims, vazquez_claims
 from .claims.verdicts import all_claims
 from .contextuality.corpus import measure_corpus, stream_corpus
 from .contextuality.experiment import measure_contextuality

@@ -18,8 +18,9 @@ from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.hypotheses import (
+    BY_ID,
     FULL_BATCH,
-    PLAN,
+    LONG_EPOCHS,
     decide,
     onsets,
     scores,
@@ -29,7 +30,7 @@ from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.figures import ARM_STYLE
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
-from shrink_utils.study.statistics import Interval, crossed_interval, paired_interval
+from shrink_utils.study.statistics import Interval, paired_interval
 from shrink_utils.study.tables import as_printed, graded, score_table
 from shrink_utils.training import RunConfig
 
@@ -38,14 +39,13 @@ CLOUDS = {
     "silhouette": "silhouette",
     "log_edge": "log mean edge",
 }
-# Rows of claims.toml that ask other models and tasks what two hypotheses each ask the cohort.
+# Rows that ask other models and tasks what two hypotheses each ask the cohort.
 QUESTIONS = {
     "lowers-centred-of-none": ("H1", "H2"),
     "metric-kept": ("H3", "H4"),
     "lowers-centred-of-all": ("H5", "H6"),
 }
 SUPPORTS = {"supported": "agrees", "contradicted": "disagrees"}  # a hypothesis; a row
-BY_ID = {hypothesis["id"]: hypothesis for hypothesis in PLAN["hypothesis"]}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class FullLength:
 
     @cached_property
     def claims(self) -> pd.DataFrame:
-        """The full-length table: every claim of claims.toml that tables of runs can bear on.
+        """The full-length table: every claim that tables of runs can bear on.
 
         Those of *Shrink the longest*, of the clouds and of other rewards, as in ``quick``, and of
         the long runs, whose task is named with its epochs. All are exploratory but the `QUESTIONS`
@@ -133,7 +133,7 @@ class FullLength:
         """Level and onset of every long run: columns task, arm, seed, level, onset."""
         tables = []
         for task in self.long_steps.task.unique():
-            level = scores(self.tables, task, PLAN["long_epochs"]).stack().rename("level")
+            level = scores(self.tables, task, LONG_EPOCHS).stack().rename("level")
             table = pd.concat([level, onsets(self.tables, task).stack().rename("onset")], axis=1)
             tables.append(table.rename_axis(["seed", "arm"]).reset_index().assign(task=task))
         return pd.concat(tables, ignore_index=True)
@@ -154,7 +154,7 @@ class FullLength:
         rows = {
             f"prominent − {other}": {
                 "level": _as_text(paired_interval(level.prominent - level[other])),
-                "accuracy": _as_text(crossed_interval(right.prominent, right[other])),
+                "accuracy": _as_text(paired_interval(right.prominent - right[other])),
             }
             for other in others
         }
@@ -253,14 +253,14 @@ def _sentence(name: str, row: pd.Series) -> str:
         nearest = f"{_nearest(row)} seeds took their nearest point"
         return f"**{name} not tested** ({row.statement}: {nearest})."
     needed = f"; {_needed(row)}" if row.verdict == "open" else ""
-    unit = " steps" if BY_ID[name]["quantity"] == "onset" else ""
+    unit = " steps" if BY_ID[name].quantity == "onset" else ""
     numbers = f"{_number(name, row.estimate)}{unit} {_bounds(name, row)}"
     return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
 
 
 def _number(name: str, value: float) -> str:
     """Signed; a score or an accuracy with three decimals, steps with one."""
-    return signed(value, 1 if BY_ID[name]["quantity"] == "onset" else 3)
+    return signed(value, 1 if BY_ID[name].quantity == "onset" else 3)
 
 
 def _bounds(name: str, row: pd.Series) -> str:

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study.ablation import CELL, arm_points
-from shrink_utils.study.claims.hypotheses import SMOOTH, margin_of
+from shrink_utils.study.claims.hypotheses import BY_ID, SMOOTH
 from shrink_utils.study.claims.report import VERDICT_STYLE
 from shrink_utils.study.figures import ARM_STYLE, PALETTE, curves, legend_below, legend_beside
-from shrink_utils.study.full_length import BY_ID, FullLength
+from shrink_utils.study.full_length import FullLength
 
 DECIDED_STYLE = {
     "supported": VERDICT_STYLE["agrees"],
@@ -32,7 +32,7 @@ UNITS = {  # of the hypotheses' quantities
 
 def hypotheses_figure(decided: pd.DataFrame) -> Figure:
     """The hypotheses' simultaneous intervals against their margins, one panel per unit."""
-    units = decided.id.map(lambda name: UNITS[BY_ID[name]["quantity"]])
+    units = decided.id.map(lambda name: UNITS[BY_ID[name].quantity])
     panels = list(decided.groupby(units, sort=False))
     heights = [len(rows) + 0.8 for _, rows in panels]
     fig, axes = plt.subplots(
@@ -49,7 +49,7 @@ def hypotheses_figure(decided: pd.DataFrame) -> Figure:
 
 
 def _draw_hypotheses(ax: Axes, rows: pd.DataFrame) -> None:
-    margin = margin_of(BY_ID[rows.id.iloc[0]])
+    margin = BY_ID[rows.id.iloc[0]].margin
     if math.isfinite(margin):
         ax.axvspan(-margin, margin, color="0.9", lw=0, label="within the margin")
     ax.axvline(0, color="0.6", lw=1)

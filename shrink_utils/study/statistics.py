@@ -1,4 +1,6 @@
-"""The confidence interval of a mean over units: seeds, models, words or sentences."""
+"""The mean over units (seeds, models, words, sentences): its error, interval and p value."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
@@ -18,118 +20,79 @@ class Interval(NamedTuple):
     n: int
 
 
-def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Student t interval for the mean of paired differences, one per unit.
+class Mean(NamedTuple):
+    """A mean over `n` units and its standard error, NaN for a single unit."""
 
-    mean ± t · s/√n, s with ddof 1 and t the quantile of Student's distribution with n − 1 degrees
-    of freedom. It assumes independent units and a roughly normal mean, and it speaks of the units
-    only: the same rows and the same pretrained model stand behind every one of them.
+    estimate: float
+    error: float
+    n: int
+    of_rows: float = 0.0  # the part of the squared error that more units do not reduce
 
-    Returns
-    -------
-    Interval
-        With one unit the bounds are infinite: a single difference says nothing about its spread.
-        Equal differences give an interval without width, which overstates what is known where the
-        quantity moves in coarse steps.
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Student's interval, n − 1 degrees of freedom; of one unit, without bounds."""
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+        half = math.inf
+        if self.n > 1:
+            half = float(stats.t.ppf((1 + confidence) / 2, df=self.n - 1)) * self.error
+        return Interval(self.estimate, self.estimate - half, self.estimate + half, self.n)
+
+    def p(self, bound: float = 0.0) -> float:
+        """Two-sided p of the hypothesis that the mean is `bound`.
+
+        It lies below .05 exactly where the interval leaves `bound` out. One unit has no p, and
+        equal differences have none, since they do not show how far they spread: NaN.
+        """
+        if self.n == 1 or self.error == 0:
+            return math.nan
+        return float(2 * stats.t.sf(abs(self.estimate - bound) / self.error, df=self.n - 1))
+
+
+def mean_of(differences: ArrayLike, *, least: bool = True) -> Mean:
+    """Mean of differences, one per unit, or one per unit and row.
+
+    Every seed is judged on the same rows, so answers to one row depend on each other, and so do
+    answers of one seed. Differences by row therefore have the variance of `two_way_variance`, and
+    speak of other rows as well as of other seeds.
+
+    Parameters
+    ----------
+    differences : array_like, shape (units,) or (units, rows)
+        Paired differences; by row, those of correctness.
+    least : bool
+        By row: the variance is at least that of seeds or of rows alone, which few seeds can fall
+        short of. Without it, only a variance below 0 is replaced.
 
     Raises
     ------
     ValueError
-        No differences, more than one axis, NaN or infinity, or an impossible `confidence`.
+        No differences, fewer than two rows, another shape, NaN or infinity.
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     values = np.asarray(differences, dtype=float)
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"differences needs one number per unit, got shape {values.shape}")
+    if values.ndim not in (1, 2) or len(values) == 0 or (values.ndim == 2 and values.shape[1] < 2):
+        raise ValueError(
+            f"differences needs one number per unit, or (units, rows), got shape {values.shape}"
+        )
     if not np.isfinite(values).all():
         raise ValueError(f"differences has NaN or infinity: {values.tolist()}")
     n, mean = len(values), float(values.mean())
     if n == 1:
-        return Interval(mean, -math.inf, math.inf, 1)
-    half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1) * values.std(ddof=1) / math.sqrt(n))
-    return Interval(mean, mean - half, mean + half, n)
+        return Mean(mean, math.nan, n)
+    if values.ndim == 1:
+        return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n)
+    found = two_way_variance(values)
+    variance = max(found) if least or found.both <= 0 else found.both
+    return Mean(mean, math.sqrt(variance), n, of_rows=max(variance - found.seeds, 0.0))
 
 
-def p_value(interval: Interval, bound: float = 0.0, *, confidence: float = 0.95) -> float:
-    """Two-sided p of the hypothesis that the mean is `bound`, from an interval of `confidence`.
+def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
+    """Interval of the mean of paired differences: mean ± t · standard error, see `mean_of`.
 
-    It lies below 1 − `confidence` exactly where the interval leaves `bound` out. One unit has no
-    p, and equal differences have none, since they do not show how far they spread: NaN.
+    It assumes independent units and a roughly normal mean, and it speaks of the units only: the
+    same pretrained model stands behind every one of them. Equal differences give an interval
+    without width, which overstates what is known where the quantity moves in coarse steps.
     """
-    if interval.n == 1 or interval.low == interval.high:
-        return math.nan
-    quantile = stats.t.ppf((1 + confidence) / 2, df=interval.n - 1)
-    error = (interval.high - interval.low) / 2 / quantile
-    return float(2 * stats.t.sf(abs(interval.estimate - bound) / error, df=interval.n - 1))
-
-
-def fisher_z(correlations: ArrayLike) -> np.ndarray:
-    """Fisher's z, artanh r: correlations on a scale where their means are roughly normal.
-
-    A t interval of the correlations themselves is symmetric, and can end beyond −1 or 1.
-    A correlation of −1 or 1, which has no z, counts as the next number towards 0.
-
-    Raises
-    ------
-    ValueError
-        NaN, or a number beyond −1 or 1.
-
-    References
-    ----------
-    Fisher 1921, *On the "probable error" of a coefficient of correlation*.
-    """
-    values = np.asarray(correlations, dtype=float)
-    if not (np.abs(values) <= 1).all():
-        raise ValueError(f"correlations must lie between −1 and 1, got {values.tolist()}")
-    inside = np.nextafter(1.0, 0.0)
-    return np.arctanh(values.clip(-inside, inside))
-
-
-def of_correlations(interval: Interval) -> Interval:
-    """An interval of `fisher_z` as one of correlations."""
-    estimate, low, high = np.tanh(interval[:3]).tolist()
-    return Interval(estimate, low, high, interval.n)
-
-
-def crossed_interval(
-    correct_a: ArrayLike, correct_b: ArrayLike, *, confidence: float = 0.95
-) -> Interval:
-    """Interval of a difference of accuracies, over more seeds and more rows like these.
-
-    Every seed is judged on the same rows, so answers to one row depend on each other, and so do
-    answers of one seed: see `two_way_variance`. With few seeds it can be smaller than the variance
-    of seeds or of rows alone; the larger of these two is the least that is taken.
-
-    Parameters
-    ----------
-    correct_a, correct_b : array_like of bool or float, shape (seeds, rows)
-        Whether each seed's model is right on each row, of both arms.
-
-    Returns
-    -------
-    Interval
-        mean(a − b) ± t · s.e., t with seeds − 1 degrees of freedom; `n` is the number of seeds.
-        `p_value` has its p. With one seed the bounds are infinite.
-
-    Raises
-    ------
-    ValueError
-        Shapes that differ or are no (seeds, rows), fewer than two rows, NaN or infinity.
-    """
-    a, b = np.asarray(correct_a, dtype=float), np.asarray(correct_b, dtype=float)
-    if a.shape != b.shape or a.ndim != 2 or len(a) == 0 or a.shape[1] < 2:
-        raise ValueError(
-            f"correct_a and correct_b need one shape (seeds, rows), got {a.shape} and {b.shape}"
-        )
-    if not np.isfinite(a - b).all():
-        raise ValueError("correct_a and correct_b have NaN or infinity")
-    n, mean = len(a), float((a - b).mean())
-    if n == 1:
-        return Interval(mean, -math.inf, math.inf, 1)
-    error = math.sqrt(max(two_way_variance(a - b)))
-    half = float(stats.t.ppf((1 + confidence) / 2, df=n - 1)) * error
-    return Interval(mean, mean - half, mean + half, n)
+    return mean_of(differences).interval(confidence)
 
 
 class Variances(NamedTuple):
@@ -155,6 +118,28 @@ def two_way_variance(values: np.ndarray) -> Variances:
     seeds, rows = (index.ravel() for index in np.indices(values.shape))
     fit = OLS(values.ravel(), np.ones(values.size)).fit()
     return Variances(*(cov.item() for cov in cov_cluster_2groups(fit, seeds, rows)))
+
+
+def fisher_z(correlations: ArrayLike) -> np.ndarray:
+    """Fisher's z, artanh r: correlations on a scale where their means are roughly normal.
+
+    A t interval of the correlations themselves is symmetric, and can end beyond −1 or 1.
+    A correlation of −1 or 1, which has no z, counts as the next number towards 0.
+
+    Raises
+    ------
+    ValueError
+        NaN, or a number beyond −1 or 1.
+
+    References
+    ----------
+    Fisher 1921, *On the "probable error" of a coefficient of correlation*.
+    """
+    values = np.asarray(correlations, dtype=float)
+    if not (np.abs(values) <= 1).all():
+        raise ValueError(f"correlations must lie between −1 and 1, got {values.tolist()}")
+    inside = np.nextafter(1.0, 0.0)
+    return np.arctanh(values.clip(-inside, inside))
 
 
 def pseudo_values(

@@ -1,27 +1,19 @@
-"""A claim, the verdict on it, and how the rows of claims.toml become claims."""
+"""A claim, the verdict on it, and the table of claims."""
+
+from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from functools import wraps
+from typing import Literal, ParamSpec, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
-from shrink_utils.study.statistics import (
-    Interval,
-    crossed_interval,
-    fisher_z,
-    of_correlations,
-    p_value,
-    paired_interval,
-    pseudo_values,
-)
+from shrink_utils.study.statistics import Interval, fisher_z, mean_of, pseudo_values
 
 Direction = Literal["less", "greater", "no_worse", "described"]
 Kind = Literal["paper's test", "scaled test", "analogue", "our control"]
@@ -30,28 +22,31 @@ Verdict = Literal[
 ]
 Unit = Literal["seeds", "models", "words", "sentences"]
 
+P = ParamSpec("P")
+
 OWN_TEST: dict[str, Verdict] = {"agrees": "replicated", "disagrees": "not replicated"}
 CONFIDENCE = 0.95  # of an interval; with several tries, of all of them together
 FALSE_DISCOVERIES = 0.05  # share of the adjusted verdicts that may be accidents
+MARGIN = 0.02  # of every "no_worse": a loss, of a metric or a correlation, that counts as none
 COLUMNS = (
     "claim source kind statement task arm published estimate low high n unit floor p verdict "
     "adjusted departures"
-)
-ROWS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
+).split()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Claim:
-    """A published claim about the mean difference of a quantity between two arms."""
+    """A published claim about the mean of a difference, and the differences that were measured."""
 
     id: str  # unique in the table
-    source: str  # where it is made, such as "STL §4, Table 3"
     statement: str
-    direction: Direction  # the claimed sign; "no_worse" where higher is better
+    direction: Direction  # the claimed sign; "no_worse": more than −MARGIN; "described": no claim
+    differences: ArrayLike  # (units,), or (units, rows) of correctness
+    _: KW_ONLY
+    source: str  # where it is claimed, such as "STL §4, Table 3"
     kind: Kind = "scaled test"  # how near the test is to the paper's own
     task: str = ""
     arm: str = ""
-    margin: float = 0.0  # "no_worse" only: the loss that still counts as none
     published: float | None = None  # the paper's own difference
     unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
     floor: float | None = None  # how much models differ that differ in their seed alone
@@ -60,26 +55,19 @@ class Claim:
     departures: str = ""  # from the paper's protocol, which no profile removes
 
     def __post_init__(self) -> None:
-        _check_direction(self.direction, self.margin)
-        _check_name("unit", self.unit, Unit)
-        _check_name("kind", self.kind, Kind)
+        _check("direction", self.direction, Direction)
+        _check("unit", self.unit, Unit)
+        _check("kind", self.kind, Kind)
+
+    @property
+    def margin(self) -> float:
+        """The loss that still counts as none."""
+        return MARGIN if self.direction == "no_worse" else 0.0
 
 
-class Evidence(NamedTuple):
-    """What a claim is tested on: one difference per unit, and the numbers to hold it against."""
-
-    differences: ArrayLike
-    floor: float | None = None
-    published: float | None = None
-    tries: int = 1
-
-
-Quantity = Callable[[pd.DataFrame, dict], Evidence]
-Tables = Mapping[str, pd.DataFrame]
-
-Statistic = Callable[[pd.DataFrame], float]
-
-QUANTITIES: dict[str, Quantity] = {}  # that rows can name
+def _check(argument: str, name: str, known: object) -> None:
+    if name not in get_args(known):
+        raise ValueError(f"{argument} must be one of {get_args(known)}, got {name!r}")
 
 
 def verdict(
@@ -110,7 +98,11 @@ def verdict(
     ValueError
         An unknown direction, or a margin that is negative, not finite or has no meaning.
     """
-    _check_direction(direction, margin)
+    _check("direction", direction, Direction)
+    if not 0 <= margin < math.inf:
+        raise ValueError(f"margin must be a finite number, not negative, got {margin}")
+    if margin and direction != "no_worse":
+        raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')
     if direction == "described":
         return "described"
     if direction == "less":
@@ -121,21 +113,7 @@ def verdict(
     return OWN_TEST.get(found, found) if kind == "paper's test" else found
 
 
-def _check_direction(direction: str, margin: float) -> None:
-    if direction not in get_args(Direction):
-        raise ValueError(f"direction must be one of {get_args(Direction)}, got {direction!r}")
-    if not 0 <= margin < math.inf:
-        raise ValueError(f"margin must be a finite number, not negative, got {margin}")
-    if margin and direction != "no_worse":
-        raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')
-
-
-def _check_name(argument: str, name: str, known: object) -> None:
-    if name not in get_args(known):
-        raise ValueError(f"{argument} must be one of {get_args(known)}, got {name!r}")
-
-
-def evaluate(claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike]) -> pd.DataFrame:
+def evaluate(claims: Iterable[Claim]) -> pd.DataFrame:
     """Table of claims, one per row: each with its estimate, interval and verdict.
 
     Returns
@@ -147,38 +125,45 @@ def evaluate(claims: Iterable[Claim], differences: Callable[[Claim], ArrayLike])
     Raises
     ------
     ValueError
-        Differences that `paired_interval` refuses; the message names the claim.
+        Differences that `mean_of` refuses; the message names the claim.
     """
-    rows = []
-    for claim in claims:
-        sure = 1 - (1 - CONFIDENCE) / claim.tries
-        try:
-            values = np.asarray(differences(claim))
-            interval = _interval(fisher_z(values) if claim.correlation else values, sure)
-        except ValueError as error:
-            raise ValueError(f"claim {claim.id!r}: {error}") from error
-        shown = of_correlations(interval) if claim.correlation else interval
-        row = {**vars(claim), **shown._asdict(), "claim": claim.id, "adjusted": ""}
-        row["verdict"] = verdict(interval, claim.direction, claim.margin, kind=claim.kind)
-        row["p"] = _p(claim, interval, sure)
-        rows.append({name: math.nan if value is None else value for name, value in row.items()})
-    return pd.DataFrame(rows, columns=COLUMNS.split())
+    rows = [_row(claim) for claim in claims]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _interval(differences: np.ndarray, confidence: float) -> Interval:
-    """Of one difference per unit, or of one per unit and row."""
-    if differences.ndim == 2:
-        none = np.zeros_like(differences)
-        return crossed_interval(differences, none, confidence=confidence)
-    return paired_interval(differences, confidence=confidence)
+def _row(claim: Claim) -> dict:
+    values = np.asarray(claim.differences)
+    values = np.stack(values) if values.dtype == object else values  # an array of rows per seed
+    try:
+        mean = mean_of(fisher_z(values) if claim.correlation else values)
+    except ValueError as error:
+        raise ValueError(f"claim {claim.id!r}: {error}") from error
+    interval = mean.interval(1 - (1 - CONFIDENCE) / claim.tries)
+    found = verdict(interval, claim.direction, claim.margin, kind=claim.kind)
+    p = mean.p(-claim.margin) if claim.direction != "described" else math.nan
+    if claim.correlation:
+        interval = Interval(*np.tanh(interval[:3]).tolist(), interval.n)
+    published = math.nan if claim.published is None else round(float(claim.published), 6)
+    return {
+        **vars(claim),
+        **interval._asdict(),
+        "claim": claim.id,
+        "published": published,  # papers print three decimals: six are exact
+        "floor": math.nan if claim.floor is None else claim.floor,
+        "p": min(1.0, claim.tries * p) if p == p else p,  # two-sided, after Bonferroni
+        "verdict": found,
+        "adjusted": "",
+    }
 
 
-def _p(claim: Claim, interval: Interval, confidence: float) -> float:
-    """Two-sided, of the bound that decides; after Bonferroni where there were several tries."""
-    if claim.direction == "described":
-        return math.nan
-    p = p_value(interval, -claim.margin, confidence=confidence)
-    return p if math.isnan(p) else min(1.0, claim.tries * p)
+def judged(claims: Callable[P, Iterator[Claim]]) -> Callable[P, pd.DataFrame]:
+    """Make a function that yields claims one that returns their table."""
+
+    @wraps(claims)
+    def table(*args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
+        return evaluate(claims(*args, **kwargs))
+
+    return table
 
 
 def adjust(claims: pd.DataFrame) -> pd.DataFrame:
@@ -200,78 +185,34 @@ def whole_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return adjust(pd.concat([table for table in chapters if len(table)], ignore_index=True))
 
 
-def select(rows: pd.DataFrame, query: str, names: dict) -> pd.DataFrame:
-    """The rows of which a query holds, which refers to names by @.
+def by_unit(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
+    """A column by seed, item or text; differences of two such are paired.
 
-    A query is code and a table may come from others: its values are names, never pasted in.
+    Raises
+    ------
+    ValueError
+        Two rows for one unit.
     """
-    return rows.query(query, engine="python", local_dict=names)
+    values = rows.set_index(unit)[column].sort_index()
+    if not values.index.is_unique:
+        raise ValueError(f"{column}: more than one row per {unit}")
+    return values
 
 
-def quantity(function: Quantity) -> Quantity:
-    """Make a function one that rows of claims.toml can name: of rows of a table, and of the row."""
-    QUANTITIES[function.__name__] = function
-    return function
+def clearest(differences: Iterable[pd.Series], direction: Direction) -> dict:
+    """Of several sets of differences, the one that speaks most clearly for a claim.
 
-
-@quantity
-def paired(rows: pd.DataFrame, difference: dict) -> Evidence:
-    """The quantity of a row that names none: a column where `of` holds less where `minus` holds."""
-    column, unit = difference["column"], difference["index"]
-
-    def side(query: str) -> pd.Series:
-        chosen = select(rows, query, difference).set_index(unit)
-        if not chosen.index.is_unique:
-            raise ValueError(f"{difference['table']}: {query} holds more than one row per {unit}")
-        return chosen.eval(column, engine="python").sort_index()
-
-    found, floor = side(difference["of"]), None
-    if "minus" in difference:
-        found = found - side(difference["minus"])
-    if "floor" in difference:
-        values = rows.eval(column, engine="python")
-        floor = math.sqrt(values.groupby(rows[difference["floor"]]).var().mean())
-    found = found - difference.get("beyond", 0.0)
-    return Evidence(np.stack(found) if found.dtype == object else found, floor)  # graded by rows
-
-
-@quantity
-def best_of(rows: pd.DataFrame, difference: dict) -> Evidence:
-    """The clearest of several paired differences, one per value of the column `among`.
-
-    For claims that hold if one of them does. Queries refer to the value by @cell.
+    For claims that hold if one of them does: the keywords ``differences`` and ``tries``.
     """
-    sign = -1 if difference["direction"] == "less" else 1
-    cells = select(rows, difference["cells"], difference)[difference["among"]].unique()
-    found = [paired(rows, difference | {"cell": cell}).differences for cell in cells]
-    best = max(found, key=lambda values: sign * _signal_to_noise(values))
-    return Evidence(best, tries=len(found))
+    found = list(differences)
+    sign = -1 if direction == "less" else 1
+    best = max(found, key=lambda x: sign * x.mean() / max(x.std(ddof=0), 1e-300))
+    return {"differences": best, "tries": len(found)}
 
 
-def _signal_to_noise(values: pd.Series) -> float:
-    return values.mean() / max(values.std(ddof=0), 1e-300)
-
-
-@quantity
-def mean_of_pairs(pairs: pd.DataFrame, difference: dict) -> Evidence:
-    """Of a column, where `of` holds less where `minus` holds, by model; either may be left out.
-
-    The floor is the spread of the pairs of `minus`, or of all there are.
-    """
-
-    def column(some: pd.DataFrame, name: str) -> pd.Series:
-        chosen = select(some, difference[name], difference) if name in difference else some
-        return chosen.eval(difference["column"], engine="python")
-
-    def statistic(some: pd.DataFrame) -> float:
-        less = column(some, "minus").mean() if "minus" in difference else 0.0
-        return column(some, "of").mean() - less
-
-    unit = difference.get("pairs_of", "seed")
-    return Evidence(leaving_out(pairs, unit, statistic), float(column(pairs, "minus").std()))
-
-
-def leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[float]:
+def leaving_out(
+    pairs: pd.DataFrame, unit: str, statistic: Callable[[pd.DataFrame], float]
+) -> list[float]:
     """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
     front, back = pairs[f"front_{unit}"], pairs[f"back_{unit}"]
 
@@ -281,82 +222,8 @@ def leaving_out(pairs: pd.DataFrame, unit: str, statistic: Statistic) -> list[fl
     return pseudo_values(of_some, sorted(back.unique()))
 
 
-def judge(chapter: str, tables: Tables, **known: object) -> pd.DataFrame:
-    """Test the claims of a chapter of claims.toml on measured tables; a table of `evaluate`.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        By the names that the rows have for them.
-    **known
-        What else stands in the rows' braces.
-    """
-    tested = {}
-    for row in _claimed(ROWS[chapter], {}, tables, known):
-        evidence = _evidence(tables, row["difference"])
-        tested[_claim(row, evidence, tables)] = evidence.differences
-    return evaluate(tested, tested.__getitem__)
-
-
-def _claimed(node: dict, inherited: dict, tables: Tables, known: dict) -> Iterator[dict]:
-    """The rows of a part of the table, one per claim, with what they inherit and braces filled."""
-    keys = inherited | {name: node[name] for name in node if name not in ("claim", "over", "for")}
-    keys["difference"] = inherited.get("difference", {}) | node.get("difference", {})
-    for case in _cases(node, keys["difference"], tables, known):
-        for child in node.get("claim", []):
-            yield from _claimed(child, keys, tables, case)
-        if "claim" not in node and _holds(keys.get("only"), case):
-            direction = _that_holds(keys["direction"], case)
-            case["margin"] = ROWS["margin"] if direction == "no_worse" else 0.0
-            case["name"] = keys["name"].format(**case)
-            texts = {name: keys[name].format(**case) for name in ("id", "source", "statement")}
-            difference = case | keys["difference"] | {"direction": direction}
-            difference |= {"column": difference.get("column", "").format(**case)}
-            texts |= {"direction": direction, "kind": _that_holds(keys["kind"], case)}
-            yield keys | case | texts | {"difference": difference}
-
-
-def _cases(node: dict, difference: dict, tables: Tables, known: dict) -> Iterator[dict]:
-    """What fills the braces: once per entry of every list, and per value of the columns."""
-    for entries in product(*(ROWS["over"][name] for name in node.get("over", []))):
-        case = known | {name: value for entry in entries for name, value in entry.items()}
-        if "for" not in node:
-            yield case
-            continue
-        rows = _rows(tables, case | {k: v for k, v in difference.items() if k != "where"})
-        for values in rows[node["for"]].drop_duplicates().to_dict("records"):
-            yield case | values
-
-
-def _holds(query: str | None, case: dict) -> bool:
-    return query is None or len(select(pd.DataFrame([case]), query, {})) > 0
-
-
-def _that_holds(named: str | dict[str, str], case: dict) -> str:
-    """A kind or direction that depends on what fills the braces is a table of queries."""
-    if isinstance(named, str):
-        return named
-    return next(name for query, name in named.items() if _holds(query, case))
-
-
-def _rows(tables: Tables, difference: dict) -> pd.DataFrame:
-    rows = tables[difference["table"]]
-    for name in ("rows", "where"):
-        rows = select(rows, difference[name], difference) if name in difference else rows
-    return rows
-
-
-def _evidence(tables: Tables, difference: dict) -> Evidence:
-    return QUANTITIES[difference.get("quantity", "paired")](_rows(tables, difference), difference)
-
-
-def _claim(row: dict, evidence: Evidence, tables: Tables) -> Claim:
-    published = evidence.published
-    if "published" in row:
-        theirs = np.asarray(_evidence(tables, row["difference"] | row["published"]).differences)
-        published = theirs.item() if theirs.size else None  # an arm that the paper does not have
-    # Papers print three decimals: six are exact.
-    rounded = None if published is None else round(float(published), 6)
-    fields = {name: row[name] for name in Claim.__annotations__ if name in row}
-    measured = {"published": rounded, "floor": evidence.floor, "tries": evidence.tries}
-    return Claim(**fields | measured)
+def named(claims: pd.DataFrame, model: str) -> pd.DataFrame:
+    """With a model behind every claim and statement, where it is not the profile's first."""
+    return claims.assign(
+        claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"
+    )

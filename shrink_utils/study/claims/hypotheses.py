@@ -1,11 +1,9 @@
-"""The hypotheses of docs/preregistration.md, decided on the runs on record."""
+"""The twelve hypotheses of docs/preregistration.md, decided on the runs on record."""
 
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +11,105 @@ import pandas as pd
 from scipy import stats
 
 from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.statistics import two_way_variance
+from shrink_utils.study.statistics import Mean, mean_of
 
-PLAN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+REGISTERED = "95c919f7ac4ba0390f06ecdc7c40afb7e2731224"  # the page's commit before the first run
+LEVEL = 0.05
+GRID_EPOCHS, LONG_EPOCHS = 3, 10
+NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score
 SMOOTH = 5  # steps of the mean that tells an onset
 FULL_BATCH = 64
 WIDE_AT_MOST = 3  # hypotheses, or seeds are added
+MOVIES, PRODUCTS = "sentiment_movies", "sentiment_products"
+MARGINS = {"accuracy": 0.02, "matched": 0.02, "score": 0.044, "level": 0.044, "onset": math.inf}
 Tables = Mapping[str, pd.DataFrame]
+
+
+class Hypothesis(NamedTuple):
+    """What a mean difference of two arms is said to be; its margin is that of its quantity."""
+
+    id: str
+    statement: str
+    quantity: str  # one of `MARGINS`
+    task: str
+    of: str
+    minus: str
+    direction: str  # "less" or "greater" than 0, or "no_worse" than minus the margin
+
+    @property
+    def margin(self) -> float:
+        """The difference that counts as none; infinity of the onset, which has none."""
+        return MARGINS[self.quantity]
+
+    @property
+    def bound(self) -> float:
+        """What the mean is held against."""
+        return -self.margin if self.direction == "no_worse" else 0.0
+
+
+HYPOTHESES = [  # in the words and order of the page
+    Hypothesis(
+        "H1",
+        "the regularizer lowers the centred score on movies",
+        *("score", MOVIES, "prominent", "none", "less"),
+    ),
+    Hypothesis(
+        "H2",
+        "the regularizer lowers the centred score on products",
+        *("score", PRODUCTS, "prominent", "none", "less"),
+    ),
+    Hypothesis(
+        "H3",
+        "accuracy on movies does not suffer beyond .02",
+        *("accuracy", MOVIES, "prominent", "none", "no_worse"),
+    ),
+    Hypothesis(
+        "H4",
+        "accuracy on products does not suffer beyond .02",
+        *("accuracy", PRODUCTS, "prominent", "none", "no_worse"),
+    ),
+    Hypothesis(
+        "H5",
+        "selected bars lower the centred score more than all bars, on movies",
+        *("score", MOVIES, "prominent", "all", "less"),
+    ),
+    Hypothesis(
+        "H6",
+        "selected bars lower the centred score more than all bars, on products",
+        *("score", PRODUCTS, "prominent", "all", "less"),
+    ),
+    Hypothesis(
+        "H7",
+        "at matched score, prominent bars keep more accuracy than as many random ones",
+        *("matched", PRODUCTS, "prominent", "random", "greater"),
+    ),
+    Hypothesis(
+        "H8",
+        "at matched score, bars cost no more accuracy than IsoScore★",
+        *("matched", PRODUCTS, "prominent", "isoscore", "no_worse"),
+    ),
+    Hypothesis(
+        "H9",
+        "at matched score, bars cost no more accuracy than spectral entropy",
+        *("matched", PRODUCTS, "prominent", "spectral", "no_worse"),
+    ),
+    Hypothesis(
+        "H10",
+        "at matched score, bars cost no more accuracy than the average cosine",
+        *("matched", PRODUCTS, "prominent", "cosine", "no_worse"),
+    ),
+    Hypothesis(
+        "H11",
+        "the regularizer lowers the level that ten epochs reach",
+        *("level", PRODUCTS, "prominent", "none", "less"),
+    ),
+    Hypothesis(
+        "H12",
+        "the regularizer delays the rise",
+        *("onset", PRODUCTS, "prominent", "none", "greater"),
+    ),
+]
+BY_ID = {hypothesis.id: hypothesis for hypothesis in HYPOTHESES}
 
 
 class Differences(NamedTuple):
@@ -27,15 +117,6 @@ class Differences(NamedTuple):
 
     values: np.ndarray
     nearest: float = 0.0  # share of the seeds whose sweep does not pass the score
-
-
-class Mean(NamedTuple):
-    """A mean difference, its standard error and degrees of freedom."""
-
-    estimate: float
-    error: float
-    freedom: int
-    of_rows: float = 0.0  # part of the squared error that more seeds do not reduce
 
 
 def decide(tables: Tables) -> pd.DataFrame:
@@ -58,27 +139,66 @@ def decide(tables: Tables) -> pd.DataFrame:
     Holm 1979, *A simple sequentially rejective multiple test procedure*. Cameron, Gelbach & Miller
     2011, *Robust inference with multiway clustering*.
     """
-    rows = [_tested(hypothesis, tables) for hypothesis in PLAN["hypothesis"]]
-    table = pd.DataFrame(rows)
+    found = [differences(hypothesis, tables) for hypothesis in HYPOTHESES]
+    means = [mean_of(one.values, least=False) for one in found]
+    table = pd.DataFrame([mean.interval(1 - _simultaneous()) for mean in means])
+    table["nearest"] = [one.nearest for one in found]
+    p = pd.Series([p_of(h, mean) for h, mean in zip(HYPOTHESES, means, strict=True)])
+    table["p"] = p.where(table.nearest <= NEAREST_AT_MOST)
     table["holm"] = holm(table.p)
-    margins = [margin_of(hypothesis) for hypothesis in PLAN["hypothesis"]]
-    table["verdict"] = [
-        _verdict(row, h["direction"], margin)
-        for row, h, margin in zip(table.itertuples(), PLAN["hypothesis"], margins, strict=True)
-    ]
+    rows = zip(HYPOTHESES, table.itertuples(), strict=True)
+    table["verdict"] = [_verdict(hypothesis, row) for hypothesis, row in rows]
     table["seeds_needed"] = [
-        _seeds_needed(row, h, margin) if row.verdict == "open" else math.nan
-        for row, h, margin in zip(table.itertuples(), PLAN["hypothesis"], margins, strict=True)
+        _seeds_needed(h, mean) if verdict == "open" else math.nan
+        for h, mean, verdict in zip(HYPOTHESES, means, table.verdict, strict=True)
     ]
+    table["id"], table["statement"] = list(BY_ID), [h.statement for h in HYPOTHESES]
     names = "id statement estimate low high n p holm verdict seeds_needed nearest"
     return table[names.split()]
 
 
-def too_wide(spreads: pd.DataFrame) -> str:
-    """What the widths of `blinded_spreads` mean for the number of seeds."""
-    wide = spreads.id[(spreads.width > 2 * spreads.margin) & ~spreads.id.isin(["H11", "H12"])]
-    decision = "ten seeds are added" if len(wide) > WIDE_AT_MOST else "twenty seeds stay"
-    return f"{len(wide)} of H1 to H10 are wider than two margins: {decision}"
+def _simultaneous() -> float:
+    return LEVEL / len(HYPOTHESES)
+
+
+def p_of(hypothesis: Hypothesis, mean: Mean) -> float:
+    """One-sided p value of a mean beyond the hypothesis's bound."""
+    beyond = mean.estimate - hypothesis.bound
+    beyond = -beyond if hypothesis.direction == "less" else beyond
+    if mean.error == 0:  # equal differences
+        return 0.0 if beyond > 0 else 1.0
+    return float(stats.t.sf(beyond / mean.error, mean.n - 1))
+
+
+def holm(p: pd.Series) -> pd.Series:
+    """P values adjusted by Holm's method; NaN, of what was not tested, stays and counts as one."""
+    from statsmodels.stats.multitest import multipletests  # a second to import
+
+    return pd.Series(multipletests(p.fillna(1.0), method="holm")[1], p.index).where(p.notna())
+
+
+def _verdict(hypothesis: Hypothesis, row: tuple) -> str:
+    bound, margin = hypothesis.bound, hypothesis.margin
+    if math.isnan(row.p):
+        return "not tested"
+    if row.holm < LEVEL:
+        return "supported"
+    if row.low > bound if hypothesis.direction == "less" else row.high < bound:
+        return "contradicted"
+    return "equivalent" if -margin < row.low and row.high < margin < math.inf else "open"
+
+
+def _seeds_needed(hypothesis: Hypothesis, mean: Mean) -> float:
+    """Seeds whose interval, of the observed mean and spread, would not reach the bound.
+
+    More seeds do not reduce what the rows add to the variance. Beyond 10,000 seeds: infinity.
+    """
+    of_seeds = (mean.error**2 - mean.of_rows) * mean.n
+    n = np.arange(3, 10_001)
+    error = np.sqrt(of_seeds / n + mean.of_rows)
+    half = stats.t.isf(_simultaneous() / 2, n - 1) * error
+    enough = half < abs(mean.estimate - hypothesis.bound)
+    return float(n[enough.argmax()]) if enough.any() else math.inf
 
 
 def blinded_spreads(tables: Tables) -> pd.DataFrame:
@@ -91,51 +211,37 @@ def blinded_spreads(tables: Tables) -> pd.DataFrame:
         ``margin``. Seeds are added where more than three of H1 to H10 are wider than two margins.
     """
     rows = []
-    for hypothesis in PLAN["hypothesis"]:
+    for hypothesis in HYPOTHESES:
         values = differences(hypothesis, tables).values
-        by_seed = values.mean(axis=1) if values.ndim == 2 else values
-        sd, margin = float(by_seed.std(ddof=1)), margin_of(hypothesis)
+        sd = float(values.reshape(len(values), -1).mean(axis=1).std(ddof=1))
         width = 2 * stats.t.isf(_simultaneous() / 2, 19) * sd / math.sqrt(20)
-        rows.append({"id": hypothesis["id"], "n": len(by_seed), "sd": sd, "width": width})
-        rows[-1]["margin"] = margin
-    return pd.DataFrame(rows)
+        rows.append((hypothesis.id, len(values), sd, width, hypothesis.margin))
+    return pd.DataFrame(rows, columns=["id", "n", "sd", "width", "margin"])
 
 
-def holm(p: pd.Series) -> pd.Series:
-    """P values adjusted by Holm's method; NaN, of what was not tested, stays and counts as one."""
-    from statsmodels.stats.multitest import multipletests  # a second to import
-
-    return pd.Series(multipletests(p.fillna(1.0), method="holm")[1], p.index).where(p.notna())
-
-
-def margin_of(hypothesis: dict) -> float:
-    """The margin of its quantity; infinity of the onset, which has none."""
-    kind = {"matched": "accuracy", "level": "score"}.get(q := hypothesis["quantity"], q)
-    return PLAN["margins"].get(kind, math.inf)
+def too_wide(spreads: pd.DataFrame) -> str:
+    """What the widths of `blinded_spreads` mean for the number of seeds."""
+    wide = spreads.id[(spreads.width > 2 * spreads.margin) & ~spreads.id.isin(["H11", "H12"])]
+    decision = "ten seeds are added" if len(wide) > WIDE_AT_MOST else "twenty seeds stay"
+    return f"{len(wide)} of H1 to H10 are wider than two margins: {decision}"
 
 
-def differences(hypothesis: dict, tables: Tables) -> Differences:
+def differences(hypothesis: Hypothesis, tables: Tables) -> Differences:
     """The paired differences that a hypothesis is about, seeds in order."""
-    task, of, minus = (hypothesis[name] for name in ("task", "of", "minus"))
-    match hypothesis["quantity"]:
+    task, of, minus = hypothesis.task, hypothesis.of, hypothesis.minus
+    match hypothesis.quantity:
         case "score":
-            score = scores(tables, task, PLAN["grid_epochs"])
-            return Differences((score[of] - score[minus]).dropna().to_numpy())
+            wide = scores(tables, task, GRID_EPOCHS)
         case "level":
-            score = scores(tables, task, PLAN["long_epochs"])
-            return Differences((score[of] - score[minus]).dropna().to_numpy())
+            wide = scores(tables, task, LONG_EPOCHS)
         case "onset":
-            onset = onsets(tables, task)
-            return Differences((onset[of] - onset[minus]).dropna().to_numpy())
+            wide = onsets(tables, task)
         case "accuracy":
             one, other = (_correct(tables, task, arm, 1.0) for arm in (of, minus))
             return Differences((one - other).dropna().to_numpy())
         case "matched":
             return _matched(tables, task, of, minus)
-        case other:
-            raise ValueError(
-                f"quantity: {other!r} is none of score, level, onset, accuracy, matched"
-            )
+    return Differences((wide[of] - wide[minus]).dropna().to_numpy())
 
 
 def scores(tables: Tables, task: str, epochs: int, *, weight: float = 1.0) -> pd.DataFrame:
@@ -148,8 +254,8 @@ def scores(tables: Tables, task: str, epochs: int, *, weight: float = 1.0) -> pd
 def onsets(tables: Tables, task: str) -> pd.DataFrame:
     """Steps at which long runs reach half the level of ``none``, (seeds, arms)."""
     steps = tables["steps"]
-    kept = (steps.task == task) & (steps.epochs == PLAN["long_epochs"]) & (steps.rows == FULL_BATCH)
-    half = scores(tables, task, PLAN["long_epochs"])["none"] / 2
+    kept = (steps.task == task) & (steps.epochs == LONG_EPOCHS) & (steps.rows == FULL_BATCH)
+    half = scores(tables, task, LONG_EPOCHS)["none"] / 2
     found = {
         (seed, arm): onset(run.sort_values("step").set_index("step").centred_1, half[seed])
         for (seed, arm), run in steps[kept].groupby(["seed", "arm"])
@@ -167,7 +273,7 @@ def onset(score: pd.Series, bound: float) -> int:
 def _correct(tables: Tables, task: str, arm: str, weight: float) -> pd.DataFrame:
     """Correctness of the validation rows, (seeds, rows)."""
     correct = tables["correct"]
-    kept = (correct.task == task) & (correct.arm == arm) & (correct.epochs == PLAN["grid_epochs"])
+    kept = (correct.task == task) & (correct.arm == arm) & (correct.epochs == GRID_EPOCHS)
     kept &= correct.weight == weight
     return correct[kept].pivot(index="seed", columns="row", values="correct")
 
@@ -175,8 +281,8 @@ def _correct(tables: Tables, task: str, arm: str, weight: float) -> pd.DataFrame
 def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
     """Correctness less that of another arm where its sweep has the same centred score."""
     runs = tables["runs"]
-    here = runs[(runs.task == task) & (runs.epochs == PLAN["grid_epochs"])]
-    target = scores(tables, task, PLAN["grid_epochs"])[of]
+    here = runs[(runs.task == task) & (runs.epochs == GRID_EPOCHS)]
+    target = scores(tables, task, GRID_EPOCHS)[of]
     weights = sorted(here[here.arm == minus].weight.unique())
     points = [("none", 1.0)] + [(minus, weight) for weight in weights]
     sweep = [
@@ -190,74 +296,3 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
         found.append(own.loc[seed].to_numpy() - theirs)
         passed.append(place.passed)
     return Differences(np.array(found), nearest=1 - float(np.mean(passed)))
-
-
-def mean_of(values: np.ndarray) -> Mean:
-    """Mean of differences, clustered by seed and, where they have rows, by row too."""
-    n, mean = len(values), float(values.mean())
-    if values.ndim == 1:
-        return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1)
-    found = two_way_variance(values)
-    variance = found.both if found.both > 0 else max(found)  # see the page's deviations
-    return Mean(mean, math.sqrt(variance), n - 1, of_rows=max(variance - found.seeds, 0.0))
-
-
-def _simultaneous() -> float:
-    return PLAN["level"] / len(PLAN["hypothesis"])
-
-
-def _tested(hypothesis: dict, tables: Tables) -> dict:
-    found = differences(hypothesis, tables)
-    mean = mean_of(found.values)
-    half = stats.t.isf(_simultaneous() / 2, mean.freedom) * mean.error
-    tested = found.nearest <= PLAN["nearest_at_most"]
-    return {
-        **{name: hypothesis[name] for name in ("id", "statement")},
-        "estimate": mean.estimate,
-        "low": mean.estimate - half,
-        "high": mean.estimate + half,
-        "n": len(found.values),
-        "p": _p(mean, hypothesis) if tested else math.nan,
-        "nearest": found.nearest,
-        "error": mean.error,
-        "of_rows": mean.of_rows,
-    }
-
-
-def _bound(direction: str, margin: float) -> float:
-    return -margin if direction == "no_worse" else 0.0
-
-
-def _p(mean: Mean, hypothesis: dict) -> float:
-    """One-sided p value of a mean beyond the hypothesis's bound."""
-    beyond = mean.estimate - _bound(hypothesis["direction"], margin_of(hypothesis))
-    if hypothesis["direction"] == "less":
-        beyond = -beyond
-    if mean.error == 0:  # equal differences
-        return 0.0 if beyond > 0 else 1.0
-    return float(stats.t.sf(beyond / mean.error, mean.freedom))
-
-
-def _verdict(row: tuple, direction: str, margin: float) -> str:
-    if math.isnan(row.p):
-        return "not tested"
-    if row.holm < PLAN["level"]:
-        return "supported"
-    bound = _bound(direction, margin)
-    if row.low > bound if direction == "less" else row.high < bound:
-        return "contradicted"
-    return "equivalent" if -margin < row.low and row.high < margin < math.inf else "open"
-
-
-def _seeds_needed(row: tuple, hypothesis: dict, margin: float) -> float:
-    """Seeds whose interval, of the observed mean and spread, would not reach the bound.
-
-    More seeds do not reduce what the rows add to the variance. Beyond 10,000 seeds: infinity.
-    """
-    way = abs(row.estimate - _bound(hypothesis["direction"], margin))
-    of_seeds = (row.error**2 - row.of_rows) * row.n
-    for n in range(3, 10_001):
-        error = math.sqrt(of_seeds / n + row.of_rows)
-        if stats.t.isf(_simultaneous() / 2, n - 1) * error < way:
-            return float(n)
-    return math.inf

@@ -5,22 +5,17 @@ from collections.abc import Mapping
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.claims.claim import whole_table
+from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
+from shrink_utils.study.claims.claim import evaluate, named, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
-from shrink_utils.study.claims.dynamics import dynamics_claims
-from shrink_utils.study.claims.from_scratch import (
-    generalization_claims,
-    stitching_claims,
-    two_encoders_claims,
-)
-from shrink_utils.study.claims.pretrained import (
-    brown_claims,
-    further_models_claims,
-    language_claims,
+from shrink_utils.study.claims.language import language_claims
+from shrink_utils.study.claims.rajaee import rajaee_claims
+from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.claims.topology import topology_claims
+from shrink_utils.study.claims.vazquez import (
+    dynamics_claims,
     models_claims,
-    rajaee_claims,
-    stl_claims,
-    topology_claims,
+    two_encoders_claims,
     vazquez_claims,
 )
 from shrink_utils.study.contextuality.corpus import measure_corpus
@@ -38,6 +33,7 @@ from shrink_utils.study.stitching.activations import measure_activations
 from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
 from shrink_utils.study.tables import correct_rows, graded, summarize
 
+FURTHER = "models_"  # begins the name of a table on further models
 # By the name of the table that each is kept in.
 MEASURES = {
     "contextuality": measure_contextuality,
@@ -116,3 +112,21 @@ def finetuning_claims(
     """
     topology = topology_claims(frontier_table(every), weight=weight)
     return [stl_claims(grid), clouds_claims(clouds), topology]
+
+
+def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Rows of chapters 03, 08 and 12 on every further model; from `OF_FURTHER_MODELS`, if there."""
+    found = [evaluate([])]
+    further = {name: t for name, t in tables.items() if name.startswith(FURTHER)}
+    first = further.get(f"{FURTHER}similarity", pd.DataFrame({"model": []}))
+    for model in first.model.unique():
+        of = {
+            name.removeprefix(FURTHER): table[table.model == model]
+            for name, table in further.items()
+        }
+        found += [
+            named(brown_claims(of["similarity"]), model),
+            rajaee_claims(of["after_finetuning"], of["words_after_finetuning"]),
+            named(language_claims(of), model),
+        ]
+    return pd.concat(found[1:] or found)

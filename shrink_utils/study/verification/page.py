@@ -12,7 +12,7 @@ from huggingface_hub import try_to_load_from_cache
 
 from shrink_utils.paths import home
 from shrink_utils.study.after_finetuning.experiment import has_stsb
-from shrink_utils.study.claims.hypotheses import PLAN
+from shrink_utils.study.claims.hypotheses import REGISTERED
 from shrink_utils.study.diagnose import LOCAL
 from shrink_utils.study.language.experiment import has_cola
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
@@ -52,7 +52,7 @@ def write_provenance(profile: Profile) -> None:
         "precision": profile.used_precision,
         **provenance(),
         "requirements_lock": sha256_of(home() / "requirements.lock"),
-        "analysis": PLAN["registered"],
+        "analysis": REGISTERED,
         "inputs": inputs_of(profile),
         "notebooks": dict(_notebook_seconds(folder / "notebooks")),
         "runs": {path.name: _stamp_of(path) for path in runs},

@@ -9,7 +9,7 @@ from datetime import datetime
 import pandas as pd
 
 from shrink_utils.paths import data_dir, home
-from shrink_utils.study.claims.hypotheses import PLAN
+from shrink_utils.study.claims.hypotheses import REGISTERED
 
 PAGE, DEVIATIONS = "docs/preregistration.md", "## Deviations"
 
@@ -17,10 +17,10 @@ PAGE, DEVIATIONS = "docs/preregistration.md", "## Deviations"
 def registration_faults(times: Iterable[str]) -> Iterator[str]:
     """What speaks against an analysis fixed before these runs, by their times (UTC, ISO 8601).
 
-    The commit in hypotheses.toml has to be older than the first run, and the page's text of then to
+    The commit `REGISTERED` has to be older than the first run, and the page's text of then to
     stand unchanged; deviations are added below it.
     """
-    commit = PLAN["registered"]
+    commit = REGISTERED
     written, text = _git("-s", "--format=%cI", commit), _git(f"{commit}:{PAGE}")
     if written is None or text is None:
         yield f"commit {commit[:12]} of {PAGE} is not in this checkout's history"

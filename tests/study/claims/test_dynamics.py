@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study.claims.dynamics import dynamics_claims, profile_pairs
+from shrink_utils.study.claims.vazquez import dynamics_claims, profile_pairs
 from shrink_utils.study.drawing import figure_data
 from shrink_utils.study.dynamics.figures import profile_stability
 from shrink_utils.study.dynamics.reading import COUNTED, profile_correlations, profiles_of

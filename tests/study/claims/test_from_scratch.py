@@ -7,16 +7,15 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import penalty_floors
-from shrink_utils.study.claims.from_scratch import (
-    encoder_pairs,
+from shrink_utils.study.claims.brown import (
     floors_above_untrained,
     generalization_claims,
     group_accuracies,
     most_deviant,
     published_accuracies,
     stitching_claims,
-    two_encoders_claims,
 )
+from shrink_utils.study.claims.vazquez import encoder_pairs, two_encoders_claims
 from shrink_utils.study.dynamics.two_encoders import KEYS, SIMILARITIES
 from shrink_utils.study.generalization.experiment import (
     COLUMNS,

@@ -6,23 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study import accuracy_drops, frontier_table
+from shrink_utils.study import frontier_table
 from shrink_utils.study.ablation import place_on_sweep, sweep_of
-from shrink_utils.study.claims.claim import ROWS
-from shrink_utils.study.claims.pretrained import (
-    OTHERS,
-    brown_claims,
-    further_models_claims,
-    language_claims,
-    rajaee_claims,
-    stl_claims,
-    topology_claims,
-    vazquez_claims,
-)
+from shrink_utils.study.claims.brown import brown_claims
+from shrink_utils.study.claims.claim import MARGIN
+from shrink_utils.study.claims.language import language_claims
+from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
+from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.claims.topology import OTHERS, topology_claims
+from shrink_utils.study.claims.vazquez import vazquez_claims
+from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.statistics import paired_interval
 from shrink_utils.training import ARMS
 
-MARGIN = ROWS["margin"]
 NOISE = {0: -0.004, 1: 0.001, 2: 0.003}
 
 

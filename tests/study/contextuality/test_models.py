@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.pretrained import models_claims, vazquez_claims
+from shrink_utils.study.claims.vazquez import models_claims, vazquez_claims
 from shrink_utils.study.contextuality.corpus import measure_corpus
 from shrink_utils.study.contextuality.experiment import measure_contextuality
 from shrink_utils.study.contextuality.models import measure_models

@@ -16,7 +16,7 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
 from shrink_utils.models.encoders import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.from_scratch import group_accuracies, published_accuracies
+from shrink_utils.study.claims.brown import group_accuracies, published_accuracies
 from shrink_utils.study.generalization import experiment, figures
 from shrink_utils.study.generalization.experiment import (
     COMPARED,

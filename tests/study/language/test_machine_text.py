@@ -13,7 +13,7 @@ from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 from shrink_utils.geometry import effective_rank, intrinsic_dimension
 from shrink_utils.models import Encoder, load_encoder, token_states
 from shrink_utils.models.encoders import seeded
-from shrink_utils.study.claims.claim import judge
+from shrink_utils.study.claims.language import machine_text_claims
 from shrink_utils.study.language import machine_text
 from shrink_utils.study.language.machine_text import (
     OPENING,
@@ -59,7 +59,7 @@ def table(reader, writer):
 
 
 def verdict(table):
-    (row,) = judge("machine_text", {"machine_text": table}).itertuples()
+    (row,) = machine_text_claims(table).itertuples()
     return row
 
 

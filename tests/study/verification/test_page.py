@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from shrink_utils.study import load_profile, run_id
-from shrink_utils.study.claims.hypotheses import PLAN
+from shrink_utils.study.claims.hypotheses import REGISTERED
 from shrink_utils.study.results import read_json, write_json
 from shrink_utils.study.verification import page as module
 from shrink_utils.study.verification.page import inputs_of, needs_hub, write_provenance
@@ -54,8 +54,8 @@ def test_the_page_holds_inputs_runs_tables_and_times(finished, folder):
     assert page["notebooks"] == {"01_isotropy": 12.3}
     assert page["packages"]["torch"].startswith("2.") and page["commit"]
     weights = page["inputs"]["minilm"]["files"]["model.safetensors"]
-    assert page["analysis"] == PLAN["registered"]
-    assert f"commit {PLAN['registered']}" in (folder / "provenance.md").read_text(encoding="utf-8")
+    assert page["analysis"] == REGISTERED
+    assert f"commit {REGISTERED}" in (folder / "provenance.md").read_text(encoding="utf-8")
     assert weights == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 

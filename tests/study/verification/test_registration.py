@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from shrink_utils.paths import home
-from shrink_utils.study.claims.hypotheses import PLAN
+from shrink_utils.study.claims.hypotheses import REGISTERED
 from shrink_utils.study.verification import registration
 from shrink_utils.study.verification.registration import record_faults, registration_faults
 
-HISTORY = ["git", "-C", str(home()), "cat-file", "-e", PLAN["registered"]]
+HISTORY = ["git", "-C", str(home()), "cat-file", "-e", REGISTERED]
 needs_history = pytest.mark.skipif(
     subprocess.run(HISTORY, capture_output=True).returncode != 0, reason="a shallow clone"
 )

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import run_grid, run_id
-from shrink_utils.study.claims.pretrained import stl_claims
+from shrink_utils.study.claims.stl import stl_claims
 from shrink_utils.study.profiles import SweepEntry
 from shrink_utils.study.results import Result, read_json, write_json
 from shrink_utils.study.tables import score_table, summarize, task_table, write_table

@@ -1,0 +1,88 @@
+"""Claims of this study: is topology what helps? Prominent bars less another arm.
+
+At equal weights arms differ in strength, since a nat of entropy and a unit of cosine are no common
+currency; so they are also compared where they are equally strong, at the anisotropy that prominent
+bars reach. All bars at equal weights are rows of STL: ``lowers-centred-of-all``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pandas as pd
+
+from shrink_utils.study.ablation import CELL, place_on_sweep, sweep_of
+from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
+from shrink_utils.study.claims.hypotheses import NEAREST_AT_MOST
+from shrink_utils.study.claims.stl import ARM, with_grades
+
+OTHERS = {  # what prominent bars are compared with
+    "random": "as many random bars",
+    "all": "all bars",
+    "cosine": "the average cosine",
+    "isoscore": "IsoScore★",
+    "spectral": "spectral entropy",
+    "loops": "prominent loops",
+}
+
+
+@judged
+def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[Claim]:
+    """Prominent bars against other arms, at the weight of the grid; from `frontier_table`.
+
+    Without a sweep there are no claims.
+
+    Raises
+    ------
+    ValueError
+        If an arm lacks a seed that the prominent bars have, or they one of an arm's.
+    """
+    for (model, task), rows in with_grades(frontier).groupby(CELL, sort=False):
+        ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
+        for other in OTHERS if len(ours) else ():
+            if other in set(rows.arm):
+                claim = partial(Claim, source="ours", kind="our control", task=task, arm=ARM)
+                yield from _beside(claim, f"{model}:{task}", rows, ours, other)
+
+
+def _beside(
+    claim: partial, cell: str, rows: pd.DataFrame, ours: pd.DataFrame, other: str
+) -> Iterator[Claim]:
+    weight, metric = ours.weight.iloc[0], ours.metric.iloc[0]
+    spoken, each = OTHERS[other], f"at weight {weight:g}"
+    theirs = rows[(rows.arm == other) & (rows.weight == weight)]
+    _check_seeds(cell, other, set(ours.seed) - set(rows.seed[rows.arm == other]), of=ARM)
+    _check_seeds(cell, ARM, set(theirs.seed) - set(ours.seed), of=other)
+    score, graded = by_unit(ours, "centred_1"), by_unit(ours, "graded")
+    if len(theirs) and other != "all":
+        statement = f"prominent bars lower the first centred score more than {spoken}, {each} each"
+        lower = score - by_unit(theirs, "centred_1")
+        yield claim(f"topology:lowers-more:{cell}:{other}", statement, "less", lower)
+    if len(theirs):
+        statement = f"{metric} with prominent bars is no worse (by {MARGIN}) than with {spoken}, "
+        kept = graded - by_unit(theirs, "graded")
+        name = f"topology:metric-no-worse:{cell}:{other}"
+        yield claim(name, f"{statement}{each} each", "no_worse", kept)
+    sweep = dict(list(sweep_of(rows, other).groupby("seed")))
+    places = {seed: place_on_sweep(sweep[seed].centred_1, score[seed]) for seed in score.index}
+    matched = pd.Series({seed: place.of(sweep[seed].graded) for seed, place in places.items()})
+    missed = sum(not place.passed for place in places.values())
+    # The rule of the hypotheses: at its nearest point an arm is weaker or stronger than prominent
+    # bars, so the difference there nearly repeats that of the grid.
+    tested = missed / len(places) <= NEAREST_AT_MOST
+    note = f" (none does in {missed} of {len(places)} seeds: the nearest is taken"
+    note += ")" if tested else ", so this is not tested)"
+    statement = (
+        f"at the first centred score that prominent bars reach {each}, {metric} is higher than "
+        f"with {spoken} of the weight that reaches it{note if missed else ''}"
+    )
+    direction = "greater" if tested else "described"
+    yield claim(f"topology:matched:{cell}:{other}", statement, direction, graded - matched)
+
+
+def _check_seeds(cell: str, arm: str, missing: set[int], *, of: str) -> None:
+    if missing:
+        raise ValueError(
+            f"frontier: {arm} lacks the seeds {sorted(missing)} of {of} on {cell}; run it too"
+        )
