@@ -36,6 +36,7 @@ from shrink_utils.training.rows import second_texts
 
 PRETRAINED = "pretrained"  # in the column `arm`
 POOLINGS = ("cls", "mean")
+ARMS = ("none", "prominent", "all")  # whose models are read layer by layer: a minute per arm
 COLUMNS = "model task arm seed vectors layer n measure treatment removed skipped value".split()
 
 
@@ -43,7 +44,7 @@ COLUMNS = "model task arm seed vectors layer n measure treatment removed skipped
 def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
     """Isotropy by layer; on the first task also the probe of treated vectors of the last layer.
 
-    For the profile's first model, every task, arm and seed. Rows are validation texts, which no
+    For the profile's first model, every task and seed, and `ARMS`. Rows are validation texts, which no
     run was trained on: two for every three `diagnostic_sentences`, or all there are.
 
     Returns
@@ -76,7 +77,7 @@ def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
 def study_encoders(
     profile: Profile, runs: Iterable[Run], *, task: str
 ) -> Iterator[tuple[dict, list[int], Encoder]]:
-    """The profile's first model, pretrained and then as every run of a task left it.
+    """The profile's first model, pretrained and then as the runs of `ARMS` on a task left it.
 
     Yields
     ------
@@ -88,7 +89,8 @@ def study_encoders(
         On the GPU when there is one.
     """
     model, device = profile.models[0], "cuda" if torch.cuda.is_available() else "cpu"
-    chosen = [run for run in runs if (run.config.model, run.config.task) == (model, task)]
+    of_task = [run for run in runs if (run.config.model, run.config.task) == (model, task)]
+    chosen = [run for run in of_task if run.config.arm in ARMS]
     seeds = sorted({run.config.seed for run in chosen})
     keys = {"model": model, "task": task}
     yield {**keys, "arm": PRETRAINED}, seeds, load_encoder(model, device=device)

@@ -27,7 +27,7 @@ TYPES = 40  # the most frequent words, told apart by the type probe
 def measure_words_after_finetuning(profile: Profile) -> pd.DataFrame:
     """Decodability of word frequency and word type at the first, middle and last layer.
 
-    For the profile's first model and first task, every arm and seed; a sixth of
+    For the profile's first model and first task, every seed and `ARMS`; a sixth of
     `diagnostic_sentences`, drawn from all corpora.
 
     Returns

@@ -23,6 +23,7 @@ SIMILARITIES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
 TRACKED = ("cka_debiased", "rsa")  # followed through every run
 ALIGNMENTS = ("identity", "procrustes", "affine")
 
+ARMS = ("none", "prominent")  # whose runs are compared with the encoder before them
 COLUMNS = ["pair", "task", "arm", "seed", "measure", "layer", "other", "value"]
 Entry = tuple[str, int, int, float]  # measure, layer, other layer, value
 Block = tuple[str, tuple[str, str, int], list[Entry]]  # pair; task, arm, seed; its entries
@@ -40,7 +41,7 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
     """Similarity of the layers of the profile's first encoder with those of other encoders.
 
     Vectors are of the words of `similarity_texts`; for RSA, of the sentences, as means of their
-    words. Fine-tuned encoders are the runs of the grid's first task.
+    words. Fine-tuned encoders are the runs of `ARMS` on the grid's first task.
 
     Returns
     -------
@@ -96,12 +97,12 @@ def against_others(
 
 
 def against_runs(profile: Profile, states: WordBatch, texts: Sequence[str]) -> Iterator[Block]:
-    """The encoder before and after each run of the first task, and arms of equal seeds."""
+    """The encoder before and after runs of the first task, and arms of equal seeds."""
     first = profile.runs()[0]
     plain: dict[int, Layers] = {}  # seed → layers of arm none, which comes first
     for run in sorted(run_grid(profile), key=lambda run: run.config.arm != "none"):
         task, arm, seed = about = run.config.task, run.config.arm, run.config.seed
-        if (run.config.model, task) != (first.model, first.task):
+        if (run.config.model, task) != (first.model, first.task) or arm not in ARMS:
             continue
         before, after = matched_layers(states, word_states(run_encoder(run, device="auto"), texts))
         if seed == first.seed:
