@@ -8,21 +8,17 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import spearmanr
-from torch.nn.functional import normalize
 
 from shrink_utils import geometry
 from shrink_utils.geometry import nearest_centre, principal_axes
 from shrink_utils.models import hidden_states, load_encoder
-from shrink_utils.study import load_profile, run_encoder
+from shrink_utils.study import run_encoder
 from shrink_utils.study.after_finetuning.experiment import (
     PRETRAINED,
     REMOVED,
     cluster_axes,
-    has_stsb,
-    isotropy,
     measure_after_finetuning,
     measure_stsb_after_finetuning,
-    study_encoders,
     text_states,
     treated_accuracies,
     treated_spearman,
@@ -57,15 +53,6 @@ def _value(table, **where):
     return table.value.item()
 
 
-def test_every_encoder_layer_and_measure_has_its_row(table, finished):
-    shape = table[table.measure != "accuracy"]
-    assert set(shape.arm) == {PRETRAINED, "none", "all", "isotropic"}
-    assert set(shape.layer) == {1, 2}  # at layer 0 all [CLS] vectors are one point
-    assert shape.groupby(["arm", "seed"]).size().eq(2 * 5).all()
-    assert len(shape) == (3 * 2 + 1) * 2 * 5  # two seeds of two arms and before; the Gaussian cloud
-    assert set(table.n) == {_n_rows(finished)}
-
-
 def test_before_and_after_are_those_of_the_encoders_on_the_same_texts(
     table, finished, tiny_runs, rows
 ):
@@ -94,57 +81,12 @@ def test_accuracies_are_of_the_last_layer_and_the_seeds_halves(
     assert set(found.layer) == {2}
 
 
-def test_the_isotropic_cloud_has_the_shape_of_the_others(table, finished):
-    cloud = np.random.default_rng(0).normal(size=(_n_rows(finished), 32))
-    for layer in (1, 2):
-        where = {"arm": "isotropic", "layer": layer, "measure": "IsoScore"}
-        assert _value(table, **where) == geometry.iso_score(cloud, bias_corrected=True)
-
-
-def test_a_second_call_loads_the_table(table, finished, monkeypatch):
-    def fail(*_, **__):
-        raise AssertionError("measured again")
-
-    monkeypatch.setattr("shrink_utils.study.after_finetuning.experiment.run_grid", fail)
-    assert measure_after_finetuning(finished).equals(table)
-
-
-def test_isotropy_is_measured_by_the_geometry_room():
-    x = torch.randn(50, 6) + 1
-    found = isotropy(x)
-    unit = normalize(x.double(), dim=1)
-    assert found == {
-        "log I(W)": geometry.partition_isotropy(x),
-        "log I(W), unit norm": geometry.partition_isotropy(unit),
-        "IsoScore": geometry.iso_score(x, bias_corrected=True),
-        "AvgSim": geometry.avg_sim(x).value,
-        "elongated directions": geometry.elongated_directions(x),
-    }
-
-
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_one_pass_gives_both_poolings_in_the_order_of_the_rows(finished, rows, pooling):
     encoder = load_encoder(finished.models[0])
     found = text_states(encoder, rows, max_length=16)[pooling]
     expected = hidden_states(encoder, list(rows["text"]), pooling=pooling, max_length=16)
     torch.testing.assert_close(found, expected)
-
-
-def test_texts_in_pairs_are_read_as_pairs(finished):
-    pairs = load_task("coherence", max_eval=8)["validation"]
-    encoder = load_encoder(finished.models[0])
-    options = {"text_pairs": list(pairs["text_pair"]), "max_length": 32}
-    expected = hidden_states(encoder, list(pairs["text"]), **options)
-    torch.testing.assert_close(text_states(encoder, pairs, max_length=32)["cls"], expected)
-
-
-def test_the_pretrained_encoder_comes_first_and_other_tasks_are_passed_over(finished, tiny_runs):
-    found = list(study_encoders(finished, tiny_runs, task=finished.tasks[0]))
-    assert [(keys["arm"], seeds) for keys, seeds, _ in found] == [
-        (PRETRAINED, [0, 1]),
-        *((run.config.arm, [run.config.seed]) for run in tiny_runs),
-    ]
-    assert len(list(study_encoders(finished, tiny_runs, task="word_order"))) == 1
 
 
 def test_another_task_is_measured_without_the_probe(finished, tiny_runs, tmp_path, monkeypatch):
@@ -228,24 +170,9 @@ def test_clusters_are_as_many_as_leave_each_with_enough_rows():
     assert 1 < len(sizes) <= 4 and sizes.min() >= 21
 
 
-def test_too_few_rows_for_two_clusters_are_one_cloud():
-    x, _ = _cloud(n=30)
-    assert len(cluster_axes(x, rank=20).means) == 1
-
-
 def test_a_tight_small_cluster_is_merged_and_not_fitted_alone():
     x = torch.cat([_cloud(n=100)[0], 1e3 + _cloud(n=3)[0]])
     assert len(cluster_axes(x, rank=9, most=2).means) == 1
-
-
-def test_another_seed_deals_other_halves(accuracy):
-    other = treated_accuracies(*_cloud(), seed=1).set_index(["treatment", "removed", "skipped"])
-    assert not other.value.equals(accuracy)
-
-
-def test_the_same_cloud_gives_the_same_table_again(accuracy):
-    again = treated_accuracies(*_cloud()).set_index(["treatment", "removed", "skipped"]).value
-    assert again.equals(accuracy)
 
 
 WORDS = "cat dog sun rain tree river stone bird road house light music winter paper".split()
@@ -300,21 +227,3 @@ def test_every_arm_is_measured_once_beside_the_pretrained_encoder(glue, finished
     assert set(accuracy.arm) == {"pretrained", "none", "all"} and set(accuracy.n) == {60}
     untreated = accuracy[accuracy.treatment == "untreated"].spearman
     assert (untreated > 0.3).all()  # shared words are alike even to random weights
-
-
-def test_stsb_is_at_hand_where_its_folder_is(glue):
-    assert has_stsb(load_profile("quick"))
-
-
-def test_stsb_is_not_at_hand_in_a_folder_without_it(glue):
-    for path in glue.iterdir():
-        path.unlink()
-    glue.rmdir()
-    assert not has_stsb(load_profile("quick"))
-
-
-def test_without_a_folder_only_profiles_on_glue_look_for_it(monkeypatch, tmp_path):
-    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
-    monkeypatch.setattr("shrink_utils.study.after_finetuning.experiment.glue_dir", lambda: None)
-    assert not has_stsb(load_profile("quick"))
-    assert has_stsb(load_profile("glue"))

@@ -10,9 +10,7 @@ import pytest
 import torch
 
 from shrink_utils.models import WordBatch
-from shrink_utils.study.after_finetuning.experiment import PRETRAINED
 from shrink_utils.study.after_finetuning.words import (
-    TYPES,
     frequency_target,
     measure_words_after_finetuning,
     type_target,
@@ -47,14 +45,6 @@ def test_type_takes_every_occurrence_and_keeps_sentences_together():
     assert target.groups.tolist() == _words().sentence.tolist()
 
 
-def test_only_the_commonest_words_are_types():
-    rare = [[f"word{i}"] for i in range(100)]
-    often = [[f"often{i}"] for i in range(TYPES)] * 2
-    target = type_target(_words(rare + often))
-    assert set(target.values) == {f"often{i}" for i in range(TYPES)}
-    assert (target.rows >= 100).all()
-
-
 def test_what_is_in_the_vectors_is_read_off():
     words, rng = _words(), np.random.default_rng(0)
     names = {word: vector for word, vector in zip(COUNTS, np.eye(6), strict=True)}
@@ -86,27 +76,6 @@ def table(finished):
     return measure_words_after_finetuning(finished)
 
 
-def test_first_and_last_layer_of_every_encoder_are_probed(table):
-    true = table[table.labels == "true"]
-    assert set(true.arm) == {PRETRAINED, "none", "all"}
-    assert set(true.layer) == {1, 2}  # first, middle and last of two layers
-    assert true.groupby(["arm", "seed"]).size().eq(2 * 2).all()
-
-
-def test_the_shuffled_control_is_of_the_pretrained_encoder(table):
-    assert set(table[table.labels == "shuffled"].arm) == {PRETRAINED}
-
-
-def test_before_fine_tuning_each_seed_has_its_halves(table):
-    before = table[(table.arm == PRETRAINED) & (table.probe == "type") & (table.labels == "true")]
-    assert before.groupby("seed").size().to_dict() == {0: 2, 1: 2}
-    assert before[before.layer == 2].value.nunique() == 2
-
-
 def test_words_are_told_apart_better_than_by_chance(table):
     types = table[(table.probe == "type") & (table.labels == "true")]
     assert (types.value > types.chance + 0.1).all()
-
-
-def test_the_same_words_are_probed_in_every_encoder(table):
-    assert table.groupby("probe").n.nunique().eq(1).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +19,7 @@ from shrink_utils.geometry import (
     similarity_grid,
 )
 from shrink_utils.models import load_encoder, word_batches, word_states
-from shrink_utils.study import load_profile, measure_corpus, stream_corpus
+from shrink_utils.study import stream_corpus
 from shrink_utils.study.contextuality import corpus
 from shrink_utils.study.contextuality.corpus import CorpusMetrics, accumulate, frequent_words
 from shrink_utils.text import load_sentences
@@ -151,19 +150,3 @@ def test_accumulators_have_one_size_for_any_number_of_sentences(encoder, texts):
         sizes.add(tuple(metrics.n_bytes().items()))
     (size,) = sizes
     assert [name for name, _ in size] == ["words", "the rest"]
-
-
-def test_seven_layers_of_384_take_50_megabytes_beside_the_words():
-    metrics = CorpusMetrics(7, 384, ["film"])
-    most = torch.zeros(7, corpus.BLOCK + 63, 384)  # float32, like the word vectors
-    assert metrics.n_bytes()["the rest"] + most.nbytes < 50e6
-
-
-def test_a_corpus_is_measured_once(monkeypatch, tmp_path):
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    profile = replace(load_profile("smoke"), corpus_sentences=40)
-    first = measure_corpus(profile)
-    monkeypatch.setattr(corpus, "stream_corpus", None)  # a second pass would fail
-    pd.testing.assert_frame_equal(first, measure_corpus(profile))
-    assert list(first.columns) == ["quantity", "layer", "item", "value"]
-    assert first["value"].notna().all()

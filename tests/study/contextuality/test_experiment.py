@@ -33,16 +33,6 @@ def test_every_layer_has_every_quantity_of_the_same_units(table):
     assert ("mev_released", 0) not in of_layer.index
 
 
-def test_units_have_a_value_and_where_it_exists_a_null_of_the_same_kind(table):
-    assert table.value.notna().all()
-    assert table.groupby("quantity").null.count()[["intra_sim", "mev"]].gt(0).all()
-    with_null = table[table.quantity.isin(["intra_sim", "mev"])]
-    assert with_null.null.between(0, 1).all() and with_null.value.between(0, 1).all()
-    assert with_null.baseline.notna().all()
-    of_layer = with_null.groupby(["quantity", "layer"]).null
-    assert of_layer.nunique().gt(5).all()  # one a unit, as long or as frequent as it is
-
-
 def test_a_units_baseline_is_that_of_its_layer(table):
     per_layer = table.dropna(subset="baseline").groupby(["quantity", "layer"]).baseline.nunique()
     assert (per_layer == 1).all()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.dynamics import figures
 from shrink_utils.study.dynamics.experiment import (
     NOWHERE,
     allocations,
@@ -46,15 +44,6 @@ def test_every_contribution_is_in_the_table_once(followed):
     assert set(errors.index) == {"trapezoid", "simpson"}  # of a mini-batch there is none
     for rule, error in errors.items():
         assert error == pytest.approx(changes.closure(rule), rel=1e-6)
-
-
-def test_losses_begin_before_the_first_step(followed):
-    config, (changes, held_out, seconds) = followed
-    loss = record_table(changes).query("quantity == 'loss'")
-    assert loss.step.tolist() == list(range(config.steps + 1))
-    assert loss.value.iloc[0] == changes.losses[0, 0]
-    assert loss.value.iloc[-1] == changes.losses[-1, 1]
-    assert 0 < seconds and 0 < held_out
 
 
 def test_following_the_same_training_twice_gives_the_same_numbers(followed):
@@ -99,13 +88,6 @@ def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
     assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "simpson": 1, "trapezoid": 1}
 
 
-def test_contributions_over_time_add_up_to_the_loss(small):
-    for ax in figures.contributions_over_time(measure_dynamics(small)).axes[:3]:
-        change, total = (line.get_ydata()[-1] for line in ax.lines[:2])
-        assert total == pytest.approx(change, rel=0.05)
-    plt.close("all")
-
-
 def test_momentum_sgd_is_recorded_by_every_rule(small):
     record = measure_sgd(small)
     assert set(record[record.quantity == "allocation"].rule) == set(RULES)
@@ -124,17 +106,6 @@ def test_arms_start_from_the_same_loss_and_part(small):
     for _, record in table.groupby("arm"):
         assert closure_errors(record)["trapezoid"] < 0.05
         assert (record[record.quantity == "entropy"].value > 0).all()
-
-
-def test_profiles_are_of_the_trunk_for_every_text_size_and_seed(small):
-    table = measure_stability(small)
-    runs = table.groupby(["source", "size", "seed"])
-    assert len(runs) == 2 * 2
-    assert set(table.layer) == {1, 2} and "embedding" not in set(table.component)
-    cells = ["layer", "component"]
-    by, width = table.drop_duplicates(cells).set_index(cells).parameters, small.pretraining.width
-    # W1 and its bias, the output projection and its bias
-    assert by[1, "W1"] == 4 * width * (width + 1) and by[2, "out"] == width * (width + 1)
 
 
 def test_the_causal_runs_of_a_text_are_those_of_the_record(small):

@@ -36,12 +36,6 @@ def test_positive_block_steps_are_counted_over_layers():
     assert found.maximum["W2"] == 3 and found.maximum["value"] == -1
 
 
-def test_other_components_do_not_count_and_no_hurting_step_leaves_even_shares():
-    found = hurting_steps(record(embedding=[9.0, 9.0], **{"cross query": [9.0, 9.0]}), "fixed set")
-    assert found.positive.sum() == 0
-    assert found.share.tolist() == pytest.approx([1 / 6] * 6)
-
-
 def test_the_gradient_chooses_the_rule():
     both = pd.concat([record(key=[1.0, 1.0]), record("batch", key=[-1.0, -1.0])])
     assert hurting_steps(both, "fixed set").positive["key"] == 2
@@ -55,11 +49,6 @@ def test_published_counts_are_those_of_v():
     assert table.loc["clm"].positive.sum() == 29 + 5 * 24
     assert table.loc["mt"].positive.tolist() == [64, 64, 130, 113, 59, 131]
     assert table.loc["mlm", "last"].iloc[0] == pytest.approx(59727 / 125000)
-
-
-def test_an_unknown_gradient_is_named():
-    with pytest.raises(ValueError, match="gradient: no gradient 'minibatch', did you mean 'mini-b"):
-        hurting_steps(record(key=[1.0, 1.0]), "minibatch")
 
 
 def test_a_closure_error_is_relative_to_the_change():

@@ -6,8 +6,6 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -16,8 +14,7 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import read_layers, save_classifier
 from shrink_utils.models.encoders import load_tokenizer, quiet
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.brown import group_accuracies, published_accuracies
-from shrink_utils.study.generalization import experiment, figures
+from shrink_utils.study.generalization import experiment
 from shrink_utils.study.generalization.experiment import (
     COMPARED,
     GROUPS,
@@ -128,17 +125,6 @@ def test_similarity_is_of_the_means_over_tokens(table, groups, profile):
     assert rows.value.item() == pytest.approx(cka(*means, debiased=True), abs=1e-5)
 
 
-def test_figures_show_every_model_and_every_layer(table, profile):
-    accuracies = group_accuracies(table)
-    (ax,) = figures.accuracy_by_heuristic(accuracies, published_accuracies()).axes
-    shown = np.concatenate([line.get_ydata() for line in ax.lines])
-    assert set(accuracies[accuracies.data != "new words"].value) <= set(shown)
-    for fig in (figures.group_similarities(table), figures.group_crossings(table, accuracies)):
-        for ax in fig.axes:
-            assert list(ax.get_xticks()) == list(range(profile.pretraining.depth + 1))
-    plt.close("all")
-
-
 def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, profile):
     asked = []
 
@@ -217,12 +203,3 @@ def test_models_of_a_hub_are_judged_on_mnli_and_hans_by_entailment_or_not(hub):
         dev = accuracies.query("data == 'dev' and group == @member.group")
         share = dev[dev.number == member.number].value.item()
         assert share == pytest.approx(float(right.float().mean()))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"models": 2}, {"heuristic": ("a", "b", "c")}, {"heuristic": ("a",), "generalizing": ("b",)}],
-)
-def test_groups_too_small_for_an_interval_or_of_unequal_size_are_refused(profile, changes):
-    with pytest.raises(ValueError, match="both groups need as many, 3 at least"):
-        replace(profile.heuristics, **changes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.metrics import roc_auc_score
 
 from shrink_utils.models import load_encoder
@@ -14,7 +13,6 @@ from shrink_utils.study.language.attention import (
     barcode_features,
     degree_features,
     held_out_hits,
-    largest_by_chance,
     shuffled_attention,
 )
 
@@ -39,14 +37,6 @@ def test_maps_are_those_of_each_text_alone_whatever_it_is_padded_to():
         assert found.shape == (2, 2, n_tokens, n_tokens)
         np.testing.assert_allclose(found, alone, atol=1e-6)
         np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
-
-
-def test_pairs_are_read_together_and_long_ones_are_cut():
-    encoder = load_encoder("tiny-random")
-    (pair,) = attention_maps(encoder, ["one two"], ["three"])
-    assert pair.shape[-1] == 6  # three special tokens
-    (cut,) = attention_maps(encoder, ["word " * 50], max_length=10)
-    assert cut.shape[-1] == 10
 
 
 def test_barcode_features_of_equal_attention_are_known():
@@ -91,14 +81,6 @@ def test_auc_is_that_of_scikit_learn(rng):
     np.testing.assert_allclose(auc(features, labels), expected)
 
 
-def test_chance_grows_with_the_number_of_columns(rng):
-    labels = np.arange(80) % 2
-    few, many = (
-        largest_by_chance(rng.normal(size=(80, n)), labels, seed=0, n_shuffles=50) for n in (1, 60)
-    )
-    assert 0.05 < few < many < 0.3
-
-
 def test_a_class_that_is_written_in_a_feature_is_found_and_noise_is_not(rng):
     labels = np.arange(100) % 2
     noise = rng.normal(size=(100, 5))
@@ -107,13 +89,3 @@ def test_a_class_that_is_written_in_a_feature_is_found_and_noise_is_not(rng):
     assert 0.3 < held_out_hits(noise, labels, seed=0).mean() < 0.7
     again = held_out_hits(told, labels, seed=0)
     np.testing.assert_array_equal(held_out_hits(told, labels, seed=0), again)
-
-
-def test_attention_of_a_loaded_encoder_does_not_change_its_vectors():
-    encoder = load_encoder("tiny-random")
-    tokens = encoder.tokenizer("One text.", return_tensors="pt")
-    with torch.inference_mode():
-        before = encoder.model(**tokens).last_hidden_state
-        list(attention_maps(encoder, ["One text."]))
-        after = encoder.model(**tokens).last_hidden_state
-    torch.testing.assert_close(before, after, atol=1e-5, rtol=1e-5)

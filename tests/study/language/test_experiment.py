@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +12,6 @@ from shrink_utils.study.language.experiment import (
     PIECES,
     TASKS,
     _texts_of_kinds,
-    has_cola,
     language_sentences,
     measure_acceptability,
     measure_attention,
@@ -47,20 +43,6 @@ def test_every_text_is_judged_from_every_set_of_features(tables, finished):
     assert set(hits.value) <= {0.0, 1.0}
 
 
-def test_heads_have_an_area_and_their_task_a_bound_of_chance(tables):
-    heads = tables["attention"].query("measure == 'auc'")
-    assert heads.groupby("task")[["layer", "head"]].nunique().to_numpy().tolist() == [[2, 2]] * 2
-    chance = tables["attention"].query("measure == 'chance'")
-    assert chance.value.between(0, 0.5).all() and len(chance) == 2
-
-
-def test_cola_is_at_hand_where_a_folder_holds_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
-    assert not has_cola()
-    (tmp_path / "CoLA").mkdir()
-    assert has_cola()
-
-
 def test_acceptability_reads_equally_many_sentences_of_both_classes(
     finished, tmp_path, monkeypatch
 ):
@@ -77,14 +59,6 @@ def test_acceptability_reads_equally_many_sentences_of_both_classes(
     )
     measure_acceptability.__wrapped__(finished)
     assert sorted(given[0]) == [0] * half + [1] * half != given[0]
-
-
-@pytest.mark.skipif("SHRINK_GLUE_DIR" not in os.environ, reason="SHRINK_GLUE_DIR is not set")
-def test_attention_of_real_cola_has_every_feature_and_head(finished):
-    table = measure_acceptability(finished)
-    hits = table.query("measure == 'hit'").groupby("features").item.nunique()
-    assert (hits == 2 * (finished.diagnostic_sentences // 2)).all() and len(hits) == 6
-    assert set(table.task) == {"cola"} and len(table.query("measure == 'auc'")) == 4
 
 
 def test_kinds_of_text_have_equal_length_and_the_shuffled_one_the_same_words(finished):
@@ -150,8 +124,3 @@ def test_neighbourhoods_outlive_shuffled_ones(tables):
     assert 1 <= lifetime["shuffled"] < min(lifetime["encoder"], lifetime["random"])
     stays = table[table.measure == "stays"].set_index(["cloud", "layer"]).value
     assert np.isfinite(stays).all() and stays["shuffled", 1] > stays["encoder", 1]
-
-
-def test_sentences_are_two_for_three_diagnostic_ones(finished):
-    assert len(language_sentences(finished)) == finished.diagnostic_sentences * 2 // 3
-    assert len(language_sentences(replace(finished, diagnostic_sentences=12))) == 24

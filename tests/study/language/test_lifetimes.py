@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from shrink_utils.study.language.lifetimes import (
     components,
@@ -67,8 +66,3 @@ def test_neighbours_are_joined_whichever_of_the_two_is_near():
     assert np.argwhere(np.triu(graph)).tolist() == [[0, 1], [2, 3]]
     (graph,) = neighbour_graphs(np.array([[[0.0], [1.0], [2.5]]]), k=1)
     assert np.argwhere(np.triu(graph)).tolist() == [[0, 1], [1, 2]]
-
-
-def test_as_many_neighbours_as_points_are_refused():
-    with pytest.raises(ValueError, match="k: 4, expected 1 to 3 for 4 points"):
-        neighbour_graphs(np.zeros((1, 4, 2)), k=4)

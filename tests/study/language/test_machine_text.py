@@ -20,8 +20,6 @@ from shrink_utils.study.language.machine_text import (
     continuations,
     human_texts,
     measure_machine_text,
-    record_machine_text,
-    recorded_machine_text,
 )
 from shrink_utils.text import load_sentences
 
@@ -99,17 +97,6 @@ def test_words_are_drawn_by_the_probabilities_of_the_language_model(
     assert torch.allclose(found, expected, rtol=1e-3, atol=1e-8) and expected.max() > 0.01
 
 
-def test_special_tokens_are_never_drawn(writer, monkeypatch):
-    drawn, real = [], torch.multinomial
-    monkeypatch.setattr(
-        torch,
-        "multinomial",
-        lambda shares, *n, **how: drawn.append(shares) or real(shares, *n, **how),
-    )
-    continuations(writer, OPENINGS, tokens=3)
-    assert all((shares[writer.tokenizer.all_special_ids] == 0).all() for shares in drawn)
-
-
 def test_a_decoder_with_an_output_matrix_of_its_own_is_refused(reader):
     untied = SimpleNamespace(config=SimpleNamespace(tie_word_embeddings=False))
     with pytest.raises(ValueError, match="other has an output matrix that is not loaded"):
@@ -124,14 +111,6 @@ def test_the_human_text_is_what_follows_the_opening_in_its_article(reader):
     for opening, rest in zip(openings, rests, strict=True):
         assert rest == " ".join(articles[opening][OPENING:])
     assert human_texts(reader, texts=TEXTS, seed=1)[0] != openings
-
-
-def test_every_text_is_measured_on_equally_many_pieces(table):
-    pieces = table.groupby("kind").pieces.agg(["min", "max"])
-    assert (pieces["min"] == pieces["max"]).all()
-    expected = {"human": SHORT, "machine": SHORT, "first half": 40, "second half": 40}
-    assert pieces["min"].to_dict() == expected
-    assert (table.groupby("text").kind.nunique() == 4).all() and table.text.nunique() == TEXTS
 
 
 def test_dimensions_are_those_of_the_readers_last_layer(table, reader):
@@ -176,20 +155,3 @@ def test_a_planted_difference_is_found(reader, monkeypatch, planted, found):
     row = verdict(dull)
     assert row.verdict == found and row.n == TEXTS and row.claim == "lang:dimension-machine"
     assert row.kind == "scaled test" and row.unit == "sentences"
-
-
-def test_the_record_is_of_the_studys_encoder_and_decoder(table, tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr(machine_text, "load_encoder", lambda name: name)
-    asked = []
-    monkeypatch.setattr(
-        machine_text, "measure_machine_text", lambda *which: asked.append(which) or table
-    )
-    path = record_machine_text()
-    assert asked == [("minilm", "gemma")] and path == recorded_machine_text()
-    assert path == tmp_path / "reference" / "models" / "machine_text.csv"
-    found = pd.read_csv(path)
-    pd.testing.assert_frame_equal(found[table.columns], table, atol=1e-6, check_dtype=False)
-    assert set(found.columns) - set(table.columns) == {
-        *("time", "commit", "device", "threads", "reader", "writer", "seconds")
-    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -16,12 +14,10 @@ from shrink_utils.study.similarity.experiment import (
     ALIGNMENTS,
     SIMILARITIES,
     _alignments,
-    against_others,
     measure_similarity,
     similarity_texts,
 )
 from shrink_utils.study.similarity.layers import Layers, matched_layers
-from shrink_utils.text import load_sentences
 
 
 @pytest.fixture
@@ -44,12 +40,6 @@ def _value(table, pair, measure, layer, other, arm="", seed=-1):
     return table.set_index(keys).value[pair, measure, layer, other, arm, seed]
 
 
-def test_the_sentences_are_a_third_of_the_diagnostic_ones(finished):
-    texts = similarity_texts(finished)
-    assert len(texts) == finished.diagnostic_sentences // 3
-    assert texts == load_sentences("all", n=len(texts))["text"][:]
-
-
 def test_the_encoder_is_compared_with_itself_by_every_measure(table):
     itself = table[table.pair == "itself"]
     assert set(itself.measure) == set(SIMILARITIES)
@@ -68,15 +58,6 @@ def test_values_are_those_of_the_measures(table, layers):
     assert found == pytest.approx(rsa(before.sentences()[2], after.sentences()[2]))
     found = _value(table, "within", "cka_debiased", 0, 2, arm="none", seed=0)
     assert found == pytest.approx(cka(tuned[0], tuned[2], debiased=True))
-
-
-def test_every_run_is_compared_arms_of_equal_seeds_and_all_layers_of_the_first_seed(table):
-    rows = table[(table.layer == 2) & (table.other == 2) & (table.measure == "rsa")]
-    runs = {pair: {*zip(part.arm, part.seed, strict=True)} for pair, part in rows.groupby("pair")}
-    assert runs["finetuned"] == {("none", 0), ("none", 1), ("all", 0), ("all", 1)}
-    assert runs["arms"] == {("all", 0), ("all", 1)}
-    tuned = table[(table.pair == "finetuned") & (table.measure == "rsa")]
-    assert tuned.groupby("seed").size().to_dict() == {0: 2 * 9, 1: 2 * 3}
 
 
 def test_an_arm_is_compared_with_the_plain_run_of_its_own_seed(table, finished):
@@ -99,14 +80,6 @@ def test_shuffled_rows_have_no_debiased_alignment(table):
     assert abs(null["cka_debiased"]) < 0.03 < null["cka"]
 
 
-def test_bounds_enclose_their_value(table):
-    for measure in ("cka_debiased", "rsa"):
-        value = _value(table, "finetuned", measure, 2, 2, arm="none", seed=0)
-        low = _value(table, "low", measure, 2, 2, arm="none", seed=0)
-        high = _value(table, "high", measure, 2, 2, arm="none", seed=0)
-        assert low < value < high
-
-
 def test_alignments_are_judged_on_sentences_that_were_not_fitted(table, layers):
     before, after = layers
     fit = before.sentence % 2 == 0
@@ -114,18 +87,6 @@ def test_alignments_are_judged_on_sentences_that_were_not_fitted(table, layers):
     expected = fitted.explained(before.words[1][~fit], after.words[1][~fit])
     found = _value(table, "finetuned", "affine", 1, 1, arm="none", seed=0)
     assert found == pytest.approx(expected)
-
-
-def test_a_partner_is_compared_and_aligned(finished):
-    encoder = load_encoder("tiny-random")
-    texts = similarity_texts(finished)
-    profile = replace(finished, partner="tiny-random")
-    blocks = [*against_others(profile, encoder, word_states(encoder, texts), texts)]
-    assert [pair for pair, _, _ in blocks[-2:]] == ["partner", "partner"]
-    aligned = blocks[-1][2]
-    assert {measure for measure, *_ in aligned} == {*ALIGNMENTS}
-    values = [value for *_, value in aligned]
-    np.testing.assert_allclose(values, 1, atol=1e-9)  # it is its own partner
 
 
 def test_a_planted_rotation_is_told_from_staying_put():
@@ -172,11 +133,6 @@ def test_words_are_matched_by_sentence_and_position():
     assert x.words[0].tolist() == [[0, 0], [0, 2], [2, 1]]
     assert torch.equal(x.words, y.words)
     assert x.sentence.tolist() == y.sentence.tolist() == [0, 0, 2]
-
-
-def test_one_encoder_keeps_all_its_words():
-    (x,) = matched_layers(_states([(0, 0), (0, 1), (1, 0)]))
-    assert x.words.shape == (2, 3, 2)
 
 
 def test_sentences_are_means_of_their_words():

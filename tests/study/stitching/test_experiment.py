@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from dataclasses import replace
-from functools import partial
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,15 +17,13 @@ from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
 from shrink_utils.study.profiles import Family
 from shrink_utils.study.scratch import ScratchRun, scratch_encoder
-from shrink_utils.study.stitching import experiment, figures
+from shrink_utils.study.stitching import experiment
 from shrink_utils.study.stitching.activations import measure_activations
 from shrink_utils.study.stitching.experiment import (
-    family_models,
     measure_family,
     measure_stitched,
     penalty_floors,
     stitching_config,
-    stitching_runs,
 )
 from shrink_utils.text import load_pairs
 from shrink_utils.training import examples, held_out_batches, new_model, scratch_tokenizer
@@ -86,11 +80,6 @@ def test_a_model_stitched_to_itself_by_identity_costs_exactly_nothing(table):
     assert (others.penalty.abs() > 1e-4).all()
 
 
-def test_no_two_models_begin_with_the_same_weights(profile):
-    runs = stitching_runs(profile)
-    assert len({run.config.seed for run in runs.values()}) == len(runs) == 4
-
-
 def test_penalties_are_of_held_out_sentences_and_maps_of_training_ones(table, profile, tmp_path):
     config = stitching_config(profile, "solu", 0)
     front = random_run(config, tmp_path)
@@ -116,21 +105,6 @@ def test_a_floor_is_the_spread_within_each_activation():
     table = pd.DataFrame({"back": ["gelu", "gelu", "solu", "solu"], "penalty": [1, 3, 11, 17]})
     table = table.assign(relation="seed", kind="affine", front_layer=1, back_layer=1)
     assert penalty_floors(table).floor.tolist() == [pytest.approx(10**0.5)]
-
-
-def test_the_grids_are_the_mean_penalties_and_their_floors(table):
-    floors = penalty_floors(table)
-    fig = figures.penalty_grids(table, floors)
-    axes = {ax.get_title() or ax.get_title("left"): ax for ax in fig.axes if ax.collections}
-    shown = {title: ax.collections[0].get_array() for title, ax in axes.items()}
-    seeds = table[(table.relation == "seed") & (table.kind == "affine")]
-    cells = ["front_layer", "back_layer"]
-    expected = seeds.groupby(cells).penalty.mean().unstack()
-    np.testing.assert_allclose(shown["other seed"], expected, rtol=1e-9)
-    by_activation = [rows.groupby(cells).penalty.std() for _, rows in seeds.groupby("back")]
-    expected = np.sqrt(np.mean([values.unstack() ** 2 for values in by_activation], axis=0))
-    np.testing.assert_allclose(shown["noise floor"], expected, rtol=1e-9)
-    plt.close("all")
 
 
 def test_activations_are_compared_pair_by_pair_on_held_out_sentences(profile, tmp_path):
@@ -189,14 +163,6 @@ def hub_profile(local_profile, folders):
     return replace(local_profile, family=Family(members=folders, sentences=N))
 
 
-def test_members_are_in_order_of_size_and_none_is_loaded_beforehand(local_profile, monkeypatch):
-    monkeypatch.setattr(experiment, "train_or_load", None)
-    models = family_models(local_profile)
-    assert [model.member for model in models[::4]] == ["2 × 16", "3 × 24"]
-    expected = [(seed, weights) for seed in (0, 1) for weights in ("trained", "untrained")]
-    assert [(model.seed, model.weights) for model in models[:4]] == expected
-
-
 def test_every_relation_has_its_layers_and_a_model_is_like_itself(local):
     counts = local.groupby(["relation", "weights"]).size().to_dict()
     assert counts == {
@@ -225,24 +191,3 @@ def test_members_of_a_hub_are_compared_by_debiased_cka_of_sentences(hub_profile,
     assert value == pytest.approx(cka(small[1], large[3], debiased=True), abs=1e-6)
     untrained = found[(found.relation == "members") & (found.weights == "untrained")]
     assert [*zip(untrained.layer, untrained.other_layer, strict=True)] == [(0, 0), (1, 2), (2, 4)]
-
-
-def test_one_model_is_in_memory_at_a_time(hub_profile, monkeypatch):
-    alive: list[weakref.ref] = []
-
-    def loading(load, name, **options):
-        gc.collect()
-        assert not [ref for ref in alive if ref() is not None]
-        encoder = load(name, **options)
-        alive.append(weakref.ref(encoder.model))
-        return encoder
-
-    for name in ("load_encoder", "random_encoder"):
-        monkeypatch.setattr(experiment, name, partial(loading, getattr(experiment, name)))
-    measure_family.__wrapped__(hub_profile)
-    assert len(alive) == 4
-
-
-def test_a_family_needs_a_depth_for_every_width():
-    with pytest.raises(ValueError, match="widths and depths: one of each a member"):
-        Family(widths=(16, 24), depths=(2,), sentences=8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import combinations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +15,6 @@ from shrink_utils.study.stitching.family_structure import (
     seed_deviance,
     two_blocks,
 )
-from shrink_utils.study.stitching.figures import family_members
 
 DEPTHS = {"small": 2, "middle": 4, "large": 4}
 
@@ -71,25 +69,11 @@ def test_deviance_is_above_zero_for_a_member_that_is_skipped_over(near, other, e
     np.testing.assert_allclose(found.deviance, ends - (near + other) / 2)
 
 
-def test_the_figure_of_the_members_shows_their_affinity_and_deviance():
-    table = family_table(between=lambda a, b, seed: 0.5 + 0.1 * seed)
-    trained, untrained, out, _ = family_members(table).axes
-    grid = trained.collections[0].get_array()
-    assert grid[0, 1] == pytest.approx(0.6) and grid[0, 0] == pytest.approx(0.8)
-    assert untrained.collections[0].get_array()[0, 1] == pytest.approx(0.3)
-    np.testing.assert_allclose(out.lines[-1].get_ydata(), deviance(table).deviance)
-    plt.close("all")
-
-
 def test_the_floor_is_the_same_number_among_seeds():
     cka = {(0, 1): 0.8, (0, 2): 0.7, (1, 2): 0.9}
     found = seed_deviance(family_table(between=lambda *_: 0.5, between_seeds=cka))
     expected = [0.8 - (0.7 + 0.9) / 2, 0.7 - (0.8 + 0.9) / 2, 0.9 - (0.8 + 0.7) / 2]
     np.testing.assert_allclose(sorted(found), sorted(3 * expected), atol=1e-12)
-
-
-def test_two_seeds_have_no_floor():
-    assert seed_deviance(family_table(between=lambda *_: 0.5, seeds=(0, 1))).empty
 
 
 def test_models_of_three_layers_or_more_have_block_numbers_without_their_embeddings():
@@ -117,25 +101,6 @@ def test_similarity_that_fades_with_distance_has_contrast_and_nothing_beyond():
     apart = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
     found = two_blocks(0.8**apart)
     assert found.contrast > 0.1 and found.beyond_distance == pytest.approx(0, abs=1e-12)
-
-
-def test_contrast_is_within_minus_between_of_the_best_cut():
-    rng = np.random.default_rng(0)
-    matrix = rng.random((4, 4))
-    matrix = matrix + matrix.T
-    contrasts = []
-    for cut in (1, 2, 3):
-        inside = [matrix[i, j] for i in range(4) for j in range(i) if (i < cut) == (j < cut)]
-        across = [matrix[i, j] for i in range(4) for j in range(i) if (i < cut) != (j < cut)]
-        contrasts.append(np.mean(inside) - np.mean(across))
-    found = two_blocks(matrix)
-    assert found.contrast == pytest.approx(max(contrasts))
-    assert found.first_above == np.argmax(contrasts) + 1
-
-
-def test_the_diagonal_does_not_count():
-    matrix = np.array([[1, 0.9, 0.1], [0.9, 1, 0.2], [0.1, 0.2, 1]])
-    assert two_blocks(matrix) == two_blocks(matrix - np.eye(3))
 
 
 @pytest.mark.parametrize(
