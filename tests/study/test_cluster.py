@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import warnings
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -162,23 +161,6 @@ def test_steps_and_warnings_come_here_and_settings_go_along(
     assert seen["SHRINK_GLUE_DIR"] == "/some/glue" and "SHRINK_GLUE_DIR" not in os.environ
 
 
-def test_a_run_that_is_finished_but_not_seen_is_an_error(finished, thread, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "PATIENCE", -1.0)
-    monkeypatch.setattr(cluster, "run_or_load", lambda config, folder, **options: None)
-    config = finished.runs()[0]
-    with pytest.raises(RuntimeError, match=r"a worker finished .*, not seen here"):
-        compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
-
-
-def test_the_settings_are_shrinks_own_with_folders_in_full(monkeypatch):
-    for name in [name for name in os.environ if name.startswith("SHRINK_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("SHRINK_GLUE_DIR", "some/glue")
-    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
-    expected = {"SHRINK_GLUE_DIR": str(Path("some/glue").resolve()), "SHRINK_PROFILE": "smoke"}
-    assert cluster._settings() == expected
-
-
 def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
     finished, thread, pretended, tmp_path, monkeypatch
 ):
@@ -211,22 +193,6 @@ def test_a_worker_of_other_code_or_without_the_folder_is_refused(
         compute_runs(thread, {run_id(config): config}, tmp_path, on_step=print)
 
 
-def test_a_folder_keeps_its_mark_and_another_has_another(tmp_path):
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-    first = cluster._mark(tmp_path / "one")
-    assert cluster._mark(tmp_path / "one") == first
-    assert [path.name for path in (tmp_path / "one").iterdir()] == [first]
-    assert cluster._mark(tmp_path / "other") != first
-
-
-def test_a_worker_of_two_threads_is_refused(finished, pretended, tmp_path):
-    config = finished.runs()[0]
-    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, **QUIET) as made:
-        with Client(made) as client, pytest.raises(RuntimeError, match="has 2 threads"):
-            compute_runs(client, {run_id(config): config}, tmp_path, on_step=print)
-
-
 def test_an_address_where_nobody_answers(monkeypatch):
     import dask
 
@@ -235,13 +201,3 @@ def test_an_address_where_nobody_answers(monkeypatch):
         with pytest.raises(ConnectionError, match="no scheduler answers at tcp"):
             with cluster_client(workers=1):
                 pass
-
-
-def test_two_studies_at_once_do_not_compete_for_a_port():
-    """Dask warns where its usual port is taken, and warnings are errors here."""
-    with socket.socket() as taken:
-        with suppress(OSError):  # taken by another study
-            taken.bind(("127.0.0.1", 8787))
-            taken.listen()
-        with cluster_client(workers=1) as client:
-            assert client.submit(sum, [1, 2]).result() == 3

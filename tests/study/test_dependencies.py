@@ -72,13 +72,6 @@ def test_the_code_version_follows_the_code_below_and_nothing_else(package):
     assert code_version("shrink_utils.study.top") != before
 
 
-def test_a_name_added_to_a_room_changes_no_code_version(package):
-    before = code_version("shrink_utils.study.top")
-    path = package / "maths" / "__init__.py"
-    path.write_text(path.read_text() + "from shrink_utils.maths.b import g\n")
-    assert code_version("shrink_utils.study.top") == before
-
-
 def test_a_module_that_the_caller_accounts_for_does_not_count(package):
     version = code_version("shrink_utils.study.top", but="shrink_utils.maths.b")
     (package / "maths" / "b.py").write_text("def g():\n    return 5\n")
@@ -97,21 +90,6 @@ def test_a_run_rests_on_its_mathematics_and_not_on_the_figures():
     assert not {"figures.py", "tables.py"} & found
     claims = dependencies.ROOT / "shrink_utils" / "study" / "claims"
     assert claims.is_dir() and claims not in {path.parent for path in closure}
-
-
-@pytest.mark.parametrize("module", ["scratch", "entailment", "dynamics"])
-def test_a_model_trained_from_nothing_rests_on_no_arm_and_no_task(module):
-    """A line there would rename every such model."""
-    closure = module_closure(f"shrink_utils.training.{module}")
-    assert not {"arms.py", "config.py", "finetune.py", "offline.py"} & {p.name for p in closure}
-
-
-def test_the_isotropy_notebook_does_not_rest_on_the_regularizer():
-    """Of topology it rests on the spanning tree, which one of its dimensions measures."""
-    found = notebook_closure(Path(dependencies.ROOT, "notebooks", "01_isotropy.ipynb"))
-    names = {path.name for path in found if path.parent.name == "topology"}
-    assert "isotropy.py" in {path.name for path in found} and "spanning_tree.py" in names
-    assert not {"regularizer.py", "selection.py", "entropy.py"} & names
 
 
 def test_make_gets_its_rules_from_a_bare_interpreter():

@@ -11,7 +11,6 @@ from shrink_utils.study.diagnose import (
     ANGLES,
     SHARES,
     diagnose,
-    diagnosis_figure,
     record_diagnosis,
     write_diagnosis,
 )
@@ -49,16 +48,6 @@ def test_a_name_that_may_be_right_is_looked_for(monkeypatch, tmp_path, name):
     monkeypatch.setattr(module, "word_states", lambda encoder, texts: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         diagnose(name, ["a text"])
-
-
-def test_the_legends_stand_over_no_curve(table):
-    figure = diagnosis_figure(table, title="any")
-    figure.canvas.draw()
-    boxes = [ax.get_legend().get_window_extent() for ax in figure.axes]
-    for ax, legend in zip(figure.axes, boxes, strict=True):
-        panel = ax.get_window_extent()
-        assert legend.y0 >= panel.y1 - 1 and legend.x1 <= panel.x1
-        assert panel.width > 350  # of 1000: the legend takes nothing from it
 
 
 def test_the_files_bear_the_name_and_hold_one_row_per_layer(table, tmp_path):

@@ -9,7 +9,6 @@ import pytest
 
 from shrink_utils.study import load_profile
 from shrink_utils.study.claims.agreement import agreement
-from shrink_utils.study.claims.verdicts import measures_of
 from shrink_utils.study.further_models import OF_FURTHER_MODELS
 from shrink_utils.study.language.experiment import measure_lifetimes
 from shrink_utils.study.verification.folder import MEASURED_COLUMNS
@@ -44,13 +43,6 @@ def test_every_further_model_is_measured_alone_and_kept_beside_the_first(smoke, 
     assert seen == [(("minilm",), ""), (("mpnet",), "")]
     kept = {path.name.rpartition("-")[0] for path in (smoke.folder / "measured").iterdir()}
     assert kept == {"models_language_lifetimes"}
-
-
-def test_a_study_of_one_model_measures_nothing_more(smoke):
-    assert not OF_FURTHER_MODELS.keys() & measures_of(smoke).keys()
-    two = replace(smoke, models=("tiny-random", "minilm"))
-    assert OF_FURTHER_MODELS.keys() <= measures_of(two).keys()
-    assert OF_FURTHER_MODELS.keys() <= MEASURED_COLUMNS.keys()
 
 
 def test_rows_of_fine_tuned_layers_and_of_language_are_compared_between_models():

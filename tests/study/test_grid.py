@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from shrink_utils.study import grid, histories, run_grid, run_id, run_sweep
+from shrink_utils.study import grid, run_grid, run_id, run_sweep
 from shrink_utils.study.profiles import SweepEntry
-from shrink_utils.study.results import progress_bar
 
 
 def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, monkeypatch):
@@ -69,50 +68,3 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     assert len(runs) == 3 * len(finished.seeds)
     assert trained == [("all", seed, 0.5) for seed in finished.seeds]
     assert runs[0] is runs[2] and runs[1].config in finished.runs()
-
-
-def test_one_missing_run_is_not_worth_a_cluster(finished, monkeypatch):
-    lost = finished.runs()[1]
-    shutil.rmtree(finished.folder / "runs" / run_id(lost))
-    monkeypatch.setattr(grid, "cluster_client", None)  # it would not be callable
-    assert len(run_grid(replace(finished, workers=4))) == len(finished.runs())
-
-
-def test_progress_follows_runs_that_start_again_or_in_their_middle(finished, monkeypatch, capfd):
-    """A worker died after step 2 of 3, another took up its run; the second run was resumed."""
-    monkeypatch.delenv("TQDM_DISABLE")
-    configs = {run_id(config): config for config in finished.runs()[:2]}
-    first, second = configs
-    with progress_bar(total=6, unit="step") as bar:
-        progress = grid._Progress(bar, configs, dict.fromkeys(configs, 3))
-        counts = []
-        steps = [(first, 0), (first, 2), (first, 0), (first, 1), (second, 2), (first, 3)]
-        for run, step in [*steps, (second, 3)]:
-            progress.at(run, step)
-            counts.append(bar.n)
-        assert counts == [0, 2, 0, 1, 3, 5, 6]
-    shown = capfd.readouterr().err
-    assert configs[first].label in shown and "2 runs in flight" in shown
-
-
-def test_progress_counts_the_steps_that_are_left(finished, tmp_path, monkeypatch):
-    """Four runs of 48 rows in batches of 16, one epoch; none when all of them exist."""
-    totals = []
-
-    def bar(*, total, unit):
-        totals.append(total)
-        return progress_bar(total=total, unit=unit)
-
-    monkeypatch.setattr(grid, "progress_bar", bar)
-    run_grid(finished)
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    monkeypatch.setattr(grid, "run_or_load", lambda config, folder, **options: None)
-    run_grid(finished)
-    assert totals == [0, 4 * 3]
-
-
-def test_histories_are_one_tidy_frame(tiny_runs):
-    frame = histories(tiny_runs)
-    assert list(frame.columns[:5]) == ["model", "task", "arm", "weight", "seed"]
-    assert len(frame) == sum(len(run.history) for run in tiny_runs)
-    assert not frame.duplicated(["model", "task", "arm", "seed", "step"]).any()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 
 from shrink_utils.study import play
 from shrink_utils.study.barcodes import DRAWN
-from shrink_utils.study.drawing import figure_data
 from shrink_utils.topology import BarcodeRegularizer
 
 LABELS = torch.arange(20) % 2
@@ -37,17 +34,6 @@ def test_every_bar_in_the_loss_raises_the_entropy_and_keeps_the_cloud_rounder(st
     assert ends["all"]["score"] < ends["none"]["score"]
 
 
-def test_the_step_slider_walks_along_one_descent_and_draws_fast():
-    explorer = play.play_explorer()
-    step = explorer.controls["step"]
-    step.value = 10  # the descent is computed once
-    first, since = explorer.picture.value, time.process_time()
-    step.value = play.STEPS
-    assert time.process_time() - since < 0.5  # a tenth of a second on an idle machine
-    assert explorer.picture.value != first
-    assert f"After {play.STEPS} steps the first score is" in explorer.picture.value
-
-
 @pytest.mark.parametrize("arm", play.ARMS)
 def test_weight_nought_is_the_task_alone_under_every_arm(arm):
     paths = [play._descent("a circle", (), name, 0.0) for name in (arm, play.ARMS[0])]
@@ -63,11 +49,3 @@ def test_a_drawn_cloud_is_moved_and_too_few_points_are_told():
     canvas = explorer.widget.children[-1].children[-1]
     canvas.points = [[1.0, 1.0], [2.0, 2.0], [4.0, 1.0], [8.0, 3.0]]
     assert "<img" in explorer.picture.value
-
-
-def test_a_figure_holds_every_point_of_the_step_and_the_history_up_to_it(start):
-    path = play._descent("a line", (), "all", 1.0)
-    marks = figure_data(play.draw_step(path, 7))
-    assert (marks.query("panel == 1").kind == "points").sum() == len(path.labels)
-    score = marks[(marks.panel == 3) & (marks["mark"] == 1)]
-    assert score.y.tolist() == path.history.score[:8].tolist()

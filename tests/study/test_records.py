@@ -68,39 +68,6 @@ def test_runs_that_are_lost_after_they_were_recorded_are_not_computed_again(
     assert computed == []
 
 
-def test_what_is_not_on_record_is_computed_a_seed_at_a_time(finished, records, monkeypatch):
-    computed = []
-
-    def compute(runs, profile):
-        computed.append({run.seed for run in runs})
-        record_finished(finished)
-
-    monkeypatch.setattr("shrink_utils.study.records.record_finished", lambda profile: 0)
-    monkeypatch.setattr("shrink_utils.study.records.run_configs", compute)
-    record_all(finished)
-    assert computed == [{0}]  # all runs are in the folder, so the first seed's recording had all
-
-
-def test_no_record_says_what_writes_it(finished, records):
-    with pytest.raises(FileNotFoundError, match=r"--profile tiny record"):
-        recorded(finished)
-
-
-def test_another_weight_is_another_run(finished, records):
-    record_finished(finished)
-    heavier = replace(finished, weight=2.0)
-    assert all(run.weight == 2.0 for run in missing_runs(heavier))
-    assert len(missing_runs(heavier)) == len(heavier.runs())
-
-
-def test_nobody_looks_at_a_part_of_the_runs(finished, records):
-    more = replace(finished, seeds=(0, 1, 2))
-    record_finished(finished)
-    check_complete(more, (0, 1))
-    with pytest.raises(ValueError, match="2 runs of the seeds 0 to 2 are not on record"):
-        check_complete(more, more.seeds)
-
-
 @pytest.mark.parametrize(
     "look", [record_finished, record_all, missing_runs, recorded, lambda p: check_complete(p, (0,))]
 )
@@ -136,18 +103,6 @@ def test_a_run_that_comes_out_otherwise_is_named(finished, records, tolerances, 
     assert "7 of 8 numbers" in told and runs.arm[0] in told and "centred_1" in told
 
 
-def test_while_runs_are_missing_only_the_names_of_those_that_differ_are_printed(
-    finished, records, tolerances, capsys
-):
-    record_finished(finished)
-    runs = pd.read_parquet(records / "runs.parquet")
-    runs.loc[0, "centred_1"] = 0.987654
-    runs.to_parquet(records / "runs.parquet")
-    assert not print_record_comparison(replace(finished, seeds=(0, 1, 2)))
-    told = capsys.readouterr().out
-    assert runs.arm[0] in told and "0.98765" not in told
-
-
 def test_runs_of_another_precision_are_not_paired_with_those_on_record(
     finished, records, monkeypatch
 ):
@@ -157,8 +112,3 @@ def test_runs_of_another_precision_are_not_paired_with_those_on_record(
     with pytest.raises(ValueError, match=r"are in the precisions .* a record has one"):
         record_finished(finished)
     assert len(pd.read_parquet(records / "runs.parquet")) == (runs.seed == 0).sum()
-
-
-def test_without_records_nothing_is_compared(finished, records, capsys):
-    assert print_record_comparison(finished) and not capsys.readouterr().out
-    assert print_record_comparison(replace(finished, base_seed=1))

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -20,9 +19,7 @@ from shrink_utils.study.results import (
     DamagedResultError,
     Result,
     alone,
-    key_of,
     measured,
-    progress_bar,
     read_json,
     written,
 )
@@ -63,26 +60,12 @@ def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
     assert not list(Result(folder).faults())
 
 
-def test_nothing_of_that_name_is_none(tmp_path):
-    assert Result(tmp_path / "abc").load(_read) is None
-
-
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_save_that_fails_leaves_nothing(tmp_path, error):
     with pytest.raises(type(error)):
         with Result(tmp_path / "abc").save({}, since=0.0) as part:
             (part / "file").touch()
             raise error
-    assert not _names(tmp_path)
-
-
-def test_a_folder_that_cannot_take_its_name_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
-    def fail(part, target):
-        raise OSError("Read-only file system")
-
-    monkeypatch.setattr(Path, "rename", fail)
-    with pytest.raises(OSError, match="Read-only"):
-        _save(tmp_path / "abc")
     assert not _names(tmp_path)
 
 
@@ -116,50 +99,13 @@ def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
         _save(folder)
 
 
-def test_a_file_that_was_added_is_named_and_does_no_harm(folder):
-    (folder / "notes.txt").touch()
-    assert list(Result(folder).faults()) == ["notes.txt was added"]
-    assert Result(folder).load(_read) == 7
-
-
-@pytest.mark.parametrize("content", [b"", b'{"seconds": ', b"\xff"])
-def test_a_file_that_holds_no_json_is_named(tmp_path, content):
-    path = tmp_path / "provenance.json"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{path}: no JSON \("):
-        read_json(path)
-
-
 # --- a name -----------------------------------------------------------------------------------
-def test_a_key_follows_its_parts_and_not_the_order_of_their_keys():
-    def key(*parts):
-        return key_of(*parts, code="shrink_utils.names")
-
-    assert key({"a": 1, "b": 2}, "x") == key({"b": 2, "a": 1}, "x")
-    keys = {key({"a": 1}, "x"), key({"a": 2}, "x"), key({"a": 1}, "y"), key()}
-    assert len(keys) == 4
-    assert all(len(key) == 16 and int(key, 16) >= 0 for key in keys)
 
 
 @pytest.fixture
 def uncached(monkeypatch):
     """What a key rests on is looked up at every call."""
     monkeypatch.setattr(results, "_computed_by", results._computed_by.__wrapped__)
-
-
-@pytest.mark.parametrize(
-    ("what", "other"),
-    [
-        ("source_hashes", lambda: {"minilm": "0" * 64}),
-        ("version", lambda library: "0.0"),
-        ("code_version", lambda module, but="": "0" * 16),
-    ],
-    ids=["archives", "libraries", "code"],
-)
-def test_other_archives_libraries_and_code_make_another_key(uncached, monkeypatch, what, other):
-    before = key_of(code="shrink_utils.names")
-    monkeypatch.setattr(results, what, other)
-    assert key_of(code="shrink_utils.names") != before
 
 
 # --- a file -----------------------------------------------------------------------------------
@@ -179,14 +125,6 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
         part.write_text("ha")
         raise error
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", ["claims.csv", "01_isotropy.ipynb", "line.png"])
-def test_a_part_is_beside_the_file_and_no_pattern_of_results_takes_it(tmp_path, name):
-    with written(tmp_path / name) as part:
-        part.write_text("half")
-        assert part.parent == tmp_path and str(os.getpid()) in part.name
-        assert not list(tmp_path.glob(f"*{part.with_name(name).suffix}"))
 
 
 def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(tmp_path):
@@ -242,14 +180,6 @@ def other(tmp_path):
         process.stdout.close()
 
 
-def test_who_comes_later_waits_until_the_first_is_done(tmp_path, other):
-    target = tmp_path / "result"
-    other(target, 0.5)
-    with alone(target):
-        assert target.read_text() == "done"
-    assert _names(tmp_path) == {"result"}  # no lock among the results
-
-
 def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path, other):
     process = other(tmp_path / "result", 30)
     started = time.monotonic()
@@ -258,15 +188,6 @@ def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path
     with alone(tmp_path / "result"):
         assert time.monotonic() - started < 10
     assert not (tmp_path / "result").exists()
-
-
-def test_no_lock_file_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
-    (tmp_path / "scratch").mkdir()
-    for _ in range(2):
-        with alone(tmp_path / "result"):
-            assert len(_names(tmp_path / "scratch")) == 1
-        assert _names(tmp_path / "scratch") == set()
 
 
 ENTER = """
@@ -373,18 +294,3 @@ def test_a_damaged_table_is_named_and_measured_again(profile, measure, calls, hu
 
 
 # --- progress ---------------------------------------------------------------------------------
-@pytest.mark.parametrize(("value", "shown"), [("1", False), ("0", True), (None, True)])
-def test_the_variable_turns_the_bar_off(monkeypatch, capfd, value, shown):
-    monkeypatch.delenv("TQDM_DISABLE")
-    if value is not None:
-        monkeypatch.setenv("TQDM_DISABLE", value)
-    with progress_bar(total=3, unit="step", description="runs") as bar:
-        bar.update(3)
-    assert ("runs" in capfd.readouterr().err) is shown
-
-
-def test_nothing_to_do_is_no_bar(monkeypatch, capfd):
-    monkeypatch.delenv("TQDM_DISABLE")
-    with progress_bar(total=0, unit="step"):
-        pass
-    assert capfd.readouterr().err == ""

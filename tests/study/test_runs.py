@@ -12,19 +12,10 @@ import torch
 from shrink_utils import training
 from shrink_utils.models import hidden_states
 from shrink_utils.study import finetuned, load_run, run_encoder, run_id, run_or_load, runs
-from shrink_utils.study.finetuned import default_run
 from shrink_utils.study.results import DamagedResultError
 from shrink_utils.study.runs import drop_models, model_of
 from shrink_utils.text import load_task
-from shrink_utils.training import ARMS, checkpoints
-
-
-def test_a_loaded_run_is_what_was_computed(copied, tmp_path):
-    config, folder = copied
-    loaded, again = run_or_load(config, folder), run_or_load(config, tmp_path / "elsewhere")
-    pd.testing.assert_frame_equal(loaded.history, again.history)
-    assert loaded.evaluations == again.evaluations
-    assert all(torch.equal(loaded.embeddings[k], again.embeddings[k]) for k in again.embeddings)
+from shrink_utils.training import checkpoints
 
 
 def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
@@ -49,15 +40,6 @@ def test_the_id_follows_configuration_commit_and_code(finished, monkeypatch):
         assert run_id(config) != before
     monkeypatch.setattr("shrink_utils.study.results._computed_by", lambda code, but: "other")
     assert run_id(config) != before
-
-
-def test_the_id_follows_the_options_of_its_own_arm_only(finished, monkeypatch):
-    of_none, of_all = (next(c for c in finished.runs() if c.arm == arm) for arm in ("none", "all"))
-    before = run_id(of_none), run_id(of_all)
-    monkeypatch.setitem(ARMS, "new", {"selection": "all"})
-    assert (run_id(of_none), run_id(of_all)) == before
-    monkeypatch.setitem(ARMS, "all", {"selection": "all", "homology_dim": 1})
-    assert run_id(of_none) == before[0] and run_id(of_all) != before[1]
 
 
 @pytest.mark.parametrize(
@@ -143,22 +125,6 @@ def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.model"]
 
 
-def test_a_run_folder_holds_what_the_design_names(finished, copied):
-    config, folder = copied
-    assert {path.name for path in (folder / run_id(config)).iterdir()} == {
-        "config.json",
-        "history.parquet",
-        "evaluations.json",
-        "embeddings.safetensors",
-        "provenance.json",
-        "manifest.json",
-    }
-    stamp = load_run(folder / run_id(config)).provenance
-    assert {"packages", "device", "seconds", "commit", "time"} <= set(stamp)
-    assert stamp["threads"] == config.threads
-    assert (stamp["precision"], stamp["processes"]) == (finished.used_precision, 1)
-
-
 def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, monkeypatch):
     """The second one trains too, and reads what the first has written."""
     config, trained = finished.runs()[0], []
@@ -173,11 +139,3 @@ def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, 
     monkeypatch.setattr(finetuned, "save_run", None)  # it would not be callable
     assert run_or_load(config, tmp_path).config == config
     assert trained == [config]
-
-
-def test_the_default_run_is_the_first_of_its_arm_and_is_loaded(finished, monkeypatch):
-    monkeypatch.setattr(training, "finetune", None)  # it would not be callable
-    run = default_run(finished, arm="all")
-    assert (run.config.arm, run.config.seed) == ("all", 0)
-    with pytest.raises(ValueError, match="runs no arm 'published'"):
-        default_run(finished, arm="published")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 import torch
 
 from shrink_utils.models import OBJECTIVES, SoLU, hidden_states, word_states
 from shrink_utils.study import load_profile, scratch, scratch_config, scratch_encoder, train_or_load
-from shrink_utils.study.profiles import profile_names
-from shrink_utils.study.results import progress_bar
-from shrink_utils.study.scratch import language_model, scratch_id
 from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
 
@@ -59,12 +54,6 @@ def test_a_loaded_model_is_the_trained_one_bit_for_bit(smoke, tmp_path, objectiv
         assert torch.equal(loaded.model(**batch).logits, trained.model(**batch).logits)
 
 
-def test_weights_that_stand_twice_are_one_after_loading(run):
-    """The output layer is the embedding: training on must move both."""
-    model = run.model
-    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
-
-
 def test_a_model_that_exists_is_loaded(smoke, folder, run, monkeypatch):
     monkeypatch.setattr(scratch, "pretrain", None)  # it would not be callable
     again = train_or_load(_config(smoke), folder)
@@ -84,25 +73,6 @@ def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path, run):
     assert names == {run.folder.name, f"{run.folder.name}.damaged-1"}
 
 
-def test_the_bar_counts_every_step(smoke, tmp_path, monkeypatch):
-    bars = []
-
-    def watched(**options):
-        bars.append(progress_bar(**options))
-        return bars[-1]
-
-    monkeypatch.setattr(scratch, "progress_bar", watched)
-    monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    for _ in range(2):  # the second time the model is loaded
-        train_or_load(_config(smoke), tmp_path)
-    assert [(bar.n, bar.total) for bar in bars] == [(3, 3)]
-
-
-def test_the_id_follows_the_configuration(smoke):
-    config = _config(smoke)
-    assert scratch_id(config) == scratch_id(replace(config)) != scratch_id(replace(config, seed=9))
-
-
 def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
     config = scratch_config(smoke, "mt", seed=2, depth=3)
     sizes = smoke.pretraining
@@ -112,14 +82,6 @@ def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
     assert (config.threads, config.data_seed) == (smoke.threads, 0)
     shifted = scratch_config(load_profile("smoke", seed=3), "clm", seed=1)
     assert (shifted.seed, shifted.data_seed) == (3001, 3000)
-
-
-@pytest.mark.parametrize("name", profile_names())
-def test_every_profile_describes_models_of_every_objective(name):
-    profile = load_profile(name)
-    configs = [scratch_config(profile, objective) for objective in OBJECTIVES]
-    assert len({config.trunk for config in configs}) == 1
-    assert len(profile.pretraining.seeds) >= 3
 
 
 def test_the_papers_trunk_and_training():
@@ -145,11 +107,3 @@ def test_the_encoder_of_a_run_is_read_like_any_other(smoke, folder, objective):
     with torch.inference_mode():
         expected = trunk(**batch, output_hidden_states=True).hidden_states
     torch.testing.assert_close(states[:, 0], torch.stack([x[0].mean(0) for x in expected]))
-
-
-def test_a_language_model_has_the_sizes_of_stitching_where_it_has_any():
-    quick, smoke = load_profile("quick"), load_profile("smoke")
-    config, other = language_model(quick, seed=2, depth=3), language_model(smoke, seed=0)
-    assert (config.objective, config.seed, config.depth) == ("clm", 2, 3)
-    assert (config.vocabulary, config.steps) == (500, 300)
-    assert other == scratch_config(smoke, "clm")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -26,10 +24,3 @@ def test_numpy_has_as_many_threads_as_torch():
         threads = begin("quick").threads
         pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert pools and {pool["num_threads"] for pool in pools} == {threads}
-
-
-def test_what_is_imported_by_then_is_in_no_later_collection():
-    gc.unfreeze()
-    begin("quick")
-    assert gc.get_freeze_count() > 10_000
-    assert len(gc.get_objects()) < 10_000

@@ -8,14 +8,12 @@ import pytest
 import torch
 
 from shrink_utils.study import (
-    as_printed,
     read_table,
-    score_table,
     summarize,
     task_table,
     write_table,
 )
-from shrink_utils.study.tables import correct_rows, evaluations, graded
+from shrink_utils.study.tables import correct_rows, graded
 
 
 @pytest.fixture
@@ -42,15 +40,6 @@ def test_the_metric_is_averaged_over_the_last_30_percent_of_the_epochs(epochs, a
     mean = scores[-averaged:].mean()
     assert row.metric == "accuracy" and row.f1 == pytest.approx(mean / 2)
     assert [row.value, row.accuracy] == pytest.approx([mean, mean])
-
-
-def test_evaluations_have_a_row_per_run_and_epoch(tiny_runs):
-    table = evaluations(tiny_runs)
-    run = tiny_runs[0]
-    of_run = table[(table.arm == run.config.arm) & (table.seed == run.config.seed)]
-    assert of_run.epoch.tolist() == list(range(run.config.epochs + 1))
-    assert of_run.accuracy.tolist() == [found["accuracy"] for found in run.evaluations]
-    assert len(table) == len(tiny_runs) * (run.config.epochs + 1)
 
 
 def test_correctness_has_a_row_per_run_and_validation_row(tiny_runs, summary):
@@ -82,38 +71,6 @@ def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
     assert row.n == 2
 
 
-def test_the_score_table_has_a_row_for_each_space_and_rank(summary):
-    table = score_table(summary)
-    assert len(table) == 2 * 2 * 3  # arms, spaces, scores
-    cell = table[(table.arm == "none") & (table.space == "centred") & (table.k == "2")].iloc[0]
-    assert cell["mean"] == pytest.approx(summary[summary.arm == "none"].centred_2.mean())
-
-
-def test_printed_tables_put_arms_side_by_side():
-    table = pd.DataFrame(
-        {
-            "task": ["t"] * 3,
-            "arm": ["none", "all", "more"],
-            "mean": [0.5834, -0.25, 10.5],
-            "sd": [0.0412, np.nan, 20.25],
-        }
-    )
-    printed = as_printed(table, rows=["task"])
-    assert list(printed.columns) == ["none", "all", "more"]
-    assert printed.loc["t"].tolist() == [".583 ± .041", "-.250", "10.500 ± 20.250"]
-
-
-def test_a_table_comes_back_as_it_was_written(finished, summary):
-    table = task_table(summary)
-    write_table(table, "again", profile=finished)
-    pd.testing.assert_frame_equal(read_table("again", profile=finished), table, atol=1e-6)
-
-
-def test_a_table_that_is_not_there_says_what_writes_it(finished):
-    with pytest.raises(FileNotFoundError, match="make reproduce PROFILE=tiny"):
-        read_table("nothing", profile=finished)
-
-
 def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summary, full_disk):
     table = task_table(summary)
     write_table(table, "half", profile=finished)
@@ -130,8 +87,3 @@ def test_grades_are_a_runs_correctness_also_where_it_stands_twice(tiny_runs):
     n = len(tiny_runs[0].embeddings["labels"])
     assert [grades.shape for grades in table.graded] == [(n,)] * len(twice)
     assert [grades.mean() for grades in table.graded] == pytest.approx(table.value.tolist())
-
-
-def test_a_metric_that_is_no_mean_of_rows_is_its_own_grade(tiny_runs, summary):
-    table = graded(summary.assign(metric="matthews"), correct_rows(tiny_runs))
-    assert table.graded.tolist() == summary.value.tolist()
