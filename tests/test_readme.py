@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -39,16 +38,6 @@ def test_the_three_line_example_trains_a_model_of_ones_own():
     assert not torch.allclose(encoder.weight.grad, plain)
 
 
-def test_the_example_is_three_lines():
-    lines = [line for line in _example().splitlines() if line.strip() and line[0] != "#"]
-    assert len(lines) == 4  # the import, and three
-
-
-def test_every_notebook_is_on_the_map():
-    for notebook in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
-        assert f"notebooks/{notebook.name}" in README
-
-
 def test_every_link_inside_the_repository_resolves():
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
     targets += re.findall(r'src="(?!https?:)([^"]+)"', README)
@@ -57,30 +46,9 @@ def test_every_link_inside_the_repository_resolves():
     assert not missing
 
 
-@pytest.fixture(scope="module")
-def help_text():
-    command = ["make", "--no-print-directory", "help"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.parametrize(
-    "target", ["reproduce", "test", "lab", "course", "book", "browser", "ablation", "store"]
-)
-def test_make_help_lists_the_target_with_a_line(help_text, target):
-    assert re.search(rf"^  make {target} +\w+", help_text, flags=re.MULTILINE)
-
-
 def test_the_findings_are_those_of_the_books_front_page():
     findings = (ROOT / "docs" / "book" / "findings.md").read_text(encoding="utf-8")
     assert findings in README
-
-
-def test_the_front_is_short_and_the_details_have_a_page():
-    assert len(README.split()) <= 1993 * 2 / 3  # a third less than before they had one
-    assert "(docs/running.md)" in README
-    running = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
-    settings = set(re.findall(r"SHRINK_[A-Z_]+|NUMBA_CACHE_DIR", running))
-    assert {"SHRINK_PRECISION", "SHRINK_MODELS_KEPT", "SHRINK_GLUE_DIR", "SHRINK_HOME"} <= settings
 
 
 def _lower(*hypotheses: str) -> list[str]:

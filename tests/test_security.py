@@ -136,11 +136,3 @@ def test_everything_fetched_is_pinned_by_hash_and_has_its_licence():
     for source in sources().values():
         assert re.fullmatch("[0-9a-f]{64}", source.sha256) and source.licence
         assert source.files and all(re.fullmatch("[0-9a-f]{64}", h) for h in source.files.values())
-
-
-def test_the_licence_of_everything_installed_is_listed():
-    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"`([\w.-]+)`", text.split("## Licences of what is installed")[1]))
-    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    locked = {line.split("==")[0] for line in lines if "==" in line and line[0] != "#"}
-    assert locked and not locked - listed

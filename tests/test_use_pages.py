@@ -87,10 +87,3 @@ def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, cap
     metrics = names["metrics"]
     assert metrics["loss"] < metrics["task_loss"]  # the entropies were added to the goal
     assert 0 < metrics["val_loss"] < 1
-
-
-def test_every_page_is_in_the_book_and_tried_here():
-    index = PAGES.with_suffix(".md").read_text(encoding="utf-8")
-    pages = {path.stem for path in PAGES.glob("*.md")}
-    listed = set(re.findall(r"^use/(\w+)$", index, re.MULTILINE))
-    assert pages == {"pytorch", "trainer", "lightning"} == listed

@@ -10,6 +10,8 @@ import torch
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, prominent_features
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture
 def script(request):

@@ -1,6 +1,5 @@
 """The exercises of the chapters: complete, solved by their solutions, and not by nothing."""
 
-import re
 import shutil
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from shrink_utils.study.publishing.notebooks import execute
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
-LEVELS = {"predict", "compute", "construct", "implement", "derive"}
 EXERCISES = [
     (chapter, number)
     for chapter in CHAPTERS
@@ -45,24 +43,6 @@ def test_a_chapter_ends_in_one_to_five_exercises(chapter):
     last = section.exercises[-1]
     ends = (last.check if last.worked is None else last.worked).id
     assert nbformat.read(chapter, as_version=4).cells[-1].id == ends
-
-
-def test_a_task_says_its_number_and_what_kind_it_is(chapter):
-    for number, exercise in enumerate(read_section(chapter).exercises, 1):
-        heading = re.match(r"### Exercise (\d) · (\w+): ", exercise.task.source)
-        assert heading, exercise.task.source.splitlines()[0]
-        assert int(heading[1]) == number and heading[2] in LEVELS
-
-
-def test_what_is_to_be_derived_is_worked_out(chapter):
-    for exercise in read_section(chapter).exercises:
-        assert " · derive:" not in exercise.task.source or exercise.worked is not None
-
-
-def test_solutions_are_folded_in_the_chapter(chapter):
-    for exercise in read_section(chapter).exercises:
-        assert exercise.solution.metadata.jupyter.source_hidden
-        assert "hide-input" in exercise.solution.metadata.tags
 
 
 def test_a_students_copy_has_no_line_of_a_solution(chapter):

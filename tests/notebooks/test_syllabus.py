@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shrink_utils.study.publishing.course import read_section
-
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 SYLLABUS = (ROOT / "docs" / "syllabus.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"^## Session \d.*?(?=^## )", SYLLABUS, flags=re.MULTILINE | re.DOTALL)
 ELECTIVES = re.search(r"^## Electives.*?(?=^## )", SYLLABUS, flags=re.MULTILINE | re.DOTALL)[0]
@@ -18,10 +15,6 @@ TABLES = [*SESSIONS, ELECTIVES]
 ROWS = [re.findall(r"^\| (\d+) \| (.*?) \| (.*?) \|$", text, flags=re.M) for text in TABLES]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 CHAPTERS = {path.stem.split("_")[0]: path for path in NOTEBOOKS}
-
-
-def test_there_are_four_sessions_and_an_elective_of_ninety_minutes():
-    assert [sum(int(minutes) for minutes, _, _ in rows) for rows in ROWS] == [90] * 5
 
 
 @pytest.mark.parametrize(
@@ -48,12 +41,3 @@ def test_every_figure_that_is_to_be_projected_is_made_by_the_chapter_it_is_named
             assert re.search(rf'\\"{name}\\"', source), f"{chapter[1]} makes no figure {name}"
             named += 1
     assert named > 20
-
-
-def test_every_exercise_that_is_named_exists():
-    wheres = "\n".join(where for rows in ROWS for *_, where in rows)
-    places = re.findall(r"\b(\d{1,2}[a-z]?)\.(\d)\b", wheres)
-    assert len(places) > 15
-    for chapter, number in places:
-        section = read_section(CHAPTERS[chapter.zfill(2 + chapter[-1].isalpha())])  # 4b.1: of 04b
-        assert int(number) <= len(section.exercises), f"{chapter}.{number}"
