@@ -44,8 +44,8 @@ COLUMNS = "model task arm seed vectors layer n measure treatment removed skipped
 def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
     """Isotropy by layer; on the first task also the probe of treated vectors of the last layer.
 
-    For the profile's first model, every task and seed, and `ARMS`. Rows are validation texts, which no
-    run was trained on: two for every three `diagnostic_sentences`, or all there are.
+    For the profile's first model, every task and seed, and `ARMS`. Rows are validation texts, which
+    no run was trained on: two for every three `diagnostic_sentences`, or all there are.
 
     Returns
     -------
