@@ -6,13 +6,11 @@ import math
 from collections import Counter
 
 import numpy as np
-import pytest
 import torch
 
 from shrink_utils.models import WordBatch
 from shrink_utils.study.after_finetuning.words import (
     frequency_target,
-    measure_words_after_finetuning,
     type_target,
 )
 
@@ -39,12 +37,6 @@ def test_frequency_is_the_logarithm_of_the_count_at_a_words_first_occurrence():
     assert len(set(target.groups)) == 6  # no word is in both folds
 
 
-def test_type_takes_every_occurrence_and_keeps_sentences_together():
-    target = type_target(_words())
-    assert len(target.rows) == 100 and set(target.values) == set(COUNTS)
-    assert target.groups.tolist() == _words().sentence.tolist()
-
-
 def test_what_is_in_the_vectors_is_read_off():
     words, rng = _words(), np.random.default_rng(0)
     names = {word: vector for word, vector in zip(COUNTS, np.eye(6), strict=True)}
@@ -61,21 +53,3 @@ def test_a_frequency_in_the_vectors_is_read_off_for_words_held_out():
     target = frequency_target(words, counts)
     assert target.probed(x)["value"] > 0.99
     assert target.shuffled().probed(x)["value"] < 0.1
-
-
-def test_shuffled_labels_are_the_same_labels_in_another_order():
-    target = type_target(_words())
-    shuffled = target.shuffled()
-    assert Counter(shuffled.values.tolist()) == Counter(target.values.tolist())
-    assert shuffled.values.tolist() != target.values.tolist()
-    assert (shuffled.labels, target.labels) == ("shuffled", "true")
-
-
-@pytest.fixture
-def table(finished):
-    return measure_words_after_finetuning(finished)
-
-
-def test_words_are_told_apart_better_than_by_chance(table):
-    types = table[(table.probe == "type") & (table.labels == "true")]
-    assert (types.value > types.chance + 0.1).all()

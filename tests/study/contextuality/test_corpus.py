@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +19,7 @@ from shrink_utils.geometry import (
 from shrink_utils.models import load_encoder, word_batches, word_states
 from shrink_utils.study import stream_corpus
 from shrink_utils.study.contextuality import corpus
-from shrink_utils.study.contextuality.corpus import CorpusMetrics, accumulate, frequent_words
+from shrink_utils.study.contextuality.corpus import frequent_words
 from shrink_utils.text import load_sentences
 
 MIN_COUNT = 3
@@ -112,41 +110,3 @@ def test_a_long_corpus_is_tokenized_portion_by_portion(encoder, texts, table, mo
     assert [text for portion in asked for text in portion] == texts
     assert max(map(len, asked)) == 40
     pd.testing.assert_frame_equal(found, table, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("bad", [0, 1, 2])
-def test_batches_are_taken_in_by_their_order_and_no_error_is_lost(bad):
-    taken = []
-
-    class Metrics:
-        def update(self, batch):
-            if batch.n_texts == bad:
-                raise ValueError(f"batch {bad}")
-            taken.append(batch.n_texts)
-
-    batches = [SimpleNamespace(n_texts=n) for n in (0, 1, 2)]
-    with pytest.raises(ValueError, match=f"batch {bad}"):
-        list(accumulate(Metrics(), batches))
-    assert taken == list(range(bad))
-
-
-def test_a_batch_without_words_changes_nothing(encoder):
-    metrics = CorpusMetrics(3, 32, ["film"], min_count=2)
-    for batch in word_batches(encoder, ["...", "!"]):
-        metrics.update(batch)
-    metrics.flush()
-    assert not any(m.any() for m in metrics.self_sim[0].metric_state.values())
-    assert metrics.cka.moments.sum() == 0
-
-
-def test_accumulators_have_one_size_for_any_number_of_sentences(encoder, texts):
-    sizes = set()
-    for times in (1, 3):
-        metrics = CorpusMetrics(3, 32, frequent_words(texts))
-        for _ in range(times):
-            for batch in word_batches(encoder, texts):
-                metrics.update(batch)
-        metrics.flush()
-        sizes.add(tuple(metrics.n_bytes().items()))
-    (size,) = sizes
-    assert [name for name, _ in size] == ["words", "the rest"]

@@ -31,9 +31,3 @@ def test_the_same_model_again_has_the_same_claims_under_its_name(smoke):
     assert again.statement.str.endswith(" (tiny-random)").all()
     same = ["estimate", "low", "high", "n", "p", "verdict", "published"]
     pd.testing.assert_frame_equal(first[same], again[same])
-
-
-def test_one_model_has_an_empty_table_and_no_claims(smoke):
-    table = measure_models(smoke)
-    assert list(table.columns) == MEASURED_COLUMNS["models_contextuality"].split()
-    assert table.empty and models_claims(table).empty

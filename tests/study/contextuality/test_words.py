@@ -46,26 +46,3 @@ def test_similarity_is_the_cosine_of_the_words_first_vectors(encoder):
     assert float(shorter.similarity[2, 0, 1]) == pytest.approx(float(expected), abs=1e-5)
     assert found.similarity.shape == (3, 4, 4)
     torch.testing.assert_close(found.similarity, found.similarity.mT)
-
-
-def test_a_text_that_is_cut_before_the_word_is_left_out(encoder):
-    found = word_contexts(encoder, [*TEXTS, "so " * 200 + "bank"], " Bank ")
-    assert found.word == "bank"  # upper case and white space are forgiven
-    assert len(found.snippets) == 4
-    assert found.n_texts == 5
-
-
-@pytest.mark.parametrize(
-    ("typed", "n", "problem"),
-    [
-        ("rive", 12, r"'rive' stands in 0 of 6 texts, .* near it: river"),
-        ("money", 12, r"'money' stands in 1 of 6 texts, expected 3 or more$"),
-        ("", 12, "is not one word"),
-        ("two words", 12, "is not one word"),
-        ("…", 12, "is not one word"),
-        ("bank", 2, "n must be at least 3, got 2"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(encoder, typed, n, problem):
-    with pytest.raises(ValueError, match=problem):
-        word_contexts(encoder, TEXTS, typed, n=n)

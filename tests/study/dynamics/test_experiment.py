@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,12 +15,11 @@ from shrink_utils.study.dynamics.experiment import (
     follow,
     measure_arms,
     measure_dynamics,
-    measure_sgd,
     measure_stability,
     record_table,
 )
 from shrink_utils.study.dynamics.reading import closure_errors
-from shrink_utils.training.dynamics import BATCH, RULES, allocated
+from shrink_utils.training.dynamics import BATCH, allocated
 
 
 @pytest.fixture(scope="module")
@@ -64,21 +62,6 @@ def small(tiny_profile, results, monkeypatch):
     return replace(tiny_profile, name="tiny_dynamics", pretraining=pretraining, dynamics=dynamics)
 
 
-def test_every_objective_and_seed_is_followed_step_by_step(small):
-    table = measure_dynamics(small)
-    runs = {*product(("mlm", "clm", "mt"), (0, 1))}
-    assert {*zip(table.objective, table.seed, strict=True)} == runs
-    for (objective, seed), record in table.groupby(["objective", "seed"]):
-        rules = {"euler", "trapezoid", "batch"} | ({"simpson"} if seed == 0 else set())
-        assert set(record[record.quantity == "allocation"].rule) == rules
-        found = allocations(record)
-        assert set(found.step) == {1, 2} and set(found.layer) == {-1, 0, 1, 2}
-        assert set(found["stack"]) == ({"encoder", "decoder"} if objective == "mt" else {""})
-        loss = record[record.quantity == "loss"].value
-        assert closure_errors(record)["trapezoid"] < 0.05
-        assert loss.iloc[-1] - loss.iloc[0] == pytest.approx(found.value.sum(), rel=0.05)
-
-
 def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
     table = measure_dynamics(small)
     held_out = table[table.quantity == "held out"]
@@ -86,15 +69,6 @@ def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
     assert (held_out.plain == held_out.trapezoid).all()
     seconds = table[table.quantity == "seconds"].groupby(["objective", "rule"]).value.count()
     assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "simpson": 1, "trapezoid": 1}
-
-
-def test_momentum_sgd_is_recorded_by_every_rule(small):
-    record = measure_sgd(small)
-    assert set(record[record.quantity == "allocation"].rule) == set(RULES)
-    pieces = record[record.quantity == "pieces"]
-    assert pieces.step.tolist() == [1, 2, 3] and pieces.value.between(1, 32).all()
-    errors = closure_errors(record)
-    assert errors["adaptive"] < errors["euler"]
 
 
 def test_arms_start_from_the_same_loss_and_part(small):

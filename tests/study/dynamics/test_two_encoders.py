@@ -44,11 +44,6 @@ def measured(profile, tmp_path_factory):
     return table, words
 
 
-def test_texts_are_none_that_a_model_was_trained_on(profile):
-    pairs = load_pairs(profile.pretraining.source, n=profile.pretraining.sentences)
-    assert not {*pairs["train"]["text"]} & {*pairs["held_out"]["text"]}
-
-
 def test_each_encoder_has_its_contextuality(measured, profile):
     table, words = measured
     name = Trained("mt", 1)
@@ -66,14 +61,6 @@ def test_each_encoder_has_its_contextuality(measured, profile):
     }
     assert found.to_dict() == pytest.approx(expected)
     assert len(table[table.back == ""]) == 4 * 3 * 5
-
-
-def test_pairs_are_the_mlm_with_the_mt_encoder_and_other_seeds(measured):
-    table, _ = measured
-    pairs = table[table.back != ""][["front", "front_seed", "back", "back_seed"]]
-    expected = {("mlm", i, "mt", j) for i in (0, 1) for j in (0, 1)}
-    expected |= {(o, i, o, 1 - i) for o in ("mlm", "mt") for i in (0, 1)}
-    assert {*pairs.itertuples(index=False, name=None)} == expected
 
 
 def test_similarities_are_of_the_sentences_that_maps_were_not_fitted_on(measured):

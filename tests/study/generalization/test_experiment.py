@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
-from pathlib import Path
 
 import pytest
 import torch
-from transformers import BertConfig, BertForSequenceClassification
 
 from shrink_utils.geometry import cka
-from shrink_utils.models import read_layers, save_classifier
-from shrink_utils.models.encoders import load_tokenizer, quiet
 from shrink_utils.study import load_profile
 from shrink_utils.study.generalization import experiment
 from shrink_utils.study.generalization.experiment import (
-    COMPARED,
     GROUPS,
     Member,
-    _judged,
     load_groups,
     measure_generalization,
     pairs_by_name,
 )
-from shrink_utils.text import HANS_FILE
 from shrink_utils.training import pair_batches
 
 PAIR = ["group", "number", "other", "other_number", "data", "layer"]
@@ -69,22 +61,6 @@ def test_accuracies_are_those_of_the_models(table, groups, profile):
         else:
             for name, expected in right.groupby(pairs.template).mean().items():
                 assert rows[rows.template == name].value.item() == pytest.approx(expected)
-
-
-def test_every_model_is_stitched_to_every_other_at_every_layer(table, profile):
-    members = [(group, n) for n in range(profile.heuristics.models) for group in GROUPS]
-    layers = range(profile.pretraining.depth + 1)
-    expected = {
-        (*front, *back, data, layer)
-        for front, back in permutations(members, 2)
-        for data in COMPARED
-        for layer in layers
-    }
-    for quantity in ("penalty", "stitched"):
-        rows = table[table.quantity == quantity][PAIR]
-        assert len(rows) == len(expected)
-        assert {*rows.itertuples(index=False, name=None)} == expected
-    assert (table.quantity == "cka").sum() == len(expected) / 2
 
 
 def test_a_stitch_at_the_last_layer_is_one_model_under_the_others_head(table, groups, profile):
@@ -139,67 +115,3 @@ def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, 
     assert [options["seed"] for options in asked] == [2000 + i for i in range(len(asked))]
     assert {options["data_seed"] for options in asked} == {2000}
     assert list(loaders) == [(g, n) for n in range(profile.heuristics.models) for g in GROUPS]
-
-
-@pytest.fixture
-def hub(tmp_path, monkeypatch, profile):
-    """Six folders as of a hub, HANS and MNLI in tiny; nothing of it names its outputs."""
-    names = [str(tmp_path / f"model-{seed}") for seed in range(6)]
-    sizes = {name: 8 for name in ("hidden_size", "intermediate_size")}
-    sizes |= {"num_hidden_layers": 1, "num_attention_heads": 1, "num_labels": 3}
-    for seed, name in enumerate(names):
-        torch.manual_seed(seed)
-        with quiet():
-            model = BertForSequenceClassification(BertConfig(vocab_size=30522, **sizes))
-        for parameter in model.classifier.parameters():
-            parameter.data += torch.randn_like(parameter)
-        save_classifier(model, load_tokenizer("minilm"), Path(name))
-    lines = ["gold_label\tsentence1\tsentence2\theuristic\tsubcase"] + [
-        f"{label}\tThe actor {i} ran .\tThe actor ran .\t{kind}\t{kind[:2]}_{label[:3]}"
-        for i in range(3)
-        for kind in ("lexical_overlap", "subsequence", "constituent")
-        for label in ("entailment", "non-entailment")
-    ]
-    (tmp_path / HANS_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    lines = ["sentence1\tsentence2\tgold_label"] + [
-        f"He ran {i} miles.\tHe ran.\t{label}"
-        for i in range(4)
-        for label in ("entailment", "neutral", "contradiction")
-    ]
-    (tmp_path / "MNLI").mkdir()
-    for name in ("train", "dev_matched"):
-        text = "\n".join(lines) + "\n"
-        (tmp_path / "MNLI" / f"{name}.tsv").write_text(text, encoding="utf-8")
-    for variable in ("HANS", "GLUE", "RESULTS"):
-        monkeypatch.setenv(f"SHRINK_{variable}_DIR", str(tmp_path))
-    groups = {"heuristic": tuple(names[:3]), "generalizing": tuple(names[3:])}
-    return replace(
-        profile, name="tiny-hub", heuristics=replace(profile.heuristics, **groups, test_rows=12)
-    )
-
-
-def test_models_of_a_hub_are_judged_on_mnli_and_hans_by_entailment_or_not(hub):
-    table = measure_generalization(hub)
-    assert set(table.data) == {"dev", "overlap"} and table.value.notna().all()
-    accuracies = table[table.quantity == "accuracy"]
-    assert set(accuracies[accuracies.data == "overlap"].label) == {"entailment", "not_entailment"}
-    assert accuracies.groupby(["group", "number"]).size().eq(1 + 6).all()
-    loaders, tokenizer = load_groups(hub)
-    pairs = pairs_by_name(hub)["dev"]
-    assert sorted(pairs["label"]) == [0] * 4 + [1] * 8  # neutral and contradiction together
-    labels, batches = torch.tensor(pairs["label"]), pair_batches(pairs, tokenizer)
-    for member, load in loaders.items():
-        model = load()
-        reading = read_layers(model, batches)
-        loss, right = _judged(reading, model, reading.depth)
-        with torch.no_grad():
-            probabilities = model(**{k: v for k, v in batches[0].items() if k != "labels"})
-        probabilities = probabilities.logits.softmax(dim=1)
-        entailed = probabilities[:, 1]  # BERT's own order
-        expected = torch.where(labels == 0, entailed, 1 - entailed).log().mean()
-        assert loss == pytest.approx(-float(expected), abs=1e-5)
-        answers = (probabilities.argmax(dim=1) != 1).long()
-        assert torch.equal(right, answers == labels)
-        dev = accuracies.query("data == 'dev' and group == @member.group")
-        share = dev[dev.number == member.number].value.item()
-        assert share == pytest.approx(float(right.float().mean()))

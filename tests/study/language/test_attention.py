@@ -13,7 +13,6 @@ from shrink_utils.study.language.attention import (
     barcode_features,
     degree_features,
     held_out_hits,
-    shuffled_attention,
 )
 
 
@@ -58,21 +57,6 @@ def test_a_weight_of_zero_adds_nothing_to_an_entropy():
     links[3] = [0.5, 0, 0, 0.5]  # and now 0, 0 and ½
     (features,) = barcode_features(links[None, None])[0]
     np.testing.assert_allclose(features[[0, 2]], [1 / 6, np.log(3)])
-
-
-def test_features_of_a_head_do_not_depend_on_the_order_of_tokens(attention, rng):
-    order = rng.permutation(9)
-    turned = attention[..., order, :][..., order]
-    for features in (barcode_features, degree_features):
-        assert features(attention).shape == (2, 3, 3)
-        np.testing.assert_allclose(features(turned), features(attention), atol=1e-12)
-
-
-def test_shuffling_keeps_the_weights_of_each_row(attention, rng):
-    found = shuffled_attention(attention, rng)
-    np.testing.assert_array_equal(np.sort(found, axis=-1), np.sort(attention, axis=-1))
-    np.testing.assert_allclose(degree_features(found)[..., 2], degree_features(attention)[..., 2])
-    assert not np.allclose(barcode_features(found), barcode_features(attention))
 
 
 def test_auc_is_that_of_scikit_learn(rng):

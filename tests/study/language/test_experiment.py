@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from shrink_utils.geometry import cka, effective_rank, intrinsic_dimension
 from shrink_utils.models import hidden_states, load_encoder, random_encoder, token_states
 from shrink_utils.study.language.experiment import (
     PIECES,
-    TASKS,
     _texts_of_kinds,
     language_sentences,
-    measure_acceptability,
     measure_attention,
     measure_dimension,
     measure_divergence,
@@ -32,33 +29,6 @@ def tables(finished):
         "lifetimes": measure_lifetimes,
     }
     return {name: measure(finished) for name, measure in measures.items()}
-
-
-def test_every_text_is_judged_from_every_set_of_features(tables, finished):
-    hits = tables["attention"].query("measure == 'hit'")
-    sets = {"barcode", "degree", "both", "shuffled", "vector", "length"}
-    counts = hits.groupby(["task", "features"]).item.nunique()
-    assert set(counts.index) == {(task, name) for task in TASKS for name in sets}
-    assert (counts == finished.diagnostic_sentences).all()
-    assert set(hits.value) <= {0.0, 1.0}
-
-
-def test_acceptability_reads_equally_many_sentences_of_both_classes(
-    finished, tmp_path, monkeypatch
-):
-    folder = tmp_path / "glue" / "CoLA"
-    folder.mkdir(parents=True)
-    lines = [f"x\t{int(i % 10 > 2)}\t\tSentence {i} is here" for i in range(200)]  # .7 acceptable
-    for name in ("train.tsv", "dev.tsv"):
-        (folder / name).write_text("\n".join(lines))
-    monkeypatch.setenv("SHRINK_GLUE_DIR", str(folder.parent))
-    half, given = finished.diagnostic_sentences // 2, []
-    monkeypatch.setattr(
-        "shrink_utils.study.language.experiment._of_task",
-        lambda encoder, task, rows, profile: given.append(rows["label"][:]) or pd.DataFrame([task]),
-    )
-    measure_acceptability.__wrapped__(finished)
-    assert sorted(given[0]) == [0] * half + [1] * half != given[0]
 
 
 def test_kinds_of_text_have_equal_length_and_the_shuffled_one_the_same_words(finished):
@@ -96,14 +66,6 @@ def test_divergences_are_those_of_the_layers(tables, finished):
     assert table.value["itself", 0, 2, "rtd_matched"] == pytest.approx(matched, rel=1e-4)
     expected = 1 - cka(x[1], x[2], debiased=True)
     assert table.value["itself", 1, 2, "cka"] == pytest.approx(expected, rel=1e-4)
-
-
-def test_every_run_of_the_two_arms_is_compared_and_diverges_less_than_shuffled_rows(tables):
-    table = tables["divergence"]
-    runs = {*zip(table.arm, table.seed, strict=True)} - {("", -1)}
-    assert runs == {("none", 0), ("none", 1)}  # the profile has no arm of prominent bars
-    mean = table[table.measure == "rtd"].groupby("pair").value.mean()
-    assert 0 < mean["finetuned"] < mean["null"]
 
 
 def test_lifetimes_are_mean_stays_of_a_sentences_edges(tables, finished):

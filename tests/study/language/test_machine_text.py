@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,12 +14,10 @@ from shrink_utils.models.encoders import seeded
 from shrink_utils.study.claims.language import machine_text_claims
 from shrink_utils.study.language import machine_text
 from shrink_utils.study.language.machine_text import (
-    OPENING,
     continuations,
     human_texts,
     measure_machine_text,
 )
-from shrink_utils.text import load_sentences
 
 TEXTS, SHORT = 8, 80  # pieces of a text
 OPENINGS = ["One opening.", "Another opening of a text, which is longer than the first one."]
@@ -97,22 +93,6 @@ def test_words_are_drawn_by_the_probabilities_of_the_language_model(
     assert torch.allclose(found, expected, rtol=1e-3, atol=1e-8) and expected.max() > 0.01
 
 
-def test_a_decoder_with_an_output_matrix_of_its_own_is_refused(reader):
-    untied = SimpleNamespace(config=SimpleNamespace(tie_word_embeddings=False))
-    with pytest.raises(ValueError, match="other has an output matrix that is not loaded"):
-        continuations(Encoder("other", untied, reader.tokenizer), OPENINGS, tokens=1)
-
-
-def test_the_human_text_is_what_follows_the_opening_in_its_article(reader):
-    openings, rests = human_texts(reader, texts=TEXTS)
-    assert len(openings) == len(rests) == TEXTS
-    of_article = load_sentences("editorials").to_pandas().groupby("document").text.agg(list)
-    articles = {" ".join(sentences[:OPENING]): sentences for sentences in of_article}
-    for opening, rest in zip(openings, rests, strict=True):
-        assert rest == " ".join(articles[opening][OPENING:])
-    assert human_texts(reader, texts=TEXTS, seed=1)[0] != openings
-
-
 def test_dimensions_are_those_of_the_readers_last_layer(table, reader):
     _, rests = human_texts(reader, texts=TEXTS, pieces=SHORT)
     x = token_states(reader, rests[3:4]).vectors[-1].double()
@@ -125,13 +105,6 @@ def test_dimensions_are_those_of_the_readers_last_layer(table, reader):
     assert found == pytest.approx(expected, rel=1e-3)
     half = intrinsic_dimension(both[40:], method="ph")
     assert alone.loc["second half", "ph"] == pytest.approx(half, rel=1e-3)
-
-
-def test_a_text_with_too_short_a_continuation_is_left_out(reader, monkeypatch):
-    _, rests = human_texts(reader, texts=3, pieces=SHORT)
-    writes(monkeypatch, rests[0], "Too short.", rests[2])
-    found = measure_machine_text(reader, reader, texts=3, pieces=SHORT)
-    assert found.text.unique().tolist() == [0, 2] and len(found) == 8
 
 
 def test_human_text_against_human_text_shows_nothing(table, reader):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -16,9 +15,8 @@ from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
 from shrink_utils.study.profiles import Family
-from shrink_utils.study.scratch import ScratchRun, scratch_encoder
+from shrink_utils.study.scratch import ScratchRun
 from shrink_utils.study.stitching import experiment
-from shrink_utils.study.stitching.activations import measure_activations
 from shrink_utils.study.stitching.experiment import (
     measure_family,
     measure_stitched,
@@ -107,38 +105,10 @@ def test_a_floor_is_the_spread_within_each_activation():
     assert penalty_floors(table).floor.tolist() == [pytest.approx(10**0.5)]
 
 
-def test_activations_are_compared_pair_by_pair_on_held_out_sentences(profile, tmp_path):
-    table = measure_activations.__wrapped__(profile)
-    pairs = table.groupby("relation")[["front", "front_number", "back", "back_number"]]
-    counts = {relation: len(rows.drop_duplicates()) for relation, rows in pairs}
-    assert counts == {"seed": 2, "activation": 4} and len(table) == 6 * 9
-    assert not ((table.front == "solu") & (table.back == "gelu")).any()
-    texts = load_pairs(profile.pretraining.source, n=profile.pretraining.sentences)["held_out"]
-    x, y = (
-        hidden_states(
-            scratch_encoder(random_run(stitching_config(profile, name, number), tmp_path)),
-            texts["text"][: profile.family.sentences],
-            pooling="mean",
-            max_length=profile.pretraining.max_length,
-        )
-        for name, number in (("gelu", 0), ("solu", 1))
-    )
-    found = table.query(
-        "front == 'gelu' and front_number == 0 and back == 'solu' and back_number == 1"
-        " and front_layer == 1 and back_layer == 2"
-    )
-    assert found.cka.item() == pytest.approx(cka(x[1], y[2], debiased=True), abs=1e-9)
-
-
 @pytest.fixture(scope="module")
 def local_profile(profile):
     family = Family(widths=(16, 24), depths=(2, 3), sentences=N)
     return replace(profile, family=family, pretraining=replace(profile.pretraining, max_length=16))
-
-
-@pytest.fixture(scope="module")
-def local(local_profile):
-    return measure_family.__wrapped__(local_profile)
 
 
 @pytest.fixture(scope="module")
@@ -161,21 +131,6 @@ def folders(tmp_path_factory):
 @pytest.fixture
 def hub_profile(local_profile, folders):
     return replace(local_profile, family=Family(members=folders, sentences=N))
-
-
-def test_every_relation_has_its_layers_and_a_model_is_like_itself(local):
-    counts = local.groupby(["relation", "weights"]).size().to_dict()
-    assert counts == {
-        ("within", "trained"): 2 * (9 + 16),
-        ("within", "untrained"): 2 * (9 + 16),
-        ("members", "trained"): 2 * 12,
-        ("members", "untrained"): 2 * 3,
-        ("seeds", "trained"): 3 + 4,
-    }
-    assert (local[local.relation == "members"].seed == 0).sum() == 12 + 3
-    within = local[(local.relation == "within") & (local.layer == local.other_layer)]
-    np.testing.assert_allclose(within.cka, 1, atol=1e-12)
-    assert (local[local.relation != "within"].cka < 0.999).all()
 
 
 def test_members_of_a_hub_are_compared_by_debiased_cka_of_sentences(hub_profile, folders):

@@ -10,7 +10,6 @@ import pytest
 
 from shrink_utils.study.stitching.family_structure import (
     affinity,
-    block_numbers,
     deviance,
     seed_deviance,
     two_blocks,
@@ -76,19 +75,6 @@ def test_the_floor_is_the_same_number_among_seeds():
     np.testing.assert_allclose(sorted(found), sorted(3 * expected), atol=1e-12)
 
 
-def test_models_of_three_layers_or_more_have_block_numbers_without_their_embeddings():
-    def blocky(i, j, weights):
-        if 0 in (i, j):
-            return -9.0  # embeddings must not be read
-        return 0.9 if (i < 3) == (j < 3) else 0.1
-
-    found = block_numbers(family_table(between=lambda *_: 0.5, within=blocky))
-    assert set(found.member) == {"middle", "large"} and len(found) == 2 * 3 * 2
-    assert (found.first_above == 3).all()
-    np.testing.assert_allclose(found.contrast, 0.8)
-    assert found.beyond_distance.gt(0).all()
-
-
 def test_planted_blocks_are_found_with_their_contrast():
     matrix = np.full((5, 5), 0.2)
     matrix[:2, :2] = matrix[2:, 2:] = 0.9
@@ -101,16 +87,3 @@ def test_similarity_that_fades_with_distance_has_contrast_and_nothing_beyond():
     apart = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
     found = two_blocks(0.8**apart)
     assert found.contrast > 0.1 and found.beyond_distance == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.ones((2, 2)), r"shape \(2, 2\)"),
-        (np.ones((3, 4)), r"shape \(3, 4\)"),
-        (np.full((3, 3), np.nan), "has NaN"),
-    ],
-)
-def test_errors_name_the_argument(matrix, message):
-    with pytest.raises(ValueError, match=f"similarity.*{message}"):
-        two_blocks(matrix)
