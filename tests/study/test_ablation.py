@@ -61,14 +61,6 @@ def test_a_task_without_a_sweep_is_left_out():
     assert nothing.empty and list(nothing) == list(frontier)
 
 
-def test_a_sweep_without_its_beginning_is_an_error():
-    summary = _summary()
-    with pytest.raises(
-        ValueError, match="sentiment_movies has a sweep of weights and no arm 'none'"
-    ):
-        frontier_table(summary[summary.arm != "none"])
-
-
 def _read(scores, values, score):
     place = place_on_sweep(scores, score)
     return float(place.of(values)), place.passed
@@ -85,7 +77,3 @@ def test_a_metric_is_interpolated_on_the_score_or_that_of_the_nearest_point(scor
 
 def test_a_sweep_that_turns_back_is_read_where_it_first_passes():
     assert _read([0.6, 0.2, 0.6], [0.8, 0.4, 0.0], 0.4)[0] == pytest.approx(0.6)
-
-
-def test_a_sweep_that_stands_still_is_read_at_its_smaller_weight():
-    assert _read([0.6, 0.6], [0.8, 0.4], 0.6) == (0.8, True)

@@ -20,6 +20,7 @@ from shrink_utils.study import cluster, run_grid, run_id
 from shrink_utils.study import grid as grid_module
 from shrink_utils.study.cluster import STEPS, cluster_client, compute_runs
 
+pytestmark = pytest.mark.nightly
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "silence_logs": 60}
 
 
@@ -99,7 +100,6 @@ class Killer:
             self.finished.update({file: file.stat().st_mtime_ns for file in files})
 
 
-@pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     grid, serial, tmp_path, monkeypatch, capfd
 ):

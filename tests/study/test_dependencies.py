@@ -72,17 +72,6 @@ def test_the_code_version_follows_the_code_below_and_nothing_else(package):
     assert code_version("shrink_utils.study.top") != before
 
 
-def test_a_module_that_the_caller_accounts_for_does_not_count(package):
-    version = code_version("shrink_utils.study.top", but="shrink_utils.maths.b")
-    (package / "maths" / "b.py").write_text("def g():\n    return 5\n")
-    assert code_version("shrink_utils.study.top", but="shrink_utils.maths.b") == version
-
-
-def test_a_module_that_is_not_there_is_an_error():
-    with pytest.raises(ModuleNotFoundError, match=r"no module 'shrink_utils\.maths\.z'"):
-        code_version("shrink_utils.maths.z")
-
-
 def test_a_run_rests_on_its_mathematics_and_not_on_the_figures():
     closure = module_closure("shrink_utils.training.finetune")
     found = {path.name for path in closure}

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PatchCollection
 
-from shrink_utils.study import barcodes, regularizer
-from shrink_utils.study.barcodes import CLOUDS, draw_complex, example_cloud
+from shrink_utils.study import barcodes
+from shrink_utils.study.barcodes import draw_complex
 from shrink_utils.study.explorer import Explorer, PointCanvas
 from shrink_utils.study.regularizer import describe_step, selection_steps
 from shrink_utils.topology import prominent_features
@@ -72,14 +72,6 @@ def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, n_e
     assert balls.get_paths()[0].get_extents().width == pytest.approx(scale, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", CLOUDS)
-def test_every_cloud_is_on_the_sheet_and_the_same_each_time(name):
-    points = example_cloud(name)
-    assert points.dtype == torch.float64 and points.shape[1] == 2
-    assert (points >= 0).all() and (points <= torch.tensor([10, 6])).all()
-    assert torch.equal(points, example_cloud(name))
-
-
 def test_points_that_are_set_become_the_cloud():
     explorer = barcodes.filtration_explorer()
     canvas = explorer.widget.children[-1]
@@ -89,12 +81,6 @@ def test_points_that_are_set_become_the_cloud():
     assert "the sheet below has 1, expected 2 to 60" in explorer.picture.value
     canvas.points = [[1.0, 1.0], [1.0, 2.0], [4.0, 2.0]]
     assert "the 3 points form 3 components" in explorer.picture.value
-
-
-@pytest.mark.parametrize("lengths", [[], [1.0], [2.0, 2.0], [1.0, 0.0]])
-def test_nothing_to_decide_is_an_error(lengths):
-    with pytest.raises(ValueError, match="lengths: expected two or more"):
-        selection_steps(lengths)
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=40))
@@ -119,14 +105,3 @@ def test_the_dozen_takes_three_rounds():
         "a feature."
     )
     assert describe_step(steps, len(steps) - 1).endswith("Kept in the end: 10, 9, 8.")
-
-
-def test_the_slider_steps_and_ends_where_a_shorter_list_ends():
-    explorer = regularizer.selection_explorer({"dozen": DOZEN, "three": [3.0, 2.0, 1.0]})
-    step = explorer.controls["step"]
-    first = explorer.picture.value
-    step.value = 10
-    assert explorer.picture.value != first and "Kept in the end" in explorer.picture.value
-    explorer.controls["name"].value = "three"
-    assert step.max == len(selection_steps([3.0, 2.0, 1.0])) == step.value
-    assert "Kept in the end" in explorer.picture.value

@@ -58,17 +58,6 @@ def line():
     return fig
 
 
-def test_the_same_figure_gives_the_same_bytes(finished):
-    files = []
-    for name in ("one", "two"):
-        fig, ax = plt.subplots()
-        ax.plot([0, 1, 4])
-        figures.show(fig, name, profile=finished, alt="A curve.", caption="")
-        paths = [finished.folder / "figures" / f"{name}{end}" for end in (".png", ".svg")]
-        files.append([path.read_bytes() for path in paths])
-    assert files[0] == files[1]
-
-
 def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, line):
     shown = []
     monkeypatch.setattr(figures, "display", shown.append)

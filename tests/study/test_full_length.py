@@ -17,7 +17,6 @@ from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import (
     FullLength,
     beside_cohort,
-    full_length,
 )
 from shrink_utils.study.full_length_figures import (
     long_runs_figure,
@@ -160,12 +159,6 @@ def test_the_table_has_every_row_that_tables_of_runs_can_bear_on(full):
     assert full.claims.claim.is_unique and len(full.claims) == 105
 
 
-def test_every_row_of_the_table_says_that_it_is_exploratory(full):
-    assert full.claims.kind.str.endswith(", exploratory").all()
-    random = full.claims[(full.claims.arm == "random") & full.claims.claim.str.startswith("stl")]
-    assert set(random.kind) == {"our control, exploratory"} and random.published.isna().all()
-
-
 @pytest.fixture(scope="module")
 def glue():
     """Records of MRPC and CoLA, simulated: on MRPC the task suffers."""
@@ -193,24 +186,6 @@ def test_other_tasks_are_held_against_the_cohort(full, glue):
     assert set(selected["the cohort"]) == {"supported and open"} and len(table) == 6
 
 
-@pytest.mark.parametrize(
-    ("says", "row", "agreement"),
-    [
-        ("supported", "agrees", "agrees"),
-        ("supported", "disagrees", "disagrees"),
-        ("contradicted", "disagrees", "agrees"),
-        ("contradicted", "agrees", "disagrees"),
-        ("supported", "inconclusive", "not claimed"),
-        ("open", "agrees", "not claimed"),
-        ("equivalent", "agrees", "not claimed"),
-    ],
-)
-def test_agreement_is_claimed_only_where_both_say_something(full, glue, says, row, agreement):
-    decided = full.hypotheses.assign(verdict=says)
-    table = beside_cohort(decided, glue.claims.assign(adjusted=row))
-    assert set(table.agreement) == {agreement}
-
-
 def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, monkeypatch, tmp_path):
     monkeypatch.setattr("shrink_utils.study.records.data_dir", lambda: tmp_path)
     profile = replace(finished, sweep=())
@@ -235,12 +210,6 @@ def test_the_long_runs_have_a_level_and_an_onset_each(full):
     left, right = long_runs_figure(full).axes
     assert max(line.get_ydata().max() for line in left.lines) < 1  # no step of a short batch
     assert {line.get_label() for line in right.lines} >= {"none", "prominent", "all", "random"}
-
-
-def test_without_any_record_no_run_is_on_record(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
-    assert full_length() is None
-    assert capsys.readouterr().out.startswith("0 of the 372 runs")
 
 
 def test_the_command_keeps_what_it_decides_and_blinded_keeps_nothing(

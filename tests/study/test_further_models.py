@@ -11,22 +11,12 @@ from shrink_utils.study import load_profile
 from shrink_utils.study.claims.agreement import agreement
 from shrink_utils.study.further_models import OF_FURTHER_MODELS
 from shrink_utils.study.language.experiment import measure_lifetimes
-from shrink_utils.study.verification.folder import MEASURED_COLUMNS
 
 
 @pytest.fixture
 def smoke(tmp_path, monkeypatch):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     return load_profile("smoke")
-
-
-def test_the_same_model_again_has_the_same_table(smoke):
-    twice = replace(smoke, models=("tiny-random", "tiny-random"))
-    first = measure_lifetimes(smoke)
-    again = OF_FURTHER_MODELS["models_language_lifetimes"](twice)
-    assert list(again.columns) == MEASURED_COLUMNS["models_language_lifetimes"].split()
-    pd.testing.assert_frame_equal(again[first.columns], first)
-    assert set(again.model) == {"tiny-random"}
 
 
 def test_every_further_model_is_measured_alone_and_kept_beside_the_first(smoke, monkeypatch):

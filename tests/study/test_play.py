@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from shrink_utils.study import play
-from shrink_utils.study.barcodes import DRAWN
 from shrink_utils.topology import BarcodeRegularizer
 
 LABELS = torch.arange(20) % 2
@@ -32,20 +31,3 @@ def test_every_bar_in_the_loss_raises_the_entropy_and_keeps_the_cloud_rounder(st
     }
     assert ends["all"]["missing"] < 0.1 * ends["none"]["missing"]
     assert ends["all"]["score"] < ends["none"]["score"]
-
-
-@pytest.mark.parametrize("arm", play.ARMS)
-def test_weight_nought_is_the_task_alone_under_every_arm(arm):
-    paths = [play._descent("a circle", (), name, 0.0) for name in (arm, play.ARMS[0])]
-    assert torch.equal(paths[0].clouds, paths[1].clouds)
-    bars = play._descent("a circle", (), arm, 3.0)
-    assert not torch.equal(bars.clouds[-1], paths[0].clouds[-1])
-
-
-def test_a_drawn_cloud_is_moved_and_too_few_points_are_told():
-    explorer = play.play_explorer()
-    explorer.controls["cloud"].value = DRAWN
-    assert "the sheet below has 0" in explorer.picture.value
-    canvas = explorer.widget.children[-1].children[-1]
-    canvas.points = [[1.0, 1.0], [2.0, 2.0], [4.0, 1.0], [8.0, 3.0]]
-    assert "<img" in explorer.picture.value

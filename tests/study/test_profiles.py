@@ -31,13 +31,6 @@ def test_seven_profiles_ship_and_quick_has_the_arms_that_the_claims_need():
     assert quick.batch_size == 64
 
 
-def test_models_fine_tunes_two_encoders_in_few_runs_and_diagnoses_a_decoder_too():
-    models = load_profile("models")
-    assert (models.models, models.diagnosed) == (("mpnet", "minilm"), ("gemma",))
-    assert {run.model for run in models.all_runs()} == {"mpnet", "minilm"}
-    assert len(models.all_runs()) == 18 and models.tasks == ("sentiment_products",)
-
-
 @pytest.mark.parametrize("name", ["glue", "paper"])
 def test_the_papers_hyper_parameters(name):
     profile = load_profile(name)
@@ -87,20 +80,6 @@ def test_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
     assert seeds == sorted(seeds) and len(seeds) == len(profile.runs()) + 2
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("seeds = [1]", "seeds = [7]", r"seeds: \[7\] of an entry are none of the profile's"),
-        ("movies", "tweets", "long: its task 'sentiment_tweets' is none of the grid's"),
-        ('"all"', '"al"', "arm: no arm 'al'"),
-    ],
-)
-def test_impossible_long_runs_are_refused(old, new, message, tmp_path):
-    text = WITHOUT_SWEEP.replace("[[grid]]", LONG.replace(old, new) + "[[grid]]", 1)
-    with pytest.raises(ValueError, match=message):
-        _load(tmp_path, text)
-
-
 def test_the_hash_is_stable_and_follows_every_value(tmp_path):
     quick = load_profile("quick")
     assert quick.hash == load_profile("quick").hash
@@ -118,49 +97,25 @@ def test_a_base_seed_shifts_every_seed_and_the_folder():
     assert load_profile("quick").folder.name == "quick"
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, True, "3", None])
-def test_an_impossible_seed_is_refused(seed):
-    with pytest.raises(ValueError, match=f"^seed: must be 0 or a positive integer, found {seed!r}"):
-        load_profile("quick", seed=seed)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("epochs = 3", "epoch = 3", "key: no Profile key 'epoch', did you mean 'epochs'"),
-        ("fitted = 1024", "fited = 1024", "key: no Stitching key 'fited', did you mean 'fitted'"),
         ("max_length = 20", "max_len = 20", "key: no GridEntry key 'max_len', did you mean 'max"),
         ("epochs = 3", "", "epochs: field required"),
         ("epochs = 3", "epochs = 0", "epochs: must be at least 1, found 0"),
-        ("epochs = 3", "epochs = 3.5", "epochs: input should be a valid integer, found 3.5"),
         ("epochs = 3", "epochs = 3.0", "epochs: input should be a valid integer, found 3.0"),
-        ("epochs = 3", "epochs = true", "epochs: input should be a valid integer, found True"),
         ("epochs = 3", "epochs =", "mine.toml"),
         ("weight = 1.0", "weight = true", "weight: input should be a valid number, found True"),
         ("weight = 1.0", "weight = nan", "weight: input should be a finite number, found nan"),
-        ("weight = 1.0", "weight = 1979-05-27", "weight: input should be a valid number, found"),
-        ("description =", "description = 1979-05-27 #", "description: .* valid string, .*1979"),
-        ("seeds = [0, 1, 2, 3, 4]", "seeds = []", "seeds: tuple should have at least 1 item"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [0, 0]", "seeds: each may stand once"),
-        (
-            "seeds = [0, 1, 2, 3, 4]",
-            "seeds = [1000]",
-            "seeds: each may stand once and be below 1000",
-        ),
-        (
-            "seeds = [0, 1, 2, 3, 4]",
-            'seeds = ["0"]',
-            r"seeds\[0\]: input should be a valid integer, fou",
-        ),
-        ('pooling = "cls"', 'pooling = "max"', "pooling: 'max' is none of"),
+        ("seeds = [0, 1, 2, 3, 4]", "seeds = [1000]", "seeds: .* be below 1000"),
         ("rate = 8e-5", 'rate = "8e-5"', r"grid\[0\].learning_rate: .* number, found '8e-5'"),
         ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),
         ('task = "sentiment_movies"', 'task = "sentiment_movie"', "sentiment_movies"),
         ('"all", "random"]', '"al"]', "arm: no arm 'al'"),
-        ("tic_sentences = 600", "tic_sentences = 1", "diagnostic_sentences: .* 2, found 1"),
         ("models = 4", "models = 2", "models: both groups need as many, 3 at least"),
         ("depths = [2, 3, 4, 4]", "depths = [2]", "widths and depths: one of each a member"),
-        ("[stitching]", "[stitched]", "key: no Profile key 'stitched', did you mean 'stitching'"),
     ],
 )
 def test_an_impossible_profile_is_refused_by_name(tmp_path, old, new, message):

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study.records import (
-    check_complete,
     compare_with_records,
     missing_runs,
     print_record_comparison,
@@ -66,15 +65,6 @@ def test_runs_that_are_lost_after_they_were_recorded_are_not_computed_again(
     )
     assert missing_runs(finished) == [] and record_all(finished) == 0
     assert computed == []
-
-
-@pytest.mark.parametrize(
-    "look", [record_finished, record_all, missing_runs, recorded, lambda p: check_complete(p, (0,))]
-)
-def test_another_base_seed_is_neither_recorded_nor_looked_at(finished, records, look):
-    with pytest.raises(ValueError, match="seed: records are of base seed 0, got 3"):
-        look(replace(finished, base_seed=3))
-    assert not records.exists()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shrink_utils.models import OBJECTIVES, SoLU, hidden_states, word_states
-from shrink_utils.study import load_profile, scratch, scratch_config, scratch_encoder, train_or_load
+from shrink_utils.study import load_profile, scratch_config, scratch_encoder, train_or_load
 from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
 
@@ -54,13 +54,6 @@ def test_a_loaded_model_is_the_trained_one_bit_for_bit(smoke, tmp_path, objectiv
         assert torch.equal(loaded.model(**batch).logits, trained.model(**batch).logits)
 
 
-def test_a_model_that_exists_is_loaded(smoke, folder, run, monkeypatch):
-    monkeypatch.setattr(scratch, "pretrain", None)  # it would not be callable
-    again = train_or_load(_config(smoke), folder)
-    assert again.config == run.config and _weights_equal(again.model, run.model)
-    assert {"packages", "device", "threads", "seconds", "commit"} <= set(again.provenance)
-
-
 def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path, run):
     path = train_or_load(_config(smoke), tmp_path).folder / "model.safetensors"
     data = bytearray(path.read_bytes())
@@ -82,14 +75,6 @@ def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
     assert (config.threads, config.data_seed) == (smoke.threads, 0)
     shifted = scratch_config(load_profile("smoke", seed=3), "clm", seed=1)
     assert (shifted.seed, shifted.data_seed) == (3001, 3000)
-
-
-def test_the_papers_trunk_and_training():
-    config = scratch_config(load_profile("paper"), "mt")
-    assert (config.depth, config.width, config.heads) == (6, 512, 8)
-    assert (config.steps, config.learning_rate) == (125_000, 5e-4)
-    assert round(config.warmup * config.steps) == 8000
-    assert config.source.startswith("Helsinki-NLP/europarl/de-en@")
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

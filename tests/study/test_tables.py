@@ -13,7 +13,7 @@ from shrink_utils.study import (
     task_table,
     write_table,
 )
-from shrink_utils.study.tables import correct_rows, graded
+from shrink_utils.study.tables import correct_rows
 
 
 @pytest.fixture
@@ -79,11 +79,3 @@ def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summa
         write_table(table.iloc[:1], "half", profile=finished)
     assert len(read_table("half", profile=finished)) == len(table)
     assert [p.name for p in (finished.folder / "tables").glob("half*")] == ["half.csv"]
-
-
-def test_grades_are_a_runs_correctness_also_where_it_stands_twice(tiny_runs):
-    twice = [*tiny_runs, tiny_runs[0]]
-    table = graded(summarize(twice), correct_rows(twice))
-    n = len(tiny_runs[0].embeddings["labels"])
-    assert [grades.shape for grades in table.graded] == [(n,)] * len(twice)
-    assert [grades.mean() for grades in table.graded] == pytest.approx(table.value.tolist())
