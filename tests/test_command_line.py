@@ -14,8 +14,6 @@ import pytest
 
 from shrink_utils.__main__ import _parser, main
 from shrink_utils.paths import home
-from shrink_utils.study import load_profile
-from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.profiles import FOLDER
 from shrink_utils.text import load_sentences
 
@@ -154,18 +152,6 @@ def test_a_notebook_is_executed_with_the_profile_of_the_command(results, monkeyp
     assert executed.split() == [str(expected), str(seed)]
 
 
-def test_runs_lists_each_once_and_says_which_are_there(results, capsys):
-    profile = load_profile("smoke")
-    run = run_or_load(profile.runs()[0], profile.folder / "runs")
-    assert main(["runs"]) == 0
-    head, first, *others = capsys.readouterr().out.splitlines()
-    assert head.split() == ["run", "model", "task", "arm", "weight", "seed", "seconds"]
-    assert first.split()[0] == run.folder.name
-    assert float(first.split()[-1]) == run.provenance["seconds"]
-    assert len(others) + 1 == len(profile.all_runs())
-    assert not any("." in line.split()[-1] for line in others)
-
-
 def test_a_seed_that_is_no_number_is_named_and_no_traceback(monkeypatch, capsys):
     monkeypatch.setenv("SHRINK_SEED", "abc")
     with pytest.raises(SystemExit) as ended:
@@ -185,31 +171,6 @@ def test_outside_a_checkout_the_commands_that_read_one_say_so(
     assert f"{tmp_path} is no checkout of the study: set SHRINK_HOME" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("setting", "says"),
-    [
-        ("PROFILE=quik", "PROFILE=quik is no profile; there are cohort glue models paper quick"),
-        ("PROFILE=quick smoke", "PROFILE=quick smoke is no profile; there are cohort glue"),
-        ("PROFILE=", "PROFILE= is no profile"),
-        ("SHRINK_RESULTS_DIR=/tmp/a b", "SHRINK_RESULTS_DIR=/tmp/a b holds a space, which make"),
-        *(
-            (f"SEED={seed}", f"SEED={seed} is no whole number")
-            for seed in ("abc", "-1", "1.5", "07")
-        ),
-    ],
-)
-def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, setting, says):
-    told = subprocess.run(
-        ["make", "--no-print-directory", f"SHRINK_RESULTS_DIR={tmp_path}", setting, "reproduce"],
-        cwd=home(),
-        capture_output=True,
-        text=True,
-    )
-    assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1
-    assert says in told.stderr
-    assert not list(tmp_path.iterdir())
-
-
 def _make(*arguments, **variables):
     return subprocess.run(
         ["make", "--no-print-directory", *arguments],
@@ -220,22 +181,29 @@ def _make(*arguments, **variables):
     )
 
 
-def test_make_verify_asks_for_its_folder_before_it_installs_anything():
-    told = _make("-n", "verify")
-    assert told.returncode == 2 and told.stdout == ""
-    assert "make verify RESULTS=folder, such as RESULTS=results/quick" in told.stderr
-    assert "verify" in _make("-n", "verify", "RESULTS=any").stdout
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["PROFILE=quik", "reproduce"], "PROFILE=quik is no profile; there are cohort glue"),
+        (["PROFILE=quick smoke", "reproduce"], "PROFILE=quick smoke is no profile; there are"),
+        (["PROFILE=", "reproduce"], "PROFILE= is no profile"),
+        (["SHRINK_RESULTS_DIR=/a b", "reproduce"], "SHRINK_RESULTS_DIR=/a b holds a space"),
+        (["SEED=abc", "reproduce"], "SEED=abc is no whole number"),
+        (["SEED=-1", "reproduce"], "SEED=-1 is no whole number"),
+        (["SEED=07", "reproduce"], "SEED=07 is no whole number"),
+        (["verify"], "make verify RESULTS=folder, such as RESULTS=results/quick"),
+    ],
+)
+def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, words, says):
+    told = _make(f"SHRINK_RESULTS_DIR={tmp_path}", *words)
+    assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1
+    assert says in told.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "variables", "first"),
-    [
-        ((), {"SEED": "4"}, "SEED=4 comes from the environment: `unset SEED` for the committed"),
-        (("SEED=4",), {}, ""),
-        ((), {"SEED": "0"}, ""),
-        ((), {}, ""),
-    ],
+    ("arguments", "variables", "named"),
+    [((), {"SEED": "4"}, True), (("SEED=4",), {}, False), ((), {"SEED": "0"}, False)],
 )
-def test_make_names_a_seed_that_was_exported(arguments, variables, first):
+def test_make_names_a_seed_that_was_exported(arguments, variables, named):
     line = _make("help", *arguments, **variables).stdout.splitlines()[0]
-    assert line.startswith(first) if first else "SEED" not in line
+    assert line.startswith("SEED=4 comes from the environment: `unset SEED`") == named
