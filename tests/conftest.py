@@ -17,7 +17,6 @@ os.environ.update(
     MPLBACKEND="agg",
 )
 
-import random
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,22 +27,14 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", max_examples=50, derandomize=True, **_COMMON)
+settings.register_profile("default", max_examples=30, derandomize=True, **_COMMON)
 # Other clouds every night; what fails is printed with the line that repeats it.
 settings.register_profile("nightly", max_examples=10_000, print_blob=True, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
-def pytest_addoption(parser):
-    parser.addoption("--shuffle", metavar="SEED", help="tests in random order: files, and in each")
-
-
-def pytest_collection_modifyitems(config, items):
-    if seed := config.getoption("shuffle"):
-        random.Random(seed).shuffle(items)
-        order = {path: i for i, path in enumerate(dict.fromkeys(item.path for item in items))}
-        items.sort(key=lambda item: order[item.path])  # what a file shares is made once
+def pytest_collection_modifyitems(items):
     # The longest first: a worker that began them last would leave the other one idle.
     items.sort(
         key=lambda item: (item.path.stem != "test_end_to_end", "end_to_end" not in item.keywords)

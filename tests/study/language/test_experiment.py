@@ -11,7 +11,6 @@ from shrink_utils.study.language.experiment import (
     PIECES,
     _texts_of_kinds,
     language_sentences,
-    measure_attention,
     measure_dimension,
     measure_divergence,
     measure_lifetimes,
@@ -23,7 +22,6 @@ from shrink_utils.study.language.trees import rtd_lite
 @pytest.fixture
 def tables(finished):
     measures = {  # kept by the profile: measured once
-        "attention": measure_attention,
         "dimension": measure_dimension,
         "divergence": measure_divergence,
         "lifetimes": measure_lifetimes,
