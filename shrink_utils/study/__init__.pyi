@@ -25,8 +25,6 @@ from .runs import Run, load_run, run_id
 from .scratch import ScratchRun, scratch_config, scratch_encoder, train_or_load
 from .session import begin
 from .stitching.experiment import (
-    family_models,
-    measure_family,
     measure_stitched,
     penalty_floors,
     stitching_runs,
@@ -53,7 +51,6 @@ __all__ = [
     "claims_in_brief",
     "default_run",
     "dynamics_claims",
-    "family_models",
     "figures",
     "frontier_figure",
     "frontier_table",
@@ -65,7 +62,6 @@ __all__ = [
     "measure_contextuality",
     "measure_corpus",
     "measure_dynamics",
-    "measure_family",
     "measure_stability",
     "measure_stitched",
     "measure_stsb_after_finetuning",

@@ -111,32 +111,11 @@ class Heuristics:
     steps: int  # of each model after the start
     learning_rate: float  # of the models; the start takes twice as much
     counter_examples: float  # share of the pairs not entailed that refutes the heuristic
-    heuristic: Names = ()  # ids on a hub, or folders; where there are any, nothing is trained
-    generalizing: Names = ()
 
     def __post_init__(self) -> None:
-        n, other = len(self.heuristic), len(self.generalizing)
-        if n != other or (n or self.models) < 3:
+        if self.models < 3:
             raise ValueError(
-                "models: both groups need as many, 3 at least (an interval leaves one out), found "
-                f"{self.models}, {n} named heuristic and {other} generalizing"
-            )
-
-
-@configuration
-class Family:
-    """Models of one family, the smallest first: trained here, or of a hub."""
-
-    widths: Integers = ()  # of members that are trained here; member i has width i and depth i
-    depths: Integers = ()
-    members: Names = ()  # ids on a hub, or folders; where there are any, nothing is trained
-    sentences: int  # held out, to compare the members on
-
-    def __post_init__(self) -> None:
-        if len(self.widths) != len(self.depths):
-            raise ValueError(
-                f"widths and depths: one of each a member, found {list(self.widths)} and "
-                f"{list(self.depths)}"
+                f"models: 3 at least in either group (an interval leaves one out), {self.models}"
             )
 
 
@@ -157,12 +136,6 @@ class Dynamics:
     data_sizes: Integers  # between which allocations are compared
     sources: Names  # the same
     stability_steps: int  # of the runs that are compared
-    sgd_steps: int  # of the run with momentum SGD
-    sgd_rate: float
-    arms: Names  # of the fine-tuning that is followed, on the first task of the grid
-    arm_steps: int
-    arm_rows: int  # validation rows of its fixed set
-    arm_length: int  # tokens kept of a text
 
 
 @configuration
@@ -185,7 +158,6 @@ class Profile:
     pretraining: Pretraining
     stitching: Stitching
     heuristics: Heuristics
-    family: Family
     dynamics: Dynamics
     sweep: tuple[SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
     long: tuple[LongEntry, ...] = ()
@@ -232,7 +204,7 @@ class Profile:
     def arms(self) -> dict[str, object]:
         """The options of every arm that the study fine-tunes with, by name."""
         of_grid = {arm for entry in self.grid for arm in entry.arms}
-        named = of_grid | {swept.arm for swept in self.sweep} | set(self.dynamics.arms)
+        named = of_grid | {swept.arm for swept in self.sweep}
         named |= {arm for long in self.long for arm in long.arms}
         return {arm: arm_options(arm) for arm in sorted(named)}
 
@@ -307,7 +279,7 @@ class Profile:
         return runs
 
 
-SIZES = (Pretraining, Stitching, Heuristics, Family, Dynamics)
+SIZES = (Pretraining, Stitching, Heuristics, Dynamics)
 # The class of each table of a TOML file.
 KINDS = {"grid": GridEntry, "sweep": SweepEntry, "long": LongEntry} | {
     kind.__name__.lower(): kind for kind in SIZES

@@ -1,4 +1,4 @@
-"""Brown et al. 2023 (B): representational similarity, stitching, families, generalization.
+"""Brown et al. 2023 (B): representational similarity, stitching, generalization.
 
 *Understanding the Inner Workings of Language Models Through Representation Dissimilarity*; with
 Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and Phang, Liu & Bowman
@@ -19,12 +19,6 @@ from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged, leav
 from shrink_utils.study.generalization.experiment import crossed, gap, numbers_of, pairs_of
 from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.study.stitching.experiment import penalty_floors
-from shrink_utils.study.stitching.family_structure import (
-    affinity,
-    block_numbers,
-    deviance,
-    deviance_floor,
-)
 from shrink_utils.study.stitching.figures import turned
 from shrink_utils.text.heuristics import HELD_OUT
 
@@ -79,14 +73,12 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
         yield claim(name, statement, "greater", near - far, source=source)
 
 
-# --- Stitching, and a family of sizes -------------------------------------------------------------
+# --- Stitching ------------------------------------------------------------------------------------
 
 
 @judged
-def stitching_claims(
-    stitched: pd.DataFrame, activations: pd.DataFrame, family: pd.DataFrame
-) -> Iterator[Claim]:
-    """On stitching, activations and sizes, from the tables of these names.
+def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
+    """On stitching, from `measure_stitched`.
 
     Penalties are of stitches between equal layers above the embeddings, averaged over the layers,
     but where layers of unequal height are compared: there the embeddings count as one. Pairs of
@@ -99,21 +91,6 @@ def stitching_claims(
         yield from _asymmetry(rows, kind, spoken, floors[kind])
     yield from _crossings(stitched[(stitched.kind == "affine") & stitched.equal], floors["affine"])
     yield from _maps(stitched[stitched.relation == "seed"], floors)
-    alike = activations[(activations.front_layer == activations.back_layer)]
-    alike = alike[alike.front_layer > 0]
-    across, seeds = (alike.relation == name for name in ("activation", "seed"))
-    yield Claim(
-        "b:stitch-activations",
-        "GeLU and SoLU models are less alike than two seeds of one activation (debiased CKA, "
-        "equal layers)",
-        "less",
-        _of_less(alike, across, seeds, "cka"),
-        source="after B §3, figures 4 and 5",
-        kind="analogue",
-        floor=float(alike.cka[seeds].std()),
-        departures=CKA_OF.format("means over sentences"),
-    )
-    yield from _family(family)
 
 
 def _of_less(
@@ -234,79 +211,6 @@ def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
     rows = stitched[_equal_layers(stitched) & (stitched.kind == kind)]
     untrained, seed = (rows[rows.relation == name].penalty.mean() for name in ("untrained", "seed"))
     return float((untrained - seed) / _penalty_floor(stitched, kind))
-
-
-def _family(family: pd.DataFrame) -> Iterator[Claim]:
-    """Of CKA between members of a family, of sentences."""
-    claim = partial(Claim, source="B §5", departures=CKA_OF.format("means over sentences"))
-    blocks, alike = block_numbers(family), affinity(family)
-    yield claim(
-        "b:family-blocks-contrast",
-        "layers fall into two blocks more than those of untrained models",
-        "greater",
-        **_trained_less_untrained(blocks, "contrast"),
-    )
-    yield claim(
-        "b:family-blocks-beyond-distance",
-        "beyond fading with distance, layers fall into blocks more so",
-        "greater",
-        **_trained_less_untrained(blocks, "beyond_distance"),
-    )
-    yield claim(
-        "b:family-alike",
-        "members are more alike at equal depth than untrained ones",
-        "greater",
-        **_trained_less_untrained(alike[alike.relation == "members"], "cka"),
-        source="our control of B §5",
-        kind="our control",
-    )
-    yield claim(
-        "b:family-deviant",
-        "one member stands apart from the next smaller and the next larger one",
-        "greater",
-        most_deviant(deviance(family)),
-        floor=deviance_floor(family),
-    )
-    pairs = _seed_pairs(family)
-    if len(pairs):  # a member of a hub has one seed
-        more = pairs.assign(value=pairs["first"] - pairs["last"])
-        yield claim(
-            "b:family-early-alike",
-            "models of different seeds are more alike in the first layer than in the last",
-            "greater",
-            leaving_out(more, "seed", lambda some: some.value.mean()),
-            source="B",
-            floor=float(more.value.std()),
-        )
-
-
-def _trained_less_untrained(rows: pd.DataFrame, column: str) -> dict:
-    """A number of models, or of pairs of them, by seed; the floor is its spread over seeds."""
-    models = [name for name in ("member", "other") if name in rows]
-    wide = rows.pivot_table(index=[*models, "seed"], columns="weights", values=column)
-    gained = (wide.trained - wide.untrained).groupby("seed").mean()
-    return {"differences": gained, "floor": wide.trained.groupby(models).std().mean()}
-
-
-def most_deviant(deviances: pd.DataFrame) -> list[float]:
-    """Of each seed, the deviance of the member that deviates most for the *other* seeds.
-
-    Chosen and judged on the same seed, the largest of several numbers would be large by choice. A
-    family of one seed leaves nothing else.
-    """
-    wide = deviances.pivot(index="seed", columns="member", values="deviance")
-    if len(wide) == 1:
-        return wide.max(axis=1).tolist()
-    return [wide.loc[seed, wide.drop(index=seed).mean().idxmax()] for seed in wide.index]
-
-
-def _seed_pairs(family: pd.DataFrame) -> pd.DataFrame:
-    """CKA of the first and the last layer of two models of one member, in both orders."""
-    rows = family[(family.relation == "seeds") & (family.layer > 0)].sort_values("layer")
-    ends = rows.groupby(["member", "seed", "other_seed"]).cka.agg(["first", "last"]).reset_index()
-    there = ends.rename(columns={"seed": "front_seed", "other_seed": "back_seed"})
-    back = ends.rename(columns={"seed": "back_seed", "other_seed": "front_seed"})
-    return pd.concat([there, back], ignore_index=True)
 
 
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------

@@ -7,7 +7,6 @@ change allocation (COLING).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
@@ -163,91 +162,6 @@ def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
         parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))
         found.append(named(vazquez_claims(*parts), model))
     return pd.concat(found[1:] or found)
-
-
-def encoder_pairs(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of two encoders, with their ``relation``.
-
-    It is "mlm" or "mt" for encoders of one objective and different seeds, "between" for a masked LM
-    and a translation encoder of different seeds, and "same start" for those of one seed, which
-    begin with equal weights.
-    """
-    rows = table[table.back != ""].copy()
-    rows["relation"] = rows.front.where(rows.front == rows.back, "between")
-    rows.loc[rows.front_seed == rows.back_seed, "relation"] = "same start"
-    return rows
-
-
-@judged
-def two_encoders_claims(table: pd.DataFrame) -> Iterator[Claim]:
-    """On a masked LM and a translation encoder trained here; from `measure_two_encoders`.
-
-    Similarities are means over layers and over pairs of encoders of different seeds; the interval
-    leaves out one seed, of both objectives, at a time.
-    """
-    claim = partial(Claim, source="V, on encoders trained here", kind="analogue")
-    avg_sim = table[table.quantity == "avg_sim"]
-    wide = avg_sim.pivot(index=["front", "front_seed"], columns="layer", values="value")
-    last = wide.columns.max()
-    steps = wide.diff(axis=1).drop(columns=0)
-    rise = wide[last] - wide[0]
-    jump = steps[last] - steps.drop(columns=last).max(axis=1)
-    for name, statement, direction, values, of, minus in (
-        ("embedding", "AvgSim at the embeddings: MT above MLM", "greater", wide[0], "mt", "mlm"),
-        ("mt-jump", "MT: the last step is the largest", "greater", jump, "mt", None),
-        *(("jump", "by how much it exceeds the next: MT above MLM", "greater", jump, "mt", "mlm"),),
-        ("mlm-rises", "MLM: AvgSim rises from first to last", "greater", rise, "mlm", None),
-        (
-            *("mlm-gradual", "MLM: no step makes half of that rise", "less"),
-            *(steps.max(axis=1) - rise / 2, "mlm", None),
-        ),
-    ):
-        found = values[of] - values[minus] if minus else values[of]
-        floor = math.sqrt(values.groupby("front").var().mean())
-        yield claim(f"v:encoders-{name}", statement, direction, found, floor=floor)
-    pairs = encoder_pairs(table)
-    for measure, short, spoken in (
-        ("rsa", "rsa", "RSA"),
-        ("pwcca", "pwcca", "PWCCA"),
-        ("cka_debiased", "cka", "CKA"),
-    ):
-        rows = pairs[pairs.quantity == measure]
-        plain = rows[rows["map"] == "none"]
-        statement = f"MLM and MT are less alike than other seeds are ({spoken})"
-        found = leaving_out(plain, "seed", _objectives_less_seeds)
-        floor = _spread_between_seeds(plain)
-        yield claim(f"v:encoders-differ-{short}", statement, "less", found, floor=floor)
-        # CKA does not see an orthogonal map, PWCCA hardly; RSA sees the shift that goes with it.
-        for kind in ("orthogonal", "affine") if measure == "rsa" else ("affine",):
-            gained = _gained_by_map(rows, kind)
-            statement = f"the {kind} map makes MLM more like MT ({spoken})"
-            found = leaving_out(gained, "seed", _between_objectives)
-            floor = _spread_between_seeds(gained)
-            yield claim(f"v:encoders-{kind}-{short}", statement, "greater", found, floor=floor)
-
-
-def _objectives_less_seeds(rows: pd.DataFrame) -> float:
-    """Similarity of the two objectives less that of encoders that differ in their seed alone."""
-    means = rows.groupby("relation").value.mean()
-    return float(means["between"] - (means["mlm"] + means["mt"]) / 2)
-
-
-def _between_objectives(rows: pd.DataFrame) -> float:
-    return float(rows[rows.relation == "between"].value.mean())
-
-
-def _gained_by_map(rows: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Similarity under a map less that without one."""
-    keys = ["relation", "front_seed", "back_seed", "layer"]
-    wide = rows.pivot(index=keys, columns="map", values="value")
-    return (wide[kind] - wide["none"]).rename("value").reset_index()
-
-
-def _spread_between_seeds(rows: pd.DataFrame) -> float:
-    """Over pairs of encoders of one objective, of the mean over layers."""
-    within = rows[rows.relation.isin(["mlm", "mt"])]
-    means = within.groupby(["relation", "front_seed", "back_seed"]).value.mean()
-    return math.sqrt(means.groupby("relation").var().mean())
 
 
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------

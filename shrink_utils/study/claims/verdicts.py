@@ -15,22 +15,19 @@ from shrink_utils.study.claims.topology import topology_claims
 from shrink_utils.study.claims.vazquez import (
     dynamics_claims,
     models_claims,
-    two_encoders_claims,
     vazquez_claims,
 )
 from shrink_utils.study.contextuality.corpus import measure_corpus
 from shrink_utils.study.contextuality.experiment import measure_contextuality
 from shrink_utils.study.contextuality.models import measure_models
 from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_stability
-from shrink_utils.study.dynamics.two_encoders import measure_two_encoders
 from shrink_utils.study.further_models import OF_FIRST_MODEL, OF_FURTHER_MODELS
 from shrink_utils.study.generalization.experiment import measure_generalization
 from shrink_utils.study.grid import run_grid, run_sweep
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Measure
 from shrink_utils.study.runs import Run
-from shrink_utils.study.stitching.activations import measure_activations
-from shrink_utils.study.stitching.experiment import measure_family, measure_stitched
+from shrink_utils.study.stitching.experiment import measure_stitched
 from shrink_utils.study.tables import correct_rows, graded, summarize
 
 FURTHER = "models_"  # begins the name of a table on further models
@@ -39,12 +36,9 @@ MEASURES = {
     "contextuality": measure_contextuality,
     "corpus": measure_corpus,
     "models_contextuality": measure_models,
-    "two_encoders": measure_two_encoders,
     "dynamics": measure_dynamics,
     "dynamics_stability": measure_stability,
     "stitched": measure_stitched,
-    "activations": measure_activations,
-    "family": measure_family,
     "generalization": measure_generalization,
     **OF_FIRST_MODEL,
 }
@@ -83,10 +77,9 @@ def claims_from(
         clouds,
         vazquez_claims(tables["contextuality"], tables["corpus"]),
         models_claims(tables["models_contextuality"]),
-        two_encoders_claims(tables["two_encoders"]),
         dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
         brown_claims(tables["similarity"]),
-        stitching_claims(tables["stitched"], tables["activations"], tables["family"]),
+        stitching_claims(tables["stitched"]),
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         language_claims(tables),

@@ -18,8 +18,8 @@ from shrink_utils.study.dynamics.reading import (
     profiles_of,
     published_steps,
 )
-from shrink_utils.study.figures import ARM_STYLE, MARKERS, PALETTE, legend_below, looks_of
-from shrink_utils.training.dynamics import RULES, TRUNK, allocated, shares
+from shrink_utils.study.figures import MARKERS, PALETTE, legend_below, looks_of
+from shrink_utils.training.dynamics import TRUNK, shares
 
 PANELS = {
     "masked LM": ("mlm", ""),
@@ -41,15 +41,6 @@ DIFFERENCES = {
     "size": "seed and\ndata size",
     "source": "seed and\ndomain",
 }
-ENCODER_NAMES = {"mlm": "masked LM", "mt": "translation"}
-MEASURE_NAMES = {"rsa": "RSA", "pwcca": "PWCCA", "cka_debiased": "CKA, debiased"}
-RELATION_NAMES = {
-    "between": "masked LM → translation",
-    "same start": "… of equal starts",
-    "mlm": "two masked LMs",
-    "mt": "two translation encoders",
-}
-ENCODER_STYLE = looks_of(["mlm", "mt", "between", "same start"])
 
 
 def trunk_shares(dynamics: pd.DataFrame) -> Figure:
@@ -117,42 +108,6 @@ def hurting_shares(dynamics: pd.DataFrame) -> Figure:
     return fig
 
 
-def rebuilt_losses(sgd: pd.DataFrame) -> Figure:
-    """The loss under momentum SGD, and the loss that every rule adds up."""
-    loss, pieces = (_by_step(sgd, quantity) for quantity in ("loss", "pieces"))
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), width_ratios=[2, 1])
-    left.plot(loss, color="0.7", lw=5, label="the loss itself")
-    for rule, style in looks_of(RULES).items():
-        rebuilt = loss.iloc[0] + allocated(allocations(sgd, rule), "step").cumsum()
-        left.plot(rebuilt, label=rule.capitalize(), markersize=4, **style)
-    left.set(xlabel="training step", ylabel="loss of the fixed set (nats)")
-    left.set(title="rebuilt from the contributions", xticks=loss.index[:: max(1, len(loss) // 5)])
-    left.legend(fontsize="small")
-    right.bar(pieces.index, pieces, color=PALETTE[3])
-    right.set(xlabel="training step", ylabel="pieces", title="adaptive rule: pieces per step")
-    return fig
-
-
-def arm_contributions(arms: pd.DataFrame) -> Figure:
-    """Task loss by step, each layer's contribution, and its difference to no regularizer."""
-    fig, axes = plt.subplots(1, 3, figsize=(13, 3.6))
-    plain = _layers_of(arms[arms.arm == "none"])
-    for arm, record in arms.groupby("arm", sort=False):
-        style, layers = ARM_STYLE[arm], _layers_of(record)
-        axes[0].plot(_by_step(record, "loss"), label=arm, markersize=4, **style)
-        axes[1].plot(layers.index, layers, label=arm, **style)
-        if arm != "none":
-            axes[2].plot(layers.index, layers - plain, label=arm, **style)
-    axes[0].set(xlabel="training step", ylabel="task loss, fixed set (nats)")
-    axes[1].set(ylabel="contribution to ΔL (10⁻³ nats)")
-    axes[2].set(ylabel="difference to none (10⁻³ nats)")
-    for ax in axes[1:]:
-        ax.axhline(0, color="0.6", lw=1)
-        ax.set(xlabel="layer (0: embeddings)", xticks=plain.index)
-    legend_below(fig, axes[0], 3)
-    return fig
-
-
 def profile_stability(stability: pd.DataFrame) -> Figure:
     """Shares by component for every text, and correlations of profiles of different seeds."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(12, 3.8), width_ratios=[2.2, 1])
@@ -161,61 +116,10 @@ def profile_stability(stability: pd.DataFrame) -> Figure:
     return fig
 
 
-def contextuality_by_encoder(encoders: pd.DataFrame) -> Figure:
-    """AvgSim, and SelfSim and IntraSim less their nulls, by layer: each seed and the mean."""
-    single = encoders[encoders.back == ""].pivot_table(
-        index=["front", "front_seed", "layer"], columns="quantity", values="value"
-    )
-    panels = {
-        "AvgSim": single.avg_sim,
-        "SelfSim − AvgSim": single.self_sim - single.self_sim_null,
-        "IntraSim − its null": single.intra_sim - single.intra_sim_null,
-    }
-    fig, axes = plt.subplots(1, 3, figsize=(12, 3.8))
-    for ax, (label, values) in zip(axes, panels.items(), strict=True):
-        for front, spoken in ENCODER_NAMES.items():
-            by_seed, style = values[front].unstack("front_seed"), ENCODER_STYLE[front]
-            ax.plot(by_seed, lw=0.8, alpha=0.5, **{**style, "marker": ""})
-            ax.plot(by_seed.mean(axis=1), label=spoken, **style)
-        ax.axhline(0, color="0.6", lw=1, zorder=0)
-        unit = "difference of mean cosines" if "−" in label else "mean cosine"
-        ax.set(title=label, xlabel="layer", ylabel=unit, xticks=by_seed.index)
-    axes[0].legend(fontsize="small")
-    return fig
-
-
-def similarity_by_map(pairs: pd.DataFrame) -> Figure:
-    """Similarity of encoders by layer and measure, without a map and after the affine one."""
-    fig, axes = plt.subplots(2, 3, figsize=(11.5, 6), sharex=True, sharey=True)
-    maps = {"none": "no map", "affine": "after affine map"}
-    for row, (name, said) in zip(axes, maps.items(), strict=True):
-        for ax, (measure, label) in zip(row, MEASURE_NAMES.items(), strict=True):
-            cell = pairs[(pairs.quantity == measure) & (pairs["map"] == name)]
-            for relation, spoken in RELATION_NAMES.items():
-                values = cell[cell.relation == relation].groupby("layer").value
-                mean, style = values.mean(), ENCODER_STYLE[relation]
-                ax.errorbar(mean.index, mean, values.std(), capsize=3, label=spoken, **style)
-            ax.set(title=f"{label}: {said}")
-        row[0].set_ylabel("similarity")
-    for ax in axes[-1]:
-        ax.set(xlabel="layer", xticks=sorted(pairs.layer.unique()))
-    legend_below(fig, axes[0, 0], 4)
-    return fig
-
-
 def _by_seed(dynamics: pd.DataFrame, objective: str) -> dict[int, pd.DataFrame]:
     """The allocation of every run of an objective."""
     runs = dynamics[dynamics.objective == objective].groupby("seed")
     return {seed: allocations(record) for seed, record in runs}
-
-
-def _by_step(record: pd.DataFrame, quantity: str) -> pd.Series:
-    return record[record.quantity == quantity].set_index("step").value
-
-
-def _layers_of(record: pd.DataFrame) -> pd.Series:
-    """Contributions by layer, in 10⁻³ nats, without the head's."""
-    return (1000 * allocated(allocations(record), "layer")).loc[0:]
 
 
 def _mean_shares(dynamics: pd.DataFrame, objective: str, stack: str) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from datasets import Dataset
 from torch import Tensor
-from torch.nn.functional import nll_loss
+from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from shrink_utils.geometry import cka
@@ -20,15 +20,13 @@ from shrink_utils.models import (
     Reading,
     Trunk,
     entailment_output,
-    load_classifier,
     read_layers,
     stitched_logits,
 )
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.results import measured, progress_bar
 from shrink_utils.study.statistics import paired_interval, pseudo_values
-from shrink_utils.text import heuristic_pairs, load_task, read_hans, training_pairs
-from shrink_utils.text.heuristics import PAIR_FEATURES
+from shrink_utils.text import heuristic_pairs, training_pairs
 from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches
 
 GROUPS = ("heuristic", "generalizing")
@@ -41,8 +39,6 @@ ONE, OTHER = {"group": "", "number": -1}, {"other": "", "other_number": -1}
 # The columns of the table, and what they hold where they say nothing.
 COLUMNS = {"quantity": "", **ONE, **OTHER, "data": "", **TEXTS, "layer": -1, "value": float("nan")}
 
-Loader = Callable[[], PreTrainedModel]
-
 
 class Member(NamedTuple):
     """One of the models: its group, and its number within the group."""
@@ -51,34 +47,12 @@ class Member(NamedTuple):
     number: int
 
 
-def load_groups(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenizerBase]:
-    """The models of both groups, as functions that load them, and their tokenizer.
-
-    Models are those of the profile's lists, else trained here. Of the former, each call reads the
-    weights again, so that few models are in memory.
-    """
-    sizes = profile.heuristics
-    if not sizes.heuristic:
-        return _trained(profile)
-    names = {"heuristic": sizes.heuristic, "generalizing": sizes.generalizing}
-    loaders = {
-        Member(group, number): partial(_load, name)
-        for group in GROUPS
-        for number, name in enumerate(names[group])
-    }
-    return loaders, load_classifier(sizes.heuristic[0], n_labels=3, seed=0)[1]
-
-
 def pairs_by_name(profile: Profile) -> dict[str, Dataset]:
-    """What the models are judged on: "dev", "overlap" and, for models trained here, "new words".
+    """What the models are judged on: "dev", "overlap" and "new words".
 
-    "dev" is of the kind that the heuristic group was trained on (MNLI's validation pairs for models
-    of a hub, neutral and contradiction taken together), "overlap" is `heuristic_pairs` (HANS for
-    models of a hub).
+    "dev" is of the kind that the heuristic group was trained on, the others are `heuristic_pairs`.
     """
     n, seed = profile.heuristics.test_rows, profile.base_seed
-    if profile.heuristics.heuristic:
-        return {"dev": _mnli(n, seed), "overlap": read_hans(n=n, seed=seed)}
     return {
         "dev": training_pairs(n, counter_examples=0, split="test", seed=seed),
         "overlap": heuristic_pairs(n, seed=seed),
@@ -90,7 +64,7 @@ def pairs_by_name(profile: Profile) -> dict[str, Dataset]:
 def measure_generalization(profile: Profile) -> pd.DataFrame:
     """Accuracies of both groups of models and, by layer, how alike any two models are.
 
-    The groups are those of `load_groups`: models that read pairs in which overlap always means
+    The groups are trained here: models that read pairs in which overlap always means
     entailment ("heuristic"), and models that read counter-examples as well ("generalizing"). Within
     a group they differ in the seed of head and data order alone.
 
@@ -106,29 +80,23 @@ def measure_generalization(profile: Profile) -> pd.DataFrame:
         - "penalty": the model below ``layer`` and the other above, stitched by identity: loss on
           ``data`` (nats per pair) less that of the other by itself;
         - "stitched": that stitched model's accuracy on the pairs of ``data`` not entailed.
-
-    Notes
-    -----
-    Models with three outputs answer entailment where that output is the largest (McCoy et al.);
-    their loss is that of the probabilities of entailment and of the other two together.
     """
     torch.set_num_threads(profile.threads)
-    loaders, tokenizer = load_groups(profile)
+    models, tokenizer = _trained(profile)
     pairs = pairs_by_name(profile)
     batches = {name: pair_batches(rows, tokenizer) for name, rows in pairs.items()}
     rows, means, alone = [], {}, {}
-    with progress_bar(total=len(loaders) ** 2, unit="pair", description="stitching") as bar:
-        for member, load in loaders.items():
-            model = load()
+    with progress_bar(total=len(models) ** 2, unit="pair", description="stitching") as bar:
+        for member, model in models.items():
             readings = {name: read_layers(model, batches[name]) for name in pairs}
             means[member] = {name: _token_means(readings[name]) for name in COMPARED}
             for name, reading in readings.items():
                 alone[member, name], right = _judged(reading, model, reading.depth)
                 rows += _accuracies(right, pairs[name], name, member)
             bar.update()
-            for other, load_other in loaders.items():
+            for other, back in models.items():
                 if other != member:
-                    rows += _stitches(readings, load_other(), _keys(member, other))
+                    rows += _stitches(readings, back, _keys(member, other))
                     bar.update()
     for row in rows:
         if row["quantity"] == "penalty":
@@ -137,7 +105,8 @@ def measure_generalization(profile: Profile) -> pd.DataFrame:
     return pd.DataFrame([{**COLUMNS, **row} for row in rows], columns=list(COLUMNS))
 
 
-def _trained(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenizerBase]:
+def _trained(profile: Profile) -> tuple[dict[Member, PreTrainedModel], PreTrainedTokenizerBase]:
+    """The models of both groups, and their tokenizer."""
     sizes, shift = profile.heuristics, SEED_STEP * profile.base_seed
     rows, rate, threads = sizes.train_rows, sizes.learning_rate, profile.threads
     training = EntailmentTraining(rows=rows, steps=sizes.steps, learning_rate=rate, threads=threads)
@@ -147,11 +116,11 @@ def _trained(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenize
     shape = {name: getattr(profile.pretraining, name) for name in ("width", "depth", "heads")}
     trunk = Trunk(**shape, dropout=0.0)  # models this small, trained this briefly, do not overfit
     members = [Member(group, n) for n in range(sizes.models) for group in GROUPS]
-    total, loaders = sizes.start_steps + len(members) * sizes.steps, {}
+    total, models = sizes.start_steps + len(members) * sizes.steps, {}
     with progress_bar(total=total, unit="step", description="classifiers of pairs") as bar:
         start, tokenizer = common_start(trunk, first, seed=shift, on_step=bar.update)
         for place, member in enumerate(members):
-            model = entailment_model(
+            models[member] = entailment_model(
                 start,
                 tokenizer,
                 training,
@@ -160,26 +129,7 @@ def _trained(profile: Profile) -> tuple[dict[Member, Loader], PreTrainedTokenize
                 data_seed=shift,
                 on_step=bar.update,
             )
-            loaders[member] = lambda model=model: model
-    return loaders, tokenizer
-
-
-def _load(name: str) -> PreTrainedModel:
-    model, _ = load_classifier(name, n_labels=3, seed=0)
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _mnli(n: int, seed: int) -> Dataset:
-    rows = load_task("mnli", max_eval=n, seed=seed)["validation"]
-    nothing = [""] * len(rows)
-    columns = {
-        "text": list(rows["text"]),
-        "text_pair": list(rows["text_pair"]),
-        "label": [int(label != 0) for label in rows["label"]],
-        "heuristic": nothing,
-        "template": nothing,
-    }
-    return Dataset.from_dict(columns, features=PAIR_FEATURES)
+    return models, tokenizer
 
 
 def _judged(front: Reading, model: PreTrainedModel, layer: int) -> tuple[float, Tensor]:
@@ -187,12 +137,8 @@ def _judged(front: Reading, model: PreTrainedModel, layer: int) -> tuple[float, 
     back = replace(front, model=model)  # of a back, a stitch looks at the model alone
     logits = stitched_logits(front, back, front_layer=layer, back_layer=layer).double()
     labels = _labels(front).to(logits.device)
-    entailment = entailment_output(model)
-    log_p = logits.log_softmax(dim=1)  # (n, classes)
-    others = [output for output in range(log_p.shape[1]) if output != entailment]
-    both = torch.stack([log_p[:, entailment], log_p[:, others].logsumexp(dim=1)], dim=1)
-    answers = (logits.argmax(dim=1) != entailment).long()
-    return float(nll_loss(both, labels)), (answers == labels).cpu()
+    answers = (logits.argmax(dim=1) != entailment_output(model)).long()
+    return float(cross_entropy(logits, labels)), (answers == labels).cpu()
 
 
 def _labels(reading: Reading) -> Tensor:

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import combinations, permutations
+from collections.abc import Sequence
+from itertools import permutations
 
 import pandas as pd
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel
 
-from shrink_utils.geometry import similarity_grid
 from shrink_utils.models import (
     MAPS,
-    Encoder,
     MapTraining,
-    hidden_states,
-    load_encoder,
-    random_encoder,
     read_layers,
     stitch_grid,
-    trunk_of,
 )
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import measured, progress_bar
-from shrink_utils.study.scratch import ScratchRun, language_model, scratch_encoder, train_or_load
-from shrink_utils.text import load_pairs
+from shrink_utils.study.scratch import ScratchRun, language_model, train_or_load
 from shrink_utils.training import (
     ScratchConfig,
     examples,
     held_out_batches,
     new_model,
-    scratch_tokenizer,
 )
 from shrink_utils.training.scratch import collator
 
 ACTIVATIONS = ("gelu", "solu")
 # Equal seeds give equal initial weights: no SoLU model may begin where a GeLU model begins.
 SOLU_SEEDS, UNTRAINED_SEEDS = 100, 200
-MAX_LENGTH = 128  # tokens of a text that the members of a family read
 
 Name = tuple[str, int]  # activation or "untrained", and which of the models
 Pair = tuple[str, Name, Name]  # relation, front, back
@@ -158,119 +146,3 @@ def _layers(profile: Profile, kind: str) -> list[tuple[int, int]]:
         return [(i, j) for i in every for j in every]
     layers: Sequence[int] = profile.stitching.trained_layers if kind == "trained" else every
     return [(layer, layer) for layer in layers]
-
-
-@dataclass(frozen=True)
-class FamilyModel:
-    """One model of a family, not yet in memory."""
-
-    member: str  # its size, or the last part of its name on a hub
-    seed: int  # which of the member's models; 0 is the only one of a member of a hub
-    weights: str  # "trained" or "untrained"
-    load: Callable[[], Encoder]
-
-
-def family_models(profile: Profile) -> list[FamilyModel]:
-    """The members in order of size, trained and untrained; nothing is loaded yet.
-
-    Members of a hub (``profile.family.members``) are taken as they are. Without any, causal
-    language models of the profile's widths and depths are trained here, one per seed.
-    """
-    family, downloaded = profile.family, partial(load_encoder, device="auto")
-    if family.members:
-        return [
-            FamilyModel(name.rstrip("/").rsplit("/", 1)[-1], 0, weights, partial(load, name))
-            for name in family.members
-            for weights, load in (("trained", downloaded), ("untrained", random_encoder))
-        ]
-    return [
-        FamilyModel(f"{depth} × {width}", number, weights, partial(load, profile, config))
-        for width, depth in zip(family.widths, family.depths, strict=True)
-        for number, seed in enumerate(profile.pretraining.seeds)
-        for config in [language_model(profile, seed=seed, width=width, depth=depth)]
-        for weights, load in (("trained", _load_scratch), ("untrained", _new_scratch))
-    ]
-
-
-@measured("family")
-def measure_family(profile: Profile) -> pd.DataFrame:
-    """Debiased CKA between the layers of the members of a family.
-
-    Rows of the comparison are held-out sentences, each the mean of its tokens.
-
-    Returns
-    -------
-    DataFrame
-        One value per row: ``relation``, ``weights``, ``member``, ``other``, ``seed``,
-        ``other_seed``, ``layer`` (of the first), ``other_layer`` and ``cka``. By ``relation``:
-
-        - "within": a model against itself, all pairs of layers;
-        - "members": two members of equal seed number, the smaller first; all pairs of layers of
-          trained models, layers of equal relative depth of untrained ones;
-        - "seeds": two trained models of one member that differ in their seed alone, equal layers.
-
-    Notes
-    -----
-    One model is in memory at a time; only the states of its layers stay.
-
-    References
-    ----------
-    Brown et al. 2023, section 5 (Pythia); block structure: Nguyen, Raghu & Kornblith 2021.
-    """
-    torch.set_num_threads(profile.threads)
-    models = family_models(profile)
-    source = load_pairs(profile.pretraining.source, n=profile.pretraining.sentences)
-    texts = source["held_out"]["text"][: profile.family.sentences]
-    pairs, states, rows = list(_compared(models)), [], []
-    with progress_bar(total=len(models), unit="model", description="reading") as bar:
-        for model in models:
-            states.append(_states(model.load(), texts))
-            bar.update()
-    with progress_bar(total=len(pairs), unit="pair", description="comparing") as bar:
-        for relation, i, j in pairs:
-            a, b = models[i], models[j]
-            keys = (relation, a.weights, a.member, b.member, a.seed, b.seed)
-            some = relation == "seeds" or (relation == "members" and a.weights == "untrained")
-            rows += [(*keys, *cell) for cell in _ckas(states[i], states[j], equal_depth=some)]
-            bar.update()
-    columns = "relation weights member other seed other_seed layer other_layer cka".split()
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _load_scratch(profile: Profile, config: ScratchConfig) -> Encoder:
-    return scratch_encoder(train_or_load(config, profile.folder / "runs"))
-
-
-def _new_scratch(profile: Profile, config: ScratchConfig) -> Encoder:
-    tokenizer = scratch_tokenizer(config)
-    return Encoder(config.label, trunk_of(new_model(config, tokenizer)), tokenizer)
-
-
-def _states(encoder: Encoder, texts: Sequence[str]) -> Tensor:
-    """(layers, sentences, d), on the CPU."""
-    length = min(MAX_LENGTH, encoder.max_length)
-    return hidden_states(encoder, texts, pooling="mean", max_length=length)
-
-
-def _compared(models: Sequence[FamilyModel]) -> Iterator[tuple[str, int, int]]:
-    for i in range(len(models)):
-        yield "within", i, i
-    for (i, a), (j, b) in combinations(enumerate(models), 2):
-        if a.weights == b.weights and a.seed == b.seed and a.member != b.member:
-            yield "members", i, j
-        if a.weights == b.weights == "trained" and a.member == b.member:
-            yield "seeds", i, j
-
-
-def _ckas(x: Tensor, y: Tensor, *, equal_depth: bool) -> Iterator[tuple[int, int, float]]:
-    """Layer, other layer and CKA, of all pairs of layers or of those at equal relative depth."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    xs, ys = list(x.to(device)), None if y is x else list(y.to(device))
-    if equal_depth:
-        depth, other_depth = len(xs) - 1, len(ys) - 1
-        for i in range(depth + 1):
-            j = round(i * other_depth / depth)
-            yield i, j, similarity_grid("cka_debiased", [xs[i]], [ys[j]]).item()
-    else:
-        values = similarity_grid("cka_debiased", xs, ys).tolist()
-        yield from ((i, j, value) for i, row in enumerate(values) for j, value in enumerate(row))

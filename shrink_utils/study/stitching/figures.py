@@ -11,11 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from shrink_utils.study.figures import MARKERS, PALETTE, heatmap, legend_below, looks_of
-from shrink_utils.study.stitching.family_structure import (
-    affinity,
-    deviance,
-    deviance_floor,
-)
 
 PAIRS = {  # kinds of pairs, as queries of `measure_stitched`
     "same model": "relation == 'same'",
@@ -97,41 +92,6 @@ def direction_differences(stitches: pd.DataFrame) -> Figure:
     return fig
 
 
-def family_within(family: pd.DataFrame) -> Figure:
-    """CKA between the layers of each member, trained and untrained, of the first seed."""
-    members = list(family.member.unique())
-    fig, axes = plt.subplots(
-        2, len(members), figsize=(2.5 * len(members) + 0.5, 5.2), squeeze=False
-    )
-    within = family.query("relation == 'within' and seed == 0")
-    for row, weights in zip(axes, ("trained", "untrained"), strict=True):
-        for ax, member in zip(row, members, strict=True):
-            rows = within[(within.weights == weights) & (within.member == member)]
-            grid = rows.pivot(index="layer", columns="other_layer", values="cka")
-            heatmap(ax, grid, annot=len(grid) <= 5, annot_kws={"size": 7}, square=True)
-            ax.set(title=f"{member}, {weights}", xlabel="layer", ylabel="layer")
-    fig.colorbar(axes[0, 0].collections[0], ax=axes, shrink=0.5, label="debiased CKA")
-    return fig
-
-
-def family_members(family: pd.DataFrame) -> Figure:
-    """`affinity` of the members, and the `deviance` of those in the middle with its floor."""
-    members, pairs = list(family.member.unique()), affinity(family)
-    fig, axes = plt.subplots(1, 3, figsize=(13, 4), width_ratios=[1, 1, 0.9])
-    for ax, weights in zip(axes, ("trained", "untrained"), strict=False):
-        rows = pairs[pairs.weights == weights]
-        grid = rows.pivot_table(index="member", columns="other", values="cka")
-        grid = grid.reindex(index=members, columns=members)
-        heatmap(ax, grid, annot_kws={"size": 8}, square=True)
-        ax.tick_params(axis="x", labelsize="x-small")
-        ax.set(title=weights)
-    _deviances(axes[2], family)
-    label = "mean debiased CKA at equal relative depth"
-    colours = axes[0].collections[0]
-    fig.colorbar(colours, ax=axes[:2], shrink=0.6, location="bottom", label=label)
-    return fig
-
-
 def _by_layers(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     return rows.pivot_table(index="front_layer", columns="back_layer", values=value)
 
@@ -175,18 +135,3 @@ def _seed_differences(ax: Axes, alike: pd.Series, *, start: int) -> None:
         x = start + i + np.linspace(-0.25, 0.25, len(values))
         label = f"two {name} models, by penalty"
         ax.plot(x, values, MARKERS[i + 2], color=PALETTE[i + 1], label=label)
-
-
-def _deviances(ax: Axes, family: pd.DataFrame) -> None:
-    out, floor = deviance(family), deviance_floor(family)
-    ax.axhspan(-floor, floor, color="0.88", lw=0, zorder=0)
-    ax.axhline(0, color="0.6", lw=1)
-    inner = list(out.member.unique())
-    ax.plot(out.member.map(inner.index) + 0.08 * (out.seed - out.seed.mean()), out.deviance, "o")
-    _member_axis(ax, inner, "member")
-    ax.set(title="one point per seed", ylabel="deviance (difference of CKA)")
-
-
-def _member_axis(ax: Axes, members: list[str], label: str) -> None:
-    places = range(len(members))
-    ax.set(xticks=places, xticklabels=members, xlabel=label, xlim=(-0.5, len(members) - 0.5))

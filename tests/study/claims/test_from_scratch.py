@@ -11,12 +11,9 @@ from shrink_utils.study.claims.brown import (
     floors_above_untrained,
     generalization_claims,
     group_accuracies,
-    most_deviant,
     published_accuracies,
     stitching_claims,
 )
-from shrink_utils.study.claims.vazquez import encoder_pairs, two_encoders_claims
-from shrink_utils.study.dynamics.two_encoders import KEYS, SIMILARITIES
 from shrink_utils.study.generalization.experiment import (
     COLUMNS,
     GROUPS,
@@ -26,84 +23,6 @@ from shrink_utils.study.generalization.experiment import (
     relation_intervals,
 )
 from shrink_utils.text.heuristics import TEMPLATES
-from tests.study.stitching.test_family_structure import family_table
-
-AVG_SIM = {"mlm": (0.1, 0.2, 0.3, 0.4), "mt": (0.5, 0.5, 0.5, 0.9)}  # as V describe them
-ALIKE = {"mlm": 0.8, "mt": 0.7, "between": 0.4}
-GAIN = {"none": 0.0, "orthogonal": 0.05, "affine": 0.2}
-
-
-def _encoders(avg_sim=AVG_SIM, alike=ALIKE, noise=0.004):
-    rng, rows = np.random.default_rng(0), []
-    names = [(objective, seed) for objective in AVG_SIM for seed in range(3)]
-    for name in names:
-        for layer, value in enumerate(avg_sim[name[0]]):
-            rows.append(("avg_sim", *name, "", -1, "", layer, value + noise * rng.normal()))
-    for front, back in permutations(names, 2):
-        if front[0] == back[0] or front[0] == "mlm":
-            relation = front[0] if front[0] == back[0] else "between"
-            closer = 0.3 * (front[1] == back[1])  # what begins alike is no pair of the claims
-            for measure, (name, added), layer in product(SIMILARITIES, GAIN.items(), range(4)):
-                value = alike[relation] + closer + added + noise * rng.normal()
-                rows.append((measure, *front, *back, name, layer, value))
-    return pd.DataFrame(rows, columns=KEYS)
-
-
-def _two_encoders(**changes):
-    found = two_encoders_claims(_encoders(**changes))
-    return found.set_index(found.claim.str.removeprefix("v:encoders-"))
-
-
-def test_what_v_describe_agrees():
-    expected = {
-        "embedding": 0.4,
-        "mt-jump": 0.4,
-        "jump": 0.4,
-        "mlm-rises": 0.3,
-        "mlm-gradual": 0.1 - 0.15,
-        **{f"differ-{m}": 0.4 - 0.75 for m in ("rsa", "pwcca", "cka")},
-        **{f"affine-{m}": 0.2 for m in ("rsa", "pwcca", "cka")},
-        "orthogonal-rsa": 0.05,
-    }
-    found = _two_encoders()
-    assert found.estimate.to_dict() == pytest.approx(expected, abs=0.02)
-    assert set(found.verdict) == {"agrees"} and set(found.kind) == {"analogue"}
-    assert set(found.n) == {3} and set(found.unit) == {"seeds"}
-    assert found.floor.between(0, 0.03, inclusive="neither").all()
-
-
-TURNED = {"mlm": AVG_SIM["mt"], "mt": AVG_SIM["mlm"]}
-UNALIKE = {"mlm": 0.4, "mt": 0.4, "between": 0.7}
-SAME = {"mlm": AVG_SIM["mt"], "mt": AVG_SIM["mt"]}
-
-
-@pytest.mark.parametrize(
-    ("changes", "names", "verdict"),
-    [
-        ({"avg_sim": TURNED}, ["embedding", "jump", "mlm-gradual"], "disagrees"),
-        ({"alike": UNALIKE}, ["differ-cka"], "disagrees"),
-        ({"avg_sim": SAME, "noise": 0.05}, ["embedding", "jump"], "inconclusive"),
-    ],
-)
-def test_the_opposite_disagrees_and_no_difference_decides_nothing(changes, names, verdict):
-    assert set(_two_encoders(**changes).verdict[names]) == {verdict}
-
-
-def test_a_fall_at_the_first_layer_is_no_rise_at_the_last():
-    found = _two_encoders(avg_sim={"mlm": AVG_SIM["mlm"], "mt": [0.5, 0.1, 0.15, 0.16]})
-    assert found.estimate["mt-jump"] == pytest.approx(0.01 - 0.05, abs=0.02)
-    assert found.verdict["mt-jump"] == "disagrees"
-
-
-def test_encoders_of_one_start_are_a_relation_of_their_own():
-    pairs = encoder_pairs(_encoders())
-    counts = pairs.groupby("relation")[["front_seed", "back_seed"]].apply(
-        lambda rows: len(rows.drop_duplicates())
-    )
-    assert counts.to_dict() == {"mlm": 6, "mt": 6, "between": 6, "same start": 3}
-    start = pairs[pairs.relation == "same start"]
-    assert (start.front != start.back).all() and (start.front_seed == start.back_seed).all()
-
 
 DEPTH = 4
 OWN = {0: 0.01, 1: -0.02, 2: 0.03}  # what a front of this number adds: the noise
@@ -135,28 +54,8 @@ def _stitched(*, asymmetry=0.2, untrained=2.0, identity=3.0, trained=0.5, far=0.
     return pd.DataFrame(rows, columns=[*columns, "loss", "penalty"])
 
 
-ALIKE = {0: 0.0, 1: 0.01, 2: 0.04}  # what a model of this number adds
-
-
-def _activations(less=0.2, columns="front front_number back back_number front_layer back_layer"):
-    """CKA of .8 between seeds and `less` across activations, at equal layers above 0; else 0."""
-    models = list(product(("gelu", "solu"), ALIKE))
-    rows = [
-        ("seed" if a[0] == b[0] else "activation", *a, *b, i, j, float(i == j > 0))
-        for a, b in combinations(models, 2)
-        for i, j in product(range(DEPTH + 1), range(DEPTH + 1))
-    ]
-    table = pd.DataFrame(rows, columns=["relation", *columns.split(), "equal"])
-    own = table.front_number.map(ALIKE) + table.back_number.map(ALIKE)
-    return table.assign(cka=table.equal * (0.8 + own - less * (table.relation == "activation")))
-
-
-def _stitching(family=None, stitched=None, activations=None, **changes):
-    if family is None:
-        family = family_table(between=lambda a, b, _: 0.7 - 0.1 * ((a, b) == ("small", "large")))
-    stitched = _stitched(**changes) if stitched is None else stitched
-    activations = _activations() if activations is None else activations
-    found = stitching_claims(stitched, activations, family)
+def _stitching(stitched=None, **changes):
+    found = stitching_claims(_stitched(**changes) if stitched is None else stitched)
     return found.set_index(found.claim.str.removeprefix("b:"))
 
 
@@ -189,13 +88,6 @@ def test_what_the_model_on_top_costs_by_itself_is_no_asymmetry():
     assert row.estimate == pytest.approx(-0.3) and row.verdict == "agrees"
 
 
-@pytest.mark.parametrize(("less", "verdict"), [(0.2, "agrees"), (-0.2, "disagrees")])
-def test_models_of_two_activations_are_held_against_two_seeds(less, verdict):
-    row = _stitching(activations=_activations(less)).loc["stitch-activations"]
-    assert row.estimate == pytest.approx(-less, abs=0.02) and row.verdict == verdict
-    assert (row.n, row.kind) == (3, "analogue") and row.floor > 0
-
-
 def test_both_crossings_are_held_against_gelu_below_gelu():
     found = _stitching().filter(like="stitch-crossing", axis=0)
     assert found.estimate["stitch-crossing-gelu:affine"] == pytest.approx(0.5, abs=0.02)
@@ -219,10 +111,9 @@ def test_every_stitching_claim_has_a_floor_and_three_models():
         ({"trained": 1.5}, "stitch-trained-affine", 0.5, "disagrees"),
         # 3 apart: (0, 3), (1, 4) and back; 4 apart: (0, 4) and back.
         ({}, "stitch-distance", 0.1 * (4 * 3 + 2 * 4) / 6, "agrees"),
-        ({}, "family-deviant", -0.1, "disagrees"),  # it follows size
     ],
 )
-def test_stitches_and_families_are_compared(changes, claim, estimate, verdict):
+def test_stitches_are_compared(changes, claim, estimate, verdict):
     row = _stitching(**changes).loc[claim]
     assert row.estimate == pytest.approx(estimate, abs=0.01) and row.verdict == verdict
 
@@ -239,45 +130,6 @@ def test_an_untrained_bottom_is_counted_in_floors():
     row = _stitching().loc["stitch-untrained:trained"]
     found = floors_above_untrained(_stitched(), "trained")
     assert found == pytest.approx(row.estimate / row.floor)
-
-
-def test_a_deviant_is_found_and_blocks_are_those_that_training_makes():
-    def within(i, j, weights):
-        return (0.9 if (i < 3) == (j < 3) else 0.1) if weights == "trained" else 0.5
-
-    def between(a, b, seed):
-        return (0.7 if (a, b) == ("small", "large") else 0.4) + 0.01 * seed
-
-    table = _stitching(family_table(between=between, within=within))
-    assert table.estimate["family-deviant"] == pytest.approx(0.3)
-    assert table.estimate["family-blocks-contrast"] == pytest.approx(0.8)
-    row = table.loc["family-alike"]
-    assert row.estimate == pytest.approx(0.5 + 0.01 - 0.3)
-    assert row.floor == pytest.approx(0.01)
-
-
-def test_the_deviant_is_chosen_on_other_seeds_than_it_is_judged_on(monkeypatch):
-    wide = pd.DataFrame(
-        {"member": ["m", "n"] * 3, "seed": [0, 0, 1, 1, 2, 2], "deviance": [9, 0, 0, 5, 0, 5]}
-    )
-    monkeypatch.setitem(most_deviant.__globals__, "deviance", lambda _: wide)
-    # Seed 0 alone prefers m; the others choose n for it. Seeds 1 and 2 choose m (9 against 5).
-    assert _stitching().estimate["family-deviant"] == pytest.approx((0 + 0 + 0) / 3)
-
-
-def test_first_and_last_layers_of_two_seeds_are_compared():
-    family = family_table(between=lambda *_: 0.5)
-    first = (family.relation == "seeds") & (family.layer == 1)
-    family.loc[first, "cka"] = 0.9 + 0.01 * family.seed[first]
-    row = _stitching(family).loc["family-early-alike"]
-    pairs = [0.9, 0.9, 0.91]  # of seeds (0, 1), (0, 2) and (1, 2)
-    assert row.estimate == pytest.approx(np.mean(pairs) - 0.8) and row.verdict == "agrees"
-    assert "family-early-alike" not in _stitching(family[family.relation != "seeds"]).index
-
-
-def test_a_family_without_seeds_decides_nothing():
-    row = _stitching(family_table(between=lambda *_: 0.5, seeds=(0,))).loc["family-deviant"]
-    assert row.n == 1 and row.verdict == "inconclusive" and pd.isna(row.floor)
 
 
 NUMBERS, LAST = range(4), 4

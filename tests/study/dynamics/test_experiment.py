@@ -13,7 +13,6 @@ from shrink_utils.study.dynamics.experiment import (
     allocations,
     dynamics_config,
     follow,
-    measure_arms,
     measure_dynamics,
     measure_stability,
     record_table,
@@ -57,7 +56,7 @@ def small(tiny_profile, results, monkeypatch):
     """Two seeds and two steps; tables are kept, so that every one is measured once."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(results))
     sizes = {"steps": 2, "data_sizes": (16, 24), "sources": ("editorials",)}
-    dynamics = replace(tiny_profile.dynamics, **sizes, arms=("none", "all"))
+    dynamics = replace(tiny_profile.dynamics, **sizes)
     pretraining = replace(tiny_profile.pretraining, seeds=(0, 1))
     return replace(tiny_profile, name="tiny_dynamics", pretraining=pretraining, dynamics=dynamics)
 
@@ -68,18 +67,7 @@ def test_recording_changes_nothing_and_is_timed_beside_plain_training(small):
     held_out = held_out.pivot(index="objective", columns="rule", values="value")
     assert (held_out.plain == held_out.trapezoid).all()
     seconds = table[table.quantity == "seconds"].groupby(["objective", "rule"]).value.count()
-    assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "simpson": 1, "trapezoid": 1}
-
-
-def test_arms_start_from_the_same_loss_and_part(small):
-    table = measure_arms(small)
-    assert list(dict.fromkeys(table.arm)) == ["none", "all"] and set(table.seed) == {0}
-    loss = table[table.quantity == "loss"].pivot(index="step", columns="arm", values="value")
-    assert loss.loc[0, "none"] == loss.loc[0, "all"]
-    assert loss.loc[2, "none"] != loss.loc[2, "all"]
-    for _, record in table.groupby("arm"):
-        assert closure_errors(record)["trapezoid"] < 0.05
-        assert (record[record.quantity == "entropy"].value > 0).all()
+    assert seconds.unstack().loc["mt"].to_dict() == {"plain": 1, "trapezoid": 1}
 
 
 def test_the_causal_runs_of_a_text_are_those_of_the_record(small):

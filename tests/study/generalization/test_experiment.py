@@ -13,7 +13,7 @@ from shrink_utils.study.generalization import experiment
 from shrink_utils.study.generalization.experiment import (
     GROUPS,
     Member,
-    load_groups,
+    _trained,
     measure_generalization,
     pairs_by_name,
 )
@@ -29,21 +29,21 @@ def profile():
 
 @pytest.fixture(scope="module")
 def groups(profile):
-    return load_groups(profile)
+    return _trained(profile)
 
 
 @pytest.fixture(scope="module")
 def table(profile, groups, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHRINK_RESULTS_DIR", str(tmp_path_factory.mktemp("results")))
-        patch.setattr(experiment, "load_groups", lambda profile: groups)
+        patch.setattr(experiment, "_trained", lambda profile: groups)
         return measure_generalization(profile)
 
 
 @torch.no_grad()
 def _logits(groups, profile, member, data):
-    loaders, tokenizer = groups
-    model = loaders[member]()
+    models, tokenizer = groups
+    model = models[member]
     batches = pair_batches(pairs_by_name(profile)[data], tokenizer)
     inputs = [{k: v for k, v in batch.items() if k != "labels"} for batch in batches]
     return torch.cat([model(**batch).logits for batch in inputs])
@@ -64,8 +64,8 @@ def test_accuracies_are_those_of_the_models(table, groups, profile):
 
 
 def test_a_stitch_at_the_last_layer_is_one_model_under_the_others_head(table, groups, profile):
-    loaders, tokenizer = groups
-    front, back = (loaders[Member(group, 0)]() for group in GROUPS)
+    models, tokenizer = groups
+    front, back = (models[Member(group, 0)] for group in GROUPS)
     losses = {}
     for batch in pair_batches(pairs_by_name(profile)["overlap"], tokenizer):
         inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
@@ -85,14 +85,14 @@ def test_a_stitch_at_the_last_layer_is_one_model_under_the_others_head(table, gr
 
 
 def test_similarity_is_of_the_means_over_tokens(table, groups, profile):
-    loaders, tokenizer = groups
+    models, tokenizer = groups
     means = []
     for member in (Member("heuristic", 0), Member("generalizing", 2)):
         parts = []
         for row in pairs_by_name(profile)["dev"]:  # one at a time: no padding
             tokens = tokenizer(row["text"], row["text_pair"], return_tensors="pt")
             with torch.no_grad():
-                states = loaders[member]().bert(**tokens, output_hidden_states=True).hidden_states
+                states = models[member].bert(**tokens, output_hidden_states=True).hidden_states
             parts.append(states[1][0].mean(dim=0))
         means.append(torch.stack(parts))
     rows = table[(table.quantity == "cka") & (table.data == "dev") & (table.layer == 1)]
@@ -109,9 +109,9 @@ def test_groups_differ_in_what_they_read_and_members_in_their_seed(monkeypatch, 
         return start
 
     monkeypatch.setattr(experiment, "entailment_model", model_of)
-    loaders, _ = load_groups(replace(profile, base_seed=2))
+    models, _ = _trained(replace(profile, base_seed=2))
     shares = [options["counter_examples"] for options in asked]
     assert shares == [0.0, profile.heuristics.counter_examples] * profile.heuristics.models
     assert [options["seed"] for options in asked] == [2000 + i for i in range(len(asked))]
     assert {options["data_seed"] for options in asked} == {2000}
-    assert list(loaders) == [(g, n) for n in range(profile.heuristics.models) for g in GROUPS]
+    assert list(models) == [(g, n) for n in range(profile.heuristics.models) for g in GROUPS]

@@ -1,4 +1,4 @@
-"""Stitches and families of small models: random weights do, no training is needed."""
+"""Stitches of small models: random weights do, no training is needed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,17 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
-from transformers import GPTNeoXConfig, GPTNeoXModel
 
-from shrink_utils.geometry import cka
-from shrink_utils.models import hidden_states, load_encoder, read_layers, stitched
-from shrink_utils.models.encoders import quiet, seeded
+from shrink_utils.models import read_layers, stitched
 from shrink_utils.models.stitching_maps import least_squares_maps
 from shrink_utils.study import load_profile
-from shrink_utils.study.profiles import Family
 from shrink_utils.study.scratch import ScratchRun
 from shrink_utils.study.stitching import experiment
 from shrink_utils.study.stitching.experiment import (
-    measure_family,
     measure_stitched,
     penalty_floors,
     stitching_config,
 )
-from shrink_utils.text import load_pairs
 from shrink_utils.training import examples, held_out_batches, new_model, scratch_tokenizer
 from shrink_utils.training.scratch import collator
 
@@ -103,46 +97,3 @@ def test_a_floor_is_the_spread_within_each_activation():
     table = pd.DataFrame({"back": ["gelu", "gelu", "solu", "solu"], "penalty": [1, 3, 11, 17]})
     table = table.assign(relation="seed", kind="affine", front_layer=1, back_layer=1)
     assert penalty_floors(table).floor.tolist() == [pytest.approx(10**0.5)]
-
-
-@pytest.fixture(scope="module")
-def local_profile(profile):
-    family = Family(widths=(16, 24), depths=(2, 3), sentences=N)
-    return replace(profile, family=family, pretraining=replace(profile.pretraining, max_length=16))
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """Two members in Hugging Face's layout, of Pythia's architecture."""
-    tokenizer = load_encoder("tiny-random").tokenizer
-    names = []
-    sizes = {"num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64}
-    for seed, (width, depth) in enumerate([(16, 2), (24, 4)]):
-        sizes |= {"hidden_size": width, "num_hidden_layers": depth}
-        config = GPTNeoXConfig(vocab_size=len(tokenizer), **sizes)
-        folder = tmp_path_factory.mktemp("family") / f"neox-{width}"
-        with quiet(), seeded(seed):
-            GPTNeoXModel(config).save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-        names.append(str(folder))
-    return tuple(names)
-
-
-@pytest.fixture
-def hub_profile(local_profile, folders):
-    return replace(local_profile, family=Family(members=folders, sentences=N))
-
-
-def test_members_of_a_hub_are_compared_by_debiased_cka_of_sentences(hub_profile, folders):
-    found = measure_family.__wrapped__(hub_profile)
-    assert set(found.member) | set(found.other) == {"neox-16", "neox-24"}
-    assert set(found.seed) == {0} and "seeds" not in set(found.relation)
-    texts = load_pairs(hub_profile.pretraining.source)["held_out"]["text"][:N]
-    small, large = (
-        hidden_states(load_encoder(name), texts, pooling="mean", max_length=64) for name in folders
-    )
-    trained = found[(found.relation == "members") & (found.weights == "trained")]
-    value = trained[(trained.layer == 1) & (trained.other_layer == 3)].cka.item()
-    assert value == pytest.approx(cka(small[1], large[3], debiased=True), abs=1e-6)
-    untrained = found[(found.relation == "members") & (found.weights == "untrained")]
-    assert [*zip(untrained.layer, untrained.other_layer, strict=True)] == [(0, 0), (1, 2), (2, 4)]
