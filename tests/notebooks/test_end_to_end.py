@@ -24,7 +24,7 @@ from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.runs import load_run, model_of, run_id
 
 CHAPTERS = sorted((home() / "notebooks").glob("[0-9]*.ipynb"))
-pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
