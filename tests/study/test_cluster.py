@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import warnings
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
@@ -116,49 +114,6 @@ def test_a_worker_killed_in_the_middle_loses_nothing_and_repeats_only_its_run(
     _assert_equal(runs, serial)
     assert dict(os.environ) == before
     assert capfd.readouterr() == ("", "")
-
-
-def test_an_address_sends_what_is_missing_to_its_cluster(
-    grid, serial, thread, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", thread.scheduler.address)
-    for run in serial[:2]:
-        shutil.copytree(run.folder, tmp_path / grid.name / "runs" / run.folder.name)
-    _assert_equal(run_grid(grid), serial)
-    sent = {event["run"] for _, event in thread.get_events(STEPS)}
-    assert sent == {serial[2].folder.name}
-
-
-def test_steps_and_warnings_come_here_and_settings_go_along(
-    finished, thread, tmp_path, monkeypatch
-):
-    first, seen, kept, told = finished.runs()[0], {}, {}, []
-
-    def look(config, folder, *, on_row, keep_model):
-        seen.update(os.environ)
-        kept.update({run_id(config): keep_model})
-        if config == first:
-            warnings.warn("its folder was damaged", stacklevel=2)
-        on_row({"step": 1})
-        (folder / run_id(config)).mkdir()
-
-    monkeypatch.setattr(cluster, "run_or_load", look)
-    monkeypatch.delenv("SHRINK_GLUE_DIR", raising=False)
-    monkeypatch.setattr(cluster, "_settings", lambda: {"SHRINK_GLUE_DIR": "/some/glue"})
-    configs = {run_id(config): config for config in finished.runs()}
-    with pytest.warns(UserWarning, match=f"{first.label}: its folder was damaged"):
-        compute_runs(
-            thread,
-            configs,
-            tmp_path,
-            keep={run_id(first)},
-            on_step=lambda run, step: told.append((run, step)),
-        )
-    assert kept == {run: run == run_id(first) for run in configs}
-    assert sorted(told) == sorted((run, step) for run in configs for step in (0, 1))
-    assert _folders(tmp_path) == set(configs)
-    assert seen["SHRINK_GLUE_DIR"] == "/some/glue" and "SHRINK_GLUE_DIR" not in os.environ
 
 
 def test_a_run_that_fails_is_named_and_those_before_it_are_kept(

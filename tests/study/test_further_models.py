@@ -9,30 +9,12 @@ import pytest
 
 from shrink_utils.study import load_profile
 from shrink_utils.study.claims.agreement import agreement
-from shrink_utils.study.further_models import OF_FURTHER_MODELS
-from shrink_utils.study.language.experiment import measure_lifetimes
 
 
 @pytest.fixture
 def smoke(tmp_path, monkeypatch):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     return load_profile("smoke")
-
-
-def test_every_further_model_is_measured_alone_and_kept_beside_the_first(smoke, monkeypatch):
-    seen = []
-
-    def of_first(profile):
-        seen.append((profile.models, profile.partner))
-        return pd.DataFrame({"value": [1.0]})
-
-    monkeypatch.setattr(measure_lifetimes, "__wrapped__", of_first)
-    three = replace(smoke, models=("tiny-random", "minilm", "mpnet"), partner="minilm")
-    table = OF_FURTHER_MODELS["models_language_lifetimes"](three)
-    assert list(table.model) == ["minilm", "mpnet"]
-    assert seen == [(("minilm",), ""), (("mpnet",), "")]
-    kept = {path.name.rpartition("-")[0] for path in (smoke.folder / "measured").iterdir()}
-    assert kept == {"models_language_lifetimes"}
 
 
 def test_rows_of_fine_tuned_layers_and_of_language_are_compared_between_models():
