@@ -77,7 +77,7 @@ def finished(make, killed):
 def test_a_killed_study_resumes_and_prints_the_claims(results, killed, finished):
     assert 5 <= len(killed) < len(load_profile("smoke").runs())
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "Claims, profile smoke" in finished.stdout
+    assert "Study smoke is complete" in finished.stdout
     assert "agrees" in finished.stdout and "inconclusive" in finished.stdout
     assert len(_runs(results)) == len(load_profile("smoke").runs())
     assert killed.items() <= _runs(results).items()  # these were loaded and not repeated
@@ -116,7 +116,7 @@ def test_run_again_it_does_nothing_says_so_and_is_quick(results, make, finished)
     again = make("reproduce")
     assert time.monotonic() - started <= 5 and again.returncode == 0
     assert "Nothing to run: results/smoke is up to date." in again.stdout
-    assert "Claims, profile smoke" in again.stdout
+    assert "Study smoke is complete" in again.stdout
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
