@@ -85,7 +85,7 @@ def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
         except subprocess.TimeoutExpired:
             _kill(process)
         _nothing_half_written_has_a_results_name(results)
-    assert "Claims, profile smoke" in _finish(start_study(clone))
+    assert "Study smoke is complete" in _finish(start_study(clone))
     for name, table in undisturbed.items():
         assert (results / "tables" / name).read_bytes() == table
     assert not list(clone.joinpath("results").rglob("*.part*"))
