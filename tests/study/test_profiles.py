@@ -114,7 +114,7 @@ def test_a_base_seed_shifts_every_seed_and_the_folder():
         ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),
         ('task = "sentiment_movies"', 'task = "sentiment_movie"', "sentiment_movies"),
         ('"all", "random"]', '"al"]', "arm: no arm 'al'"),
-        ("models = 4", "models = 2", "models: 3 at least in either group"),
+        ("models = 3", "models = 2", "models: 3 at least in either group"),
     ],
 )
 def test_an_impossible_profile_is_refused_by_name(tmp_path, old, new, message):
