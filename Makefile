@@ -16,7 +16,7 @@ export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
 # Kernels run in notebooks/: a relative folder has to mean the same there.
 absolute = $(if $($(1)),$(eval export $(1) := $(shell realpath -m "$($(1))")))
-$(foreach folder,SHRINK_GLUE_DIR SHRINK_HANS_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
+$(foreach folder,SHRINK_GLUE_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
 # Processes and threads are as the profile says; nothing asks a hub for what is on disk.
 export TOKENIZERS_PARALLELISM := false
 export PYTHONHASHSEED := 0

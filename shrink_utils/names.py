@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
+POOLINGS = ("cls", "mean", "first_last", "last")  # of `models.pool`; a profile asks for names alone
+
 
 def unknown_name(argument: str, kind: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a ``name`` that is not among the ``known`` ones; it has the nearest of them."""

@@ -1,5 +1,80 @@
 """Encoders: load one, read its layers, pool its tokens."""
 
-from lazy_loader import attach_stub
+from shrink_utils.models.encoders import (
+    PINNED,
+    Encoder,
+    evaluating,
+    load_classifier,
+    load_encoder,
+    quiet,
+    random_encoder,
+    save_classifier,
+)
+from shrink_utils.models.scratch import (
+    OBJECTIVES,
+    SoLU,
+    Trunk,
+    new_pair_classifier,
+    scratch_model,
+    trunk_of,
+    with_new_head,
+)
+from shrink_utils.models.states import (
+    StateBatch,
+    TokenStates,
+    hidden_states,
+    pool,
+    state_batches,
+    token_states,
+)
+from shrink_utils.models.stitching import (
+    MAPS,
+    MapTraining,
+    Reading,
+    Stitched,
+    identity_stitches,
+    read_layers,
+    stitch_grid,
+    stitched,
+    stitched_logits,
+)
+from shrink_utils.models.words import WordBatch, split_words, word_batches, word_states
+from shrink_utils.names import POOLINGS
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__all__ = [
+    "MAPS",
+    "OBJECTIVES",
+    "PINNED",
+    "POOLINGS",
+    "Encoder",
+    "MapTraining",
+    "Reading",
+    "SoLU",
+    "StateBatch",
+    "Stitched",
+    "TokenStates",
+    "Trunk",
+    "WordBatch",
+    "evaluating",
+    "hidden_states",
+    "identity_stitches",
+    "load_classifier",
+    "load_encoder",
+    "new_pair_classifier",
+    "pool",
+    "quiet",
+    "random_encoder",
+    "read_layers",
+    "save_classifier",
+    "scratch_model",
+    "split_words",
+    "state_batches",
+    "stitch_grid",
+    "stitched",
+    "stitched_logits",
+    "token_states",
+    "trunk_of",
+    "with_new_head",
+    "word_batches",
+    "word_states",
+]

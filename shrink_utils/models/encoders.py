@@ -29,6 +29,9 @@ from shrink_utils.text import fetch, hub_revision
 TINY = "tiny-random"
 PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sources.toml
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
+# Parts that no layer reads, in the names of their weights: these may be new.
+UNREAD = ("pooler", "contact_head", "mask_emb")
+NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 HUB_SECONDS = 5.0  # within which a hub has to answer; its client alone would try for half a minute
 
 
@@ -47,16 +50,15 @@ class Encoder:
 
     @property
     def max_length(self) -> int:
-        """Longest input in tokens, special tokens included."""
-        positions = getattr(self.model.config, "max_position_embeddings", None)
-        if not positions:
-            return self.tokenizer.model_max_length
+        """Longest input in tokens, special tokens included; some 10³⁰ where nothing limits it."""
+        positions = getattr(self.model.config, "max_position_embeddings", None) or -1
         # RoBERTa and its like give a text the positions behind that of padding.
         embeddings = getattr(self.model.base_model, "embeddings", None)
         table = getattr(embeddings, "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
         unused = 0 if padding is None else padding + 1
-        return min(self.tokenizer.model_max_length, positions - unused)
+        limits = (self.tokenizer.model_max_length or -1, positions - unused, NO_LIMIT)
+        return int(min(limit for limit in limits if limit > 0))  # XLNet's configuration says −1
 
 
 def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
@@ -72,7 +74,8 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         checked at each load); ``"tiny-random"`` (2 layers, 32 wide, fixed random weights, MiniLM's
         tokenizer: for tests); a local folder in Hugging Face's layout, or with one GGUF file; or
         the id of a model on the hub. Of an encoder–decoder, such as a translation model, the
-        encoder is taken. A decoder, such as Gemma or GPT-2, is taken as it is.
+        encoder is taken; of a model of texts and images, such as CLIP, the text tower. A decoder,
+        such as Gemma or GPT-2, is taken as it is.
     device
         ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
 
@@ -81,17 +84,18 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     FileNotFoundError
         There is no such encoder here, it has no tokenizer, or the hub cannot be reached.
     ValueError
-        A pinned file has other bytes, weights are cut short, the model needs code of its own, or
-        there is no such `device`. Or the weights are in GGUF, and the package gguf, which reads
-        them, is not installed.
+        The file lacks weights that a layer reads, or its weights are cut short, quantized or an
+        adapter's; a pinned file has other bytes; the model reads no texts, or needs code of its
+        own; there is no such `device`. Or the weights are in GGUF, and the package gguf, which
+        reads them, is not installed.
     """
-    place = _device(device)
+    name, place = str(name), _device(device)
     with quiet(), seeded(0):
         if name == TINY:
             model = AutoModel.from_config(tiny_config())
         else:
-            model = _pretrained(AutoModel, name)
-        return Encoder(name, _encoder_half(model).eval().to(place), load_tokenizer(name))
+            model = _pretrained(AutoModel, name, read=_text_part)
+        return Encoder(name, model.eval().to(place), load_tokenizer(name))
 
 
 def random_encoder(name: str, *, seed: int = 0) -> Encoder:
@@ -106,8 +110,9 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     """
     trained = load_encoder(name)  # its errors, and its tokenizer
     with quiet(), seeded(seed):
-        model = AutoModel.from_config(_config(name), dtype=torch.float32, trust_remote_code=False)
-        return Encoder(f"{name}, random weights", _encoder_half(model).eval(), trained.tokenizer)
+        config = tiny_config() if name == TINY else _config(name, _location(name))
+        model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
+        return Encoder(f"{name}, random weights", _text_part(model).eval(), trained.tokenizer)
 
 
 def load_classifier(
@@ -222,21 +227,75 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
 
 
 def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
+    """Read a model, or of `AutoModel` what reads texts; its layers are those of the file."""
+    location = _location(name)
+    config = _config(name, location, **head)
     with _errors_that_name(name):
-        return auto_class.from_pretrained(
-            **_location(name),
+        model, report = auto_class.from_pretrained(
+            **location,
+            config=config,
             use_safetensors=True,
             trust_remote_code=False,
             dtype=torch.float32,
-            **head,
+            ignore_mismatched_sizes=True,  # they are named below
+            output_loading_info=True,
         )
+        part = _text_part(model) if auto_class is AutoModel else model.base_model
+        _refuse_made_up(name, model, part, report)
+        return part if auto_class is AutoModel else model
 
 
-def _config(name: str) -> PreTrainedConfig:
-    if name == TINY:
-        return tiny_config()
+def _refuse_made_up(
+    name: str, model: PreTrainedModel, part: PreTrainedModel, report: dict[str, set]
+) -> None:
+    """A ``ValueError`` for weights of `part` that transformers made up, as the file lacks them."""
+    read = {id(weight) for weight in part.state_dict(keep_vars=True).values()}
+    read = {key for key, weight in model.state_dict(keep_vars=True).items() if id(weight) in read}
+    of_other_shape = {key: shapes for key, *shapes in report["mismatched_keys"]}
+    made_up = sorted(
+        key
+        for key in read & {*report["missing_keys"], *of_other_shape}
+        if not any(unread in key for unread in UNREAD)
+    )
+    if not made_up:
+        return
+    first, remedy = made_up[0], "take the file that belongs to its config.json"
+    bare = first.removeprefix(f"{model.base_model_prefix}.")
+    others = [other for other in report["unexpected_keys"] if other.endswith(f".{bare}")]
+    if first in of_other_shape:
+        found, expected = map(tuple, of_other_shape[first])
+        first += f" (in the file {found}, by its config.json {expected})"
+    elif others:
+        prefix = min(others).removesuffix(bare)
+        remedy = f"it has them below {prefix!r}, as a wrapper saves them: rename and save them"
+    raise ValueError(
+        f"name: the file of {name!r} lacks {len(made_up)} weights that its layers read, such as "
+        f"{first}; {remedy}"
+    )
+
+
+def _config(name: str, location: dict[str, object], **head: object) -> PreTrainedConfig:
     with _errors_that_name(name):
-        return AutoConfig.from_pretrained(**_location(name), trust_remote_code=False)
+        config = AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
+    quantized = getattr(config, "quantization_config", None)
+    if quantized or getattr(config.get_text_config(), "quantization_config", None):
+        raise ValueError(f"name: {name!r} is quantized; take the weights it was made from")
+    return config
+
+
+def _text_part(model: PreTrainedModel) -> PreTrainedModel:
+    """What reads texts alone: an encoder–decoder's encoder, a tower, or the whole model."""
+    names = ["language_model", "text_model", *(["encoder"] if hasattr(model, "decoder") else [])]
+    for part in (getattr(model, name, None) for name in names):
+        if isinstance(part, PreTrainedModel):
+            return _text_part(part)
+    has_layers = isinstance(getattr(model.config, "num_hidden_layers", None), int)
+    if model.main_input_name != "input_ids" or not has_layers:
+        raise ValueError(
+            f"name: a {type(model).__name__} has no part with layers that reads texts alone; take "
+            "the folder of a text model"
+        )
+    return model
 
 
 def _tokenizer(name: str, location: dict[str, object]) -> PreTrainedTokenizerBase:
@@ -266,20 +325,23 @@ def _errors_that_name(name: str) -> Iterator[None]:
             f"name: the weights of {name!r} are damaged or cut short ({error}); copy or download "
             "them again"
         ) from error
-    except OSError as error:
-        if str(error).startswith("name: "):
+    except Exception as error:  # of several libraries
+        told = " ".join(str(error).split())[:200] or type(error).__name__
+        if told.startswith("name: "):
             raise
-        raise FileNotFoundError(_no_encoder(name, error)) from error
-    except ValueError as error:
-        if NEEDS_CODE not in str(error):
-            raise
-        raise ValueError(
-            f"name: {name!r} needs code that comes with it, and no such code is run here; take a "
-            "model whose architecture transformers has"
-        ) from error
+        if NEEDS_CODE in str(error):
+            raise ValueError(
+                f"name: {name!r} needs code that comes with it, and no such code is run here; take "
+                "a model whose architecture transformers has"
+            ) from error
+        if isinstance(error, OSError):
+            folder = f"name: no encoder can be read from the folder {name!r}: {told}"
+            is_folder = Path(name).is_dir()
+            raise FileNotFoundError(folder if is_folder else _no_encoder(name, told)) from error
+        raise ValueError(f"name: {name!r} cannot be read: {told}") from error
 
 
-def _no_encoder(name: str, error: OSError) -> str:
+def _no_encoder(name: str, told: str) -> str:
     others = [known for known in (*PINNED, TINY) if known != name]
     hint = get_close_matches(name, others, n=1)
     return (
@@ -287,7 +349,7 @@ def _no_encoder(name: str, error: OSError) -> str:
         + (f", did you mean {hint[0]!r}?" if hint else "")
         + f" (expected {', '.join(PINNED)} or {TINY!r}, which need no hub, a local folder with"
         " model.safetensors, or the id of a model on a hub that can be reached):"
-        f" {str(error).splitlines()[0]}"
+        f" {told}"
     )
 
 
@@ -296,6 +358,7 @@ def _location(name: str) -> dict[str, object]:
     if name == "gemma":  # before it is downloaded
         _check_gguf(name)
     path = fetch(name) if name in PINNED else name
+    _check_path(name, Path(path))
     location = {
         "pretrained_model_name_or_path": path,
         "revision": hub_revision(name) or "main",
@@ -305,6 +368,21 @@ def _location(name: str) -> dict[str, object]:
         _check_gguf(name)
         location["gguf_file"] = file.name
     return location
+
+
+def _check_path(name: str, path: Path) -> None:
+    """Errors for what lies here and is no model's folder; whatever is not here may be on a hub."""
+    if path.is_file():
+        raise FileNotFoundError(f"name: {name!r} is a file; give its folder, {str(path.parent)!r}")
+    if (path / "adapter_config.json").is_file():
+        raise ValueError(
+            f"name: {name!r} is an adapter; merge it into its model (peft's merge_and_unload), "
+            "save that, and give its folder"
+        )
+    if path.is_dir() and not (path / "config.json").is_file() and not any(path.glob("*.gguf")):
+        found = sorted(file.parent.name for file in path.glob("*/config.json"))
+        hint = f"; there is one in its folder {found[0]!r}" if found else ""
+        raise FileNotFoundError(f"name: the folder {name!r} has no config.json{hint}")
 
 
 def _check_gguf(name: str) -> None:
@@ -324,10 +402,6 @@ def _hub_answers(name: str) -> bool:
     except Exception:  # errors of several libraries: no network, no permission, no such id
         return False
     return True
-
-
-def _encoder_half(model: PreTrainedModel) -> PreTrainedModel:
-    return model.get_encoder() if model.config.is_encoder_decoder else model
 
 
 def _device(name: str) -> torch.device:

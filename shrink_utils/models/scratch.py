@@ -31,8 +31,6 @@ from shrink_utils.names import unknown_name
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
 Activation = Literal["gelu", "solu"]
 LABELS = {0: "entailment", 1: "not_entailment"}
-# In models converted from BERT's own code, whose outputs have no names.
-UNNAMED_MNLI = ("contradiction", "entailment", "neutral")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,34 +231,6 @@ def _drawing(seed: int) -> Iterator[None]:
             yield
     finally:
         torch.set_default_dtype(found)
-
-
-def entailment_output(model: PreTrainedModel) -> int:
-    """Which output of a classifier of pairs is entailment.
-
-    Its configuration names the outputs, or it has three in the order of BERT's own MNLI labels:
-    contradiction, entailment, neutral.
-
-    Raises
-    ------
-    ValueError
-        Outputs without a name, and not three of them.
-
-    References
-    ----------
-    McCoy, Min & Linzen 2020, *BERTs of a feather do not generalize together*, trained with BERT's
-    own code; the order of their models is stated by Juneja et al. 2023, *Linear Connectivity
-    Reveals Generalization Strategies* (github.com/aNOnWhyMooS/connectivity).
-    """
-    named = {name.lower(): int(i) for i, name in model.config.id2label.items()}
-    if "entailment" in named:
-        return named["entailment"]
-    if len(named) == len(UNNAMED_MNLI) and all(name.startswith("label_") for name in named):
-        return UNNAMED_MNLI.index("entailment")
-    raise ValueError(
-        f"model: its outputs are {sorted(named)}, expected one named 'entailment', or three "
-        "without names"
-    )
 
 
 def _next_token_loss(logits: Tensor, labels: Tensor, **options: object) -> Tensor:

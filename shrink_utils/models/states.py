@@ -1,6 +1,6 @@
-"""Read an encoder's layers over a list of texts: by batch, by text, or by word-piece."""
+"""Read an encoder's layers over texts: by batch, by text (pooled), or by word-piece."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -8,11 +8,13 @@ import numpy as np
 import torch
 from tokenizers import Encoding
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from shrink_utils.models.encoders import Encoder, evaluating
-from shrink_utils.models.pooling import pool
 from shrink_utils.models.products import OneDNN
+from shrink_utils.names import POOLINGS
+from shrink_utils.text.corpora import as_texts
+
+MAX_LENGTH = 128  # tokens, where nobody says more or fewer
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class TokenStates:
 
 def hidden_states(
     encoder: Encoder,
-    texts: Sequence[str],
+    texts: Iterable[str],
     *,
-    text_pairs: Sequence[str] | None = None,
+    text_pairs: Iterable[str] | None = None,
     layers: Sequence[int] | None = None,
     pooling: str = "cls",
     batch_size: int = 64,
-    max_length: int = 128,
+    max_length: int | None = None,
 ) -> Tensor:
     """One vector per text from each layer.
 
@@ -67,14 +69,15 @@ def hidden_states(
     ------
     ValueError
         As `state_batches` and `pool`; a text without a token (an empty one, where the tokenizer
-        adds no special tokens), or a layer the encoder has not.
+        adds no special tokens), a layer the encoder has not, or layers of different width.
     """
-    chosen = chosen_layers(encoder, layers)
+    texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
     rows, parts = [], []
     for batch in state_batches(
         encoder, texts, text_pairs=text_pairs, batch_size=batch_size, max_length=max_length
     ):
         _refuse_empty(batch, texts)
+        states_of(batch, chosen)
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
         rows += batch.rows
@@ -84,21 +87,21 @@ def hidden_states(
 
 def token_states(
     encoder: Encoder,
-    texts: Sequence[str],
+    texts: Iterable[str],
     *,
     layers: Sequence[int] | None = None,
-    max_length: int = 128,
+    max_length: int | None = None,
     batch_size: int = 64,
 ) -> TokenStates:
     """The vectors of all word-pieces, without special tokens and padding, from each layer.
 
     Parameters, and the ValueError of bad ones, are those of `hidden_states`.
     """
-    chosen = chosen_layers(encoder, layers)
+    texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
     vectors: list[Tensor] = [torch.empty(0)] * len(texts)
     tokens: list[list[str]] = [[]] * len(texts)
     for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
-        stacked = torch.stack([batch.states[layer] for layer in chosen]).float().cpu()
+        stacked = torch.stack(states_of(batch, chosen)).float().cpu()
         # (layers, b, t, d)
         for b, row in enumerate(batch.rows):
             pieces = ~batch.special[b]  # (t,)
@@ -115,12 +118,11 @@ def token_states(
 
 def state_batches(
     encoder: Encoder,
-    texts: Sequence[str],
+    texts: Iterable[str],
     *,
-    text_pairs: Sequence[str] | None = None,
+    text_pairs: Iterable[str] | None = None,
     batch_size: int = 64,
-    max_length: int = 128,
-    pre_split: bool = False,
+    max_length: int | None = None,
 ) -> Iterator[StateBatch]:
     """Forward passes over texts sorted by length, one batch of hidden states at a time.
 
@@ -129,34 +131,35 @@ def state_batches(
     encoder
         Run in evaluation mode, on the device where it is.
     texts, text_pairs
-        n texts, and n second texts when the encoder reads pairs.
+        n texts, and n second texts when the encoder reads pairs, by position: lists, columns,
+        arrays, generators, … (see `text.corpora.as_texts`).
     batch_size
         Texts in a forward pass. Texts of like length go together, which changes the result only by
         rounding.
     max_length
-        Longest input in tokens, special tokens included; longer ones are cut.
-    pre_split
-        Each text is a list of words, which are tokenized one by one.
+        Longest input in tokens, special tokens included; longer ones are cut. None: 128, or what
+        the encoder can read where that is less.
 
     Raises
     ------
     ValueError
-        No texts, an item that is not a text, another number of pairs than of texts, or
-        ``max_length`` beyond what the encoder can read.
+        No texts, an item that is not a text, another number of pairs than of texts,
+        ``max_length`` beyond what the encoder can read, a token that it has no embedding of, or
+        an encoder that does not give the layers that its configuration names.
     """
-    _check(encoder, texts, text_pairs, batch_size, max_length, pre_split)
+    texts = as_texts(texts)
+    text_pairs = None if text_pairs is None else as_texts(text_pairs, argument="text_pairs")
+    max_length = min(MAX_LENGTH, encoder.max_length) if max_length is None else max_length
+    _check(encoder, texts, text_pairs, batch_size, max_length)
     tokenizer = encoder.tokenizer
-    found = tokenizer(
-        list(texts),
-        None if text_pairs is None else list(text_pairs),
-        truncation=True,
-        max_length=max_length,
-        is_split_into_words=pre_split,
-        return_special_tokens_mask=True,
-    )
+    options = {"truncation": True, "max_length": max_length, "return_special_tokens_mask": True}
+    found = tokenizer(texts, text_pairs, **options)
+    n_known = _refuse_unknown_tokens(encoder, found["input_ids"])
     order = sorted(range(len(texts)), key=lambda i: len(found["input_ids"][i]))
+    pad = tokenizer.pad_token_id
     padding = {  # 0 in all other inputs
-        "input_ids": tokenizer.pad_token_id,
+        # Some tokenizers were given a token for padding that the model does not know.
+        "input_ids": pad if pad is not None and pad < n_known else 0,
         "token_type_ids": tokenizer.pad_token_type_id,
         "special_tokens_mask": 1,
     }
@@ -168,7 +171,7 @@ def state_batches(
         }
         special = tokens.pop("special_tokens_mask").bool()
         encodings = [found.encodings[i] for i in rows] if found.is_fast else None
-        states = _states(encoder.model, tokens)
+        states = _states(encoder, tokens)
         yield StateBatch(rows, states, tokens["attention_mask"], special, tokens, encodings)
 
 
@@ -182,10 +185,49 @@ def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
     return [layer % n for layer in layers]
 
 
+def states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
+    """The states of chosen layers, (b, t, d) each; a ``ValueError`` where d differs."""
+    states = [batch.states[layer] for layer in layers]
+    if len(widths := {layer.shape[2] for layer in states}) > 1:
+        found = ", ".join(f"{i}: {state.shape[2]}" for i, state in zip(layers, states, strict=True))
+        raise ValueError(
+            f"layers: of {len(widths)} widths ({found}); read those of one width, such as "
+            f"layers=[{layers[0]}]"
+        )
+    return states
+
+
 @torch.inference_mode()
-def _states(model: PreTrainedModel, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    with evaluating(model), OneDNN():
-        return model(**inputs, output_hidden_states=True).hidden_states
+def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    try:
+        with evaluating(encoder.model), OneDNN():
+            states = encoder.model(**inputs, output_hidden_states=True).hidden_states or ()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # whatever a model does without an image, a decoder's input, …
+        told = " ".join(str(error).split())[:200]
+        raise ValueError(f"encoder: {encoder.name} does not read texts alone: {told}") from error
+    expected = (len(encoder.layers), inputs["input_ids"].shape)
+    shapes = {state.shape[:2] for state in states}
+    if (len(states), *shapes) != expected:
+        raise ValueError(
+            f"encoder: {encoder.name} gives {len(states)} layers of (texts, tokens) "
+            f"{[tuple(shape) for shape in shapes]}, expected {expected[0]} of {tuple(expected[1])}"
+        )
+    return states
+
+
+def _refuse_unknown_tokens(encoder: Encoder, input_ids: list[list[int]]) -> int:
+    """How many tokens the encoder has embeddings of; a ``ValueError`` for a token beyond them."""
+    n_known = encoder.model.get_input_embeddings().num_embeddings
+    for i, ids in enumerate(input_ids):
+        if max(ids, default=0) >= n_known:
+            token = encoder.tokenizer.convert_ids_to_tokens(max(ids))
+            raise ValueError(
+                f"texts: text {i} has the token {token!r}, of which {encoder.name} has no "
+                "embedding; take the tokenizer that belongs to the model, or train its embedding"
+            )
+    return n_known
 
 
 def _padded(of_texts: list[list[int]], value: int) -> Tensor:
@@ -208,16 +250,11 @@ def _refuse_empty(batch: StateBatch, texts: Sequence[str]) -> None:
 
 def _check(
     encoder: Encoder,
-    texts: Sequence[str],
-    text_pairs: Sequence[str] | None,
+    texts: list[str],
+    text_pairs: list[str] | None,
     batch_size: int,
     max_length: int,
-    pre_split: bool,
 ) -> None:
-    if isinstance(texts, str):
-        raise ValueError("texts: a string, expected a list of texts")
-    if len(texts) == 0:
-        raise ValueError("texts: empty, expected at least one text")
     if text_pairs is not None and len(text_pairs) != len(texts):
         raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
     if batch_size < 1:
@@ -225,9 +262,75 @@ def _check(
     limit = encoder.max_length
     if not 3 <= max_length <= limit:
         raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
-    strings = {"texts": [] if pre_split else texts}
-    strings["text_pairs"] = [] if text_pairs is None else text_pairs
-    for name, items in strings.items():
-        for i, text in enumerate(items):
-            if not isinstance(text, str):
-                raise ValueError(f"{name}: item {i} is {text!r}, expected a string")
+
+
+def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cls") -> Tensor:
+    """One vector per text from the hidden states of an encoder; differentiable.
+
+    Parameters
+    ----------
+    states
+        Hidden states from the embedding layer to the last, each (b, t, d).
+    attention_mask
+        (b, t); 1 at tokens, 0 at padding.
+    pooling
+        ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
+        layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
+        average of the first and the last of ``states``. ``"last"``: the last token's vector in the
+        last layer, for decoders (GPT-2, Gemma): there a token sees only those before it, so the
+        first one has the same vector in every text, and the last one alone has read all.
+
+    Returns
+    -------
+    Tensor
+        (b, d).
+
+    Raises
+    ------
+    ValueError
+        Unknown ``pooling``, no states, shapes that do not match, or a text without a token, which
+        has no mean. (``"cls"`` and ``"last"`` leave that to `hidden_states`: looking would wait for
+        the GPU.)
+
+    References
+    ----------
+    Reimers & Gurevych (2019), *Sentence-BERT* (cls, mean); Li et al. (2020), *On the Sentence
+    Embeddings from Pre-trained Language Models* (first_last).
+    """
+    if pooling not in POOLINGS:
+        raise ValueError(f"pooling: {pooling!r}, expected one of {', '.join(POOLINGS)}")
+    if len(states) == 0:
+        raise ValueError("states: empty, expected the hidden states of at least one layer")
+    if states[-1].shape[:2] != attention_mask.shape:
+        raise ValueError(
+            f"attention_mask: shape {tuple(attention_mask.shape)} does not match states of shape "
+            f"{tuple(states[-1].shape)}"
+        )
+    if pooling == "first_last" and states[0].shape != states[-1].shape:
+        raise ValueError(f"states: {states[0].shape[2]} and {states[-1].shape[2]} wide, so no mean")
+    if pooling == "cls":
+        return states[-1][:, 0]
+    if pooling == "last":
+        return _last(states[-1], attention_mask)
+    return _mean([states[-1]] if pooling == "mean" else [states[0], states[-1]], attention_mask)
+
+
+def _last(layer: Tensor, attention_mask: Tensor) -> Tensor:
+    """The vector of each text's last token, wherever padding stands, (b, d)."""
+    after = attention_mask.flip(1).argmax(dim=1)  # (b,): tokens of padding behind it
+    rows = torch.arange(len(layer), device=layer.device)
+    return layer[rows, layer.shape[1] - 1 - after]
+
+
+def _mean(layers: list[Tensor], attention_mask: Tensor) -> Tensor:
+    """The mean over the tokens of the average of one layer or two, (b, d)."""
+    has_token = attention_mask.any(dim=1)
+    if not has_token.all():
+        row = has_token.tolist().index(False)
+        raise ValueError(f"attention_mask: row {row} has no token, so no mean; leave it out")
+    dtype = torch.promote_types(layers[0].dtype, layers[-1].dtype)
+    if dtype in (torch.float16, torch.bfloat16):  # sums over tokens would overflow or lose digits
+        layers = [layer.float() for layer in layers]
+    tokens = layers[0] if len(layers) == 1 else (layers[0] + layers[1]) / 2  # (b, t, d)
+    mask = attention_mask.to(tokens.dtype).unsqueeze(-1)  # (b, t, 1)
+    return ((tokens * mask).sum(dim=1) / mask.sum(dim=1)).to(dtype)

@@ -1,22 +1,20 @@
 """Word vectors: the mean of a word's pieces, whatever the tokenizer makes of it."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
-from transformers import PreTrainedTokenizerBase
 
 from shrink_utils.models.encoders import Encoder
-from shrink_utils.models.states import StateBatch, chosen_layers, state_batches
-from shrink_utils.text.corpora import WORD
+from shrink_utils.models.states import StateBatch, chosen_layers, state_batches, states_of
+from shrink_utils.text.corpora import WORD, as_texts, refuse_unspaced, spelled
 
 SAMPLE = 256  # texts that are looked at for unknown pieces
+SPACES = "▁Ġ"  # as SentencePiece and byte-level tokenizers spell a space
 MOST_UNKNOWN = 0.9  # of the pieces; in a language that the tokenizer knows they are a few in 100
-WORD_OR_MARK = re.compile(rf"{WORD.pattern}|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -33,24 +31,29 @@ class WordBatch:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in lower case: runs of letters and digits, with inner apostrophes."""
-    return [match.group().lower() for match in WORD.finditer(text)]
+    """The words of a text in lower case: letters and digits with their marks, inner apostrophes.
+
+    Composed and decomposed text give the same words. Raises ValueError for a text of a script
+    without spaces between words, such as Chinese or Thai, unless spaces were put there.
+    """
+    refuse_unspaced([text])
+    return [spelled(word) for word in WORD.findall(text)]
 
 
 def word_batches(
     encoder: Encoder,
-    texts: Sequence[str],
+    texts: Iterable[str],
     *,
     layers: Sequence[int] | None = None,
     batch_size: int = 64,
-    max_length: int = 128,
+    max_length: int | None = None,
 ) -> Iterator[WordBatch]:
     """Word vectors from each layer, one forward pass at a time, the shortest texts first.
 
     A word's vector is the mean of the vectors of its pieces. Special tokens, padding and
-    punctuation never count, nor does a piece of two words (``co`` and ``operate`` with a soft
-    hyphen between them, which BERT drops). Words without pieces are left out, and so are words that
-    ``max_length`` cuts through or off.
+    punctuation never count, nor does a piece of two words or of white space alone (the lone ``▁``
+    of SentencePiece). Words without pieces are left out, and so are words that ``max_length`` cuts
+    through or off.
 
     Parameters
     ----------
@@ -62,43 +65,38 @@ def word_batches(
     Raises
     ------
     ValueError
-        As `state_batches`, a layer that the encoder has not, or texts with words whose pieces are
-        nearly all unknown to the tokenizer: it is another model's, or of another language.
-
-    Notes
-    -----
-    Pieces are assigned to words by where they stand in the text. A tokenizer that cannot tell
-    (one without a Rust implementation, such as Marian's) is given the text word by word instead,
-    so that a piece of punctuation may differ from the one it would make of the running text.
+        As `state_batches`; a layer that the encoder has not, or layers of different width; texts of
+        a script without spaces between words, or whose pieces are nearly all unknown to the
+        tokenizer (it is another model's, or of another language); or a tokenizer without a Rust
+        implementation, which cannot tell where in a text its pieces stand.
     """
-    chosen = chosen_layers(encoder, layers)
+    texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
+    if not encoder.tokenizer.is_fast:
+        raise ValueError(
+            f"encoder: the tokenizer of {encoder.name} cannot tell where in a text a piece stands; "
+            "take a model that has a tokenizer.json"
+        )
+    refuse_unspaced(texts)
     _refuse_unknown(encoder, texts)
-    places = encoder.tokenizer.is_fast  # it tells where in the text a piece stands
-    inputs = texts if places else [WORD_OR_MARK.findall(text) or [""] for text in texts]
-    for batch in state_batches(
-        encoder, inputs, batch_size=batch_size, max_length=max_length, pre_split=not places
-    ):
+    for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
         words = _WordsOfBatch([texts[row] for row in batch.rows])
-        if places:
-            owner = _owner_by_place(batch, words)
-        else:
-            units = [inputs[row] for row in batch.rows]
-            owner = _owner_by_count(batch, words, units, encoder.tokenizer)
+        owner = _owner_by_place(batch, words)
         yield _pooled(batch, owner, words, chosen)
 
 
 def word_states(
     encoder: Encoder,
-    texts: Sequence[str],
+    texts: Iterable[str],
     *,
     layers: Sequence[int] | None = None,
     batch_size: int = 64,
-    max_length: int = 128,
+    max_length: int | None = None,
 ) -> WordBatch:
     """All word vectors of `word_batches` at once, in the order of the texts.
 
     They take n_layers × n_words × d × 4 bytes.
     """
+    texts = as_texts(texts)
     options = {"layers": layers, "batch_size": batch_size, "max_length": max_length}
     batches = list(word_batches(encoder, texts, **options))
     sentence = torch.cat([batch.sentence for batch in batches])
@@ -113,10 +111,10 @@ def word_states(
     )
 
 
-def _refuse_unknown(encoder: Encoder, texts: Sequence[str]) -> None:
+def _refuse_unknown(encoder: Encoder, texts: list[str]) -> None:
     """A ``ValueError`` where the vectors of words would nearly all be that of the unknown piece."""
     unknown = encoder.tokenizer.unk_token_id
-    sample = [text for text in texts[:SAMPLE] if isinstance(text, str) and WORD.search(text)]
+    sample = [text for text in texts[:SAMPLE] if WORD.search(text)]
     if unknown is None or not sample:
         return
     found = encoder.tokenizer(sample, add_special_tokens=False, verbose=False)["input_ids"]
@@ -133,9 +131,9 @@ class _WordsOfBatch:
     """The words of a batch's b texts in one row, numbered from 0 to w − 1."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        joined = "\n".join(texts)  # no word goes across a line break
+        self.joined = joined = "\n".join(texts)  # no word goes across a line break
         spans = [match.span() for match in WORD.finditer(joined)]
-        self.word = [joined[start:end].lower() for start, end in spans]
+        self.word = [spelled(joined[start:end]) for start, end in spans]
         # (w,): where each word stands in the texts joined to one, and in which text.
         self.start, self.end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
         lengths = np.array([len(text) + 1 for text in texts])
@@ -156,7 +154,14 @@ def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
     places = np.array(places, dtype=np.int64).reshape(-1, 2)  # none at all: (0, 2)
     start, end = (places + words.text_start[text, None]).T
     piece = ~batch.special.cpu().numpy()[text, column]
-    read = np.zeros(len(lengths), dtype=np.int64)  # how far into each text the encoder has read
+    # A space that the tokenizer puts before a text has the place of its first letter.
+    tokens = [token for encoding in batch.encodings for token in encoding.tokens]
+    for i in np.flatnonzero(piece[:-1] & (start[:-1] == start[1:])):
+        piece[i] = tokens[i].strip(SPACES) != ""
+    # How far into each text the encoder has read; one that was not cut, to its end: a tokenizer may
+    # drop its last characters.
+    cut = np.array([bool(encoding.overflowing) for encoding in batch.encodings])
+    read = np.where(cut, 0, len(words.joined))
     np.maximum.at(read, text[piece], end[piece])
     # The last word that begins before the end of a token is the only one that can own it.
     last = np.searchsorted(words.start, end) - 1
@@ -169,27 +174,6 @@ def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
     return owner
 
 
-def _owner_by_count(
-    batch: StateBatch,
-    words: _WordsOfBatch,
-    units: list[list[str]],
-    tokenizer: PreTrainedTokenizerBase,
-) -> np.ndarray:
-    """The same from how many pieces the tokenizer makes of each word and punctuation mark."""
-    owner = np.full(batch.special.shape, -1)
-    pieces = ~batch.special.cpu().numpy()
-    for row, of_row, number, of_text in zip(owner, pieces, words.first, units, strict=True):
-        owners, room = [], int(of_row.sum())
-        for unit in of_text:
-            n_pieces = len(tokenizer.tokenize(unit))
-            is_word = WORD.fullmatch(unit) is not None
-            complete = len(owners) + n_pieces <= room
-            owners += [number if is_word and complete else -1] * n_pieces
-            number += is_word
-        row[of_row] = owners[:room]
-    return owner
-
-
 def _pooled(
     batch: StateBatch, owner: np.ndarray, words: _WordsOfBatch, layers: list[int]
 ) -> WordBatch:
@@ -199,7 +183,7 @@ def _pooled(
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
     found = numbers[starts]  # (n_words,)
     return WordBatch(
-        vectors=_means([batch.states[layer] for layer in layers], pieces, starts).cpu(),
+        vectors=_means(states_of(batch, layers), pieces, starts).cpu(),
         sentence=torch.from_numpy(np.array(batch.rows)[words.text[found]]),
         position=torch.from_numpy(found - words.first[words.text[found]]),
         word=[words.word[number] for number in found],

@@ -71,7 +71,7 @@ class LongEntry:
 class Pretraining:
     """The trunk that every objective trains here, and what it is trained on."""
 
-    source: str  # a corpus of `load_sentences`, translated by rule, or a hub's pairs (`load_pairs`)
+    source: str  # a corpus of `load_sentences`, translated by rule
     sentences: int | None = None  # at most so many to train on; None takes all
     vocabulary: int  # word-pieces of the tokenizer, trained on sentences and translations
     width: int  # of the trunk; its feed-forward layers are four times as wide

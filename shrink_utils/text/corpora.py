@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import html
-import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import regex
 
 from shrink_utils.names import unknown_name
 from shrink_utils.text.sources import fetch
@@ -20,26 +22,25 @@ from shrink_utils.text.sources import fetch
 if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
     from datasets import Dataset
 
-__all__ = [
-    "CORPORA",
-    "WORD",
-    "Snippet",
-    "check_maximum",
-    "hash_order",
-    "labelled_columns",
-    "load_sentences",
-    "read_snippets",
-    "stable_hash",
-    "text_key",
-]
-
 CORPORA = {
     "movies": "movieReviewSnippets_GroundTruth.txt",
     "products": "amazonReviewSnippets_GroundTruth.txt",
     "editorials": "nytEditorialSnippets_GroundTruth.txt",
     "tweets": "tweets_GroundTruth.txt",
 }
-WORD = re.compile(r"\w+(?:['’]\w+)*")  # don't is one word; punctuation is none
+# Letters and digits with the marks, joiners and soft hyphens that belong to them (rule WB4 of
+# Unicode's UAX 29); apostrophes and their like stand inside a word: don't is one.
+RUN = r"[\p{L}\p{N}_][\p{L}\p{N}_\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
+WORD = regex.compile(rf"""{RUN}(?:(?:['’＇·׳״]|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){RUN})*""")
+INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
+LETTER = regex.compile(r"\p{L}")
+# Scripts without spaces between words. A run of katakana alone is a word as a rule.
+UNSPACED = regex.compile(
+    r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Javanese}\p{Balinese}\p{Tibetan}]+"
+)
+KATAKANA = regex.compile(r"[\p{Katakana}ー]+")
+LONGEST_MEAN = 3.5  # letters per run; words of such scripts have fewer where they stand apart
+FEW = 0.25  # of the letters: names of other scripts within a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,12 @@ def read_snippets(source: str) -> list[Snippet]:
     if source not in CORPORA:
         raise unknown_name("source", "corpus", source, CORPORA)
     path = fetch("vader_sentiment") / CORPORA[source]
-    # Only \n ends a line: str.splitlines would also split at other characters inside a text.
-    lines = path.read_bytes().decode("utf-8").rstrip("\n").split("\n")
-    return [_parse(source, line, f"{path}, line {i}") for i, line in enumerate(lines, 1)]
+    lines = enumerate(lines_of(path.read_bytes()), 1)
+    return [_parse(source, line, f"{path}, line {i}") for i, line in lines]
 
 
 def _parse(source: str, line: str, where: str) -> Snippet:
-    fields = line.rstrip("\r").split("\t")
+    fields = line.split("\t")
     if len(fields) != 3:
         raise ValueError(f"{where}: {len(fields)} fields, expected id, rating and text")
     document, _, position = fields[0].partition("_")
@@ -156,3 +156,71 @@ def stable_hash(*parts: object) -> int:
 def hash_order(n: int, *salt: object) -> Sequence[int]:
     """The integers below ``n`` in an order that looks random and depends on ``salt`` alone."""
     return sorted(range(n), key=lambda i: stable_hash(*salt, i))
+
+
+def lines_of(content: bytes) -> list[str]:
+    """The lines of a UTF-8 file, with or without a byte order mark: only line feeds end them.
+
+    `str.splitlines` would also cut texts at the separators that stand inside them, such as U+2028.
+    A carriage return before a line feed belongs to it; a file without line feeds is an old
+    Macintosh's, whose lines end in carriage returns.
+    """
+    text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    return text.rstrip("\n").split("\n") if "\n" in text else text.rstrip("\r").split("\r")
+
+
+def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:
+    """Texts by position, read once, from whatever holds them.
+
+    Parameters
+    ----------
+    texts
+        A list, tuple, generator, Series with any index, array, Arrow array, column of a data set.
+
+    Raises
+    ------
+    ValueError
+        A string, a table, a set or a mapping in place of texts in an order; no texts; an item that
+        is no text, or that holds half a surrogate pair, which no tokenizer reads.
+    """
+    in_a_row = isinstance(texts, Iterable) and len(getattr(texts, "shape", (0,))) == 1
+    if not in_a_row or isinstance(texts, str | bytes | Mapping | set | frozenset):
+        found = "a string" if isinstance(texts, str) else f"a {type(texts).__name__}"
+        raise ValueError(f"{argument}: {found}, expected a list of texts, or a column of them")
+    # pyarrow's scalars are no strings.
+    items = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
+    if not items:
+        raise ValueError(f"{argument}: empty, expected at least one text")
+    for i, item in enumerate(items):
+        if not isinstance(item, str):
+            raise ValueError(f"{argument}: item {i} is {item!r}, expected a string")
+        if not item.isascii() and regex.search(r"\p{Cs}", item):
+            raise ValueError(
+                f"{argument}: item {i}, {item[:50]!r}, holds half a surrogate pair; clean it by "
+                "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+            )
+    return [str(item) for item in items]  # NumPy's strings are a kind of their own
+
+
+def spelled(word: str) -> str:
+    """A match of `WORD` in lower case, composed and without what is not seen."""
+    return unicodedata.normalize("NFC", INVISIBLE.sub("", word).lower())
+
+
+def refuse_unspaced(texts: Iterable[str]) -> None:
+    """A ``ValueError`` for texts of a script without spaces: their runs of letters are no words.
+
+    Texts of such a script whose words stand apart are welcome.
+    """
+    runs, total = [], 0
+    for text in texts:
+        total += len(LETTER.findall(text))
+        if not text.isascii():
+            runs += [run for run in UNSPACED.findall(text) if not KATAKANA.fullmatch(run)]
+    letters = sum(len(LETTER.findall(run)) for run in runs)
+    if letters > FEW * total and letters > LONGEST_MEAN * len(runs):
+        longest = max(runs, key=len)
+        raise ValueError(
+            f"texts: {letters / total:.0%} of their letters are of a script without spaces between "
+            f"words, such as {longest[:20]!r}; put spaces between the words, as a segmenter does"
+        )

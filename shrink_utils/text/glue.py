@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
-from shrink_utils.text.corpora import labelled_columns
+from shrink_utils.text.corpora import labelled_columns, lines_of
 from shrink_utils.text.sources import configured_folder, hub_revision
-
-__all__ = ["GLUE", "GlueFormat", "glue_dir", "read_glue"]
 
 HUB_ID = "nyu-mll/glue"
 PAIR = ("sentence1", "sentence2")
@@ -109,11 +107,11 @@ def _read_tsv(name: str, form: GlueFormat, path: Path) -> dict[str, list]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: GLUE's file for task {name!r} is missing")
     # Quotation marks are text in GLUE's files and often unbalanced: split at tabs, nothing more.
-    lines = path.read_bytes().decode("utf-8-sig").rstrip("\n").split("\n")
-    places = _places(form, lines[0].rstrip("\r").split("\t"), path)
+    lines = lines_of(path.read_bytes())
+    places = _places(form, lines[0].split("\t"), path)
     needed, first, rows = max(places) + 1, int(form.has_header), []
     for number, line in enumerate(lines[first:], first + 1):
-        fields, where = line.rstrip("\r").split("\t"), f"{path}, line {number}"
+        fields, where = line.split("\t"), f"{path}, line {number}"
         if len(fields) >= needed:
             *texts, label = (fields[place] for place in places)
             rows.append((*texts, _label(name, form, label, where)))

@@ -23,8 +23,6 @@ from shrink_utils.text.corpora import (
     text_key,
 )
 
-__all__ = ["coherence", "sentiment", "word_order"]
-
 MIN_RATING = 0.5
 MIN_WORDS = 5
 VALIDATION_SHARE = 0.2

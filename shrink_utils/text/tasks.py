@@ -15,8 +15,6 @@ from shrink_utils.text.offline import coherence, sentiment, word_order
 if TYPE_CHECKING:  # datasets is loaded with the first rows, not with a task's name
     from datasets import Dataset, DatasetDict
 
-__all__ = ["TASKS", "TaskSpec", "load_task", "task_spec"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSpec:

@@ -2,8 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from shrink_utils.models import POOLINGS
-from shrink_utils.names import require
+from shrink_utils.names import POOLINGS, require
 from shrink_utils.text import task_spec
 from shrink_utils.training.arms import arm_options
 

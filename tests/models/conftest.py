@@ -1,20 +1,19 @@
-"""Small models of the three kinds that can be stitched, and batches with padding for them."""
+"""Small models of the kinds that are read or stitched, tokenizers, and batches with padding."""
 
 import pytest
 import torch
-from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.models import WordLevel
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
+    AutoConfig,
+    AutoModel,
     BertConfig,
     BertForMaskedLM,
     BertForSequenceClassification,
     BertLMHeadModel,
-    GPT2Config,
-    GPT2Model,
     PreTrainedTokenizerFast,
 )
 
-from shrink_utils.models import Encoder, load_encoder, save_classifier
+from shrink_utils.models import Encoder, load_encoder, read_layers, save_classifier
 from shrink_utils.models.encoders import quiet, seeded
 
 KINDS = {
@@ -23,6 +22,9 @@ KINDS = {
     "classifier": (BertForSequenceClassification, {"num_labels": 3}),
 }
 VOCABULARY, DEPTH = 40, 3
+PIECES = 120  # of the tokenizers below
+SPECIAL = {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+LINES = ["the small dog sees a quiet house", "don't they shrink?", "हिन्दी भाषा अच्छी है", "a café"]
 
 
 @pytest.fixture(scope="session")
@@ -38,23 +40,59 @@ def saved(tmp_path, encoder):
     return tmp_path / "tiny"
 
 
-@pytest.fixture
-def byte_level():
-    """A tokenizer as GPT-2's: no special tokens around a text, no padding, no limit."""
-    known = {"<end>": 0, "one": 1, "Ġtwo": 2, "Ġthree": 3}
-    tokens = Tokenizer(WordLevel(known, unk_token="<end>"))
-    tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return PreTrainedTokenizerFast(tokenizer_object=tokens, eos_token="<end>")
+def tokenizer_of(kind: str, **options) -> PreTrainedTokenizerFast:
+    """A tokenizer trained on a few lines: "pieces" as BERT's, "bytes" as GPT-2's, "unigram"."""
+    names = list(SPECIAL.values())
+    if kind == "pieces":
+        tokens = Tokenizer(models.WordPiece(unk_token="<unk>"))
+        tokens.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokens.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer = trainers.WordPieceTrainer
+    elif kind == "bytes":
+        tokens = Tokenizer(models.BPE())
+        tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        trainer = trainers.BpeTrainer
+    else:
+        tokens = Tokenizer(models.Unigram())
+        tokens.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer
+    more = {"unk_token": "<unk>"} if kind == "unigram" else {}
+    more |= {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()} if kind == "bytes" else {}
+    size = PIECES + 256 * (kind == "bytes")
+    trained = trainer(vocab_size=size, special_tokens=names, show_progress=False, **more)
+    tokens.train_from_iterator(LINES * 9, trained)
+    if kind != "bytes":  # like BERT, T5; and GPT-2 puts nothing around a text
+        ends = [(name, names.index(name)) for name in ("<s>", "</s>")]
+        tokens.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", special_tokens=ends
+        )
+    inputs = ["input_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokens, model_input_names=inputs, **(SPECIAL | options)
+    )
 
 
 @pytest.fixture
-def gpt2(tmp_path, byte_level):
-    """The folder of a tiny GPT-2 that reads 16 tokens."""
-    sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 2}
-    with seeded(0):
-        GPT2Model(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(tmp_path)
-    byte_level.save_pretrained(tmp_path)
-    return str(tmp_path)
+def save_tiny(tmp_path):
+    """A function that saves a model of a kind with random weights, and its tokenizer."""
+
+    def save(kind, tokenizer="pieces", *, name="tiny", model=None, maximum=512, **config):
+        tokenizer = tokenizer_of(tokenizer, model_max_length=maximum)
+        ids = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "vocab_size": PIECES + 256}
+        with quiet(), seeded(0):
+            if model is None:
+                model = AutoModel.from_config(AutoConfig.for_model(kind, **(ids | config)))
+            save_classifier(model, tokenizer, tmp_path / name)
+        return tmp_path / name
+
+    return save
+
+
+@pytest.fixture
+def gpt2(save_tiny):
+    """The folder of a tiny GPT-2 that reads 16 tokens and puts none around a text."""
+    sizes = {"n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    return str(save_tiny("gpt2", "bytes", name="gpt2", **sizes))
 
 
 @pytest.fixture
@@ -112,7 +150,6 @@ def make_batches():
 @pytest.fixture
 def make_reading(make_model, make_batches):
     """A function of kind and seed: that model on those batches."""
-    from shrink_utils.models import read_layers
 
     def make(kind, seed, *, batches=None, **sizes):
         return read_layers(make_model(kind, seed, **sizes), batches or make_batches(kind))

@@ -1,7 +1,9 @@
 """Stitched models, against the real model with its hidden states replaced by a hook."""
 
 from copy import deepcopy
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from transformers import BertConfig, BertForTokenClassification
@@ -14,7 +16,7 @@ from shrink_utils.models import (
     stitched,
     stitched_logits,
 )
-from shrink_utils.models.stitching import lower_states, summed_loss, upper_logits
+from shrink_utils.models.stitching import NormAffine, least_squares_maps, train_map
 
 KINDS = ["mlm", "clm", "classifier"]
 
@@ -120,6 +122,13 @@ def test_errors_name_the_argument(make_reading, make_batches, make_model):
     other = make_reading("mlm", 0, batches=make_batches("mlm")[::-1])
     with pytest.raises(ValueError, match="back: it read other texts"):
         stitched(reading, other, front_layer=1, back_layer=1)
+    nothing = [batch | {"labels": batch["labels"] * 0 - 100} for batch in make_batches("mlm")]
+    with pytest.raises(ValueError, match="no label is predicted"):
+        read_layers(make_model("mlm", 0), nothing)
+    with pytest.raises(ValueError, match="did you mean 'trained'"):
+        stitch_grid(reading, reading, "train")
+    with pytest.raises(ValueError, match="fitted_on: none"):
+        stitch_grid(reading, reading, "affine")
     with pytest.raises(ValueError, match="batches: none"):
         read_layers(make_model("mlm", 0), [])
     config = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
@@ -127,42 +136,117 @@ def test_errors_name_the_argument(make_reading, make_batches, make_model):
         read_layers(BertForTokenClassification(config), make_batches("mlm"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_from_any_layer_up_the_loss_is_the_models_own(kind, make_model, make_batches):
-    model, (batch, _) = make_model(kind, 0), make_batches(kind)
-    with torch.no_grad():
-        own = model(**batch).loss.item()
-        for layer, states in enumerate(lower_states(model, batch)):
-            loss, n = summed_loss(upper_logits(model, states, layer, batch), model, batch)
-            assert n == _predictions(model, batch)
-            assert loss.item() / n == pytest.approx(own, rel=1e-6)
+@pytest.fixture
+def many(make_batches):
+    """Enough tokens for a fit: 12 batches of 8 texts."""
+    return make_batches("mlm", n=6, size=12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_upper_layers_do_not_look_at_padding(kind, make_model, make_batches):
-    model, (batch, _) = make_model(kind, 0), make_batches(kind)
-    states = lower_states(model, batch)[1]
-    spoiled = states + 5 * (batch["attention_mask"] == 0)[:, :, None]
-    torch.testing.assert_close(
-        upper_logits(model, states, 1, batch), upper_logits(model, spoiled, 1, batch)
+def _tokens(reading, layer):
+    """Row by row, without padding; (tokens, d) in float64."""
+    rows = [
+        states[layer][i, : int(batch["attention_mask"][i].sum())]
+        for batch, states in zip(reading.batches, reading.states, strict=True)
+        for i in range(len(batch["input_ids"]))
+    ]
+    return torch.cat(rows).double().numpy()
+
+
+def test_least_squares_is_that_of_the_tokens_without_padding(many, make_reading):
+    front = make_reading("mlm", 0, batches=many)
+    back = make_reading("mlm", 1, batches=many, width=8)
+    _, phi = least_squares_maps(front, back, front_layer=1, back_layers=[0, 2])
+    x, y = _tokens(front, 1), _tokens(back, 2)
+    design = np.column_stack([x, np.ones(len(x))])
+    expected = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    found = phi(torch.from_numpy(x)[None])[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_planted_affine_map_is_undone_and_stitching_costs_nothing(many, make_reading):
+    back = make_reading("mlm", 0, batches=many)
+    turn = torch.linalg.qr(torch.randn(16, 16))[0] * 3
+    planted = [tuple(layer @ turn + 2 for layer in states) for states in back.states]
+    front = replace(back, states=planted)
+    (phi,) = least_squares_maps(front, back, front_layer=2, back_layers=[2])
+    assert abs(stitched(front, back, front_layer=2, back_layer=2).penalty) > 0.1
+    penalty = stitched(front, back, phi, front_layer=2, back_layer=2).penalty
+    assert penalty == pytest.approx(0, abs=2e-5)
+
+
+def test_training_lowers_the_loss_between_models_of_different_width(many, make_reading):
+    front = make_reading("mlm", 0, batches=many, width=8)
+    back = make_reading("mlm", 1, batches=many)
+    losses = {}
+    for steps in (1, 60):
+        training = MapTraining(steps=steps, warmup=5)
+        phi = train_map(front, back, front_layer=1, back_layer=1, training=training)
+        assert isinstance(phi, NormAffine) and phi.affine.weight.shape == (16, 8)
+        losses[steps] = stitched(front, back, phi, front_layer=1, back_layer=1).loss
+    assert losses[60] < losses[1] - 0.1
+
+
+@pytest.mark.parametrize("clip", [0.01, 1e6])  # always, and never
+def test_the_first_step_is_the_one_that_sgd_defines(many, make_reading, clip):
+    """Nesterov's first step is lr · (1 + momentum) · (clipped gradient + decay · weight)."""
+    front, back = (make_reading("mlm", seed, batches=many[:1]) for seed in (0, 1))
+    training = MapTraining(steps=1, warmup=0, clip=clip)
+    phi = train_map(front, back, front_layer=2, back_layer=1, training=training, seed=3)
+    torch.manual_seed(3)
+    start = NormAffine(16, 16)
+    mapped = start(front.states[0][2])
+    handle = back.model.bert.encoder.layer[1].register_forward_pre_hook(
+        lambda _, args: (mapped, *args[1:])
+    )
+    back.model(**many[0]).loss.backward()
+    handle.remove()
+    gradients = [p.grad for p in start.parameters()]
+    length = torch.cat([g.flatten() for g in gradients]).norm()
+    assert 0.01 < length < 1e6
+    for before, after, gradient in zip(
+        start.parameters(), phi.parameters(), gradients, strict=True
+    ):
+        step = 0.1 * 1.9 * (gradient * min(1, clip / length) + 1e-3 * before)
+        torch.testing.assert_close(after, before - step, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ({"steps": 0}, "at least 1, found 0"),
+        ({"learning_rate": 0.0}, "above 0, found 0.0"),
+        ({"learning_rate": float("nan")}, "above 0, found nan"),
+        ({"momentum": 0.0}, "above 0, found 0.0"),
+        ({"clip": -1.0}, "above 0, found -1.0"),
+        ({"warmup": -1}, "0 or more, found -1"),
+        ({"weight_decay": -0.1}, "0 or more, found -0.1"),
+    ],
+)
+def test_training_that_cannot_be_is_refused(option, expected):
+    with pytest.raises(ValueError, match=f"{next(iter(option))}: must be {expected}"):
+        MapTraining(**option)
+
+
+@pytest.fixture
+def pair(make_reading, make_batches):
+    """Two models of one width and different depth, on texts enough for a fit."""
+    many = make_batches("clm", n=4, size=12)
+    return (
+        make_reading("clm", 0, batches=many, depth=2),
+        make_reading("clm", 1, batches=many),
     )
 
 
-def test_upper_layers_of_a_causal_model_do_not_look_ahead(make_model, make_batches):
-    batch = make_batches("clm")[0]
-    length = batch["input_ids"].shape[1]
-    batch["labels"] = torch.full_like(batch["input_ids"], -100)
-    batch["labels"][:, 1] = 5  # predicted from token 0 alone
-    for kind, sees in (("clm", False), ("mlm", True)):
-        model = make_model(kind, 0)
-        states = lower_states(model, batch)[1]
-        ahead = states + 5 * (torch.arange(length) > 1)[:, None]
-        before, after = (upper_logits(model, x, 1, batch) for x in (states, ahead))
-        assert torch.allclose(before, after, atol=1e-5) is not sees
-
-
-def test_dropout_is_off_and_the_mode_stays(make_model, make_batches):
-    model, (batch, _) = make_model("mlm", 0), make_batches("mlm")
-    expected = lower_states(model, batch)[-1]
-    torch.testing.assert_close(lower_states(model.train(), batch)[-1], expected)
-    assert model.training
+def test_every_pair_of_layers_is_stitched_once_and_counted(pair):
+    front, back = pair
+    ticks = []
+    found = stitch_grid(
+        front, back, "affine", fitted_on=(front, back), on_stitch=lambda: ticks.append(1)
+    )
+    assert [cell[:2] for cell in found] == [(i, j) for i in range(3) for j in range(4)]
+    assert len(ticks) == 12
+    for cell in found[::5]:
+        i, j = cell[:2]
+        (phi,) = least_squares_maps(front, back, front_layer=i, back_layers=[j])
+        expected = stitched(front, back, phi, front_layer=i, back_layer=j)
+        assert cell.penalty == pytest.approx(expected.penalty, abs=1e-6)

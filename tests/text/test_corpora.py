@@ -1,22 +1,31 @@
-"""Corpora: what the files hold, counted independently of the reader."""
+"""Corpora, the definition of a word, and the door through which texts come in."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import html
+import re
+from unicodedata import normalize
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from datasets import Dataset
 
 from shrink_utils.text import CORPORA, corpora, load_sentences, read_snippets, source_path
-from shrink_utils.text.corpora import hash_order, stable_hash
+from shrink_utils.text.corpora import (
+    WORD,
+    as_texts,
+    hash_order,
+    lines_of,
+    refuse_unspaced,
+    spelled,
+    stable_hash,
+)
 
 COUNTS = {"movies": 10_605, "products": 3_708, "editorials": 5_190, "tweets": 4_200}
-
-
-@pytest.mark.parametrize(("source", "count"), COUNTS.items())
-def test_each_corpus_has_the_number_of_snippets_its_authors_state(source, count):
-    assert len(read_snippets(source)) == count
 
 
 @pytest.mark.parametrize("source", CORPORA)
@@ -25,71 +34,134 @@ def test_snippets_are_the_fields_of_the_file(source):
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     snippets = read_snippets(source)
+    assert len(snippets) == COUNTS[source]
     assert [html.unescape(row[2]).strip() for row in rows] == [s.text for s in snippets]
     assert [float(row[1]) for row in rows] == [s.rating for s in snippets]
+    assert all(-4 <= s.rating <= 4 for s in snippets)
     numbered = source in ("products", "editorials")
     ids = [f"{s.document}_{s.position}" if numbered else s.document for s in snippets]
     assert [f"{source}/{row[0]}" for row in rows] == ids
 
 
-def test_html_entities_of_tweets_become_characters():
-    third = read_snippets("tweets")[2].text
-    assert third.startswith("We were 17 deep last night & the love was so strong")
-    assert not any("&amp;" in s.text or "&lt;" in s.text for s in read_snippets("tweets"))
+def test_a_draw_of_sentences_is_by_seed_without_replacement_and_in_the_order_of_the_file():
+    sentences = load_sentences("all")
+    assert sentences["source"][:] == [name for name, n in COUNTS.items() for _ in range(n)]
+    assert sentences.column_names == ["text", "document", "source"]
+    draws = [load_sentences("editorials", n=300, seed=seed)["text"][:] for seed in (4, 4, 5)]
+    assert draws[0] == draws[1] != draws[2] and len(draws[0]) == 300
+    remaining = iter(load_sentences("editorials", n=10**6)["text"])
+    assert all(text in remaining for text in draws[0])  # a subsequence
 
 
-def test_ratings_lie_between_minus_four_and_four():
-    assert all(-4 <= s.rating <= 4 for source in CORPORA for s in read_snippets(source))
-
-
-def test_a_line_without_three_fields_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: load_sentences("editorial"), "no corpus 'editorial', did you mean 'editorials'"),
+        (lambda: load_sentences("movies", n=0), "n: 0"),
+        (lambda: read_snippets("tweets"), r"tweets_GroundTruth\.txt, line 2: 2 fields"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, monkeypatch, call, message):
     (tmp_path / CORPORA["tweets"]).write_bytes(b"1\t0.5\tgood\r\n2\t-1\r\n")
     monkeypatch.setattr(corpora, "fetch", lambda name: tmp_path)
-    with pytest.raises(ValueError, match=r"tweets_GroundTruth\.txt, line 2: 2 fields"):
-        read_snippets("tweets")
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-def test_an_unknown_corpus_gets_the_nearest_name():
-    with pytest.raises(ValueError, match="no corpus 'editorial', did you mean 'editorials'"):
-        load_sentences("editorial")
-
-
-def test_all_sentences_are_the_four_corpora_in_turn():
-    sentences = load_sentences("all")
-    assert len(sentences) == sum(COUNTS.values())
-    assert sentences.column_names == ["text", "document", "source"]
-    assert sentences["source"][:] == [name for name, n in COUNTS.items() for _ in range(n)]
-
-
-def test_a_draw_of_sentences_is_without_replacement_and_in_the_order_of_the_file():
-    everything = load_sentences("editorials")["text"][:]
-    drawn = load_sentences("editorials", n=300, seed=4)["text"][:]
-    assert len(drawn) == 300
-    remaining = iter(everything)
-    assert all(text in remaining for text in drawn)  # a subsequence
-
-
-def test_the_draw_depends_on_the_seed_alone():
-    draws = [load_sentences("movies", n=40, seed=seed)["text"][:] for seed in (0, 0, 1)]
-    assert draws[0] == draws[1] != draws[2]
-
-
-def test_more_sentences_than_there_are_means_all():
-    assert len(load_sentences("products", n=10**6)) == COUNTS["products"]
-
-
-@pytest.mark.parametrize("n", [0, -3])
-def test_a_draw_of_no_sentences_is_an_error(n):
-    with pytest.raises(ValueError, match=f"n: {n}"):
-        load_sentences("movies", n=n)
-
-
-def test_hash_order_is_a_permutation_that_looks_random():
+def test_a_hash_is_that_of_sha256_and_an_order_by_it_looks_random():
+    assert stable_hash("a", 1) == int(hashlib.sha256(b"('a', 1)").hexdigest()[:16], 16)
     order = hash_order(1000, "salt")
     assert sorted(order) == list(range(1000))
     assert abs(sum(order[:500]) / 500 - 499.5) < 50  # mean of 500 of 0..999, s.d. 9
 
 
-def test_a_hash_is_that_of_sha256_and_so_the_same_in_every_process():
-    assert stable_hash("a", 1) == int(hashlib.sha256(b"('a', 1)").hexdigest()[:16], 16)
-    assert stable_hash("a", 1) == 0x391D545B6971354E
+@pytest.mark.parametrize(
+    "text",
+    [
+        "हिन्दी भाषा",  # Devanagari: vowel signs are marks
+        "தமிழ் மொழி",  # Tamil
+        "বাংলা ভাষা",  # Bengali
+        "می‌خواهم بروم",  # Persian: a zero-width non-joiner inside a word
+        "עִבְרִית שפה",  # Hebrew with points
+        'צה״ל צה"ל',  # Hebrew acronyms
+        "العَرَبِيَّة لغة",  # Arabic with vowel signs
+        "tiếng Việt",
+        "naïve café",
+        "한국어 문장",
+        "col·lecció l'home",
+        "rock'n'roll don’t",
+        "слово дело",
+        "コンピューター ゲーム",  # katakana alone
+        "我 喜欢 狗",  # words that stand apart
+        "ฉัน รัก ภาษา",
+    ],
+)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_word_keeps_its_letters_and_marks_composed_or_not(text, form):
+    expected = [normalize("NFC", part.lower()) for part in text.split()]
+    assert [spelled(word) for word in WORD.findall(normalize(form, text))] == expected
+    refuse_unspaced([text])
+
+
+def test_joints_that_are_not_seen_are_no_letters_and_marks_alone_no_words():
+    found = WORD.findall("co\u00adoperate ❤\ufe0f \u0903\u0301 \u200b a\u200bb …! 9 x_1 👩\u200d👧")
+    assert [spelled(word) for word in found] == ["cooperate", "a", "b", "9", "x_1"]
+
+
+def test_words_of_the_corpora_are_those_of_the_plain_pattern():
+    """No number of the study depends on how letters with marks are cut."""
+    plain = re.compile(r"\w+(?:['’]\w+)*")
+    for text in load_sentences("all")["text"]:
+        assert [m.span() for m in WORD.finditer(text)] == [m.span() for m in plain.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("我喜欢狗。", "私は犬が好きです", "ฉันรักภาษาไทย", "ខ្ញុំស្រឡាញ់ភាសាខ្មែរ"),
+        *("မြန်မာဘာသာစကား", "ຂ້ອຍຮັກພາສາລາວ", "བོད་ཡིག་སྐད་ཡིག"),
+    ],
+)
+def test_a_script_without_spaces_is_refused_in_one_line(text):
+    with pytest.raises(ValueError, match=r"of a script without spaces between words, such as '.*'"):
+        refuse_unspaced([text, "three words apart"[:9]])
+    refuse_unspaced([text, "a name in a long text of another script " * 9])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(list, tuple, iter, np.array, pa.array, lambda x: np.array(x, dtype=object)),
+        *(lambda x: pd.Series(x, index=[5, 0, 5]), lambda x: dict.fromkeys(x).keys()),
+        *(lambda x: (t for t in x), lambda x: pd.Series(x, dtype="category"), pd.Index),
+        *(lambda x: Dataset.from_dict({"t": x})["t"], lambda x: pa.chunked_array([x[:1], x[1:]])),
+    ],
+)
+def test_texts_are_read_by_position_from_whatever_holds_them(make):
+    texts = ["b", "a dog", ""]
+    found = as_texts(make(texts))
+    assert found == texts and {type(text) for text in found} == {str}
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("one text", "texts: a string, expected a list of texts"),
+        *((x, "texts: a .*, expected a list") for x in (b"a", {"a": 1}, {"a"}, 3, None)),
+        *((x, "texts: a .*, expected") for x in (np.array("a"), pd.DataFrame({"text": ["a"]}))),
+        ([], "texts: empty"),
+        *((["a", x], "texts: item 1 is .*, expected a string") for x in (3, None, b"a", ["a"])),
+        (["a", "dog \ud83d"], "texts: item 1, .*, holds half a surrogate pair"),
+    ],
+)
+def test_what_holds_no_texts_in_an_order_is_refused(texts, message):
+    with pytest.raises(ValueError, match=message):
+        as_texts(texts)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_only_line_ends_end_a_line(end, mark):
+    lines = [f"a{x}b" for x in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"]
+    assert lines_of((mark + end.join([*lines, "c"]) + end).encode()) == [*lines, "c"]
+    assert lines_of(b"a\rb\nc") == ["a\rb", "c"]

@@ -456,10 +456,6 @@ def test_the_ablations_of_the_paper_read_pinned_models_and_data():
     assert len(pinned) == 3 and all(hub_revision(name) for name in pinned)
 
 
-def test_the_pairs_of_the_paper_name_their_commit():
-    assert re.search("@[0-9a-f]{40}$", load_profile("paper").pretraining.source)
-
-
 def test_what_is_not_of_the_hub_has_no_commit(tmp_path, monkeypatch):
     assert hub_revision("minilm") is None
     monkeypatch.setenv("SHRINK_HOME", str(tmp_path))  # no checkout

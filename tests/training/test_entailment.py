@@ -7,7 +7,7 @@ import torch
 
 from shrink_utils.models import Trunk
 from shrink_utils.text import heuristic_pairs, training_pairs
-from shrink_utils.text.heuristics import LEXICONS
+from shrink_utils.text.pairs import LEXICONS
 from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches
 
 TRUNK = Trunk(width=16, depth=1, heads=2, dropout=0.0)

@@ -20,7 +20,7 @@ from shrink_utils.study.generalization.experiment import crossed, gap, numbers_o
 from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.study.stitching.experiment import penalty_floors
 from shrink_utils.study.stitching.figures import turned
-from shrink_utils.text.heuristics import HELD_OUT
+from shrink_utils.text.pairs import HELD_OUT
 
 CKA_OF = "CKA of {}, one sample: B's is of tokens, in 1,000 batches of 1,024"
 

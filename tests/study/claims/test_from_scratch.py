@@ -22,7 +22,7 @@ from shrink_utils.study.generalization.experiment import (
     pairs_of,
     relation_intervals,
 )
-from shrink_utils.text.heuristics import TEMPLATES
+from shrink_utils.text.pairs import TEMPLATES
 
 DEPTH = 4
 OWN = {0: 0.01, 1: -0.02, 2: 0.03}  # what a front of this number adds: the noise

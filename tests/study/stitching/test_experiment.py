@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from shrink_utils.models import read_layers, stitched
-from shrink_utils.models.stitching_maps import least_squares_maps
+from shrink_utils.models.stitching import least_squares_maps
 from shrink_utils.study import load_profile
 from shrink_utils.study.scratch import ScratchRun
 from shrink_utils.study.stitching import experiment

@@ -1,19 +1,37 @@
-"""Sentence pairs in which word overlap is taken for entailment: our templates, and HANS."""
+"""Pairs of texts made by rule: overlap taken for entailment, sentences and their translations.
+
+The templates are after McCoy, Pavlick & Linzen (2019), *Right for the Wrong Reasons*.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import cycle, islice
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from datasets import ClassLabel, Dataset, Features, Value
+import regex
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text.corpora import check_maximum, hash_order, stable_hash
-from shrink_utils.text.sources import configured_folder
+from shrink_utils.text.corpora import (
+    CORPORA,
+    WORD,
+    as_texts,
+    check_maximum,
+    hash_order,
+    load_sentences,
+    spelled,
+    stable_hash,
+    text_key,
+)
+
+if TYPE_CHECKING:  # loaded when they are needed: datasets and transformers take seconds
+    from datasets import Dataset, DatasetDict
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
 
 # By place in a template: people (a, b, c), what they do to each other (v, w), what they do alone
 # (i, j), where they are (p). Past and participle of each verb are the same word. Both lexicons
@@ -108,18 +126,7 @@ TEMPLATES = (
 
 # Not entailed, and never among the counter-examples of a training set: one of each heuristic.
 HELD_OUT = ("place_swap", "subject_relative", "perhaps")
-
-
 ENTAILMENT = ("entailment", "not_entailment")  # labels 0 and 1, as of GLUE's pairs
-PAIR_FEATURES = Features(
-    {
-        "text": Value("string"),
-        "text_pair": Value("string"),
-        "label": ClassLabel(names=list(ENTAILMENT)),
-        "heuristic": Value("string"),
-        "template": Value("string"),
-    }
-)
 SPLITS = ("train", "test")
 TEST_SHARE = 4  # one pair in so many
 
@@ -253,78 +260,178 @@ def _split(text: str, text_pair: str) -> str:
     return "train" if stable_hash(text, text_pair) % TEST_SHARE else "test"
 
 
-def _dataset(rows) -> Dataset:
-    columns = zip(*rows, strict=True)
-    return Dataset.from_dict(
-        dict(zip(PAIR_FEATURES, map(list, columns), strict=True)), features=PAIR_FEATURES
+def _dataset(rows: Iterable[Row]) -> Dataset:
+    from datasets import ClassLabel, Dataset, Features, Value
+
+    features = Features(
+        dict.fromkeys(("text", "text_pair", "label", "heuristic", "template"), Value("string"))
     )
+    features["label"] = ClassLabel(names=list(ENTAILMENT))
+    values = map(list, zip(*rows, strict=True))
+    return Dataset.from_dict(dict(zip(features, values, strict=True)), features=features)
 
 
-HANS_FILE = "heuristics_evaluation_set.txt"
-# Its columns, and what they are here. A subcase is a construction, such as `ln_passive`.
-COLUMNS = {
-    "sentence1": "text",
-    "sentence2": "text_pair",
-    "gold_label": "label",
-    "heuristic": "heuristic",
-    "subcase": "template",
-}
-LABELS = {"entailment": 0, "non-entailment": 1}
+# Vowels become the next vowel, consonants the next consonant; other characters stay.
+LETTERS = str.maketrans("aeioubcdfghjklmnpqrstvwxyz", "eiouacdfghjklmnpqrstvwxyzb")
+CLAUSE = regex.compile(rf"{WORD.pattern}(?:\s+{WORD.pattern})*")  # words with only space between
 
 
-def hans_dir() -> Path:
-    """The folder that ``SHRINK_HANS_DIR`` names; ``FileNotFoundError`` if there is none."""
-    configured = configured_folder("SHRINK_HANS_DIR")
-    if configured is None:
-        raise FileNotFoundError(
-            f"SHRINK_HANS_DIR is not set: it names the folder that holds HANS's {HANS_FILE} "
-            "(github.com/tommccoy1/hans)"
-        )
-    return configured
+def translate(sentence: str) -> str:
+    """A sentence in a language made by rule: other words, in another order.
+
+    Every word is replaced by another one, always the same: in lower case, each vowel by the next
+    vowel and each consonant by the next consonant (a e i o u a; b c d f … z b). Within a clause,
+    which is what stands between two punctuation marks, the words change places two by two.
+    Translation can thus be learned without a bilingual corpus.
+
+    Examples
+    --------
+    >>> translate("The cat sat on it, and I left.")
+    'dev vji up tev ov, o epf migv.'
+    """
+
+    def clause(match: regex.Match) -> str:
+        words = [spelled(word).translate(LETTERS) for word in WORD.findall(match.group())]
+        even = len(words) // 2 * 2  # the last of an odd number stays
+        words[0:even:2], words[1:even:2] = words[1:even:2], words[0:even:2]
+        return " ".join(words)
+
+    return CLAUSE.sub(clause, sentence)
 
 
-def read_hans(folder: Path | None = None, *, n: int | None = None, seed: int = 0) -> Dataset:
-    """Sentence pairs of HANS, in the form of `heuristic_pairs`; ``template`` is HANS's subcase.
+HELD_OUT_PART = 10  # every tenth text, by its hash
+MAX_HELD_OUT = 2048
+
+
+def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
+    """Sentences and their translations, to train on and to judge by.
 
     Parameters
     ----------
-    folder
-        Holds ``heuristics_evaluation_set.txt``; that of `hans_dir` when None.
+    source
+        A corpus of `load_sentences` (``"all"``, ``"movies"``, …), translated by `translate`.
     n
-        About how many: as many of every subcase, drawn without replacement by ``seed``. All
-        30,000 when None.
+        At most so many sentences to train on; all of them when None.
+
+    Returns
+    -------
+    datasets.DatasetDict
+        Splits ``train`` and ``held_out`` with columns ``text`` and ``translation``.
 
     Raises
     ------
-    FileNotFoundError
-        No folder, or no such file in it.
     ValueError
-        A column is missing, a label is unknown, or ``n`` is below 1.
+        Unknown ``source``, or ``n`` below 1.
+
+    Notes
+    -----
+    A tenth of the texts, by the hash of each, is held out whatever ``n`` is, so that models that
+    saw more or less are judged by the same sentences, at most 2,048 of them. Of equal texts (but
+    for case and white space) all or none are. The order is hashed, and the first of it are taken:
+    a smaller ``n`` gives a part of what a larger one does.
     """
-    path = (hans_dir() if folder is None else Path(folder)) / HANS_FILE
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: HANS's evaluation set is missing")
-    check_maximum("n", n, "pairs")
-    # Quotation marks are text, and no field is ever empty for want of a value.
-    table = pd.read_csv(path, sep="\t", quoting=3, dtype=str, keep_default_na=False)
-    if missing := sorted(set(COLUMNS) - set(table)):
-        raise ValueError(f"{path}: no column {missing[0]!r} (there are {', '.join(table)})")
-    table = table[list(COLUMNS)].rename(columns=COLUMNS)
-    unknown = ~table.label.isin(LABELS)
-    if unknown.any():
-        line, label = int(unknown.idxmax()) + 2, table.label[unknown].iloc[0]
-        raise ValueError(f"{path}, line {line}: label {label!r}, expected one of {list(LABELS)}")
-    table["label"] = table.label.map(LABELS)
-    if n is not None:
-        table = _drawn(table, n, seed)
-    return Dataset.from_dict(table.to_dict("list"), features=PAIR_FEATURES)
+    from datasets import DatasetDict
+
+    check_maximum("n", n, "sentences")
+    # Whoever changes what is given out, a dict or the format of a split, does not change the cache.
+    return DatasetDict({side: copy(rows) for side, rows in _splits(source, n).items()})
 
 
-def _drawn(table: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    """As many of every subcase, in the order of the file."""
-    each = max(1, n // table.template.nunique())
-    kept = [
-        rows.index[sorted(hash_order(len(rows), "hans", subcase, seed)[:each])]
-        for subcase, rows in table.groupby("template", sort=False)
-    ]
-    return table.loc[sorted(i for rows in kept for i in rows)]
+@lru_cache(maxsize=4)
+def _splits(source: str, n: int | None) -> dict[str, Dataset]:
+    from datasets import Dataset
+
+    if source not in (known := [*CORPORA, "all"]):
+        raise unknown_name("source", "corpus", source, known)
+    texts = load_sentences(source)["text"][:]
+    sides: dict[str, list[str]] = {"train": [], "held_out": []}
+    for i in hash_order(len(texts), "pairs", source):
+        held_out = stable_hash("held_out", text_key(texts[i])) % HELD_OUT_PART == 0
+        sides["held_out" if held_out else "train"].append(texts[i])
+    chosen = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
+    return {
+        side: Dataset.from_dict({"text": rows, "translation": list(map(translate, rows))})
+        for side, rows in chosen.items()
+    }
+
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # their ids are 0 to 4
+
+
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a lower-case WordPiece tokenizer, in BERT's manner; equal texts give an equal one.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    vocab_size : int
+        Word-pieces at most, the five special tokens included. (More only where the characters
+        alone are more.)
+
+    Returns
+    -------
+    PreTrainedTokenizerFast
+        Puts [CLS] before a text and [SEP] after it, and pads on the right.
+
+    Raises
+    ------
+    ValueError
+        No texts, or a vocabulary that only the special tokens would fill.
+    """
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    texts = as_texts(texts)
+    if vocab_size <= len(SPECIAL_TOKENS):
+        raise ValueError(
+            f"vocab_size: {vocab_size}, expected more than the {len(SPECIAL_TOKENS)} special tokens"
+        )
+    pad, unknown, start, end, mask = SPECIAL_TOKENS
+    tokenizer = _word_pieces(_pieces(texts, vocab_size))
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{start} $A {end}",
+        pair=f"{start} $A {end} $B {end}",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (start, end)],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=pad,
+        unk_token=unknown,
+        cls_token=start,
+        sep_token=end,
+        mask_token=mask,
+        padding_side="right",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def _word_pieces(vocabulary: dict[str, int] | None = None) -> Tokenizer:
+    """BERT's lower-case tokenizer, without special tokens around a text."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=SPECIAL_TOKENS[1]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def _pieces(texts: list[str], vocab_size: int) -> dict[str, int]:
+    """Word-pieces and their ids.
+
+    The trainer numbers the letters that go on a word as it meets them, in an order that differs
+    from process to process, and breaks ties between merges by those numbers. Naming these letters
+    beforehand settles both.
+    """
+    from tokenizers.trainers import WordPieceTrainer
+
+    tokenizer = _word_pieces()
+    normal = tokenizer.normalizer.normalize_str("\n".join(texts))
+    words = {word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal)}
+    inner = sorted({letter for word in words for letter in word[1:]})
+    trainer = WordPieceTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[*SPECIAL_TOKENS, *(f"##{letter}" for letter in inner)],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer.get_vocab()
