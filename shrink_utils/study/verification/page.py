@@ -120,8 +120,7 @@ def _glue_tasks(profile: Profile) -> list[str]:
 def _models(profile: Profile) -> list[str]:
     """Every encoder that the profile names but for those that need no hub."""
     named = [*profile.models, profile.partner, *profile.diagnosed]
-    found = dict.fromkeys([*named, *profile.family.members])
-    return [name for name in found if name not in ("", *LOCAL)]
+    return [name for name in dict.fromkeys(named) if name not in ("", *LOCAL)]
 
 
 def _hub_model(name: str) -> dict | None:

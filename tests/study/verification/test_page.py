@@ -166,7 +166,6 @@ def test_every_model_of_a_hub_counts():
         "models": ("bert-base-uncased",),
         "partner": "a/b",
         "diagnosed": ("a/b",),
-        "family": replace(quick.family, members=("a/b",)),
     }
     for name, value in of_a_hub.items():
         assert needs_hub(replace(quick, **{name: value})), name
