@@ -115,6 +115,8 @@ OF_ONE = {
     "intrinsic_dimension": g.intrinsic_dimension,
     "intrinsic_dimension, ph": lambda x: g.intrinsic_dimension(x, method="ph"),
     "pair_distances": lambda x: g.pair_distances(x, n_pairs=5),
+    "within_classes": lambda x: g.within_classes(x, _labels(x)),
+    "between_share": lambda x: g.between_share(x, _labels(x)),
     "self_sim": lambda x: g.self_sim(x, _labels(x), min_count=2),
     "intra_sim": lambda x: g.intra_sim(x, _labels(x)),
     "max_explainable_variance": lambda x: g.max_explainable_variance(x, _labels(x), min_count=2),
