@@ -1,139 +1,163 @@
-"""Between tensors and NumPy: input checks, one wait per call, numba where it is installed."""
+"""The door for arrays, of topology and geometry alike; and numba, where it is installed."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 
 import numpy as np
 import torch
 from torch import Tensor
 
-SAFE = 2.0**-64, 2.0**64  # for a sum of squares in float32
 HALF = (torch.float16, torch.bfloat16)
 
 
-def check_matrix(points: Tensor, *, name: str = "points") -> Tensor:
-    """Return `points` as a real (n, d) tensor, or raise a ``ValueError`` that names it."""
-    points = as_tensor(points, name)
-    if points.ndim != 2 or points.is_complex():
+def as_tensor(values: object, name: str) -> Tensor:
+    """Return anything that holds real numbers as a dense tensor, or raise a ``ValueError``.
+
+    Tensors keep their dtype, device and graph; what NumPy can view keeps its dtype, too.
+    """
+    if isinstance(values, list | tuple) and values and all(isinstance(v, Tensor) for v in values):
+        values = torch.stack(list(values))
+    if not isinstance(values, Tensor):
+        values = _from_numpy(values, name)
+    if values.is_complex() or values.layout != torch.strided:
+        kind = f"dtype {values.dtype}" if values.is_complex() else "a sparse tensor: make it dense"
+        raise ValueError(f"{name} must hold real numbers, got {kind}, shape {tuple(values.shape)}")
+    if values.is_floating_point() and values.element_size() == 1:
+        raise ValueError(f"{name} is {values.dtype}, too coarse to measure: pass {name}.float()")
+    return values
+
+
+def _from_numpy(values: object, name: str) -> Tensor:
+    refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} is not a matrix of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
         raise ValueError(
-            f"{name} must be a real (n, d) matrix, one row per point; "
-            f"got shape {tuple(points.shape)}, {points.dtype}"
+            f"{name} must hold real numbers, got dtype {array.dtype}, shape {array.shape}"
+        )
+    wide = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype
+    # A copy: torch takes no read-only array, no negative strides and no other byte order.
+    return torch.from_numpy(np.array(array, dtype=wide.newbyteorder("="), order="C"))
+
+
+def refuse_masked(values: object, name: str) -> None:
+    """A ``ValueError`` for a masked array with masked entries, which NumPy would unmask."""
+    if isinstance(values, np.ma.MaskedArray) and (n := int(np.ma.count_masked(values))):
+        raise ValueError(
+            f"{name} is a masked array of shape {values.shape} with {n} masked value(s); leave "
+            "these rows out or fill them first"
+        )
+
+
+def as_matrix(
+    points: object, *, min_rows: int = 0, min_columns: int = 0, name: str = "points"
+) -> Tensor:
+    """Return real numbers as a tensor (n, d), one row per point, in their graph and dtype."""
+    points = as_tensor(points, name)
+    shape = tuple(points.shape)
+    if len(shape) != 2:
+        raise ValueError(f"{name} must have two axes (rows, features), got shape {shape}")
+    if shape[0] < min_rows or shape[1] < min_columns:
+        raise ValueError(
+            f"{name} needs at least {min_rows} row(s) and {min_columns} column(s), "
+            f"got shape {shape}"
         )
     return points
 
 
-def as_tensor(values: object, name: str) -> Tensor:
-    """Return anything that holds numbers (lists, arrays, data frames) as a tensor."""
-    kind = type(values).__name__
-    if isinstance(values, np.ma.MaskedArray) and (n := int(np.ma.count_masked(values))):
-        raise ValueError(  # NumPy would unmask them
-            f"{name} is a masked array of shape {values.shape} with {n} masked value(s); leave "
-            "these rows out or fill them first"
-        )
-    try:
-        if not isinstance(values, Tensor | list | tuple):
-            values = np.require(values, requirements="W")  # a frame's memory may be read-only
-        return torch.as_tensor(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name} must hold numbers; got a {kind}") from error
+def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "x") -> Tensor:
+    """Read a finite float64 matrix (n, d) whose rows are samples, outside of autograd.
 
-
-def coordinates(
-    points: Tensor, *beside: Tensor, name: str = "points"
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Values of a finite point cloud on the host, and those of tensors wanted along with it.
-
-    Returns
-    -------
-    array : ndarray, shape (n, d)
-        Contiguous; float32 for float32 and half precision, else float64: nothing is rounded.
-    beside : list of ndarray
-
-    Raises
-    ------
-    ValueError
-        NaN or infinite values; the message names the first such row.
+    It stays on its device and may share memory with `x`: never write to it. What is no such matrix
+    is a ``ValueError`` that gives the shape.
     """
-    wide = points.float() if points.dtype in HALF else points
-    if wide.dtype != torch.float32:
-        wide = wide.double()
-    array, *others = to_host(wide, *beside)
-    if not math.isfinite(_sum_of_squares(array)) and not np.isfinite(array).all():
-        raise ValueError(not_finite(array, name))
-    return array, others
+    x = on_float64_device(as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
+    x = x.detach().to(torch.float64)
+    if not torch.isfinite(x).all():
+        raise _not_finite(x.cpu().numpy(), name)
+    return x
 
 
-def in_unit(array: np.ndarray) -> tuple[np.ndarray, float]:
-    """A finite cloud over a power of two, which is exact, and that power.
-
-    It is 1 where squares are far from overflowing and from vanishing.
-    """
-    if SAFE[0] < _sum_of_squares(array) < SAFE[1]:  # and so is all that is squared later
-        return array, 1.0
-    largest = float(np.abs(array).max(initial=0.0))
-    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
-    return array / unit, unit
+def on_float64_device(x: Tensor) -> Tensor:
+    """The same tensor, on the CPU where its device has no float64 (Apple's MPS)."""
+    return x.cpu() if x.device.type == "mps" else x
 
 
-def _sum_of_squares(array: np.ndarray) -> float:
+def to_host(points: Tensor) -> np.ndarray:
+    """Values (n, d) as a contiguous array: float32 for it and half precision, else float64."""
+    points = points.detach()
+    if points.dtype not in (torch.float32, torch.float64):
+        points = points.float() if points.dtype in HALF else points.double()
+    return np.ascontiguousarray(points.cpu().numpy())
+
+
+def host_values(points: Tensor, name: str = "points") -> np.ndarray:
+    """As `to_host`; NaN or infinity are a ``ValueError``."""
+    array = to_host(points)
+    if not math.isfinite(sum_of_squares(array)) and not np.isfinite(array).all():
+        raise _not_finite(array, name)
+    return array
+
+
+def sum_of_squares(array: np.ndarray) -> float:
+    """Of all entries, and cheap: it vouches for a cloud without NaN, infinity or extreme sizes."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.vdot(array, array))
 
 
-def not_finite(array: np.ndarray, name: str) -> str:
-    """What to tell somebody whose matrix holds NaN or infinite values."""
-    bad_rows = ~np.isfinite(array).all(axis=1)  # (n,)
-    return (
-        f"{name} of shape {array.shape} holds NaN or infinite values in "
-        f"{bad_rows.sum()} rows, the first of them row {bad_rows.argmax()}; "
-        "drop or repair these rows first"
+def _not_finite(array: np.ndarray, name: str) -> ValueError:
+    bad = ~np.isfinite(array).all(axis=1)  # (n,)
+    return ValueError(
+        f"{name} of shape {array.shape} has NaN or infinity in {bad.sum()} row(s), the first of "
+        f"them row {bad.argmax()}; drop or repair these rows first"
     )
 
 
-def check_lengths(lengths: Tensor) -> Tensor:
-    """Return bar lengths as a tensor, or raise a ``ValueError``: a real, finite, ≥ 0 vector."""
-    lengths = as_tensor(lengths, "lengths")
-    if lengths.ndim != 1 or lengths.is_complex():
+def power_of_two(x: np.ndarray | Tensor) -> float:
+    """The largest power of two up to the largest absolute entry, 1 for zeros.
+
+    Dividing by it is exact, and squares of the quotients neither overflow nor vanish.
+    """
+    largest = float(abs(x).max()) if len(x) and x.shape[1] else 0.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+
+
+def precision_of(dtype: torch.dtype) -> float:
+    """The share of its length by which a row of this dtype may differ from its copy.
+
+    A vector of half precision was rounded once: eps. One that a network computed in float32 has
+    gathered errors of several units in the last place: 16 eps. Cast to float64, it keeps them.
+    """
+    return torch.finfo(dtype).eps if dtype in HALF else 16 * torch.finfo(torch.float32).eps
+
+
+def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
+    """Rows (n, d) of a float64 matrix scaled to length one, in its graph.
+
+    A zero row, which has no cosine, is a ``ValueError``.
+    """
+    if not x.numel() and x.shape[1]:
+        return x
+    largest = x.detach().abs().amax(dim=1, keepdim=True) if x.shape[1] else x.new_zeros(len(x), 1)
+    zero = (largest == 0).flatten()
+    if zero.any():
         raise ValueError(
-            f"lengths must be a real (m,) vector; got shape {tuple(lengths.shape)}, {lengths.dtype}"
+            f"{name} of shape {tuple(x.shape)} has {int(zero.sum())} zero row(s), the first at row "
+            f"{int(zero.nonzero()[0])}: they have no cosine; drop them"
         )
-    bad = ~(torch.isfinite(lengths) & (lengths >= 0))
-    if bad.any():
-        raise ValueError(
-            f"lengths of shape {tuple(lengths.shape)} must be finite and not negative; "
-            f"found {lengths[bad][0].item()} at index {int(bad.int().argmax())}: "
-            "leave infinite bars out, and pass death − birth, not birth − death"
-        )
-    return lengths
+    x = x / largest  # squares of very large or very small entries would leave float64
+    return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
 
 
 def result_dtype(tensor: Tensor) -> torch.dtype:
     """Dtype of what is computed from `tensor`: its own, and float32 for anything narrower."""
     return tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
-
-
-def to_host(*tensors: Tensor) -> list[np.ndarray]:
-    """Values of tensors as contiguous arrays; those on one GPU come together, with one wait."""
-    gpu = next((tensor.device for tensor in tensors if tensor.is_cuda), None)
-    if gpu is not None:
-        pinned = [torch.empty(t.shape, dtype=t.dtype, pin_memory=True) for t in tensors]
-        for copy, tensor in zip(pinned, tensors, strict=True):
-            copy.copy_(tensor.detach(), non_blocking=True)
-        torch.cuda.current_stream(gpu).synchronize()
-        return [copy.numpy() for copy in pinned]
-    return [np.ascontiguousarray(tensor.detach().cpu().numpy()) for tensor in tensors]
-
-
-def to_device(array: np.ndarray, like: Tensor) -> Tensor:
-    """An array as a tensor beside `like`; a copy to a GPU is not waited for."""
-    tensor = torch.from_numpy(array)
-    if like.is_cuda:
-        return tensor.pin_memory().to(like.device, non_blocking=True)
-    return tensor if like.is_cpu else tensor.to(like.device)
 
 
 try:
@@ -158,18 +182,13 @@ def compiled(function: Callable) -> Callable:
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # nowhere to keep it
-        _warn_of_compiling()
+        warnings.warn(
+            "numba can write no cache: the first call in every process takes some 8 s; "
+            "set NUMBA_CACHE_DIR to a folder that can be written",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return numba.njit(**options)(function)
-
-
-@cache  # once per process
-def _warn_of_compiling() -> None:
-    warnings.warn(
-        "numba can write no cache: the first call in every process takes some 8 s; "
-        "set NUMBA_CACHE_DIR to a folder that can be written",
-        RuntimeWarning,
-        stacklevel=4,
-    )
 
 
 def eager(function: Callable) -> Callable:

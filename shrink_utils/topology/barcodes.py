@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import gudhi
 import numpy as np
@@ -12,21 +11,19 @@ import torch
 from torch import Tensor
 
 from shrink_utils.topology.arrays import (
-    check_matrix,
-    coordinates,
+    as_matrix,
+    compiled,
     eager,
-    in_unit,
+    host_values,
+    on_float64_device,
+    power_of_two,
     result_dtype,
-    to_device,
-)
-from shrink_utils.topology.edges import EdgeLengths, edge_lengths
-from shrink_utils.topology.metrics import (
-    check_distances,
-    check_metric,
-    tree_of_distances,
+    to_host,
     unit_rows,
 )
-from shrink_utils.topology.spanning_tree import minimum_spanning_tree
+from shrink_utils.topology.spanning_tree import minimum_spanning_tree, prim_by_rows
+
+METRICS = ("euclidean", "cosine", "precomputed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,18 +76,18 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     arXiv 1910.00960). Which of several equally long edges is listed depends on the order of the
     points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
     """
-    points = check_matrix(points)
+    points = as_matrix(points)
     if check_metric(metric) == "cosine":
-        bars = h0_barcode(unit_rows(points))
+        bars = h0_barcode(_directions(points))
         return H0Barcode(_like(_cosine(bars.lengths), points), bars.edges.to(points.device))
     if metric == "precomputed":
         distances = check_distances(points)
-        edges = to_device(tree_of_distances(coordinates(distances)[0]), distances)
+        array = distances.detach().cpu().numpy()
+        edges, lengths = prim_by_rows(len(array), lambda i: array[i])
+        edges = torch.from_numpy(edges[np.argsort(-lengths, kind="stable")]).to(points.device)
         return H0Barcode(distances[edges[:, 0], edges[:, 1]], edges)
-    array, unit = in_unit(coordinates(points)[0])
-    edges, lengths = minimum_spanning_tree(array)
-    measured = EdgeLengths.apply(points, array, edges, lengths, unit)
-    return H0Barcode(measured.to(result_dtype(points)), to_device(edges, points))
+    edges, lengths = minimum_spanning_tree(host_values(points))
+    return H0Barcode(_in_graph(points, edges, lengths), torch.from_numpy(edges).to(points.device))
 
 
 @eager
@@ -124,23 +121,179 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     here so that gradients reach the points. From dimension 1 up, the complex has on the order of
     n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
     """
-    points = check_matrix(points)
+    points = as_matrix(points)
     max_dim = check_dimension(max_dim, "max_dim")
     if check_metric(metric) == "cosine":
-        return [_in_cosines(bars, points) for bars in barcode(unit_rows(points), max_dim)]
+        return [_in_cosines(bars, points) for bars in barcode(_directions(points), max_dim)]
     components = h0_barcode(points, metric=metric).lengths
     bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
-    if metric == "precomputed":
-        return bars + _higher_of_distances(check_distances(points), max_dim)
-    array, unit = in_unit(coordinates(points)[0])
+    distances = check_distances(points) if metric == "precomputed" else None
+    array = host_values(points if distances is None else distances)
     for dimension in range(1, max_dim + 1):
-        births, deaths = (
-            EdgeLengths.apply(points, array, edges, lengths, unit)
-            for edges, lengths in higher_bars(array, dimension)
-        )
-        parts = (part.to(result_dtype(points)) for part in (deaths - births, births, deaths))
+        if distances is None:
+            births, deaths = loop_edges(array, dimension)
+            births, deaths = _in_graph(points, *births), _in_graph(points, *deaths)
+        else:
+            vertices = _flag_generators(gudhi.RipsComplex(distance_matrix=array), dimension)
+            ends = torch.from_numpy(vertices).T.to(distances.device)  # (4, m)
+            births, deaths = distances[ends[0], ends[1]], distances[ends[2], ends[3]]
+            order = (deaths - births).argsort(descending=True, stable=True)
+            order = order[(deaths > births)[order]]
+            births, deaths = births[order], deaths[order]
+        parts = (_like(part, points) for part in (deaths - births, births, deaths))
         bars.append(Barcode(*parts))
     return bars
+
+
+def _in_graph(points: Tensor, edges: np.ndarray, lengths: np.ndarray) -> Tensor:
+    """Lengths (m,) of edges that were measured already, in the graph and dtype of the points."""
+    dtype = np.float64 if points.dtype == torch.float64 else np.float32
+    return OfEdges.apply(
+        points,
+        lengths.astype(dtype),
+        edges,
+        lengths,
+        np.ones_like(lengths),
+        lambda x: edge_lengths(x, edges),
+    )
+
+
+def edge_lengths(points: Tensor, edges: np.ndarray) -> Tensor:
+    """‖x_a − x_b‖ of edges (m, 2) between points, (m,), by torch: with all their derivatives."""
+    points = on_float64_device(points).to(result_dtype(points))
+    first, second = torch.from_numpy(np.ascontiguousarray(edges.T)).to(points.device)
+    return torch.linalg.vector_norm(points[first] - points[second], dim=1)
+
+
+class OfEdges(torch.autograd.Function):
+    """A value that is known, of lengths of edges that are known, as a function of the points.
+
+    `formula`, by torch, gives the same value again; only second derivatives ask for it. Torch's own
+    first ones write four matrices as large as the points, half of the time of a step of 64.
+    """
+
+    @staticmethod
+    def forward(
+        ctx,
+        points: Tensor,
+        value: np.ndarray,
+        edges: np.ndarray,
+        lengths: np.ndarray,
+        slopes: np.ndarray,
+        formula: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        """Pass `value` on; `slopes` (m,) are its derivatives by the lengths (m,) of the edges."""
+        ctx.save_for_backward(points)  # so that a change of the points in between is noticed
+        ctx.edges, ctx.lengths, ctx.slopes, ctx.formula = edges, lengths, slopes, formula
+        return torch.from_numpy(value).to(points.device)
+
+    @staticmethod
+    def backward(ctx, grad_value: Tensor) -> tuple[Tensor | None, ...]:
+        (points,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # so it is with create_graph=True only
+            value = ctx.formula(points)
+            (gradient,) = torch.autograd.grad(
+                value, points, grad_value.to(value), create_graph=True
+            )
+        else:
+            slopes = grad_value.detach().cpu().numpy() * ctx.slopes
+            array = along_edges(to_host(points), ctx.edges, ctx.lengths, slopes)
+            gradient = torch.from_numpy(array).to(points.device).to(points.dtype)
+        return gradient, None, None, None, None, None
+
+
+@compiled
+def along_edges(
+    points: np.ndarray, edges: np.ndarray, lengths: np.ndarray, slopes: np.ndarray
+) -> np.ndarray:
+    """Σ slope · (x_a − x_b) / length over the edges of positive length at each point a, (n, d)."""
+    total = np.zeros_like(points)
+    for e in range(len(edges)):
+        if lengths[e] > 0:
+            a, b = edges[e]
+            inverse = 1 / lengths[e]
+            for k in range(points.shape[1]):
+                difference = np.float64(points[a, k]) - np.float64(points[b, k])
+                step = slopes[e] * (difference * inverse)
+                total[a, k] += step
+                total[b, k] -= step
+    return total
+
+
+def loop_edges(
+    points: np.ndarray, dimension: int
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Edges (m, 2) that bars of a dimension ≥ 1 are born and die with, each with its length (m,).
+
+    Aligned, longest bar first; bars of length zero are left out.
+    """
+    unit = power_of_two(points)
+    points = points.astype(np.float64) / unit
+    vertices = _flag_generators(gudhi.RipsComplex(points=points), dimension)
+    birth_edges, death_edges = vertices[:, :2], vertices[:, 2:]
+    births, deaths = (
+        np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
+        for edges in (birth_edges, death_edges)
+    )
+    order = np.argsort(births - deaths, kind="stable")
+    order = order[deaths[order] > births[order]]
+    return (birth_edges[order], births[order] * unit), (death_edges[order], deaths[order] * unit)
+
+
+def _flag_generators(rips: gudhi.RipsComplex, dimension: int) -> np.ndarray:
+    """Vertices (m, 4) of the birth and death edges of the m bars of a dimension ≥ 1."""
+    complex_ = rips.create_simplex_tree(max_dimension=dimension + 1)
+    complex_.compute_persistence()
+    found = complex_.flag_persistence_generators()[1]  # may be shorter than the dimension
+    if len(found) < dimension:
+        return np.empty((0, 4), dtype=np.int64)
+    return found[dimension - 1].astype(np.int64)
+
+
+def check_dimension(value: int, name: str) -> int:
+    """Return a homology dimension as an int, or raise a ``ValueError``."""
+    if not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{name} must be a whole number ≥ 0; got {value!r}")
+    return int(value)
+
+
+def check_metric(metric: str) -> str:
+    """Return the name of a metric, or raise a ``ValueError``."""
+    if metric not in METRICS:
+        raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
+    return metric
+
+
+def check_distances(points: Tensor) -> Tensor:
+    """Return a matrix of distances (n, n), made exactly symmetric, or raise a ``ValueError``.
+
+    The two entries of a pair may differ, and those of the diagonal from 0, by √eps of the largest,
+    which is what ``torch.cdist`` makes of rounding.
+    """
+    shape = tuple(points.shape)
+    if shape[0] != shape[1]:
+        raise ValueError(
+            f"points must be a square matrix of distances for metric='precomputed'; got {shape}"
+        )
+    array = host_values(points)
+    if (array < 0).any():
+        raise ValueError(f"points of shape {shape} hold a negative distance, {array.min()}")
+    tolerance = torch.finfo(result_dtype(points)).eps ** 0.5 * array.max(initial=0.0)
+    if (np.abs(array - array.T) > tolerance).any():
+        raise ValueError(f"points of shape {shape} are no symmetric matrix of distances")
+    if (np.diagonal(array) > tolerance).any():
+        raise ValueError(
+            f"points of shape {shape} hold a distance of a point from itself, "
+            f"{np.diagonal(array).max()}: the diagonal must be 0"
+        )
+    wide = points.to(result_dtype(points))
+    return wide / 2 + wide.T / 2
+
+
+def _directions(points: Tensor) -> Tensor:
+    """Unit rows: their distances grow with the cosine ones, ‖x̂ − ŷ‖² = 2 (1 − cos)."""
+    host_values(points)  # refuses NaN and infinity
+    return unit_rows(on_float64_device(points).double(), name="points")
 
 
 def _cosine(lengths: Tensor) -> Tensor:
@@ -158,59 +311,3 @@ def _in_cosines(bars: Barcode, points: Tensor) -> Barcode:
     order = (deaths - births).argsort(descending=True, stable=True)
     parts = (deaths - births, births, deaths)
     return Barcode(*(_like(part[order], points) for part in parts))
-
-
-def _higher_of_distances(distances: Tensor, max_dim: int) -> list[Barcode]:
-    """Bars of the dimensions 1 to `max_dim` from a symmetric matrix of distances."""
-    array, bars = coordinates(distances)[0], []
-    for dimension in range(1, max_dim + 1):
-        vertices = _flag_generators(gudhi.RipsComplex(distance_matrix=array), dimension)
-        (birth_edges, _), (death_edges, _) = _longest_first(
-            vertices, lambda edges: array[edges[:, 0], edges[:, 1]]
-        )
-        births, deaths = (
-            distances[tuple(to_device(np.ascontiguousarray(edges.T), distances))]
-            for edges in (birth_edges, death_edges)
-        )
-        bars.append(Barcode(deaths - births, births, deaths))
-    return bars
-
-
-Measured = tuple[np.ndarray, np.ndarray]  # edges (m, 2) and their lengths (m,)
-
-
-def check_dimension(value: int, name: str) -> int:
-    """Return a homology dimension as an int, or raise a ``ValueError``."""
-    if not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"{name} must be a whole number ≥ 0; got {value!r}")
-    return int(value)
-
-
-def higher_bars(points: np.ndarray, dimension: int) -> tuple[Measured, Measured]:
-    """Bars of one dimension ≥ 1: the edges that they are born with and that they die with.
-
-    Aligned, longest bar first; bars of length zero are left out.
-    """
-    vertices = _flag_generators(gudhi.RipsComplex(points=points), dimension)
-    return _longest_first(vertices, partial(edge_lengths, points))
-
-
-def _longest_first(
-    vertices: np.ndarray, lengths_of: Callable[[np.ndarray], np.ndarray]
-) -> tuple[Measured, Measured]:
-    """Birth and death edges, measured and in order, from bars' vertices (m, 4)."""
-    birth_edges, death_edges = vertices[:, :2], vertices[:, 2:]
-    births, deaths = lengths_of(birth_edges), lengths_of(death_edges)
-    order = np.argsort(births - deaths, kind="stable")
-    order = order[deaths[order] > births[order]]
-    return (birth_edges[order], births[order]), (death_edges[order], deaths[order])
-
-
-def _flag_generators(rips: gudhi.RipsComplex, dimension: int) -> np.ndarray:
-    """Vertices (m, 4) of the birth and death edges of the m bars of a dimension ≥ 1."""
-    complex_ = rips.create_simplex_tree(max_dimension=dimension + 1)
-    complex_.compute_persistence()
-    found = complex_.flag_persistence_generators()[1]  # may be shorter than the dimension
-    if len(found) < dimension:
-        return np.empty((0, 4), dtype=np.int64)
-    return found[dimension - 1].astype(np.int64)

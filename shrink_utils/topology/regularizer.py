@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,19 +12,21 @@ import torch
 from torch import Tensor, nn
 
 from shrink_utils.topology.arrays import (
-    HALF,
+    as_matrix,
     as_tensor,
-    check_matrix,
-    coordinates,
     eager,
-    in_unit,
-    not_finite,
-    to_device,
-    to_host,
+    host_values,
+    on_float64_device,
+    precision_of,
+    sum_of_squares,
 )
-from shrink_utils.topology.barcodes import check_dimension, higher_bars
-from shrink_utils.topology.edges import LengthsValue
-from shrink_utils.topology.entropy import entropy_and_slopes
+from shrink_utils.topology.barcodes import (
+    OfEdges,
+    check_dimension,
+    edge_lengths,
+    loop_edges,
+)
+from shrink_utils.topology.entropy import NEGLIGIBLE, entropy_and_slopes, entropy_of
 from shrink_utils.topology.selection import check_rule, prominent_positions, random_positions
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
@@ -48,24 +51,15 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     ValueError
         As `BarcodeRegularizer`.
     """
-    embeddings = check_matrix(embeddings, name="embeddings")
-    if not torch.isfinite(embeddings).all():
-        raise ValueError(not_finite(to_host(embeddings.float())[0], "embeddings"))
+    embeddings = as_matrix(embeddings, name="embeddings")
+    host_values(embeddings, "embeddings")  # refuses NaN and infinity
     if labels is not None:
         labels = check_labels(labels, embeddings).to(embeddings.device)
-    wide = (embeddings.cpu() if embeddings.device.type == "mps" else embeddings).double()
+    wide = on_float64_device(embeddings).double()
     if labels is None:
         return torch.zeros(1, dtype=torch.int64, device=embeddings.device), [wide]
     classes = labels.unique()  # sorted
     return classes, [wide[(labels == label).to(wide.device)] for label in classes]
-
-
-def rows_of_classes(labels: np.ndarray | None, n: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Classes, ascending, and the numbers of the rows of each; one class, 0, without labels."""
-    if labels is None:
-        return np.zeros(1, np.int64), [np.arange(n)]
-    classes = np.unique(labels)
-    return classes, [np.flatnonzero(labels == label) for label in classes]
 
 
 def check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
@@ -76,7 +70,7 @@ def check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
             f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
             f"beside embeddings of shape {tuple(embeddings.shape)}"
         )
-    if labels.is_floating_point() or labels.is_complex():
+    if labels.is_floating_point():
         raise ValueError(
             f"labels must be whole numbers, one per class; got {labels.dtype}. "
             "For regression pass labels=None: all rows are then one class"
@@ -94,66 +88,24 @@ class RegularizerOutput(NamedTuple):
     n_bars: Tensor
 
 
+class Bars(NamedTuple):
+    """The bars of one class, longest first, and the edges between its points that make them."""
+
+    lengths: np.ndarray  # (m,), 0 for what is rounding
+    edges: np.ndarray  # (m, 2), or (2m, 2): that of each death, then that of each birth
+    measured: np.ndarray  # lengths of these edges
+
+
 def without_rounding(
     lengths: np.ndarray, points: np.ndarray, edges: np.ndarray, precision: float
 ) -> np.ndarray:
     """Lengths (m,), longest first, with 0 for edges no longer than `precision` × an end's norm."""
-    if len(lengths) == 0 or lengths[-1] > precision * np.linalg.norm(points):  # as nearly always
-        return lengths
-    norms = np.sqrt(np.einsum("ij,ij->i", points, points))  # (n,)
+    if len(lengths) == 0 or lengths[-1] > precision * math.sqrt(sum_of_squares(points)):
+        return lengths  # as nearly always
+    norms = np.abs(points).max(axis=1).astype(np.float64)  # (n,)
+    scaled = points / np.where(norms > 0, norms, 1.0)[:, None]  # no square leaves float64
+    norms *= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     return np.where(lengths <= precision * norms[edges].max(axis=1), 0.0, lengths)
-
-
-def _in_units(points: np.ndarray, of_class: list[np.ndarray]) -> tuple[np.ndarray, list[float]]:
-    """The cloud with each class in a unit of its own (see `in_unit`), and these units."""
-    if len(of_class) == 1:
-        points, unit = in_unit(points)
-        return points, [unit]
-    scaled = [in_unit(points[rows]) for rows in of_class]
-    if any(unit != 1.0 for _, unit in scaled):
-        points = points.copy()  # it may be the caller's own memory
-        for rows, (cloud, _) in zip(of_class, scaled, strict=True):
-            points[rows] = cloud
-    return points, [unit for _, unit in scaled]
-
-
-class ClassTerm(NamedTuple):
-    """One class's part of the loss, and how it changes with the lengths of edges."""
-
-    loss: float
-    entropy: float
-    n_features: int
-    n_bars: int
-    edges: np.ndarray
-    lengths: np.ndarray
-    slopes: np.ndarray
-
-
-def regularizer_output(
-    embeddings: Tensor, points: np.ndarray, classes: np.ndarray, terms: list[ClassTerm]
-) -> RegularizerOutput:
-    """Sum of the classes' terms as a differentiable scalar, and the entries per class."""
-    dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
-    loss = np.array(sum(term.loss for term in terms), dtype)
-    return RegularizerOutput(
-        loss=LengthsValue.apply(embeddings, loss, points, *_joined(terms)),
-        classes=to_device(classes, embeddings),
-        entropy=to_device(np.array([term.entropy for term in terms], dtype), embeddings),
-        n_features=to_device(np.array([t.n_features for t in terms], np.int64), embeddings),
-        n_bars=to_device(np.array([t.n_bars for t in terms], np.int64), embeddings),
-    )
-
-
-def _joined(terms: list[ClassTerm]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Edges, lengths and slopes of all terms."""
-    if len(terms) == 1:
-        return terms[0].edges, terms[0].lengths, terms[0].slopes
-    none = np.empty(0)
-    return (
-        np.concatenate([np.empty((0, 2), np.int64), *(term.edges for term in terms)]),
-        np.concatenate([none, *(term.lengths for term in terms)]),
-        np.concatenate([none, *(term.slopes for term in terms)]),
-    )
 
 
 SELECTIONS = ("prominent", "all", "random")
@@ -178,16 +130,6 @@ def check_factor(value: float, name: str) -> float:
     if not math.isfinite(number) or isinstance(value, str):
         raise ValueError(f"{name} must be a finite number; got {value!r}")
     return number
-
-
-def precision_of(dtype: torch.dtype) -> float:
-    """The share of its norm by which a vector of this dtype may differ from an equal one.
-
-    A vector of half precision was rounded once: eps. One that a network computed has gathered
-    errors of several units in the last place: 16 eps.
-    """
-    eps = torch.finfo(dtype).eps if dtype.is_floating_point else torch.finfo(torch.float64).eps
-    return eps if dtype in HALF else 16 * eps
 
 
 class BarcodeRegularizer(nn.Module):
@@ -291,39 +233,43 @@ class BarcodeRegularizer(nn.Module):
             If `embeddings` is not a real, finite matrix, `labels` has another length, or holds
             fractions.
         """
-        embeddings = check_matrix(embeddings, name="embeddings")
-        beside = [] if labels is None else [check_labels(labels, embeddings)]
-        points, given = coordinates(embeddings, *beside, name="embeddings")
-        classes, of_class = rows_of_classes(given[0] if given else None, len(points))
-        points, units = _in_units(points, of_class)
-        precision = 0.0 if self.rule == "published" else precision_of(embeddings.dtype)
-        terms = [
-            self._term(points, rows, unit, precision)
-            for rows, unit in zip(of_class, units, strict=True)
-        ]
-        return regularizer_output(embeddings, points, classes, terms)
+        embeddings = as_matrix(embeddings, name="embeddings")
+        points = host_values(embeddings, "embeddings")
+        classes, of_class = _rows_of_classes(labels, embeddings)
+        bars = [self._bars(points, rows, embeddings.dtype) for rows in of_class]
+        chosen = [self._select(one.lengths) for one in bars]
+        terms = [self._term(one, kept) for one, kept in zip(bars, chosen, strict=True)]
+        losses, entropies, slopes = zip(*terms, strict=True) if terms else ((), (), ())
+        device = embeddings.device
+        dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
+        loss = OfEdges.apply(
+            embeddings,
+            np.array(sum(losses), dtype),
+            _joined([one.edges for one in bars], np.empty((0, 2), np.int64)),
+            _joined([one.measured for one in bars], np.empty(0)),
+            _joined(slopes, np.empty(0)),
+            partial(self._loss, bars=bars, chosen=chosen),
+        )
+        return RegularizerOutput(
+            loss=loss,
+            classes=torch.from_numpy(classes).to(device),
+            entropy=torch.from_numpy(np.array(entropies, dtype)).to(device),
+            n_features=torch.from_numpy(np.array([len(kept) for kept in chosen], int)).to(device),
+            n_bars=torch.from_numpy(np.array([len(b.lengths) for b in bars], int)).to(device),
+        )
 
-    def _term(
-        self, points: np.ndarray, rows: np.ndarray, unit: float, precision: float
-    ) -> ClassTerm:
-        """The term of one class."""
+    def _bars(self, points: np.ndarray, rows: np.ndarray, dtype: torch.dtype) -> Bars:
+        """The bars of one class, which are made of edges between rows of the batch."""
         cloud = points if len(rows) == len(points) else points[rows]
-        bars, edges, lengths = self._bars(cloud)
-        if self.homology_dim == 0:
-            bars = without_rounding(bars, cloud, edges, precision)
-        loss, entropy, n_chosen, slopes = self._loss_of_bars(bars * unit)
         if self.homology_dim:
-            slopes = np.concatenate([slopes, -slopes])  # a bar is its death less its birth
-        return ClassTerm(loss, entropy, n_chosen, len(bars), rows[edges], lengths, slopes)
-
-    def _bars(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bar lengths (m,), and edges with their lengths: the bars' deaths, then any births."""
-        if self.homology_dim == 0:
-            edges, lengths = minimum_spanning_tree(points)
-            return lengths, edges, lengths
-        (birth_edges, births), (death_edges, deaths) = higher_bars(points, self.homology_dim)
-        edges = np.concatenate([death_edges, birth_edges])
-        return deaths - births, edges, np.concatenate([deaths, births])
+            (births, born), (deaths, died) = loop_edges(cloud, self.homology_dim)
+            edges, measured = np.concatenate([deaths, births]), np.concatenate([died, born])
+            return Bars(died - born, rows[edges], measured)
+        edges, measured = minimum_spanning_tree(cloud)
+        lengths = measured
+        if self.rule != "published":
+            lengths = without_rounding(measured, cloud, edges, precision_of(dtype))
+        return Bars(lengths, rows[edges], measured)
 
     def _select(self, lengths: np.ndarray) -> np.ndarray:
         """Positions of the bars whose entropy is taken."""
@@ -334,23 +280,52 @@ class BarcodeRegularizer(nn.Module):
             return random_positions(len(lengths), len(prominent))
         return prominent
 
-    def _loss_of_bars(self, lengths: np.ndarray) -> tuple[float, float, int, np.ndarray]:
-        """Loss of one class, entropy and number of the bars selected, and ∂loss/∂length (m,)."""
-        chosen = self._select(lengths)
+    def _term(self, bars: Bars, chosen: np.ndarray) -> tuple[float, float, np.ndarray]:
+        """Loss and entropy of one class, and ∂loss/∂length of each edge."""
+        lengths, slopes = bars.lengths, np.zeros(len(bars.lengths))
         entropy, entropy_slopes = entropy_and_slopes(lengths[chosen])
-        loss, slopes = -self.weight * entropy, np.zeros(len(lengths))
-        n_others = len(lengths) - len(chosen)
+        loss, n_others = -self.weight * entropy, len(lengths) - len(chosen)
         if self.unselected_l2 and n_others:
-            slopes[:] = self.unselected_l2 / n_others
             loss += self.unselected_l2 * np.delete(lengths, chosen).mean()
+            slopes[:] = self.unselected_l2 / n_others
         slopes[chosen] = -self.weight * entropy_slopes
-        return loss, entropy, len(chosen), slopes
+        if self.homology_dim:
+            slopes = np.concatenate([slopes, -slopes])  # a bar is its death less its birth
+        return loss, entropy, slopes
+
+    def _loss(self, embeddings: Tensor, bars: list[Bars], chosen: list[np.ndarray]) -> Tensor:
+        """The loss by torch, of the bars that are known and chosen."""
+        loss = embeddings.new_zeros(())
+        for one, kept in zip(bars, chosen, strict=True):
+            lengths, m = edge_lengths(embeddings, one.edges), len(one.lengths)
+            lengths = lengths[:m] - lengths[m:] if self.homology_dim else lengths
+            positive = kept[one.lengths[kept] > NEGLIGIBLE * one.lengths.max(initial=0.0)]
+            loss = loss - self.weight * entropy_of(lengths[positive])
+            others = np.delete(np.arange(m), kept)
+            if self.unselected_l2 and len(others):
+                loss = loss + self.unselected_l2 * lengths[others].mean()
+        return loss
 
     def extra_repr(self) -> str:
         return (
             f"selection={self.selection!r}, weight={self.weight}, rule={self.rule!r}, "
             f"homology_dim={self.homology_dim}, unselected_l2={self.unselected_l2}"
         )
+
+
+def _rows_of_classes(
+    labels: Tensor | None, embeddings: Tensor
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Classes, ascending, and the numbers of the rows of each; one class, 0, without labels."""
+    if labels is None:
+        return np.zeros(1, np.int64), [np.arange(len(embeddings))]
+    labels = check_labels(labels, embeddings).cpu().numpy()
+    classes = np.unique(labels)
+    return classes, [np.flatnonzero(labels == label) for label in classes]
+
+
+def _joined(parts: Sequence[np.ndarray], none: np.ndarray) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
 
 OPTIONS = {

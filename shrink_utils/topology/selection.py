@@ -27,8 +27,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology.arrays import check_lengths, compiled, eager, to_host
-from shrink_utils.topology.entropy import NEGLIGIBLE
+from shrink_utils.topology.arrays import compiled, eager
+from shrink_utils.topology.entropy import NEGLIGIBLE, check_lengths
 
 
 @eager
@@ -72,7 +72,7 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     """
     lengths = check_lengths(lengths)
     check_rule(rule)
-    (values,) = to_host(lengths.double())
+    values = lengths.detach().cpu().double().numpy()
     order = np.argsort(-values, kind="stable")
     return torch.from_numpy(order[prominent_positions(values[order], rule)]).to(lengths.device)
 

@@ -115,21 +115,6 @@ def test_dtype_of_the_lengths(given_dtype, expected):
     assert (lengths.dtype, lengths.tolist()) == (expected, [5.0])
 
 
-@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_non_finite_points_are_an_error(bars_of, bad):
-    points = torch.zeros(4, 2)
-    points[2, 1] = bad
-    with pytest.raises(ValueError, match=r"points of shape \(4, 2\) .* 1 rows, .* row 2"):
-        bars_of(points)
-
-
-@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
-def test_points_that_are_no_matrix_are_an_error(bars_of):
-    with pytest.raises(ValueError, match=r"points must .*\(2, 3, 4\)"):
-        bars_of(torch.zeros(2, 3, 4))
-
-
 def test_barcode_of_dimension_zero_is_the_h0_barcode(cloud):
     bars = barcode(cloud, max_dim=0)
     assert len(bars) == 1
@@ -178,9 +163,3 @@ def test_barcode_of_too_few_points_for_a_loop_is_empty(n):
     sum(bar.lengths.sum() for bar in bars).backward()
     assert [len(bar.lengths) for bar in bars] == [max(n - 1, 0), 0, 0]
     assert points.grad.tolist() == [[0.0] * 3] * n
-
-
-@pytest.mark.parametrize("bad", [-1, 1.5, "1"])
-def test_an_impossible_dimension_is_an_error(bad):
-    with pytest.raises(ValueError, match=r"max_dim must be a whole number"):
-        barcode(torch.zeros(4, 2), max_dim=bad)

@@ -5,52 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 
-import numpy as np
 import pytest
 import torch
 
 from shrink_utils import topology
-from shrink_utils.topology import BarcodeRegularizer, edges, h0_barcode, persistent_entropy
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 RULES = ["ratio", "published", "relative_entropy"]
 
 
 def cloud(n=24, d=6, dtype=torch.float64):
     return torch.randn(n, d, dtype=torch.float64).to(dtype).requires_grad_()
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_gradient_of_lengths_is_slope_times_unit_vector(compiled, dtype, monkeypatch):
-    monkeypatch.setattr(edges, "COMPILED", compiled)  # True without numba: plain Python
-    monkeypatch.setattr(edges, "CHUNK", 3)
-    points = np.random.default_rng(0).standard_normal((7, 3)).astype(dtype)
-    points[5] = points[4]  # and no edge reaches the last point
-    pairs = np.array([[0, 1], [1, 2], [0, 3], [4, 5], [3, 4]])
-    slopes = np.array([1.0, -2.0, 0.5, 7.0, 3.0])
-    lengths = edges.edge_lengths(points, pairs)
-    expected = np.zeros((7, 3))
-    for (a, b), slope, length in zip(pairs, slopes, lengths, strict=True):
-        difference = points[a].astype(float) - points[b]
-        assert length == pytest.approx(np.linalg.norm(difference), rel=1e-14)
-        if length > 0:
-            expected[a] += slope * difference / length
-            expected[b] -= slope * difference / length
-    gradient = edges.gradient_of_lengths(points, pairs, lengths, slopes)
-    assert gradient.dtype == dtype
-    np.testing.assert_allclose(gradient, expected, rtol=1e-13 if dtype == np.float64 else 2e-6)
-
-
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_vanishing_edge_has_a_unit_vector_too(compiled, monkeypatch):
-    """Slope over length is 10⁴¹ here, more than float32 holds."""
-    monkeypatch.setattr(edges, "COMPILED", compiled)
-    points = np.array([[0.0, 0.0], [6e-42, 8e-42], [1.0, 0.0]], np.float32)
-    pairs = np.array([[0, 1], [0, 2]])
-    lengths = edges.edge_lengths(points, pairs)
-    gradient = edges.gradient_of_lengths(points, pairs, lengths, np.array([1.0, 2.0]))
-    expected = [[-2.6, -0.8], [0.6, 0.8], [2.0, 0.0]]
-    np.testing.assert_allclose(gradient, expected, rtol=1e-3)  # denormals have few digits
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -89,10 +54,10 @@ def test_the_loss_can_be_used_twice_in_one_graph():
         lambda x: persistent_entropy(x[0].abs()),
     ],
 )
-def test_second_derivatives_are_an_error(value):
-    embeddings = cloud()
-    with pytest.raises(RuntimeError, match="first derivatives only"):
-        torch.autograd.grad(value(embeddings), embeddings, create_graph=True)
+def test_second_derivatives_are_those_of_differences(value):
+    embeddings = cloud(9, 3)
+    assert torch.autograd.gradcheck(value, embeddings)
+    assert torch.autograd.gradgradcheck(value, embeddings, atol=1e-4)
 
 
 def test_points_changed_before_the_backward_pass_are_noticed():
@@ -171,7 +136,7 @@ def test_without_numba_everything_is_the_same(clouds, plain, selection, rule, dt
         torch.testing.assert_close(ours.loss, theirs.loss, rtol=1e-6, atol=1e-12)
         torch.testing.assert_close(lengths, plain_lengths, rtol=1e-7, atol=0.0)
         assert ours.n_features.tolist() == theirs.n_features.tolist()
-        if name in ("duplicated", "grid", "circle"):
+        if name in ("duplicated", "grid", "circle", "far_tight_clusters"):
             continue  # which of the equally long edges are taken is up to rounding
         # Terms that cancel: slopes where bars are nearly equal, edges of a point of the tree.
         size = max(1 / lengths.sum().item(), plain_gradient.abs().max().item())

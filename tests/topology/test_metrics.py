@@ -114,36 +114,6 @@ def test_rounding_of_a_matrix_is_let_pass():
     torch.testing.assert_close(found, h0_barcode(cloud).lengths, rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("damage", "match"),
-    [
-        (lambda d: d[:, :-1], r"square matrix of distances for metric='precomputed'; got \(24, 23"),
-        (lambda d: -d, "hold a negative distance"),
-        (lambda d: d + torch.arange(24) / 24, "no symmetric matrix"),
-        (lambda d: d + torch.eye(24), "distance of a point from itself, 1.0: the diagonal must be"),
-        (lambda d: d * torch.nan, "NaN or infinite"),
-    ],
-)
-@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
-def test_what_is_no_matrix_of_distances_is_refused(bars_of, damage, match):
-    distances = torch.from_numpy(_distances(_cloud(), "euclidean"))
-    with pytest.raises(ValueError, match=match):
-        bars_of(damage(distances), metric="precomputed")
-
-
-@pytest.mark.parametrize("bars_of", [h0_barcode, barcode])
-def test_other_names_and_rows_without_a_cosine_are_refused(bars_of):
-    with pytest.raises(ValueError, match=r"metric must be one of 'euclidean'.*; got 'manhattan'"):
-        bars_of(_cloud(), metric="manhattan")
-    cloud = _cloud()
-    cloud[[4, 9]] = 0
-    with pytest.raises(ValueError, match=r"points of shape \(24, 3\) have zero rows, .* row 4"):
-        bars_of(cloud, metric="cosine")
-    cloud[4, 1] = torch.inf
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        bars_of(cloud, metric="cosine")
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
 def test_no_scale_counts_for_cosines(scale):
     cloud = _cloud()
@@ -151,11 +121,3 @@ def test_no_scale_counts_for_cosines(scale):
     torch.testing.assert_close(
         found, h0_barcode(cloud, metric="cosine").lengths, atol=1e-15, rtol=0
     )
-
-
-def test_masked_arrays_are_refused():
-    points = np.ma.masked_array(_cloud().numpy(), mask=False)
-    assert len(h0_barcode(points).lengths) == 23
-    points[3, 1] = np.ma.masked
-    with pytest.raises(ValueError, match=r"points is a masked array of shape \(24, 3\) with 1"):
-        h0_barcode(points)

@@ -32,7 +32,8 @@ def batch(n=24, d=6, dtype=torch.float64):
 def test_all_is_minus_the_entropy_of_every_bar():
     embeddings, _ = batch()
     out = BarcodeRegularizer("all")(embeddings)
-    assert out.loss.item() == -persistent_entropy(h0_barcode(embeddings).lengths).item()
+    entropy = persistent_entropy(h0_barcode(embeddings).lengths)
+    assert out.loss.item() == pytest.approx(-entropy.item(), rel=1e-14)
     assert out.n_features.tolist() == out.n_bars.tolist() == [23]
 
 
@@ -233,64 +234,10 @@ def test_nothing_but_options_is_kept_between_batches():
     assert not regularizer.state_dict()
 
 
-def test_repr_shows_the_options():
-    assert repr(BarcodeRegularizer(weight=0.5, rule="published")) == (
-        "BarcodeRegularizer(selection='prominent', weight=0.5, rule='published', "
-        "homology_dim=0, unselected_l2=0.0)"
-    )
-
-
 def test_the_example_of_the_docstring():
     module = importlib.import_module("shrink_utils.topology.regularizer")
     results = doctest.testmod(module)
     assert (results.attempted > 0, results.failed) == (True, 0)
-
-
-@pytest.mark.parametrize("shape", [(23,), (24, 1), ()])
-def test_labels_of_another_shape_are_an_error(shape):
-    embeddings, _ = batch()
-    with pytest.raises(ValueError, match=r"labels .*\(24, 6\)") as error:
-        BarcodeRegularizer()(embeddings, torch.zeros(shape, dtype=torch.long))
-    assert str(shape) in str(error.value)
-
-
-def test_labels_with_fractions_are_an_error():
-    embeddings, labels = batch()
-    with pytest.raises(ValueError, match=r"labels must be whole numbers.*labels=None"):
-        BarcodeRegularizer()(embeddings, labels.float())
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_non_finite_embeddings_are_an_error(bad):
-    embeddings = torch.zeros(8, 4)
-    embeddings[3, 2] = bad
-    with pytest.raises(ValueError, match=r"embeddings of shape \(8, 4\) .* row 3"):
-        BarcodeRegularizer()(embeddings)
-
-
-def test_embeddings_of_every_token_are_an_error():
-    with pytest.raises(ValueError, match=r"embeddings must .*\(8, 16, 4\)"):
-        BarcodeRegularizer()(torch.zeros(8, 16, 4))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (["some"], {}, "selection must be one of 'prominent', 'all', 'random'; got 'some'"),
-        ([], {"rule": "longest"}, "rule must be one of"),
-        ([], {"weight": math.nan}, "weight must be a finite number; got nan"),
-        ([], {"weight": "1"}, "weight must be a finite number; got '1'"),
-        ([], {"weight": [1.0]}, "weight must be a finite number"),
-        ([], {"weight": torch.ones(2)}, "weight must be a finite number"),
-        ([], {"weight": torch.nn.Parameter(torch.ones(()))}, "weight must be a number; got a tens"),
-        ([], {"unselected_l2": math.inf}, "unselected_l2 must be a finite number; got inf"),
-        ([], {"homology_dim": -1}, "homology_dim must be a whole number"),
-        ([], {"homology_dim": 0.5}, "homology_dim must be a whole number"),
-    ],
-)
-def test_impossible_options_are_an_error(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        BarcodeRegularizer(*arguments, **options)
 
 
 def test_a_network_trains_with_it_on_the_loss():
@@ -333,15 +280,3 @@ def test_a_cloud_hands_its_gradient_to_its_rows():
     embeddings, labels = _batch()
     class_clouds(embeddings, labels)[1][0].sum().backward()
     assert embeddings.grad[:, 0].tolist() == [0, 1, 0, 0, 1, 0]
-
-
-def test_what_is_no_batch_of_a_classifier_is_an_error():
-    embeddings, labels = _batch()
-    with pytest.raises(ValueError, match=r"embeddings must .*\(6, 2, 1\)"):
-        class_clouds(embeddings[..., None], labels)
-    with pytest.raises(ValueError, match="labels must hold one class per row"):
-        class_clouds(embeddings, labels[:5])
-    with pytest.raises(ValueError, match="labels must be whole numbers"):
-        class_clouds(embeddings, labels.double())
-    with pytest.raises(ValueError, match=r"embeddings of shape \(6, 2\) .* row 0"):
-        class_clouds(embeddings / 0, labels)

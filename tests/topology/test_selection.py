@@ -223,17 +223,6 @@ def test_selection_leaves_the_graph_alone():
     assert not indices.requires_grad
 
 
-@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
-def test_a_length_that_is_none_is_an_error(bad):
-    with pytest.raises(ValueError, match=r"lengths .*found (-1\.0|nan|inf) at index 1"):
-        prominent_features(torch.tensor([1.0, bad]))
-
-
-def test_an_unknown_rule_is_an_error():
-    with pytest.raises(ValueError, match=r"'ratio', 'published', 'relative_entropy'; got 'ratios'"):
-        prominent_features(torch.ones(3), rule="ratios")
-
-
 def test_random_positions_take_every_set_of_bars_equally_often():
     torch.manual_seed(0)
     counts = Counter(tuple(random_positions(4, 2).tolist()) for _ in range(1200))

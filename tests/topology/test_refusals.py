@@ -1,0 +1,136 @@
+"""What topology refuses, in one line that names the argument; and what it reads all the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from shrink_utils.topology import (
+    BarcodeRegularizer,
+    barcode,
+    class_clouds,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
+
+X = torch.randn(8, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = torch.arange(8) % 2
+D = torch.cdist(X, X)
+NAN, ZERO = X.clone(), X.clone()
+NAN[3, 2], ZERO[[4, 6]] = math.nan, 0.0
+MASKED = np.ma.masked_array(X.numpy(), mask=np.eye(8, 4))
+CLOUD = [
+    (NAN, r"of shape \(8, 4\) has NaN or infinity in 1 row\(s\), the first of them row 3"),
+    (X / 0, "has NaN or infinity in 8 row"),
+    (X[None], r"must have two axes .*\(1, 8, 4\)"),
+    (X.to(torch.complex64), "must hold real numbers, got dtype torch.complex64"),
+    (X.to_sparse(), "got a sparse tensor: make it dense"),
+    (X.to(torch.float8_e4m3fn), "too coarse to measure: pass .*float"),
+    (MASKED, r"is a masked array of shape \(8, 4\) with 4 masked value"),
+    (pd.DataFrame({"text": ["a", "b"]}), "must hold real numbers, got dtype"),
+    ([[1.0], [1.0, 2.0]], "is not a matrix of numbers"),
+]
+
+
+def _precomputed(bars_of):
+    return lambda points: bars_of(points, metric="precomputed")
+
+
+def _cosine(bars_of):
+    return lambda points: bars_of(points, metric="cosine")
+
+
+def _of(selection="prominent", **options):
+    return lambda _: BarcodeRegularizer(selection, **options)
+
+
+REFUSED = [
+    *((f, x, match) for f in (h0_barcode, barcode, BarcodeRegularizer()) for x, match in CLOUD),
+    *((_cosine(f), ZERO, "2 zero row.* first at row 4") for f in (h0_barcode, barcode)),
+    *((_cosine(f), NAN, "NaN or infinity") for f in (h0_barcode, barcode)),
+    *(
+        (_precomputed(f), d, match)
+        for f in (h0_barcode, barcode)
+        for d, match in [
+            (D[:, :-1], r"square matrix of distances for metric='precomputed'; got \(8, 7"),
+            (-D, "hold a negative distance"),
+            (D + torch.arange(8) / 8, "no symmetric matrix"),
+            (D + torch.eye(8), "distance of a point from itself, 1.0: the diagonal must be 0"),
+            (D * math.nan, "NaN or infinity"),
+        ]
+    ),
+    (lambda x: h0_barcode(x, metric="manhattan"), X, "metric must be one of .*; got 'manhattan'"),
+    (lambda x: barcode(x, max_dim=-1), X, "max_dim must be a whole number"),
+    (lambda x: barcode(x, max_dim=1.5), X, "max_dim must be a whole number"),
+    *(
+        (f, x, match)
+        for f in (persistent_entropy, prominent_features)
+        for x, match in [
+            ([1.0, -1.0], "lengths .*found -1.0 at index 1"),
+            ([1.0, math.nan], "lengths .*found nan at index 1"),
+            ([1.0, math.inf], "lengths .*found inf at index 1"),
+            (torch.ones(2, 3), r"lengths .*\(2, 3\)"),
+        ]
+    ),
+    (lambda x: prominent_features(x, rule="ratios"), torch.ones(3), "rule must be.*got 'ratios'"),
+    (_of("some"), X, "selection must be one of 'prominent', 'all', 'random'; got 'some'"),
+    (_of(rule="longest"), X, "rule must be one of"),
+    (_of(weight=math.nan), X, "weight must be a finite number; got nan"),
+    (_of(weight="1"), X, "weight must be a finite number; got '1'"),
+    (_of(weight=[1.0]), X, "weight must be a finite number"),
+    (_of(weight=torch.ones(2)), X, "weight must be a finite number"),
+    (_of(weight=torch.ones((), requires_grad=True)), X, "weight must be a number; got a tensor to"),
+    (_of(unselected_l2=math.inf), X, "unselected_l2 must be a finite number; got inf"),
+    (_of(homology_dim=-1), X, "homology_dim must be a whole number"),
+    (_of(homology_dim=0.5), X, "homology_dim must be a whole number"),
+    *(
+        (lambda y, f=f: f(X, y), y, match)
+        for f in (BarcodeRegularizer(), class_clouds)
+        for y, match in [
+            (Y[:5], r"labels must hold one class per row .*\(5,\) beside .*\(8, 4\)"),
+            (Y[:, None], r"labels must hold one class per row .*\(8, 1\)"),
+            (Y.double(), "labels must be whole numbers.*labels=None"),
+            (["a", "b"] * 4, "labels, one whole number per class, must hold real numbers"),
+            ([None] * 8, "labels, one whole number per class, must hold real numbers"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "argument", "match"), REFUSED)
+def test_bad_input_is_refused_in_one_line(call, argument, match):
+    with pytest.raises(ValueError, match=match) as error:
+        call(argument)
+    assert "\n" not in str(error.value)
+
+
+VIEWS = {
+    "negative strides": lambda x: np.flip(np.flip(x, axis=1).copy(), axis=1),
+    "other byte order": lambda x: x.astype(">f8"),
+    "long double": lambda x: x.astype(np.longdouble),
+    "list of tensors": lambda x: list(torch.tensor(x)),
+    "nested list": lambda x: x.tolist(),
+    "frame": pd.DataFrame,
+    "Fortran order": np.asfortranarray,
+    "inference": lambda x: torch.inference_mode()(torch.tensor)(x),
+    "parameter": lambda x: torch.nn.Parameter(torch.tensor(x)),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
+def test_whatever_holds_numbers_is_read(view):
+    x, labels = np.round(X.numpy(), 2), pd.Series(Y.numpy())
+    given = view(x)
+    if isinstance(given, np.ndarray):
+        given.flags.writeable = False
+    assert torch.equal(h0_barcode(given).lengths.detach(), h0_barcode(x).lengths)
+    found, expected = (BarcodeRegularizer("all")(one, labels) for one in (given, x))
+    assert torch.equal(found.loss.detach(), expected.loss) and found.classes.tolist() == [0, 1]
+    lengths = h0_barcode(x).lengths.numpy()[::-1]
+    assert persistent_entropy(lengths) == pytest.approx(float(persistent_entropy(lengths.copy())))
+    assert len(prominent_features(lengths)) > 0
