@@ -84,13 +84,6 @@ def _streamed_self_sim(x):
     return values[np.bincount(_labels(x), minlength=3) >= 2]  # NaN for rarer words, as it says
 
 
-def _layer_cka(x, y):
-    metric = streaming.LayerCKA([x.shape[1], y.shape[1]])
-    metric.update([x[:6], y[:6]])
-    metric.update([x[6:], y[6:]])
-    return metric.compute()
-
-
 OF_ONE = {
     "h0_barcode": lambda x: t.h0_barcode(x).lengths,
     "barcode": lambda x: [bars.lengths for bars in t.barcode(x, max_dim=1)],
@@ -120,7 +113,6 @@ OF_ONE = {
     "self_sim": lambda x: g.self_sim(x, _labels(x), min_count=2),
     "intra_sim": lambda x: g.intra_sim(x, _labels(x)),
     "max_explainable_variance": lambda x: g.max_explainable_variance(x, _labels(x), min_count=2),
-    "bootstrap_interval": lambda x: g.bootstrap_interval(g.effective_rank, x, n_resamples=3),
     "principal_axes": _treated,
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),
     "AvgSim": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x),
@@ -133,7 +125,6 @@ OF_ONE = {
     "IsoScore, corrected": lambda x: _streamed(
         streaming.IsoScore(x.shape[1], bias_corrected=True), x
     ),
-    "EffectiveRank": lambda x: _streamed(streaming.EffectiveRank(x.shape[1]), x),
 }
 
 
@@ -163,7 +154,6 @@ OF_TWO = {
     "CKA, debiased": lambda x, y: _streamed(
         streaming.CKA(x.shape[1], y.shape[1], debiased=True), x, y
     ),
-    "LayerCKA": _layer_cka,
     "similarity_grid": lambda x, y: g.similarity_grid("rsa", [x, y], [y]),
 }
 # How an answer grows with its cloud: the function and the power of the scale.

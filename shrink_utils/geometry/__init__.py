@@ -1,8 +1,5 @@
 """Geometry of embedding clouds: pure functions of matrices whose rows are samples."""
 
-from shrink_utils.geometry.alignment import Alignment, affine, procrustes
-from shrink_utils.geometry.bootstrap import BootstrapInterval, bootstrap_interval
-from shrink_utils.geometry.cca import cca, pwcca, svcca
 from shrink_utils.geometry.classes import between_share, within_classes
 from shrink_utils.geometry.contextuality import (
     IntraSim,
@@ -13,33 +10,42 @@ from shrink_utils.geometry.contextuality import (
     self_sim,
 )
 from shrink_utils.geometry.dimension import intrinsic_dimension
-from shrink_utils.geometry.isotropy import (
-    Estimate,
-    avg_sim,
-    avg_sim_pseudo_values,
-    mean_squared_distance,
-    pair_distances,
-    partition_isotropy,
-    rogue_dimensions,
-)
-from shrink_utils.geometry.local import (
+from shrink_utils.geometry.directions import (
     PrincipalAxes,
     Treatment,
     elongated_directions,
     nearest_centre,
     principal_axes,
 )
-from shrink_utils.geometry.similarity import cka, cka_distance, minibatch_cka, rsa, similarity_grid
-from shrink_utils.geometry.spectrum import (
+from shrink_utils.geometry.isotropy import (
+    Estimate,
     anisotropy,
+    avg_sim,
+    avg_sim_pseudo_values,
     effective_rank,
     iso_score,
+    mean_squared_distance,
+    pair_distances,
     participation_ratio,
+    partition_isotropy,
+    rogue_dimensions,
+)
+from shrink_utils.geometry.similarity import (
+    Alignment,
+    affine,
+    cca,
+    cka,
+    cka_distance,
+    minibatch_cka,
+    procrustes,
+    pwcca,
+    rsa,
+    similarity_grid,
+    svcca,
 )
 
 __all__ = [
     "Alignment",
-    "BootstrapInterval",
     "Estimate",
     "IntraSim",
     "MaxExplainableVariance",
@@ -51,7 +57,6 @@ __all__ = [
     "avg_sim",
     "avg_sim_pseudo_values",
     "between_share",
-    "bootstrap_interval",
     "cca",
     "cka",
     "cka_distance",

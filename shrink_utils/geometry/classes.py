@@ -6,7 +6,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_labels, as_rows, centred
+from shrink_utils.geometry.rows import as_labels, centred
+from shrink_utils.topology.arrays import as_rows
 
 __all__ = ["between_share", "within_classes"]
 

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from shrink_utils.geometry.checks import as_labels, as_rows, unit_rows
-from shrink_utils.geometry.groups import Occurrences
-from shrink_utils.geometry.isotropy import avg_sim
-from shrink_utils.geometry.spectrum import anisotropy
+from shrink_utils.geometry.isotropy import anisotropy, avg_sim
+from shrink_utils.geometry.rows import as_labels
+from shrink_utils.topology.arrays import as_rows, unit_rows
 
 
 class OverUnits:
@@ -144,8 +143,7 @@ def self_sim(
     vocabulary, word = as_labels(words, len(x), name="words")
     if sentences is not None:
         sentences = as_labels(sentences, len(x), name="sentences")[1]
-    found = Occurrences(word, sentences)
-    sums, counts = found.by_word.sums(x), found.counts(x)  # (words, d), (words, 4)
+    sums, counts = occurrence_sums(x, word.to(x.device), sentences, len(vocabulary))
     what = "rows" if sentences is None else "different sentences"
     kept = frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
     names = [vocabulary[w] for w in kept.tolist()]
@@ -156,8 +154,24 @@ def self_sim(
     )
 
 
+def occurrence_sums(
+    x: Tensor, words: Tensor, contexts: Tensor | None, n_words: int
+) -> tuple[Tensor, Tensor]:
+    """Of each word S (n_words, d), and (n_words, 4): its contexts, m, Σ_s‖u_s‖² and Σ_s m_s²."""
+    sums = x.new_zeros(n_words, x.shape[1]).index_add_(0, words, x)
+    if contexts is None:
+        return sums, torch.bincount(words, minlength=n_words).to(x)[:, None].repeat(1, 4)
+    n = int(contexts.max()) + 1 if len(contexts) else 1
+    pairs = words * n + contexts.to(x.device)  # a word in a context
+    pairs, index, m = pairs.unique(return_inverse=True, return_counts=True)
+    u = x.new_zeros(len(pairs), x.shape[1]).index_add_(0, index, x)
+    m = m.to(x.dtype)
+    counts = torch.stack([torch.ones_like(m), m, u.square().sum(dim=1), m.square()], dim=1)
+    return sums, x.new_zeros(n_words, 4).index_add_(0, pairs // n, counts)
+
+
 def self_sims(sums: Tensor, counts: Tensor) -> Tensor:
-    """SelfSim of words, (words,), from their S, (words, d), and their `Occurrences.counts`."""
+    """SelfSim of words, (words,), from their S, (words, d), and `occurrence_sums`."""
     _, m, squares, pairs = counts.unbind(dim=1)
     return (sums.square().sum(dim=1) - squares) / (m.square() - pairs)
 

@@ -11,7 +11,8 @@ from scipy.spatial import KDTree
 from scipy.stats import linregress
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_rows, power_of_two
+from shrink_utils.topology import h0_barcode
+from shrink_utils.topology.arrays import as_rows, as_tensor, power_of_two, precision_of
 
 __all__ = ["intrinsic_dimension"]
 
@@ -33,7 +34,7 @@ def intrinsic_dimension(
     Parameters
     ----------
     x : array_like, shape (n, d)
-        Rows are samples. Repeated rows are counted once.
+        Rows are samples. Repeated rows, also those that differ by rounding, are counted once.
     method : {"twonn", "ph"}
         "twonn": the ratios of second to first nearest-neighbour distances. "ph": the growth of
         minimum spanning trees.
@@ -76,8 +77,9 @@ def intrinsic_dimension(
         raise ValueError(f'method must be "twonn" or "ph", got {method!r}')
     if not 0 < alpha < math.inf:
         raise ValueError(f"alpha must be a positive number, got {alpha}")
-    x = as_rows(x)
-    distinct = torch.unique(x / power_of_two(x), dim=0).cpu().numpy()  # no scale counts
+    given = as_tensor(x, "x")
+    x = as_rows(given)
+    distinct = distinct_rows((x / power_of_two(x)).cpu(), precision_of(given.dtype)).numpy()
     needed = 4 if method == "twonn" else 32
     if len(distinct) < needed:
         raise ValueError(
@@ -86,6 +88,29 @@ def intrinsic_dimension(
         )
     found = _two_nn(distinct) if method == "twonn" else _ph_dimension(distinct, alpha, seed)
     return found if return_error else found[0]
+
+
+def distinct_rows(x: Tensor, precision: float) -> Tensor:
+    """Rows (m, d) in lexicographic order, without copies.
+
+    A row is a copy of another if they lie no farther apart than `precision` times the longer one:
+    the rule of `BarcodeRegularizer`. Copies are neighbours along any direction, here a fixed one.
+    """
+    x = torch.unique(x, dim=0)
+    norms = torch.linalg.vector_norm(x, dim=1)
+    direction = torch.from_numpy(np.random.default_rng(0).normal(size=x.shape[1]))
+    along, order = (x @ (direction / torch.linalg.vector_norm(direction))).sort()
+    kept = torch.ones(len(x), dtype=torch.bool)
+    for step in range(1, len(x)):
+        first, second = order[:-step], order[step:]
+        radius = precision * torch.maximum(norms[first], norms[second])
+        near = along[step:] - along[:-step] <= radius
+        if not near.any():
+            break
+        first, second, radius = first[near], second[near], radius[near]
+        copies = torch.linalg.vector_norm(x[first] - x[second], dim=1) <= radius
+        kept[torch.maximum(first, second)[copies]] = False
+    return x[kept]
 
 
 def _two_nn(x: np.ndarray) -> tuple[float, float]:
@@ -109,8 +134,6 @@ def _two_nn(x: np.ndarray) -> tuple[float, float]:
 
 
 def _ph_dimension(x: np.ndarray, alpha: float, seed: int) -> tuple[float, float]:
-    from shrink_utils.topology import h0_barcode  # it loads gudhi and numba, for this method alone
-
     rng, n = np.random.default_rng(seed), len(x)
     points, log_size, log_total = torch.from_numpy(x), [], []
     for size in np.geomspace(n / 8, n, _TREE_SIZES).round().astype(int).repeat(_TREES_PER_SIZE):

@@ -1,10 +1,11 @@
-"""Is one space like another? RSA, CCA and its means, CKA, and grids of layers."""
+"""Is one space like another? RSA, CCA and its means, CKA, grids of layers, and alignments."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,15 +15,17 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shrink_utils.geometry.cca import correlations, leading, prepare_cca, weighted_mean
-from shrink_utils.geometry.checks import (
-    as_rows,
+from shrink_utils.geometry.rows import (
+    RankedSVD,
     centred,
+    in_range,
+    mean_row,
+    ranked_svd,
     same_rows,
-    unit_rows,
     unit_scale,
 )
 from shrink_utils.names import unknown_name
+from shrink_utils.topology.arrays import as_rows, unit_rows
 
 _DECIMALS = 12  # of a cosine: what is equal but for rounding must tie
 
@@ -190,7 +193,7 @@ def minibatch_cka(
     x2, y2 = relative.square().unbind(dim=1)
     weights = torch.stack([x2 * y2, x2 * x2, y2 * y2], dim=1)
     xy, xx, yy = (weights * torch.tensor(terms, dtype=torch.float64)).mean(dim=0).tolist()
-    return _ratio(xy, xx, yy)
+    return cka_of_hsic(xy, xx, yy)
 
 
 def cka_distance(ckas: ArrayLike | Tensor) -> float:
@@ -231,7 +234,7 @@ def prepare_cka(x: ArrayLike | Tensor, name: str = "x", *, debiased: bool = Fals
 def compare_cka(x: Centred, y: Centred) -> float:
     """CKA of two prepared matrices."""
     same_rows(len(x.rows), len(y.rows))
-    return _ratio(_hsic(x, y, _cross(x, y)), x.own, y.own)
+    return cka_of_hsic(_hsic(x, y, _cross(x, y)), x.own, y.own)
 
 
 def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
@@ -270,9 +273,10 @@ def unbiased_hsic(
     return cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2))
 
 
-def _ratio(xy: float, xx: float, yy: float) -> float:
+def cka_of_hsic(xy: float, xx: float, yy: float) -> float:
+    """CKA from the HSIC of x with y, of x with itself and of y with itself; NaN with a warning."""
     if xx <= 0 or yy <= 0:
-        warn_undefined("x" if xx <= 0 else "y", stacklevel=5)
+        warn_undefined("x" if xx <= 0 else "y", stacklevel=4)
         return math.nan
     return xy / (math.sqrt(xx) * math.sqrt(yy))
 
@@ -284,6 +288,140 @@ def warn_undefined(side: str, *, stacklevel: int) -> None:
         "rows, so its alignment with anything is undefined; take more rows",
         stacklevel=stacklevel,
     )
+
+
+def cca(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Tensor:
+    """Canonical correlations: how well linear functions of x and of y can agree.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample. Centred here.
+
+    Returns
+    -------
+    Tensor, shape (min(rank x, rank y),), float64
+        Descending, in [0, 1] up to rounding (1e-14). Invariant to shifts and to invertible linear
+        maps of either side.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, fewer than 2, or a matrix whose rows are all identical.
+
+    Warns
+    -----
+    UserWarning
+        A matrix has fewer directions than columns (constant columns, n ≤ d, dependent columns), or
+        rank x + rank y > n − 1: then some correlations are 1 by counting alone.
+
+    Notes
+    -----
+    With Q an orthonormal basis of the centred columns, they are the singular values of Q_xᵀQ_y
+    (Hotelling 1936; Björck & Golub 1973). Directions below 1e-10 of the largest singular value are
+    rounding and are left out. Even independent matrices have a mean correlation near √(d/n):
+    compare with shuffled rows and take n far above d_x + d_y.
+    """
+    return correlations(prepare_cca(x, "x"), prepare_cca(y, "y"))
+
+
+def svcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, variance: float = 0.99) -> float:
+    """Mean canonical correlation of the principal directions that hold most of the variance.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        As in `cca`, with its errors and warnings.
+    variance : float
+        In (0, 1]. On each side the fewest leading directions with Σσ² of at least this share stay.
+
+    Returns
+    -------
+    float
+        In [0, 1] up to rounding. Invariant to shift, rotation and isotropic scaling of either side;
+        not to other invertible maps, which change which directions lead (Raghu et al. 2017,
+        *SVCCA*, section 2).
+    """
+    if not 0 < variance <= 1:
+        raise ValueError(f"variance must lie above 0 and not above 1, got {variance}")
+    prepared = [leading(prepare_cca(m, name), variance) for m, name in ((x, "x"), (y, "y"))]
+    return float(correlations(*prepared).mean())
+
+
+def pwcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, symmetric: bool = False) -> float:
+    """Projection-weighted mean of the canonical correlations, with the weights of x.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        As in `cca`, with its errors and warnings.
+    symmetric : bool
+        The mean of PWCCA(x, y) and PWCCA(y, x) instead.
+
+    Returns
+    -------
+    float
+        In [0, 1] up to rounding. Invariant to shifts, to isotropic scaling of either side and to
+        invertible linear maps of *y only*: the weights read the columns of x one by one, so that
+        even a rotation of x changes them.
+
+    Notes
+    -----
+    ρ̄ = Σα_iρ_i / Σα_i with α_i = Σ_j |⟨h_i, x_j⟩|, where h_i, of unit length, is the i-th canonical
+    variate of x and x_j the j-th column of centred x (Morcos, Raghu & Bengio 2018). Where
+    correlations coincide, the weights are not unique.
+    """
+    first, second = prepare_cca(x, "x"), prepare_cca(y, "y")
+    value = weighted_mean(first, second)
+    return (value + weighted_mean(second, first)) / 2 if symmetric else value
+
+
+def prepare_cca(x: ArrayLike | Tensor, name: str = "x") -> RankedSVD:
+    """Decompose one centred matrix."""
+    rows = as_rows(x, min_rows=2, name=name)
+    svd = ranked_svd(unit_scale(rows, center=True, name=name))
+    if len(svd.sigma) < rows.shape[1]:
+        warnings.warn(
+            f"{name} of shape {tuple(rows.shape)} has {len(svd.sigma)} linearly independent "
+            "direction(s), fewer than columns: canonical correlations are of these alone",
+            stacklevel=3,
+        )
+    return svd
+
+
+def leading(svd: RankedSVD, variance: float) -> RankedSVD:
+    """Keep the fewest leading directions with this share of the variance."""
+    held = svd.sigma.square().cumsum(0)
+    k = int((held < variance * held[-1]).sum()) + 1
+    return RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])
+
+
+def correlations(x: RankedSVD, y: RankedSVD) -> Tensor:
+    """Canonical correlations of two decomposed matrices."""
+    _check_pair(x, y)
+    return torch.linalg.svdvals(x.basis.T @ y.basis)
+
+
+def weighted_mean(x: RankedSVD, y: RankedSVD) -> float:
+    """PWCCA of two decomposed matrices, with the weights of the first."""
+    _check_pair(x, y)
+    variates, rho, _ = torch.linalg.svd(x.basis.T @ y.basis, full_matrices=False)
+    # ⟨h_i, x_j⟩ with h = basis · variates and x = basis · diag(σ) · axes. (r, d_x)
+    inner = (variates.T * x.sigma) @ x.axes
+    weights = inner.abs().sum(dim=1)
+    return float(weights @ rho / weights.sum())
+
+
+def _check_pair(x: RankedSVD, y: RankedSVD) -> None:
+    n, rank_x, rank_y = len(x.basis), len(x.sigma), len(y.sigma)
+    same_rows(n, len(y.basis))
+    forced = rank_x + rank_y - (n - 1)
+    if forced > 0:
+        warnings.warn(
+            f"x and y have {rank_x} and {rank_y} directions over {n} rows: {forced} canonical "
+            "correlation(s) are 1 by counting alone (rank x + rank y > n − 1); take more rows",
+            stacklevel=3,
+        )
 
 
 class Measure(NamedTuple):
@@ -353,3 +491,121 @@ def similarity_grid(
                 other = "xs" if ys is None else "ys"
                 raise ValueError(f"xs[{i}] beside {other}[{j}]: {error}") from error
     return grid
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """An affine map between two spaces, fitted on one set of rows and good for others."""
+
+    matrix: Tensor  # (d_x, d_y), applied to the right of centred rows
+    x_mean: Tensor  # (d_x,), of the rows that it was fitted on
+    y_mean: Tensor  # (d_y,)
+
+    def __call__(self, x: ArrayLike | Tensor) -> Tensor:
+        """Map rows (n, d_x) into the other space, (n, d_y)."""
+        x = as_rows(x)
+        if x.shape[1] != len(self.x_mean):
+            raise ValueError(f"x needs {len(self.x_mean)} columns, got shape {tuple(x.shape)}")
+        return in_range((x - self.x_mean) @ self.matrix + self.y_mean, "mapped rows")
+
+    def explained(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
+        """Share of the variance of y that mapped x explains, 1 − Σ‖Â(x) − y‖² / Σ‖y − ȳ‖².
+
+        ȳ is the mean of the rows of the fit. At most 1; negative where the map does worse than that
+        constant. Take held-out rows (n, d_x) and (n, d_y): on those of the fit it flatters the map.
+        """
+        mapped, y = self(x), as_rows(y, name="y")
+        if mapped.shape != y.shape:
+            raise ValueError(
+                f"y needs shape {tuple(mapped.shape)} to go with x, got {tuple(y.shape)}"
+            )
+        size = (y - self.y_mean).abs().max()
+        if size == 0:
+            raise ValueError(f"y of shape {tuple(y.shape)} does not differ from the fitted mean")
+        missed, spread = (mapped - y) / size, (y - self.y_mean) / size
+        return float(1 - missed.square().sum() / spread.square().sum())
+
+
+def procrustes(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, scaling: bool = False) -> Alignment:
+    """The rotation (or reflection) that carries x closest to y, means onto each other.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample.
+    scaling : bool
+        Also fit one factor for all lengths. By default none is fitted: distances stay as they are.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, fewer than 2, or a matrix whose rows are all identical.
+
+    Notes
+    -----
+    With centred X, Y and XᵀY = U S Vᵀ, the matrix is R = U Vᵀ, times tr S / ‖X R‖² when scaling
+    (Schönemann 1966; Schönemann & Carroll 1970). Spaces of different width: R has orthonormal rows
+    or columns, whichever are fewer. For d_x > d_y it is the rotation that is best when y is padded
+    with zero columns; what of x it moves into the padding is dropped.
+    """
+    x, y = _side(x, "x"), _side(y, "y")
+    same_rows(len(x.rows), len(y.rows))
+    u, s, vt = torch.linalg.svd(x.rows.T @ y.rows, full_matrices=False)
+    matrix = u @ vt  # (d_x, d_y)
+    if scaling:
+        matrix = matrix * (y.size / x.size * s.sum() / (x.rows @ matrix).square().sum())
+    return Alignment(in_range(matrix, "factors between x and y"), x.mean, y.mean)
+
+
+def affine(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Alignment:
+    """The affine map of x that is closest to y in least squares.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample.
+
+    Returns
+    -------
+    Alignment
+        Of all least-squares solutions that of least norm: directions in which the rows of the fit
+        do not vary are mapped to nothing.
+
+    Raises
+    ------
+    ValueError
+        Different numbers of rows, fewer than 2, or a matrix whose rows are all identical.
+
+    Warns
+    -----
+    UserWarning
+        n − 1 ≤ d_x: the map then goes through the rows of the fit, whatever they are, and only
+        other rows can tell whether it means anything.
+    """
+    x, y = _side(x, "x"), _side(y, "y")
+    same_rows(len(x.rows), len(y.rows))
+    n, d = x.rows.shape
+    if n - 1 <= d:
+        warnings.warn(
+            f"x of shape ({n}, {d}) has too few rows for an affine map: with n − 1 ≤ d it goes "
+            "through all of them; judge it on other rows",
+            stacklevel=2,
+        )
+    svd = ranked_svd(x.rows)
+    inverse = svd.axes.T / svd.sigma @ svd.basis.T  # (d_x, n)
+    matrix = inverse @ y.rows * (y.size / x.size)
+    return Alignment(in_range(matrix, "factors between x and y"), x.mean, y.mean)
+
+
+class _Side(NamedTuple):
+    """One matrix as mean + size · rows, with rows centred and their largest entry one."""
+
+    rows: Tensor
+    size: Tensor
+    mean: Tensor
+
+
+def _side(x: ArrayLike | Tensor, name: str) -> _Side:
+    x = as_rows(x, min_rows=2, name=name)
+    mean = in_range(mean_row(x), f"sums of {name}")
+    return _Side(unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean)

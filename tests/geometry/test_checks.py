@@ -8,14 +8,8 @@ import pytest
 import torch
 
 from shrink_utils import geometry
-from shrink_utils.geometry.checks import (
-    as_labels,
-    as_rows,
-    centred,
-    ranked_svd,
-    unit_rows,
-    unit_scale,
-)
+from shrink_utils.geometry.rows import as_labels, centred, ranked_svd, unit_scale
+from shrink_utils.topology.arrays import as_rows, unit_rows
 
 ROW_FUNCTIONS = [
     geometry.avg_sim,

@@ -145,7 +145,7 @@ def test_zero_rows_are_refused(measure):
 
 @each_measure
 def test_labels_of_another_length_are_refused(measure):
-    with pytest.raises(ValueError, match=r"needs one label a row: 24 rows, got shape \(23,"):
+    with pytest.raises(ValueError, match=r"needs one label per row: 24 rows, got shape \(23,"):
         measure.call(X, measure.labels[1:])
 
 
@@ -272,7 +272,7 @@ def test_labels_of_every_kind_name_the_same_words():
 
 
 def test_labels_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="sentences needs one label a row"):
+    with pytest.raises(ValueError, match="sentences needs one label per row"):
         self_sim(X, WORDS, sentences=[1, 2])
     with pytest.raises(ValueError, match="words mixes labels that cannot be ordered"):
         self_sim(X, pd.Series(["a", 1] * 12, dtype=object))

@@ -191,9 +191,9 @@ def test_partition_isotropy_of_known_clouds(x, isotropy):
 @pytest.mark.parametrize(
     ("groups", "match"),
     [
-        ([0, 1], "one label a row: 3 rows, got shape"),
-        (np.zeros((3, 1)), "one label a row: 3 rows, got shape"),
-        (7, "one label a row: 3 rows, got shape"),
+        ([0, 1], "one label per row: 3 rows, got shape"),
+        (np.zeros((3, 1)), "one label per row: 3 rows, got shape"),
+        (7, "one label per row: 3 rows, got shape"),
         (["a", "a", "a"], "at least 2 different labels"),
     ],
 )

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_rows
+from shrink_utils.topology.arrays import as_rows
 
 NORMAL = 0.9  # the quantile of a cloud's distances that becomes 1
 

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from shrink_utils.geometry import affine, bootstrap_interval, procrustes, similarity_grid
+from shrink_utils.geometry import affine, procrustes, similarity_grid
 from shrink_utils.models import Encoder, WordBatch, load_encoder, random_encoder, word_states
 from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import measured
 from shrink_utils.study.similarity.layers import Layers, matched_layers
+from shrink_utils.study.statistics import bootstrap_interval
 from shrink_utils.text import load_sentences
 
 SIMILARITIES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")

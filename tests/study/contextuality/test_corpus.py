@@ -19,7 +19,7 @@ from shrink_utils.geometry import (
 from shrink_utils.models import load_encoder, word_batches, word_states
 from shrink_utils.study import stream_corpus
 from shrink_utils.study.contextuality import corpus
-from shrink_utils.study.contextuality.corpus import frequent_words
+from shrink_utils.study.contextuality.corpus import CorpusMetrics, frequent_words
 from shrink_utils.text import load_sentences
 
 MIN_COUNT = 3
@@ -37,9 +37,7 @@ def texts():
 
 @pytest.fixture(scope="module")
 def table(encoder, texts):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus, "BLOCK", 32)  # several blocks, and a last one that is not full
-        return stream_corpus(encoder, texts, min_count=MIN_COUNT, batch_size=8).table()
+    return stream_corpus(encoder, texts, min_count=MIN_COUNT, batch_size=8).table()
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +108,11 @@ def test_a_long_corpus_is_tokenized_portion_by_portion(encoder, texts, table, mo
     assert [text for portion in asked for text in portion] == texts
     assert max(map(len, asked)) == 40
     pd.testing.assert_frame_equal(found, table, rtol=1e-4, atol=1e-6)
+
+
+def test_a_batch_without_words_changes_nothing(encoder):
+    metrics = CorpusMetrics(3, 32, ["film"], min_count=2)
+    for batch in word_batches(encoder, ["...", "!"]):
+        metrics.update(batch)
+    assert not any(m.any() for m in metrics.self_sim[0].metric_state.values())
+    assert not metrics.means

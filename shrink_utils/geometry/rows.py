@@ -1,8 +1,7 @@
-"""What every function of this room does at its door: read the rows, refuse what has no answer."""
+"""What the measures do with their rows and labels before they measure."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,73 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-
-def as_rows(
-    x: ArrayLike | Tensor, *, min_rows: int = 1, min_columns: int = 1, name: str = "x"
-) -> Tensor:
-    """Read `x` as a finite float64 matrix whose rows are samples, outside of autograd.
-
-    Parameters
-    ----------
-    x : array_like, shape (n, d)
-        A tensor (it stays on its device) or anything that NumPy can view as real numbers.
-    min_rows, min_columns : int
-        Fewest rows and columns for which the caller's quantity is defined.
-    name : str
-        What the caller calls this argument, for the message of an error.
-
-    Returns
-    -------
-    Tensor, shape (n, d), float64
-        May share memory with `x`: never write to it.
-
-    Raises
-    ------
-    ValueError
-        Not real numbers, not two-dimensional, too few rows or columns, NaN, infinity, or masked
-        entries.
-    """
-    if not isinstance(x, Tensor):
-        x = _tensor_from_numpy(x, name)
-    shape = tuple(x.shape)
-    if x.is_complex():
-        raise ValueError(f"{name} must hold real numbers, got dtype {x.dtype}, shape {shape}")
-    if x.ndim != 2:
-        raise ValueError(f"{name} must have two axes (rows, features), got shape {shape}")
-    if shape[0] < min_rows or shape[1] < min_columns:
-        raise ValueError(
-            f"{name} needs at least {min_rows} row(s) and {min_columns} column(s), "
-            f"got shape {shape}"
-        )
-    # Apple's MPS has no float64; on every other device the tensor stays where it is.
-    x = x.detach().to("cpu" if x.device.type == "mps" else x.device).to(torch.float64)
-    bad = int((~torch.isfinite(x)).any(dim=1).sum())
-    if bad:
-        raise ValueError(f"{name} of shape {shape} has NaN or infinity in {bad} row(s)")
-    return x
-
-
-def refuse_masked(x: object, name: str) -> None:
-    """A ``ValueError`` for a masked array with masked entries, which NumPy would unmask."""
-    if isinstance(x, np.ma.MaskedArray) and (n := int(np.ma.count_masked(x))):
-        raise ValueError(
-            f"{name} is a masked array of shape {x.shape} with {n} masked value(s); leave these "
-            "rows out or fill them first"
-        )
-
-
-def _tensor_from_numpy(x: ArrayLike, name: str) -> Tensor:
-    refuse_masked(x, name)
-    try:
-        array = np.asarray(x)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a matrix: {error}") from error
-    if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must hold real numbers, got dtype {array.dtype}, shape {array.shape}"
-        )
-    # A copy, because torch accepts neither read-only arrays nor negative strides.
-    return torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
+from shrink_utils.topology.arrays import refuse_masked
 
 
 def as_labels(
@@ -98,9 +31,13 @@ def as_labels(
         ordered, or masked ones.
     """
     refuse_masked(labels, name)
-    array = labels.cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if isinstance(labels, Tensor):
+        wide = labels.detach().cpu()
+        array = (wide.double() if wide.is_floating_point() else wide).numpy()
+    else:
+        array = np.asarray(labels)
     if array.shape != (n_rows,):
-        raise ValueError(f"{name} needs one label a row: {n_rows} rows, got shape {array.shape}")
+        raise ValueError(f"{name} needs one label per row: {n_rows} rows, got shape {array.shape}")
     if _has_nan(labels, array):
         raise ValueError(f"{name} of shape {array.shape} has NaN labels")
     if array.dtype.kind == "U" and labels is not array:  # of a list: [1, "a"] are two texts by now
@@ -137,28 +74,6 @@ def centred(x: Tensor) -> Tensor:
 def mean_row(x: Tensor) -> Tensor:
     """Mean row, (d,); from the first row on, so that large offsets cost no digits."""
     return x[0] + (x - x[0]).mean(dim=0)
-
-
-def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
-    """Scale every row to length one; a zero row, which has no cosine, is a ``ValueError``."""
-    largest = x.abs().amax(dim=1, keepdim=True)
-    zero = (largest == 0).flatten()
-    if zero.any():
-        raise ValueError(
-            f"{name} of shape {tuple(x.shape)} has {int(zero.sum())} zero row(s), the first at row "
-            f"{int(zero.nonzero()[0])}: they have no cosine; drop them"
-        )
-    x = x / largest  # squares of very large or very small entries would leave float64
-    return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
-
-
-def power_of_two(x: Tensor) -> float:
-    """The largest power of two up to the largest absolute entry, 1 for zeros.
-
-    Dividing by it is exact, and squares of the quotients neither overflow nor vanish.
-    """
-    largest = float(x.abs().max())
-    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
 def in_range(values: Tensor, what: str) -> Tensor:

@@ -8,8 +8,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.geometry.checks import as_rows, centred, mean_row, ranked_svd
-from shrink_utils.geometry.spectrum import anisotropy
+from shrink_utils.geometry.isotropy import anisotropy
+from shrink_utils.geometry.rows import centred, mean_row, ranked_svd
+from shrink_utils.topology.arrays import as_rows
 
 
 def elongated_directions(x: ArrayLike | Tensor, *, ratio: float = 5.0) -> int:

@@ -1,0 +1,420 @@
+"""One-pass forms of the measures: torchmetrics metrics whose states are float64 sums.
+
+Each gives what the function of the same name gives for all rows at once, however the rows are split
+into batches, dealt to workers and merged; a state has one size for any number of rows. ``update``
+takes batch after batch, ``merge_state`` and torch.distributed add states, ``compute`` answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torchmetrics import Metric
+
+from shrink_utils.geometry.contextuality import (
+    check_count,
+    frequent,
+    occurrence_sums,
+    self_sims,
+)
+from shrink_utils.geometry.isotropy import (
+    check_k,
+    contributions,
+    group_sums,
+    leading_shares,
+    products_and_pairs,
+    trace_ratio,
+)
+from shrink_utils.geometry.rows import as_labels, same_rows
+from shrink_utils.geometry.similarity import NO_HSIC, cka_of_hsic, unbiased_hsic
+from shrink_utils.topology.arrays import as_rows, as_tensor, unit_rows
+
+__all__ = ["CKA", "AvgSim", "IsoScore", "RogueDimensions", "SelfSim", "Spectrum"]
+
+# What a result may lose, as a share of itself, to sums that cancel where rows are far from zero.
+LOSS = 1e-8
+
+
+class _Sums(Metric):
+    """A metric whose states are sums over rows with `n_features` columns."""
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = None
+
+    def __init__(self, n_features: int, **kwargs: Any) -> None:
+        super().__init__(compute_with_cache=False, **kwargs)  # it would outlive a merge
+        self.n_features = _check_width(n_features, "n_features")
+
+    def add_sums(self, **shapes: tuple[int, ...]) -> None:
+        for name, shape in shapes.items():
+            zeros = torch.zeros(shape, dtype=torch.float64)
+            self.add_state(name, zeros, dist_reduce_fx="sum")
+
+    def merge_state(self, incoming_state: dict[str, Any] | Metric) -> None:
+        """Take in the rows of another metric of the same construction, or of its states."""
+        incoming = getattr(incoming_state, "metric_state", incoming_state)
+        for name, state in self.metric_state.items():
+            if name in incoming and incoming[name].shape != state.shape:
+                raise ValueError(
+                    f"incoming_state: {name} has shape {tuple(incoming[name].shape)}, here it has "
+                    f"{tuple(state.shape)}; construct both metrics alike"
+                )
+        shift, other = getattr(self, "shift", None), getattr(incoming_state, "shift", None)
+        if shift is not None and other is not None and not torch.equal(shift, other):
+            raise ValueError("incoming_state has another shift; construct both metrics alike")
+        super().merge_state(incoming_state)
+        self._update_count += 1  # else compute() warns of a metric without rows
+
+    def batch(self, x: ArrayLike | Tensor, n_features: int, name: str = "x") -> Tensor:
+        """A batch of rows in float64; ``ValueError`` for another number of columns."""
+        x = as_rows(x, min_rows=0, name=name).to(self.device)
+        if x.shape[1] != n_features:
+            raise ValueError(f"{name} must have {n_features} columns, got shape {tuple(x.shape)}")
+        return x
+
+    def need_rows(self, n: Tensor, least: int) -> None:
+        """Refuse to compute from fewer rows than the quantity needs."""
+        if n < least:
+            raise ValueError(
+                f"{type(self).__name__} needs at least {least} row(s), it has seen {int(n)}"
+            )
+
+
+def _check_width(n_features: int, name: str) -> int:
+    if not isinstance(n_features, int | np.integer) or n_features < 1:
+        raise ValueError(f"{name} must be a whole number of columns, 1 or more; got {n_features!r}")
+    return int(n_features)
+
+
+class AvgSim(_Sums):
+    """Average cosine similarity of rows with `n_features` columns: `geometry.avg_sim` in one pass.
+
+    Over all pairs, or pairs of different groups. There is no standard error: the jackknife weighs
+    each group by its product with the *final* Σx̂, which one pass does not know before its end.
+    """
+
+    def __init__(self, n_features: int, **kwargs: Any) -> None:
+        super().__init__(n_features, **kwargs)
+        self.add_sums(n_rows=(), n_groups=(), group_squares=(), group_pairs=())
+        self.add_sums(total=(self.n_features,), squares=(self.n_features,))
+
+    def update(self, x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None = None) -> None:
+        """Take in a batch.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, n_features)
+            Rows, none of them zero.
+        groups : array_like, shape (n,), optional
+            A label per row, by default every row is its own group. A group must come whole in one
+            batch: labels are not compared between batches.
+        """
+        x = unit_rows(self.batch(x, self.n_features))
+        sums, sizes = group_sums(x, groups)
+        self.n_rows += len(x)
+        self.n_groups += len(sums)
+        self.group_squares += sums.square().sum()
+        self.group_pairs += sizes.square().sum()
+        self.total += x.sum(dim=0)
+        self.squares += x.square().sum(dim=0)
+
+    def compute(self) -> Tensor:
+        """The average, a float64 scalar; ``ValueError`` for fewer than two rows, or one group."""
+        self.need_rows(self.n_rows, 2)
+        if self.n_groups < 2:
+            raise ValueError(
+                f"groups needs at least 2 different labels, got 1 for {int(self.n_rows)} rows"
+            )
+        products, pairs = products_and_pairs(
+            self.total, self.group_squares, self.n_rows, self.group_pairs
+        )
+        return products / pairs
+
+
+class RogueDimensions(AvgSim):
+    """Contribution of each dimension to AvgSim over all pairs: `geometry.rogue_dimensions`."""
+
+    def compute(self) -> Tensor:
+        """Contributions, (n_features,) float64."""
+        self.need_rows(self.n_rows, 2)
+        return contributions(self.total, self.squares, self.n_rows)
+
+
+class SelfSim(_Sums):
+    """Average cosine similarity between occurrences of each word: `geometry.self_sim` in one pass.
+
+    Parameters
+    ----------
+    n_words : int
+        Size of the vocabulary, with which the state grows.
+    n_features : int
+        Columns of the rows.
+    min_count : int
+        Fewest contexts of a word that counts, at least 2.
+
+    Notes
+    -----
+    The null of SelfSim is AvgSim over the same rows: keep an `AvgSim` beside this.
+    """
+
+    def __init__(self, n_words: int, n_features: int, *, min_count: int = 5, **kwargs: Any) -> None:
+        super().__init__(n_features, **kwargs)
+        check_count(min_count)
+        self.n_words, self.min_count = _check_width(n_words, "n_words"), min_count
+        # The last row takes in the words that are not in the vocabulary, and is never read.
+        self.add_sums(sums=(n_words + 1, n_features), counts=(n_words + 1, 4))
+
+    def update(
+        self,
+        x: ArrayLike | Tensor,
+        words: ArrayLike | Tensor,
+        sentences: ArrayLike | Tensor | None = None,
+    ) -> None:
+        """Take in a batch.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, n_features)
+            A row is the vector of a word in its context; none of them zero.
+        words : array_like of int, shape (n,)
+            Which word it is, 0 … n_words − 1; −1 for one outside of the vocabulary.
+        sentences : array_like, shape (n,), optional
+            Where it stands: then only occurrences in different sentences make a pair. A sentence
+            must come whole in one batch.
+        """
+        x = unit_rows(self.batch(x, self.n_features))
+        words = torch.as_tensor(words).to(self.device)
+        if words.shape != x.shape[:1] or words.is_floating_point() or words.is_complex():
+            raise ValueError(
+                f"words needs one whole number per row: {len(x)} rows, got dtype {words.dtype}, "
+                f"shape {tuple(words.shape)}"
+            )
+        if not len(x):
+            return
+        if not -1 <= int(words.min()) <= int(words.max()) < self.n_words:
+            raise ValueError(
+                f"words must be −1 … {self.n_words - 1}, got {int(words.min())} … "
+                f"{int(words.max())}"
+            )
+        if sentences is not None:
+            sentences = as_labels(sentences, len(x), name="sentences", device=x.device)[1]
+        place = torch.where(words < 0, self.n_words, words.long())
+        sums, counts = occurrence_sums(x, place, sentences, self.n_words + 1)
+        self.sums += sums
+        self.counts += counts
+
+    def compute(self) -> Tensor:
+        """SelfSim of each word, (n_words,) float64 (a scalar for a single word); NaN for the rare.
+
+        A ``ValueError`` where no word stands in `min_count` contexts.
+        """
+        words, contexts = list(range(self.n_words)), self.counts[:-1, 0]
+        kept = frequent(words, contexts, min_count=self.min_count, what="contexts")
+        values = self_sims(self.sums[kept], self.counts[kept])
+        return torch.full_like(contexts, torch.nan).index_copy_(0, kept, values)
+
+
+class _Moments(_Sums):
+    """Sums of rows z less a fixed row, of products z zᵀ and, with k = ‖z‖² of each block, of k z.
+
+    `blocks` gives the width of each block of columns and its shift; see `Spectrum`.
+    """
+
+    def __init__(self, blocks: Sequence[tuple[int, ArrayLike | None]], **kwargs: Any) -> None:
+        widths = [_check_width(width, "n_features") for width, _ in blocks]
+        super().__init__(sum(widths), **kwargs)
+        self.widths = widths
+        n, d = len(blocks), self.n_features
+        self.add_sums(n_rows=(), total=(d,), second=(d, d), norm_products=(n, n), norm_rows=(n, d))
+        rows = [torch.zeros(w) if row is None else as_tensor(row, "shift") for w, row in blocks]
+        shifts = [self.batch(row[None], w, "shift") for row, w in zip(rows, widths, strict=True)]
+        self.register_buffer("shift", torch.cat(shifts, dim=1)[0], persistent=False)
+
+    def add(self, *blocks: Tensor) -> None:
+        """Take in a batch of rows, (n, d_i) float64 per block."""
+        z = torch.cat(blocks, dim=1) - self.shift  # (n, d)
+        k = self.by_block(z.square())  # (n, blocks)
+        self.n_rows += len(z)
+        self.total += z.sum(dim=0)
+        self.second += z.T @ z
+        self.norm_products += k.T @ k
+        self.norm_rows += k.T @ z
+
+    def by_block(self, values: Tensor) -> Tensor:
+        """Sum of each block's columns, (…, d) to (…, blocks)."""
+        return torch.stack([part.sum(dim=-1) for part in values.split(self.widths, dim=-1)], dim=-1)
+
+    def about_mean(self, *, fourth: bool, least: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Σzzᵀ (d, d), Σk (blocks,) and Σkkᵀ (blocks, blocks) of rows less their mean.
+
+        From k' = k − a with a = 2μ·z − ‖μ‖²: Σkaᵀ and Σaaᵀ need the sums that are kept and no more.
+        """
+        self.need_rows(self.n_rows, least)
+        n, mean = self.n_rows, self.total / self.n_rows
+        means = torch.block_diag(*mean.split(self.widths))  # (blocks, d)
+        squares = means.square().sum(dim=1)
+        scatter = self.second - n * torch.outer(mean, mean)
+        norms, raw = self.by_block(scatter.diagonal()), self.by_block(self.second.diagonal())
+        ka = 2 * self.norm_rows @ means.T - torch.outer(raw, squares)
+        aa = 4 * means @ self.second @ means.T - 3 * n * torch.outer(squares, squares)
+        name = type(self).__name__
+        if not torch.isfinite(self.norm_products).all():
+            raise ValueError(f"{name}: sums leave float64; take the rows in another unit")
+        precision = torch.finfo(raw.dtype)
+        kept = norms / raw.clamp_min(precision.tiny)  # what cancellation leaves
+        if not (kept ** (2 if fourth else 1) > precision.eps / LOSS).all():
+            raise ValueError(
+                f"{name} has seen {int(n)} row(s) whose squared distances from their mean are "
+                f"{float(kept.min()):.1e} of those from zero: they have no variance (all rows are "
+                "identical), or sums lose it: pass shift=, a row near their mean"
+            )
+        return scatter, norms, self.norm_products - ka - ka.T + aa
+
+
+class Spectrum(_Moments):
+    """First `k` anisotropy scores, σ_k² / Σσ²: `geometry.anisotropy` in one pass.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the rows.
+    k, center
+        As in `geometry.anisotropy`.
+    shift : array_like, shape (n_features,), optional
+        With `center`, a row that is subtracted from all others first: see the Notes.
+
+    Notes
+    -----
+    The states are plain sums of squares, which lose what a distance from zero takes up: centred
+    results a share of about 1e-16 · (offset / spread)², and its square where fourth powers enter
+    (bias-corrected, debiased). Where more than 1e-8 may be lost, `compute` refuses. Then give
+    `shift`, a row near the mean (of the first batch, say), the same to all metrics that are merged:
+    it changes nothing but the rounding.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        k: int = 3,
+        center: bool = False,
+        shift: ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if shift is not None and not center:
+            raise ValueError("shift is for centred scores; the others are of the rows as they are")
+        super().__init__([(n_features, shift)], **kwargs)
+        self.k, self.center = k, center
+
+    def update(self, x: ArrayLike | Tensor) -> None:
+        """Take in a batch of rows, (n, n_features)."""
+        self.add(self.batch(x, self.n_features))
+
+    def compute(self) -> Tensor:
+        """Scores, (k,) float64 (a scalar for k = 1), descending.
+
+        A ``ValueError`` for `k` outside 1 … min(rows, columns), or where nothing varies.
+        """
+        self.need_rows(self.n_rows, 1)
+        n = int(self.n_rows)
+        check_k(self.k, min(n, self.n_features), f"after {n} row(s)")
+        if self.center:
+            second, _, _ = self.about_mean(fourth=False, least=1)
+        else:
+            second = self.second
+        if not second.diagonal().sum() > 0 or not torch.isfinite(second).all():
+            raise ValueError(
+                f"Spectrum has seen {n} row(s) of nothing but zeros, or beyond float64"
+            )
+        return leading_shares(torch.linalg.eigvalsh(second).clamp(min=0).flip(0), self.k)
+
+
+class IsoScore(_Moments):
+    """IsoScore, (PR − 1) / (d − 1), plain or bias-corrected: `geometry.iso_score` in one pass.
+
+    `shift` and the limits of sums are those of `Spectrum`.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        bias_corrected: bool = False,
+        shift: ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if _check_width(n_features, "n_features") < 2:
+            raise ValueError(f"n_features must be at least 2, got {n_features}")
+        super().__init__([(n_features, shift)], **kwargs)
+        self.bias_corrected = bias_corrected
+
+    def update(self, x: ArrayLike | Tensor) -> None:
+        """Take in a batch of rows, (n, n_features)."""
+        self.add(self.batch(x, self.n_features))
+
+    def compute(self) -> Tensor:
+        """The score, a float64 scalar; refused where `geometry.iso_score` is."""
+        least = 4 if self.bias_corrected else 2
+        scatter, norms, products = self.about_mean(fourth=self.bias_corrected, least=least)
+        # With rows scaled to tr S = 1, as PR has no scale.
+        n, frobenius = self.n_rows, (scatter / norms).square().sum()
+        fourth = (n - 1) ** 2 * products[0, 0] / norms[0] ** 2 if self.bias_corrected else None
+        ratio = trace_ratio(torch.ones_like(frobenius), frobenius, fourth, n)
+        return (ratio - 1) / (self.n_features - 1)
+
+
+class CKA(_Moments):
+    """Linear CKA of two representations, over all pairs of rows: `geometry.cka` in one pass.
+
+    Parameters
+    ----------
+    n_features, n_features_y : int
+        Columns of x and of y; as many as x has by default.
+    debiased : bool
+        From the unbiased estimates of the three HSIC. Not the minibatch estimate.
+    shift, shift_y : array_like, shapes (n_features,) and (n_features_y,), optional
+        Rows near the means of x and of y; they and the limits of sums are those of `Spectrum`.
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_features_y: int | None = None,
+        *,
+        debiased: bool = False,
+        shift: ArrayLike | None = None,
+        shift_y: ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> None:
+        n_features_y = n_features if n_features_y is None else n_features_y
+        super().__init__([(n_features, shift), (n_features_y, shift_y)], **kwargs)
+        self.debiased = debiased
+
+    def update(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> None:
+        """Take in a batch: row i of x, (n, n_features), and of y are the same sample."""
+        x, y = self.batch(x, self.widths[0]), self.batch(y, self.widths[1], "y")
+        same_rows(len(x), len(y))
+        self.add(x, y)
+
+    def compute(self) -> Tensor:
+        """The alignment, a float64 scalar; errors and the warning are those of `geometry.cka`."""
+        least = 4 if self.debiased else 2
+        scatter, norms, products = self.about_mean(fourth=self.debiased, least=least)
+        scale = norms.repeat_interleave(torch.tensor(self.widths, device=norms.device)).sqrt()
+        scatter = scatter / torch.outer(scale, scale)
+        products = products / torch.outer(norms, norms)
+        parts = [part.split(self.widths, dim=1) for part in scatter.split(self.widths)]
+        hsic = []
+        for i, j in ((0, 1), (0, 0), (1, 1)):
+            cross = parts[i][j].square().sum()
+            value = unbiased_hsic(cross, products[i, j], torch.ones_like(cross), self.n_rows)
+            hsic.append(value if self.debiased else cross)
+            if i == j and hsic[-1] <= NO_HSIC * cross:
+                hsic[-1] = torch.zeros_like(cross)
+        return self.total.new_tensor(cka_of_hsic(*map(float, hsic)))

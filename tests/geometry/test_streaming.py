@@ -1,0 +1,259 @@
+"""However rows are split, dealt to workers and merged: the value of all rows at once."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import torch.multiprocessing as mp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shrink_utils.geometry import anisotropy, avg_sim, cka, iso_score, rogue_dimensions, self_sim
+from shrink_utils.geometry.streaming import (
+    CKA,
+    AvgSim,
+    IsoScore,
+    RogueDimensions,
+    SelfSim,
+    Spectrum,
+)
+
+ROOT = Path(__file__).parents[2]
+N, D = 60, 6
+WORDS = np.random.default_rng(1).integers(-1, 6, size=N)  # −1: outside of the vocabulary
+SENTENCES = np.repeat(np.arange(20), 3)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, D)) * [3, 2, 1, 1, 0.5, 0.1] + 0.3
+CLOUDS = {
+    "random": X,
+    "rank-deficient": X @ RNG.normal(size=(D, 2)) @ RNG.normal(size=(2, D)),
+    "offset": X + 10,
+    "small": X * 1e-8,
+    "float32": X.astype(np.float32),
+}
+
+
+class Case(NamedTuple):
+    """A metric, its batch out of row numbers, and what all rows together must give."""
+
+    make: Callable
+    batch: Callable  # (x, rows) -> arguments of update
+    expected: Callable  # x -> value
+
+
+def other_side(x):
+    """A second representation of the same rows, of another width and with noise of its own."""
+    rng = np.random.default_rng(2)
+    noise = rng.normal(size=(len(x), 4)) * np.abs(x - x.mean(0)).max()
+    return x @ rng.normal(size=(x.shape[1], 4)) + noise
+
+
+def _self_sim_by_id(x, *, sentences):
+    known = WORDS >= 0
+    contexts = SENTENCES[known] if sentences else None
+    per_word = self_sim(x[known], WORDS[known], sentences=contexts, min_count=5).per_word
+    return [per_word.get(word, np.nan) for word in range(6)]
+
+
+def _rows(x, rows):
+    return (x[rows],)
+
+
+def _pair(x, rows):
+    return x[rows], other_side(x)[rows]
+
+
+CASES = {
+    "AvgSim": Case(partial(AvgSim, D), _rows, lambda x: avg_sim(x).value),
+    "AvgSim of groups": Case(
+        partial(AvgSim, D),
+        lambda x, rows: (x[rows], SENTENCES[rows]),
+        lambda x: avg_sim(x, groups=SENTENCES).value,
+    ),
+    "RogueDimensions": Case(partial(RogueDimensions, D), _rows, rogue_dimensions),
+    "SelfSim": Case(
+        partial(SelfSim, 6, D),
+        lambda x, rows: (x[rows], WORDS[rows]),
+        partial(_self_sim_by_id, sentences=False),
+    ),
+    "SelfSim of sentences": Case(
+        partial(SelfSim, 6, D),
+        lambda x, rows: (x[rows], WORDS[rows], SENTENCES[rows]),
+        partial(_self_sim_by_id, sentences=True),
+    ),
+    "Spectrum": Case(partial(Spectrum, D, k=D), _rows, partial(anisotropy, k=D)),
+    "Spectrum, centred": Case(
+        partial(Spectrum, D, center=True), _rows, partial(anisotropy, center=True)
+    ),
+    "IsoScore": Case(partial(IsoScore, D), _rows, iso_score),
+    "IsoScore, corrected": Case(
+        partial(IsoScore, D, bias_corrected=True), _rows, partial(iso_score, bias_corrected=True)
+    ),
+    "CKA": Case(partial(CKA, D, 4), _pair, lambda x: cka(x, other_side(x))),
+    "CKA, debiased": Case(
+        partial(CKA, D, 4, debiased=True), _pair, lambda x: cka(x, other_side(x), debiased=True)
+    ),
+}
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+
+
+def split(rng, n_pieces):
+    """Row numbers in random order and in random pieces, sentences whole."""
+    units = [np.flatnonzero(SENTENCES == s) for s in rng.permutation(20)]
+    return [np.concatenate(part) for part in np.array_split(np.array(units), n_pieces)]
+
+
+def assert_same(value, expected):
+    np.testing.assert_allclose(
+        np.asarray(value, float), np.asarray(expected, float), rtol=1e-9, atol=1e-12, equal_nan=True
+    )
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 10**6), n_pieces=st.integers(2, 12), n_workers=st.integers(1, 4))
+@pytest.mark.parametrize("name", CASES)
+def test_random_splits_and_merges_give_the_value_of_all_rows(name, seed, n_pieces, n_workers):
+    case, rng = CASES[name], np.random.default_rng(seed)
+    x = list(CLOUDS.values())[seed % len(CLOUDS)]
+    workers = [case.make() for _ in range(n_workers)]  # some may see no row at all
+    for rows in split(rng, n_pieces):
+        workers[rng.integers(n_workers)].update(*case.batch(x, rows))
+    for other in workers[1:]:
+        workers[0].merge_state(other)
+    assert_same(workers[0].compute(), case.expected(x))
+
+
+@each_case
+def test_a_merge_after_a_value_counts_and_leaves_the_other_as_it_was(case):
+    first, second = case.make(), case.make()
+    first.update(*case.batch(X, np.arange(30)))
+    second.update(*case.batch(X, np.arange(30, 60)))
+    before = pickle.dumps(second.metric_state)
+    first.compute()
+    first.merge_state(second)
+    assert_same(first.compute(), case.expected(X))
+    assert pickle.dumps(second.metric_state) == before
+
+
+@each_case
+def test_forward_gives_the_batch_and_keeps_the_whole_until_reset(case):
+    metric, alone = case.make(), case.make()
+    metric.update(*case.batch(X, np.arange(30)))
+    alone.update(*case.batch(X, np.arange(30, 60)))
+    assert_same(metric(*case.batch(X, np.arange(30, 60))), alone.compute())
+    assert_same(metric.compute(), case.expected(X))
+    metric.reset()
+    metric.update(*case.batch(CLOUDS["small"], np.arange(N)))
+    assert_same(metric.compute(), case.expected(CLOUDS["small"]))
+
+
+@each_case
+def test_a_state_is_float64_and_of_one_size_for_any_number_of_rows(case):
+    once, often = case.make(), case.make()
+    once.update(*case.batch(X, np.arange(N)))
+    for _ in range(20):
+        often.update(*case.batch(X, np.arange(N)))
+    for name, state in often.metric_state.items():
+        assert (state.dtype, state.shape) == (torch.float64, once.metric_state[name].shape)
+
+
+@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("name", ["Spectrum, centred", "IsoScore, corrected", "CKA, debiased"])
+def test_sums_far_from_zero_are_exact_to_1e_8_or_refused_and_a_shift_mends_them(name, offset):
+    x, case = X + offset, CASES[name]
+    metric, batch = case.make(), case.batch(x, np.arange(N))
+    metric.update(*batch)
+    try:
+        value = metric.compute()
+    except ValueError as error:
+        assert "pass shift=, a row near their mean" in str(error) and offset > 1e2
+    else:
+        np.testing.assert_allclose(value, case.expected(x), rtol=1e-7, atol=1e-9)
+        assert offset < 1e8
+    options = {"shift": batch[0][0]} | ({"shift_y": batch[1][0]} if "CKA" in name else {})
+    shifted, other = case.make(**options), case.make(**options)
+    shifted.update(*case.batch(x, np.arange(30)))
+    other.update(*case.batch(x, np.arange(30, N)))
+    shifted.merge_state(other)
+    np.testing.assert_allclose(shifted.compute(), case.expected(x), rtol=1e-7, atol=1e-9)
+
+
+def _worker(rank: int, folder: str) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2
+    )
+    found = {}
+    for name, case in CASES.items():
+        metric, pieces = case.make(), split(np.random.default_rng(0), 5)
+        for rows in pieces[:2] if rank else pieces[2:]:
+            metric.update(*case.batch(X, rows))
+        found[name] = metric.compute()
+    torch.save(found, f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_compute_what_one_would(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)  # for the children, who import this module
+    mp.start_processes(_worker, args=(str(tmp_path),), nprocs=2, start_method="spawn")
+    for rank in range(2):
+        for name, value in torch.load(tmp_path / f"{rank}.pt", weights_only=True).items():
+            assert_same(value, CASES[name].expected(X))
+
+
+SIX = np.ones((6, D))
+
+
+@pytest.mark.parametrize(
+    ("metric", "batch", "match"),
+    [
+        (AvgSim(D), (np.ones((4, 5)),), r"x must have 6 columns, got shape \(4, 5\)"),
+        (AvgSim(D), (np.zeros((4, D)),), "4 zero row"),
+        (AvgSim(D), (SIX, [0, 1]), "groups needs one label per row"),
+        (AvgSim(D), (SIX[:1],), "AvgSim needs at least 2"),
+        (AvgSim(D), (SIX, [0] * 6), "at least 2 different labels"),
+        (SelfSim(2, D), (SIX, [0, 1, 2, 0, 0, 0]), "words must be −1 … 1, got 0 … 2"),
+        (SelfSim(2, D), (SIX, [0.0] * 6), "words needs one whole number per row"),
+        (SelfSim(2, D), (SIX, [0, 1]), "words needs one whole number per row"),
+        (SelfSim(2, D), (SIX, [0, 1] * 3), "none of 2 stands in 5 contexts"),
+        (Spectrum(D), (np.full((4, D), np.nan),), "NaN or infinity in 4 row"),
+        (Spectrum(D), (SIX[:2],), "k must be between 1 and .* = 2, got 3 after 2 row"),
+        (Spectrum(D), (0 * SIX,), "nothing but zeros|of zeros"),
+        (Spectrum(D, center=True), (SIX,), "no variance"),
+        (IsoScore(D), (SIX * 1e200,), "leave float64"),
+        (IsoScore(D, bias_corrected=True), (SIX[:3],), "needs at least 4"),
+        (CKA(D), (SIX, SIX[:3]), "got 6 and 3 rows"),
+    ],
+)
+def test_what_has_no_value_is_refused(metric, batch, match):
+    with pytest.raises(ValueError, match=match):
+        metric.update(*batch)
+        metric.compute()
+
+
+@pytest.mark.parametrize(
+    "make", [AvgSim, Spectrum, CKA, partial(SelfSim, 3), lambda d: IsoScore(1)]
+)
+def test_a_width_that_is_none_and_states_of_other_shapes_are_refused(make):
+    with pytest.raises(ValueError, match="n_features must be"):
+        make(0)
+    with pytest.raises(ValueError, match="construct both metrics alike"):
+        Spectrum(5).merge_state(Spectrum(6))
+    with pytest.raises(ValueError, match="another shift"):
+        IsoScore(2).merge_state(IsoScore(2, shift=[1, 1]))
+    with pytest.raises(ValueError, match="shift is for centred scores"):
+        Spectrum(2, shift=[1, 1])
+
+
+def test_equidistant_rows_have_no_debiased_cka():
+    metric = CKA(6, debiased=True)
+    metric.update(np.eye(6), X[:6])
+    with pytest.warns(UserWarning, match="CKA is NaN: the unbiased HSIC of x"):
+        assert metric.compute().isnan()
