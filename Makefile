@@ -175,11 +175,9 @@ compatibility: ## test topology and geometry on the oldest and the newest packag
 	    && $$folder/bin/python -m pytest -q tests/topology tests/geometry || exit 1; \
 	done
 
-bench: $(VENV) ## time the regularizer beside other programs, streaming metrics, and steps in both precisions
+bench: $(VENV) ## time the regularizer beside other programs
 	@mkdir -p results
 	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
-	@$(PY) tests/benchmarks/streaming.py
-	@$(PY) tests/benchmarks/steps.py
 
 lint: $(VENV) ## check style and formatting with ruff
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

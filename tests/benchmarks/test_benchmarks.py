@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from shrink_utils.study.profiles import load_profile
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, prominent_features
 
 pytestmark = pytest.mark.nightly
@@ -21,8 +20,6 @@ def script(request):
 
 regularizer = pytest.mark.parametrize("script", ["regularizer"], indirect=True)
 growth = pytest.mark.parametrize("script", ["growth"], indirect=True)
-steps = pytest.mark.parametrize("script", ["steps"], indirect=True)
-streaming = pytest.mark.parametrize("script", ["streaming"], indirect=True)
 
 
 @regularizer
@@ -82,50 +79,3 @@ def test_the_benchmark_of_growth_prints_what_the_plan_rests_on(script, capsys):
     assert re.search(r"small: \d+\.\d GFLOP forward and backward", printed)
     assert re.search(r"recorder \d+\.\d ms", printed)
     assert script["slope"]([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
-
-
-@streaming
-def test_the_benchmark_of_streaming_prints_time_and_memory(script, capsys):
-    script["main"](["--sentences", "70", "--model", "tiny-random", "--threads", "1"])
-    printed = capsys.readouterr().out
-    numbers = {
-        name: float(re.search(rf"^{name} +([\d.]+) ", printed, re.MULTILINE).group(1))
-        for name in ("forward passes alone", "with all accumulators", "ratio", "accumulators")
-    }
-    forward, whole = numbers["forward passes alone"], numbers["with all accumulators"]
-    half = 0.0005  # of the last digit printed: the passes of a tiny encoder take milliseconds
-    assert forward > half and whole > half
-    least, most = (whole - half) / (forward + half), (whole + half) / (forward - half)
-    assert least - half <= numbers["ratio"] <= most + half
-    assert 0 < numbers["accumulators"] < 1
-    assert "70 sentences, 3 layers, 1 thread(s)" in printed
-
-
-@steps
-def test_the_benchmark_of_steps_prints_both_precisions_side_by_side(script, capsys):
-    script["main"](["--profile", "smoke", "--lengths", "5", "20", "--repeats", "2"])
-    printed = capsys.readouterr().out
-    rows = re.findall(r"^ +(\d+) +([\d.]+) s +([\d.]+) s +([\d.]+)(.*)$", printed, re.MULTILINE)
-    assert [(length, bar.strip()) for length, *_, bar in rows] == [
-        ("5", ""),
-        ("20", "at least 2.3"),
-    ]
-    for _, exact, rounded, ratio, _ in rows:
-        assert min(float(exact), float(rounded), float(ratio)) > 0
-
-
-@steps
-def test_a_step_in_bfloat16_moves_the_weights_almost_as_one_in_float32(script, tmp_path):
-    profile = load_profile("smoke")
-    config = next(run for run in profile.runs(precision="float32") if run.arm == "prominent")
-    moves = {}
-    for precision in ("float32", "bfloat16"):
-        trainer = script["new_trainer"](config, str(tmp_path))
-        weight = trainer.model.classifier.weight
-        before = weight.detach().clone()
-        torch.manual_seed(0)
-        script["step"](trainer, script["new_batch"](trainer, 16, 8), precision)
-        moves[precision] = (weight - before).detach()
-    exact, rounded = moves.values()
-    assert not torch.equal(exact, rounded)
-    assert torch.cosine_similarity(exact.flatten(), rounded.flatten(), dim=0) > 0.9
