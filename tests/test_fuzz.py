@@ -21,7 +21,7 @@ from shrink_utils import geometry as g
 from shrink_utils import topology as t
 from shrink_utils.geometry import streaming
 
-CASES = settings(max_examples=max(200, settings().max_examples))
+CASES = settings(max_examples=max(100, settings().max_examples))
 DTYPES = [np.float16, np.float32, np.float64, np.int32]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-310, 1e-30, 1e30, -1e30, 1e15, np.nan, np.inf, -np.inf]
 

@@ -1,4 +1,4 @@
-"""The benchmarks run and print what rests on them; the published algorithm is transcribed right."""
+"""The benchmark runs and prints its tables; the published algorithm is transcribed right."""
 
 import re
 import runpy
@@ -13,16 +13,11 @@ pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture
-def script(request):
-    """The names of a benchmark's script."""
-    return runpy.run_path(str(Path(__file__).with_name(f"{request.param}.py")))
+def script():
+    """The names of the script."""
+    return runpy.run_path(str(Path(__file__).with_name("regularizer.py")))
 
 
-regularizer = pytest.mark.parametrize("script", ["regularizer"], indirect=True)
-growth = pytest.mark.parametrize("script", ["growth"], indirect=True)
-
-
-@regularizer
 def test_the_benchmark_of_the_regularizer_prints_its_tables_and_draws(script, capsys, tmp_path):
     figure = tmp_path / "figures" / "speed.png"
     script["main"](["--sizes", "16", "40", "--repeats", "2", "--out", str(figure)])
@@ -37,7 +32,6 @@ def test_the_benchmark_of_the_regularizer_prints_its_tables_and_draws(script, ca
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-@regularizer
 def test_what_is_missing_or_too_large_is_passed_over(script, capsys, monkeypatch):
     ways = script["WAYS"]
     way = type(ways["gudhi"])
@@ -50,7 +44,6 @@ def test_what_is_missing_or_too_large_is_passed_over(script, capsys, monkeypatch
     assert not {"gudhi", "ripser"} & results.keys()
 
 
-@regularizer
 def test_the_transcription_is_the_published_method(script):
     points = torch.randn(40, 32, dtype=torch.float64)
     for name, selection in (("entropy_of_all", "all"), ("entropy_of_selected", "prominent")):
@@ -65,17 +58,3 @@ def test_the_transcription_is_the_published_method(script):
     bars = torch.cat([lengths[1:], lengths[:1]])
     kept = lengths[prominent_features(lengths, rule="published")]
     assert script["select"](bars).sort().values.tolist() == sorted(kept.tolist())
-
-
-@growth
-def test_the_benchmark_of_growth_prints_what_the_plan_rests_on(script, capsys):
-    script["SHAPES"].clear()
-    script["SHAPES"]["small"] = (1, 24, 2)
-    options = ["--rows", "4096", "--widths", "8", "--repeats", "1", "--sentences", "200"]
-    script["main"](options)
-    printed = capsys.readouterr().out
-    assert len(re.findall(r"slope [\d.]+, [\d.]+ µs a row, ", printed)) == 4
-    assert re.search(r"exponents 0\.\d+ and \d\.\d+", printed)
-    assert re.search(r"small: \d+\.\d GFLOP forward and backward", printed)
-    assert re.search(r"recorder \d+\.\d ms", printed)
-    assert script["slope"]([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
