@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -39,6 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
     try:
         options = _parser().parse_args(arguments)
+        options.words = sys.argv[1:] if arguments is None else arguments
         profile = load_profile(options.profile, seed=options.seed)
         _check_own_profile(options)
         status = _with_hint(profile, options) or 0
@@ -103,6 +105,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     from shrink_utils.study.diagnose import (
         check_folder,
         diagnose,
+        file_name,
         read_texts,
         record_diagnosis,
         write_diagnosis,
@@ -113,17 +116,33 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     if options.record and options.text:
         raise ValueError("--record: a record is of the profile's own sentences; leave out --text")
     check_folder(options.out)  # before the work, which may take long
+    if options.column and not options.text:
+        raise ValueError("--column: it is of the table that --text names")
     if options.text:
-        texts, source = read_texts(options.text), options.text.name
+        source = options.text.name
+        texts = read_texts(options.text, column=options.column)
     else:
-        n = profile.diagnostic_sentences
-        texts, source = list(load_sentences("all", n=n, seed=profile.base_seed)["text"]), "snippets"
-    table = diagnose(options.model, texts)
+        n, source = profile.diagnostic_sentences, "snippets"
+        texts = list(load_sentences("all", n=n, seed=profile.base_seed)["text"])
+    limits = {"max_length": options.max_length, "min_count": options.min_count}
+    try:
+        table = diagnose(options.model, texts, **limits)
+    except Exception as error:  # a model and texts of any kind, read by several libraries
+        told = " ".join(str(error).split()) or type(error).__name__
+        for option in limits:
+            told = told.replace(option, f"--{option.replace('_', '-')}")
+        raise (OSError if isinstance(error, OSError) else ValueError)(told) from error
     title = f"{options.model} on {len(texts)} texts ({source})"
-    written = write_diagnosis(table, options.out, name=Path(options.model).name, title=title)
+    command = f"python -m shrink_utils {shlex.join(options.words)}"
+    written = write_diagnosis(
+        table, options.out, name=file_name(options.model), title=title, command=command
+    )
     if options.record:
         written.append(record_diagnosis(table, profile, model=options.model, since=since))
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
+    if cut := table.attrs["cut"]:
+        limit = table.attrs["max_length"]
+        print(f"{cut} of {len(texts)} texts were cut at {limit} tokens (--max-length).")
     print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
 
 
@@ -296,13 +315,20 @@ ARGUMENTS = {
         "model": {"help": "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder"},
         "--text": {
             "type": Path,
-            "help": "a UTF-8 file or /dev/stdin, one sentence per line, at least 30; "
-            "default: sentences of the study",
+            "help": "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table "
+            "(Parquet, CSV, JSON lines); default: sentences of the study",
+        },
+        "--column": {"help": "where the texts stand, if --text is a table"},
+        "--max-length": {"type": int, "help": "tokens read of a text; default: 128, or fewer"},
+        "--min-count": {
+            "type": int,
+            "default": 5,
+            "help": "texts in which a word has to stand to have a self-similarity; default: 5",
         },
         "--out": {
             "type": Path,
             "default": Path(),
-            "help": "folder of the CSV and PNG; default: this one",
+            "help": "folder of the CSV, PNG and HTML page; default: this one",
         },
         "--record": {"action": "store_true", "help": "also keep it in data/reference/<profile>"},
     },

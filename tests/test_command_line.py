@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import _parser, main
+from shrink_utils.models import load_encoder, save_classifier
 from shrink_utils.paths import home
 from shrink_utils.study.profiles import FOLDER
 from shrink_utils.text import load_sentences
@@ -44,28 +46,49 @@ def test_diagnose_prints_and_writes_a_row_a_layer(results, text, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("options", "content", "message"),
     [
-        (None, "text: no file"),
-        (b"one line\n", "holds 1 lines with text; the measures need at least 30"),
-        ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
-        ("😀 😁!\n".encode() * 40, "text: no word in 40 texts, such as '😀 😁!'"),
-        ("слово и дело\n".encode() * 40, None),
-        ("ᚠᚢᚦ ᚨᚱᚲ\n".encode() * 40, "texts: 100% of their pieces are unknown to the tokenizer"),
+        ("", None, "text: no file"),
+        ("", "😀 😁!\n" * 40, "text: no word in 40 texts, such as '😀 😁!'"),
+        ("", "слово и дело\n" * 40, ""),
+        ("", "ᚠᚢᚦ ᚨᚱᚲ\n" * 40, "texts: 100% of their pieces are unknown to the tokenizer"),
+        ("", "猫は家にいます。\n" * 40, "a script without spaces between words"),
+        ("", "".join(f"word{i}x{i}\n" for i in range(40)), "; lower --min-count or take more"),
+        ("--min-count 1", "a dog\n" * 40, "--min-count must be at least 2"),
+        ("--min-count 2", "a dog\n" * 40, ""),
+        ("--max-length 2", "a dog\n" * 40, "--max-length: 2, expected 3 to 512 tokens"),
+        ("--column text", "a dog\n" * 40, "plain text has no columns; leave out --column"),
+        ("", '{"text": "a dog", "label": 1}\n' * 40, "the columns text, label: name the one"),
+        ("--column text", '{"text": "a dog", "label": 1}\n' * 40, ""),
     ],
 )
-def test_a_text_that_cannot_be_used_is_an_error_of_one_line(results, capsys, content, message):
+def test_a_text_is_diagnosed_or_refused_in_one_line(results, capsys, options, content, message):
     path = results / "text.txt"
     if content is not None:
-        path.write_bytes(content)
-    status = main(["diagnose", "tiny-random", "--text", str(path), "--out", str(results)])
-    if message is None:
-        assert status == 0
-        return
-    assert status == 1
+        path.write_text(content, encoding="utf-8")
+    given = ["diagnose", "tiny-random", "--text", str(path), "--out", str(results)]
+    assert main([*given, *options.split()]) == (1 if message else 0)
     error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-    assert not list(results.glob("diagnose-*"))
+    assert message in error and error.count("\n") == (1 if message else 0)
+    assert bool(list(results.glob("diagnose-*"))) == (not message)
+
+
+def test_lines_that_are_cut_are_told(results, text, capsys):
+    given = ["diagnose", "tiny-random", "--text", str(text), "--out", str(results)]
+    assert main([*given, "--max-length", "9"]) == 0
+    assert "of 60 texts were cut at 9 tokens (--max-length)." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", ["quantization_config", "model_type"])
+def test_a_model_that_cannot_be_read_is_one_line(results, text, capsys, damage):
+    encoder = load_encoder("tiny-random")
+    save_classifier(encoder.model, encoder.tokenizer, results / "mine")
+    config = json.loads((results / "mine" / "config.json").read_text())
+    config[damage] = {"quant_method": "bitsandbytes"} if "_config" in damage else "clipp"
+    (results / "mine" / "config.json").write_text(json.dumps(config))
+    assert main(["diagnose", str(results / "mine"), "--text", str(text)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("shrink: name: ") and error.count("\n") == 1
 
 
 def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text, capsys):

@@ -1,13 +1,25 @@
-"""Isotropy and contextuality of any encoder on any text: a table and a figure by layer."""
+"""Isotropy and contextuality of any encoder on any text: a table, a figure and a page by layer."""
 
+import base64
+import bz2
+import gzip
+import io
+import json
+import lzma
+import platform
 import tempfile
 import time
 from collections.abc import Sequence
 from difflib import get_close_matches
+from functools import partial
+from html import escape
+from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
+import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -20,17 +32,28 @@ from shrink_utils.geometry import (
     self_sim,
 )
 from shrink_utils.models import PINNED, WordBatch, load_encoder, word_states
+from shrink_utils.models.states import MAX_LENGTH
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import provenance, written
 from shrink_utils.study.similarity.layers import Layers
+from shrink_utils.text.corpora import as_texts, lines_of
 
 LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
 STAMPED = ("time", "commit", "device", "threads")  # of a record
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
+COMPRESSED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
+BINARY = {b"PK\x03\x04": "an archive or an Office document", b"%PDF": "a PDF", b"ARROW1": "Arrow"}
+TABLES = {
+    "Parquet": pd.read_parquet,
+    "CSV": partial(pd.read_csv, dtype=str, keep_default_na=False),
+    "TSV": partial(pd.read_csv, dtype=str, keep_default_na=False, sep="\t"),
+    "JSON lines": partial(pd.read_json, lines=True, dtype=False),
+    "JSON": partial(pd.read_json, dtype=False),
+}
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
 SHARES = ["first score, raw", "first score, centred", "IsoScore"]
 
@@ -44,23 +67,41 @@ def check_folder(folder: Path) -> None:
         raise type(error)(f"out: {folder} cannot be written to ({error.strerror})") from error
 
 
-def read_texts(path: Path) -> list[str]:
-    """The lines of a text file, or of a pipe, that hold something: one text per line.
+def read_texts(path: Path, *, column: str | None = None) -> list[str]:
+    """Texts of a file, or of a pipe: its lines that hold something, or a column of its table.
+
+    Parameters
+    ----------
+    path
+        UTF-8, one text per line; or a table (Parquet, CSV, TSV, JSON, JSON lines). Either may be
+        compressed by gzip, bzip2 or xz.
+    column
+        Where a table's texts stand.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not UTF-8, or holds too few texts to say anything.
+        If it is not UTF-8 or no such table, has no such column, or holds too few texts to say
+        anything.
     """
     if not path.exists() or path.is_dir():
         raise FileNotFoundError(f"text: no file {path}")
+    content, name = path.read_bytes(), path.name.lower()
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        for mark, decompressed in COMPRESSED.items():
+            if content.startswith(mark):
+                content, name = decompressed(content), name.rpartition(".")[0]
+        kind = _kind_of(content, name)
+        if kind is None and column:
+            raise ValueError("plain text has no columns; leave out --column")
+        texts = lines_of(content) if kind is None else _column_of(content, kind, column)
     except UnicodeDecodeError as error:
         raise ValueError(f"text: {path} is not UTF-8 ({error}); save it as UTF-8") from error
-    texts = [line.strip() for line in lines if line.strip()]
+    except Exception as error:  # of pandas, pyarrow and three ways to compress
+        raise ValueError(f"text: {path}: {' '.join(str(error).split())}") from error
+    texts = [text.strip() for text in texts if text.strip()]
     if len(texts) < FEWEST_TEXTS:
         raise ValueError(
             f"text: {path} holds {len(texts)} lines with text; the measures need at least "
@@ -69,7 +110,37 @@ def read_texts(path: Path) -> list[str]:
     return texts
 
 
-def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
+def _kind_of(content: bytes, name: str) -> str | None:
+    """Which kind of table the bytes are; None for plain text."""
+    for mark, binary in BINARY.items():
+        if content.startswith(mark):
+            raise ValueError(f"this is {binary}; save its sentences as UTF-8, one per line")
+    if content.startswith(b"PAR1"):
+        return "Parquet"
+    for suffix, kind in ((".csv", "CSV"), (".tsv", "TSV"), (".json", "JSON")):
+        if name.endswith(suffix) and not content.lstrip().startswith(b"{"):
+            return kind
+    try:
+        first = json.loads(content.lstrip().split(b"\n", 1)[0])
+    except ValueError:
+        return None
+    return "JSON lines" if isinstance(first, dict) else None
+
+
+def _column_of(content: bytes, kind: str, column: str | None) -> list[str]:
+    table = TABLES[kind](io.BytesIO(content))
+    if column not in table:
+        found = f"no column {column!r}; " if column else ""
+        raise ValueError(
+            f"{found}a {kind} table with the columns {', '.join(map(str, table))}: name the one "
+            "of texts by --column"
+        )
+    return as_texts(table[column].dropna(), argument=f"column {column}")
+
+
+def diagnose(
+    model: str, texts: Sequence[str], *, max_length: int | None = None, min_count: int = 5
+) -> pd.DataFrame:
     """How an encoder fills its space, layer by layer.
 
     Parameters
@@ -78,6 +149,10 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
         A name of `load_encoder`, a hub id, or a local folder.
     texts : sequence of str
         Some hundred sentences.
+    max_length : int or None
+        Tokens read of a text; None: 128, or fewer where the encoder reads fewer.
+    min_count : int
+        In how many texts a word stands whose self-similarity counts.
 
     Returns
     -------
@@ -85,6 +160,8 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
         One row per layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
         ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
         ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
+        Its ``attrs`` hold the same of an isotropic Gaussian cloud (``null``), and how many texts
+        were ``cut`` at ``max_length``.
 
     Raises
     ------
@@ -97,20 +174,29 @@ def diagnose(model: str, texts: Sequence[str]) -> pd.DataFrame:
     is_typo = model not in LOCAL and get_close_matches(model.lower(), LOCAL, n=1, cutoff=0.75)
     if is_typo and "/" not in model and not Path(model).exists():
         raise unknown_name("model", "local encoder", model, LOCAL)
-    words = word_states(load_encoder(model, device="auto"), texts)
+    encoder, texts = load_encoder(model, device="auto"), as_texts(texts)
+    words = word_states(encoder, texts, max_length=max_length)
     if not words.word:
         raise ValueError(
             f"text: no word in {len(texts)} texts, such as {texts[0]!r}; the measures are of words"
         )
-    return pd.DataFrame([_of_layer(x, words) for x in words.vectors]).rename_axis("layer")
+    rows = [_of_layer(x, words, min_count) for x in words.vectors]
+    noise = torch.randn(words.vectors.shape[1:], generator=torch.Generator().manual_seed(0))
+    max_length = max_length or min(MAX_LENGTH, encoder.max_length)
+    tokens = encoder.tokenizer(texts, verbose=False)["input_ids"]
+    table = pd.DataFrame(rows).rename_axis("layer")
+    table.attrs["null"] = _of_layer(noise, words, min_count)
+    table.attrs |= {"max_length": max_length, "cut": sum(len(ids) > max_length for ids in tokens)}
+    return table
 
 
-def _of_layer(x: Tensor, words: WordBatch) -> dict[str, float]:
+def _of_layer(x: Tensor, words: WordBatch, min_count: int) -> dict[str, float]:
     """The measures of one layer's words, (n, d)."""
+    of_words = self_sim(x, words.word, sentences=words.sentence, min_count=min_count)
     thinned = Layers(x[None], words.sentence).thinned().words[0]
     return {
         "AvgSim": avg_sim(x, groups=words.sentence).value,
-        "SelfSim − AvgSim": self_sim(x, words.word, sentences=words.sentence).corrected,
+        "SelfSim − AvgSim": of_words.corrected,
         "IntraSim − null": intra_sim(x, words.sentence).excess,
         "first score, raw": float(anisotropy(x, k=1)[0]),
         "first score, centred": float(anisotropy(x, k=1, center=True)[0]),
@@ -135,18 +221,63 @@ def diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
     return fig
 
 
-def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
-    """Write ``diagnose-<name>.csv`` and ``.png`` into a folder; returns their paths."""
-    paths = [folder / f"diagnose-{name}{suffix}" for suffix in (".csv", ".png")]
+def file_name(model: str) -> str:
+    """The parts of a model's path or hub id, as the hub's cache joins them; no two share one."""
+    parts = [part for part in Path(model).parts if part not in (".", "..", "/")]
+    return "--".join(parts or [Path(model).resolve().name])
+
+
+def write_diagnosis(
+    table: pd.DataFrame, folder: Path, *, name: str, title: str, command: str = ""
+) -> list[Path]:
+    """Write ``diagnose-<name>.csv``, ``.png`` and a page, ``.html``; returns their paths.
+
+    Files of that name of another diagnosis, by its title, stay: a number tells the new ones apart.
+    """
     use_house_style()
-    figure = diagnosis_figure(table, title=title)
+    figure, picture = diagnosis_figure(table, title=title), io.BytesIO()
     try:
-        with written(paths[0]) as csv, written(paths[1]) as png:
-            table.to_csv(csv, float_format="%.6f")
-            figure.savefig(png, format="png")
+        figure.savefig(picture, format="png")
     finally:
         plt.close(figure)  # else a notebook would show it
+    page = diagnosis_page(table, picture.getvalue(), title=title, command=command)
+    head = page.partition("</title>")[0]
+    names = (f"diagnose-{name}" + (f"-{n}" if n > 1 else "") for n in count(1))
+    for stem in names:
+        paths = [folder / f"{stem}{suffix}" for suffix in (".csv", ".png", ".html")]
+        if not paths[2].is_file() or paths[2].read_text(encoding="utf-8").startswith(head):
+            break
+    with written(paths[0]) as csv, written(paths[1]) as png, written(paths[2]) as html:
+        table.to_csv(csv, float_format="%.6f")
+        png.write_bytes(picture.getvalue())
+        html.write_text(page, encoding="utf-8")
     return paths
+
+
+def diagnosis_page(table: pd.DataFrame, picture: bytes, *, title: str, command: str) -> str:
+    """One HTML page that needs no other file: figure, measures, nulls, recorded encoders."""
+    shown = [table.assign(of="this encoder").reset_index()]
+    if "null" in table.attrs:
+        shown.append(pd.DataFrame([{"of": "isotropic Gaussian", **table.attrs["null"]}]))
+    recorded = data_dir() / "reference" / "models" / "layers.csv"
+    if recorded.is_file():
+        known = pd.read_csv(recorded).rename(columns={"model": "of"})
+        shown.append(known[["of", "layer", *table.columns]])
+    measures = pd.concat(shown)[["of", "layer", *table.columns]]
+    measures["layer"] = measures.layer.astype("Int64")
+    rows = measures.to_html(index=False, border=0, float_format="{:.3f}".format, na_rep="")
+    packages = ("torch", "transformers", "numpy")
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
+    image = base64.b64encode(picture).decode()
+    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>
+<style>body {{font: 16px sans-serif; margin: 2em auto; max-width: 70em}} img {{max-width: 100%}}
+td, th {{padding: .1em .8em; text-align: right}} code {{background: #eee}}</style>
+<h1>{escape(title)}</h1><img alt="The measures by layer" src="data:image/png;base64,{image}">
+<p>The isotropic Gaussian is the null: a cloud of the same size without any structure, with the same
+words and sentences. The recorded encoders read 600 sentences of the study.</p>
+{rows}<p><code>{escape(command)}</code></p>
+<p>Python {platform.python_version()}, {versions}</p></html>
+"""
 
 
 def record_diagnosis(table: pd.DataFrame, profile: Profile, *, model: str, since: float) -> Path:

@@ -1,5 +1,10 @@
 """The diagnosis of one encoder: what it is called with, and its figure."""
 
+import bz2
+import gzip
+import lzma
+import re
+
 import pandas as pd
 import pytest
 
@@ -9,6 +14,8 @@ from shrink_utils.study.diagnose import (
     ANGLES,
     SHARES,
     diagnose,
+    file_name,
+    read_texts,
     record_diagnosis,
     write_diagnosis,
 )
@@ -36,11 +43,100 @@ def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch, typed, meant):
         diagnose(typed, ["a text"])
 
 
-def test_the_files_bear_the_name_and_hold_one_row_per_layer(table, tmp_path):
-    paths = write_diagnosis(table, tmp_path / "new", name="any", title="any")
-    assert [path.name for path in paths] == ["diagnose-any.csv", "diagnose-any.png"]
-    assert len(pd.read_csv(paths[0])) == 3
-    assert paths[1].stat().st_size > 10_000
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("minilm", "minilm"),
+        ("owner/model", "owner--model"),
+        ("runA/checkpoint-500/", "runA--checkpoint-500"),
+        ("../runB/checkpoint-500", "runB--checkpoint-500"),
+        (".", "here"),
+    ],
+)
+def test_no_two_models_share_the_name_of_a_file(tmp_path, monkeypatch, model, name):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert file_name(model) == name
+
+
+def test_files_of_another_diagnosis_stay_and_the_page_needs_no_other_file(table, tmp_path):
+    table.attrs["null"] = dict.fromkeys(table.columns, 0.123)
+    first = write_diagnosis(table, tmp_path, name="any", title="a < b", command="diagnose any")
+    other = write_diagnosis(table + 1, tmp_path, name="any", title="other", command="")
+    again = write_diagnosis(table + 2, tmp_path, name="any", title="a < b", command="diagnose any")
+    assert [path.name for path in first] == [f"diagnose-any.{x}" for x in ("csv", "png", "html")]
+    assert again == first and other[0].name == "diagnose-any-2.csv"
+    assert pd.read_csv(first[0]).AvgSim[0] == 2 and pd.read_csv(other[0]).AvgSim[0] == 1
+    page = write_diagnosis(table, tmp_path, name="any", title="a < b", command="diagnose any")[2]
+    page = page.read_text(encoding="utf-8")
+    assert "a &lt; b" in page and "<code>diagnose any</code>" in page and "torch" in page
+    assert page.count("0.123") == len(table.columns)  # a null per measure
+    assert set(re.findall(r'(?:src|href)="(.*?)[,"]', page)) == {"data:image/png;base64"}
+    for known in ("minilm", "mpnet"):
+        assert f"<td>{known}</td>" in page
+
+
+def test_texts_that_are_cut_are_counted_and_words_may_be_rarer():
+    texts = ["a dog sees the house and " + f"more {'words ' * i}" for i in range(12)]
+    found = diagnose("tiny-random", texts, max_length=12)
+    assert found.attrs["cut"] == 8 and found.attrs["max_length"] == 12
+    assert set(found.attrs["null"]) == set(found.columns)
+    with pytest.raises(ValueError, match="stands in 20 different sentences or more"):
+        diagnose("tiny-random", texts, min_count=20)
+
+
+LINES = [f'line {i}, "quoted"\u2028and on' for i in range(40)]
+TABLE = pd.DataFrame({"label": range(40), "text": LINES})
+PLAIN = "\r\n".join(LINES).encode()
+FORMS = {
+    "a.txt": PLAIN,
+    "a.txt.gz": gzip.compress(PLAIN),
+    "a.bz2": bz2.compress(PLAIN),
+    "a.csv": TABLE.to_csv(index=False).encode(),
+    "a.tsv.xz": lzma.compress(TABLE.to_csv(index=False, sep="\t").encode()),
+    "a.parquet": TABLE.to_parquet(index=False),
+    "a.json": TABLE.to_json(orient="records").encode(),
+    "a.jsonl": TABLE.to_json(orient="records", lines=True).encode(),
+    "stdin": gzip.compress(TABLE.to_json(orient="records", lines=True).encode()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_texts_are_read_from_lines_and_from_tables(tmp_path, name):
+    (path := tmp_path / name).write_bytes(FORMS[name])
+    is_table = PLAIN not in (FORMS[name], *(f(FORMS[name]) for f in _openers(FORMS[name])))
+    assert read_texts(path, column="text" if is_table else None) == LINES
+    if is_table:
+        for column, found in ((None, "the columns label, text"), ("x", "no column 'x'")):
+            with pytest.raises(ValueError, match=f"{found}.* by --column"):
+                read_texts(path, column=column)
+    else:
+        with pytest.raises(ValueError, match="plain text has no columns"):
+            read_texts(path, column="text")
+
+
+def _openers(content):
+    for mark, opener in ((b"\x1f", gzip.decompress), (b"BZ", bz2.decompress)):
+        if content.startswith(mark):
+            yield opener
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04...", "this is an archive or an Office document; save its sentences"),
+        (b"%PDF-1.7", "this is a PDF"),
+        (gzip.compress(PLAIN)[:-20], "text: .*: Compressed file ended"),
+        (b"PAR1 and no more", "text: .*: .*[Pp]arquet"),
+        ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
+        (b"one line\n", "holds 1 lines with text; the measures need at least 30"),
+    ],
+)
+def test_what_holds_no_texts_is_named_in_one_line(tmp_path, content, message):
+    (path := tmp_path / "given").write_bytes(content)
+    with pytest.raises(ValueError, match=message) as told:
+        read_texts(path)
+    assert "\n" not in str(told.value)
 
 
 def test_a_record_holds_each_model_once_with_its_provenance(table, tmp_path, monkeypatch):
