@@ -78,18 +78,25 @@ class FullLength:
     @cached_property
     def answer(self) -> pd.DataFrame:
         """The hypotheses as text, with the paper's own difference and the kind of test."""
-        text = hypotheses_as_text(self.hypotheses)
         claims = self.claims.set_index("claim")
         asked = {
             name: claims.loc[f"stl:{row}:{self.profile.models[0]}:{task}:prominent"]
             for row, names in QUESTIONS.items()
             for name, task in zip(names, self.profile.tasks, strict=True)
         }
-        rows = [asked.get(name) for name in self.hypotheses.id]
-        published = [math.nan if row is None else row.published for row in rows]
-        text.insert(1, "paper", ["" if math.isnan(p) else f"{p:+.3f}" for p in published])
-        kinds = ["our control" if row is None else row.kind.split(",")[0] for row in rows]
-        return text.assign(**{"kind of test": kinds})
+        rows = []
+        for row in self.hypotheses.itertuples():
+            decimals = 1 if BY_ID[row.id].quantity == "onset" else 3  # of steps
+            numbers = (signed(x, decimals) for x in (row.estimate, row.low, row.high))
+            estimate, low, high = numbers
+            claim = asked.get(row.id)
+            known = claim is not None and not math.isnan(claim.published)
+            found = {"paper": f"{claim.published:+.3f}" if known else "", "difference": estimate}
+            found |= {"simultaneous interval": f"[{low}, {high}]", "seeds": str(row.n)}
+            found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": _note(row)}
+            found["kind of test"] = "our control" if claim is None else claim.kind.split(",")[0]
+            rows.append({"hypothesis": f"{row.id} · {row.statement}", **found})
+        return pd.DataFrame(rows)
 
     @cached_property
     def clouds(self) -> pd.DataFrame:
@@ -203,25 +210,20 @@ def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As text; ``agreement`` is "agrees", "disagrees" or "not claimed" (docs/preregistration.md).
+        As text; ``agreement`` is "agrees" or "disagrees" where the cohort says one thing on both
+        tasks and the row says something, else "not claimed" (docs/preregistration.md).
     """
     verdicts = decided.set_index("id").verdict
-    asked = claims[claims.claim.map(_question).notna()]
-    rows = [
-        {
-            "question": row.statement,
-            "model · task": " · ".join(row.claim.split(":")[2:4]),
-            "difference [95 %]": _as_text(Interval(row.estimate, row.low, row.high, row.n)),
-            "seeds": str(row.n),
-            "adjusted verdict": row.adjusted,
-            "the cohort": " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique()),
-        }
-        for row in asked.itertuples()
-    ]
-    table = pd.DataFrame(rows)
-    agreement = map(_agreement, table["the cohort"], table["adjusted verdict"])
-    table = table.assign(agreement=list(agreement))
-    return table.sort_values("question", kind="stable")
+    rows = []
+    for row in claims[claims.claim.map(_question).notna()].itertuples():
+        cohort = " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique())
+        claimed = cohort in SUPPORTS and row.adjusted in SUPPORTS.values()
+        found = {"question": row.statement, "model · task": " · ".join(row.claim.split(":")[2:4])}
+        found["difference [95 %]"] = _as_text(Interval(row.estimate, row.low, row.high, row.n))
+        found |= {"seeds": str(row.n), "adjusted verdict": row.adjusted, "the cohort": cohort}
+        alike = "agrees" if row.adjusted == SUPPORTS.get(cohort) else "disagrees"
+        rows.append(found | {"agreement": alike if claimed else "not claimed"})
+    return pd.DataFrame(rows).sort_values("question", kind="stable")
 
 
 def _question(claim: str) -> str | None:
@@ -230,78 +232,28 @@ def _question(claim: str) -> str | None:
     return name if paper == "stl" and arm == "prominent" and name in QUESTIONS else None
 
 
-def _agreement(cohort: str, row: str) -> str:
-    """Only where the cohort says one thing on both tasks, and the row says something."""
-    if cohort not in SUPPORTS or row not in SUPPORTS.values():
-        return "not claimed"
-    return "agrees" if row == SUPPORTS[cohort] else "disagrees"
-
-
 def _as_text(interval: Interval) -> str:
     estimate, low, high = map(signed, interval[:3])
     return f"{estimate} [{low}, {high}]"
 
 
-def told(decided: pd.DataFrame, *ids: str) -> str:
-    """Hypotheses as sentences of Markdown: id, verdict, statement, estimate and interval."""
-    rows = decided.set_index("id")
-    return " ".join(_sentence(name, rows.loc[name]) for name in ids)
-
-
-def _sentence(name: str, row: pd.Series) -> str:
-    if row.verdict == "not tested":
-        nearest = f"{_nearest(row)} seeds took their nearest point"
-        return f"**{name} not tested** ({row.statement}: {nearest})."
-    needed = f"; {_needed(row)}" if row.verdict == "open" else ""
-    unit = " steps" if BY_ID[name].quantity == "onset" else ""
-    numbers = f"{_number(name, row.estimate)}{unit} {_bounds(name, row)}"
-    return f"**{name} {row.verdict}** ({row.statement}: {numbers}{needed})."
-
-
-def _number(name: str, value: float) -> str:
-    """Signed; a score or an accuracy with three decimals, steps with one."""
-    return signed(value, 1 if BY_ID[name].quantity == "onset" else 3)
-
-
-def _bounds(name: str, row: pd.Series) -> str:
-    return f"[{_number(name, row.low)}, {_number(name, row.high)}]"
-
-
-def _needed(row: pd.Series) -> str:
-    if math.isfinite(row.seeds_needed):
-        return f"{row.seeds_needed:.0f} seeds would decide it"
-    return "more seeds alone would not decide it"
-
-
-def _nearest(row: pd.Series) -> str:
-    return f"{round(row.nearest * row.n)} of {row.n}"
-
-
-def _note(row: pd.Series) -> str:
+def _note(row: tuple) -> str:
     """What would decide an open hypothesis, and how many seeds took their nearest point."""
-    notes = [_needed(row)] if row.verdict == "open" else []
-    return "; ".join(notes + ([f"{_nearest(row)} took their nearest point"] if row.nearest else []))
+    notes = []
+    if row.verdict == "open":
+        needed = f"{row.seeds_needed:.0f} seeds would decide it"
+        never = "more seeds alone would not decide it"
+        notes.append(needed if math.isfinite(row.seeds_needed) else never)
+    if row.nearest:
+        notes.append(f"{round(row.nearest * row.n)} of {row.n} took their nearest point")
+    return "; ".join(notes)
 
 
-def hypotheses_as_text(decided: pd.DataFrame) -> pd.DataFrame:
-    """The hypotheses as people read them, one row each."""
-    rows = [row for _, row in decided.iterrows()]
-    return pd.DataFrame(
-        {
-            "hypothesis": [f"{row.id} · {row.statement}" for row in rows],
-            "difference": [_number(row.id, row.estimate) for row in rows],
-            "simultaneous interval": [_bounds(row.id, row) for row in rows],
-            "seeds": decided.n.astype(str),
-            "p (Holm)": [p_as_text(p) for p in decided.holm],
-            "verdict": decided.verdict,
-            "note": [_note(row) for row in rows],
-        }
-    )
-
-
-def counted(verdicts: pd.Series) -> str:
-    """How often each verdict is there, such as "3 supported, 1 open"."""
-    return ", ".join(f"{n} {verdict}" for verdict, n in verdicts.value_counts().items())
+def told(answer: pd.DataFrame) -> str:
+    """Rows of `FullLength.answer` in words, for a caption."""
+    interval = answer["simultaneous interval"]
+    said = answer.hypothesis + ": " + answer.difference + " " + interval
+    return "; ".join(said + ", **" + answer.verdict + "**") + "."
 
 
 def rows_told(claims: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
-from shrink_utils.study.claims.report import PAPERS, claims_as_text, of_paper
+from shrink_utils.study.claims.report import PAPERS, claims_in_brief, of_paper
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
 PAGES = (".md", ".ipynb")
@@ -27,7 +27,6 @@ FULL_TITLE = "At full length (profile cohort)"
 FRONT_FIGURES = ("quick/full_long_runs.png", "regularizer.png")  # of index.md and use.md
 # The verdict stands beside its claim, so that a narrow screen shows both.
 ANSWER = ["hypothesis", "verdict", "difference"]
-FIRST = ["claim", "verdict", "adjusted verdict", "ours", "95 % interval", "paper"]
 
 
 def build_book(
@@ -129,14 +128,8 @@ def _claims_page(claims: pd.DataFrame, at_full_length: pd.DataFrame | None) -> s
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     parts = [CLAIMS_TITLE, _table(counts.rename_axis("claims of").reset_index())]
     for title, rows in sections.items():
-        parts += [f"## {title}", _table(_verdict_first(claims_as_text(rows)), kind="claims")]
+        parts += [f"## {title}", _table(claims_in_brief(rows), kind="claims")]
     return "\n\n".join(parts) + "\n"
-
-
-def _verdict_first(text: pd.DataFrame) -> pd.DataFrame:
-    first = [name for name in FIRST if name in text]
-    last = ["kind of test"]
-    return text[[*first, *text.columns.drop([*first, *last]), *last]]
 
 
 def _table(frame: pd.DataFrame, *, kind: str = "") -> str:
