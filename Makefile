@@ -46,7 +46,7 @@ REPORT   := $(OUT)/report.txt
 PROFILE_FILE := shrink_utils/study/profiles/$(PROFILE).toml
 JOBS         ?= $(or $(shell awk '/^workers *=/{print ($$3 > 1 ? $$3 + 1 : 1)}' $(PROFILE_FILE) 2>/dev/null),1)
 # The page that `report` writes is there when a study has come to its end, and only then.
-UNFINISHED   := rm -f $(OUT)/provenance.json $(OUT)/provenance.md $(OUT)/ro-crate-metadata.json
+UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:

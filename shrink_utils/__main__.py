@@ -33,6 +33,7 @@ except KeyboardInterrupt:
     sys.exit(130)
 
 EXPECTED = (OSError, ValueError, RuntimeError)
+OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 
 
@@ -87,13 +88,9 @@ def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
     except EXPECTED as error:
         if options.command in OF_CHECKOUT and not (home() / "data" / "sources.toml").is_file():
             error.add_note(f"{home()} is no checkout of the study: set SHRINK_HOME to one.")
-        if "hub" in str(error):
-            from shrink_utils.study.verification.page import needs_hub, offline_profiles
-
-            if needs_hub(profile):
-                *others, last = offline_profiles()
-                free = f"{', '.join(others)} and {last} need none"
-                error.add_note(f"Profile {profile.name} reads a model hub; {free}.")
+        if "hub" in str(error) and profile.name not in OFFLINE:
+            *others, last = OFFLINE
+            error.add_note(f"Profiles {', '.join(others)} and {last} need no model hub.")
         raise
 
 
@@ -179,8 +176,8 @@ def hosted(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
-    """Check a folder of results that somebody sent: its hashes, its columns and its claims."""
-    from shrink_utils.study.verification.verify import verify_folder
+    """Check a folder of results that somebody sent: its hashes, its tables and its claims."""
+    from shrink_utils.study.verify import verify_folder
 
     checks = verify_folder(options.folder)
     print(*checks, sep="\n")
@@ -270,7 +267,7 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
     from shrink_utils.study.records import print_record_comparison
     from shrink_utils.study.runs import drop_models
     from shrink_utils.study.tables import first_steps, write_table
-    from shrink_utils.study.verification.page import write_provenance
+    from shrink_utils.study.verify import write_provenance
 
     runs = run_all(profile)
     write_table(first_steps(runs), "first_steps", profile=profile)

@@ -20,7 +20,7 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 from shrink_utils.study.runs import Run, load_run
 from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, summarize
-from shrink_utils.study.verification.folder import kept_folders, newest_runs
+from shrink_utils.study.verify import kept_folders, newest_runs
 from shrink_utils.training import RunConfig
 
 BLINDED_SEEDS = 8  # after which docs/preregistration.md looks at spreads alone

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shrink_utils.__main__ import main
+from shrink_utils.__main__ import OFFLINE, main
 from shrink_utils.study import load_profile
-from shrink_utils.study.verification.page import needs_hub, offline_profiles
+from shrink_utils.text import task_spec
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_without_data_the_message_names_folder_and_profiles(profile, capsys):
     assert main(["--profile", profile, "ablate"]) == 1
     told = capsys.readouterr().err
     assert "could not read GLUE task 'mrpc' from the hub" in told
-    assert "SHRINK_GLUE_DIR" in told and f"Profile {profile} reads a model hub" in told
+    assert "SHRINK_GLUE_DIR" in told and "models need no model hub" in told
 
 
 def test_without_the_model_the_message_names_it_and_the_profiles(tmp_path, monkeypatch, capsys):
@@ -45,13 +45,15 @@ def test_without_the_model_the_message_names_it_and_the_profiles(tmp_path, monke
     assert main(["--profile", "paper", "ablate"]) == 1
     told = capsys.readouterr().err
     assert "no encoder 'google-bert/bert-base-uncased'" in told
-    assert "Profile paper reads a model hub; " in told and "quick" in told and "need none." in told
+    assert "Profiles smoke, quick, cohort and models need no model hub." in told
     assert not list((tmp_path / "results").rglob("*.part"))
 
 
-def test_the_profiles_that_need_no_hub_are_the_offline_ones():
-    assert {"cohort", "models", "quick", "smoke"} <= {*offline_profiles()}
-    assert needs_hub(load_profile("paper")) and needs_hub(load_profile("glue"))
+@pytest.mark.parametrize("name", OFFLINE)
+def test_the_offline_profiles_name_nothing_of_a_hub(name):
+    profile = load_profile(name)
+    assert all(task_spec(task).offline for task in profile.tasks)
+    assert not any("/" in model for model in (*profile.models, *profile.diagnosed, profile.partner))
 
 
 def test_an_error_of_an_offline_profile_gets_no_such_line(capsys, monkeypatch):

@@ -15,8 +15,7 @@ import pytest
 
 from shrink_utils.study.results import Result
 from shrink_utils.study.runs import load_run
-from shrink_utils.study.verification.folder import kept_folders
-from shrink_utils.study.verification.verify import verify_folder
+from shrink_utils.study.verify import kept_folders, verify_folder
 
 pytestmark = pytest.mark.nightly
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]

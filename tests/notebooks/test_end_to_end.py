@@ -159,10 +159,9 @@ def test_every_picture_has_its_numbers(results, finished):
     assert all(len(pd.read_csv(path.with_suffix(".csv"))) for path in pictures)
 
 
-def test_the_page_of_provenance_names_the_profile_and_what_was_fetched(results, finished):
+def test_the_page_of_provenance_names_the_profile(results, finished):
     page = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
     assert page["profile"] == {"name": "smoke", "seed": 0, "hash": load_profile("smoke").hash}
-    assert page["inputs"]["minilm"]["files"]["model.safetensors"].startswith("53aa51172d14")
 
 
 def test_the_folder_is_verified_with_every_claim_made_again(make, finished):

@@ -1,0 +1,249 @@
+"""Where a folder of results comes from, and whether a folder that somebody sends is right.
+
+Nothing that is sent is run or unpickled: tables are CSV and parquet, weights safetensors, the rest
+JSON; notebooks and figures are not opened, and a folder with a link in it is not read at all.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from shrink_utils.study.claims.reference import TABLES
+from shrink_utils.study.claims.verdicts import claims_from, measures_of
+from shrink_utils.study.profiles import Profile, load_profile, profile_names
+from shrink_utils.study.results import (
+    CONFIG,
+    MANIFEST,
+    STAMP,
+    Result,
+    differences,
+    provenance,
+    read_json,
+    read_measured,
+    write_json,
+    written,
+)
+from shrink_utils.study.runs import MODEL, Run, load_run
+from shrink_utils.study.tables import first_steps, score_table, summarize, task_table
+from shrink_utils.text.sources import sha256_of
+from shrink_utils.training import RunConfig
+from shrink_utils.training.config import PRECISIONS
+
+PAGE = "provenance.json"
+FORMAT = 5  # of the page; 4 also listed inputs and times
+NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}
+LAST_DIGIT = {"rtol": 2e-6, "atol": 2e-6}  # tables are written with six decimals
+SHOWN = 5  # faults of a check that are named
+
+
+def write_provenance(profile: Profile) -> None:
+    """Write the last file of a study: profile, packages, device, commit, time, and every sha256.
+
+    `verify_folder` holds a folder against it.
+    """
+    folder = profile.folder
+    page = {
+        "format": FORMAT,
+        "profile": {"name": profile.name, "seed": profile.base_seed, "hash": profile.hash},
+        "precision": profile.used_precision,
+        **provenance(),
+        "sha256": {name: sha256_of(path) for name, path in _listed(folder).items()},
+    }
+    with written(folder / PAGE) as part:
+        write_json(part, page)
+
+
+def _listed(folder: Path) -> dict[str, Path]:
+    """Tables, and manifests of runs and measured tables: what the page gives the sha256 of."""
+    found = {f"tables/{path.name}": path for path in sorted((folder / "tables").glob("*.csv"))}
+    manifests = (path / MANIFEST for kind in NAMES for path in kept_folders(folder, kind))
+    named = {path.relative_to(folder).parent.as_posix(): path for path in manifests}
+    return found | {name: path for name, path in named.items() if path.is_file()}
+
+
+def kept_folders(folder: Path, kind: str) -> list[Path]:
+    """Whole ``"runs"`` or ``"measured"`` tables: none that was moved aside or left half-way."""
+    found = (folder / kind).glob("*")
+    return sorted(path for path in found if re.fullmatch(NAMES[kind], path.name))
+
+
+def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
+    """The folder of each configuration: the newest one, where older code has left others.
+
+    Left out is what this code cannot read: other results, fields or values of other code, damage.
+    """
+    known = {}
+    for path in folders:
+        try:
+            config, stamp = RunConfig(**read_json(path / CONFIG)), read_json(path / STAMP)
+        except (TypeError, ValueError):
+            continue
+        known[path] = str(stamp.get("time", "")), config  # all times are UTC and of one form
+    return {known[path][1]: path for path in sorted(known, key=lambda path: known[path][0])}
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at, and what is wrong with it."""
+
+    name: str
+    faults: tuple[str, ...]
+    verdict: str = "FAIL"  # of faults
+
+    def __str__(self) -> str:
+        if not self.faults:
+            return f"ok    {self.name}"
+        lines = [f"{self.verdict}  {self.name}", *(f"      {f}" for f in self.faults[:SHOWN])]
+        if (more := len(self.faults) - SHOWN) > 0:
+            lines.append(f"      and {more} more")
+        return "\n".join(lines)
+
+
+def _check(name: str, look: Callable, *arguments: object, verdict: str = "FAIL") -> Check:
+    try:
+        return Check(name, tuple(look(*arguments)), verdict)
+    except Exception as error:  # whatever a file holds, the other checks are made
+        return Check(name, (f"{type(error).__name__}: {error}",), verdict)
+
+
+def verify_folder(folder: Path) -> list[Check]:
+    """Every check of a folder ``results/<profile>``, in order; nothing is written.
+
+    The tables are made again from the runs that were sent: the two of fine-tuning from histories
+    and evaluations, the claims from those and from the measured tables. The measured tables
+    themselves are held against `PAGE` alone; to make them again is to run the study. The list ends
+    early where nothing is left to check: after a link, an unfinished study, a foreign profile.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such folder.
+    """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"RESULTS: {folder} is no folder")
+    checks = []
+    for name, look, verdict in (
+        ("plain files and folders only", _odd_files, "FAIL"),
+        ("the study has come to its end", _unfinished, "UNFINISHED"),
+        (f"{PAGE} describes a profile as it is here", _foreign, "FAIL"),
+    ):
+        checks.append(_check(name, look, folder, verdict=verdict))
+        if checks[-1].faults:
+            return checks
+    page = read_json(folder / PAGE)
+    profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
+    kept = [path for kind in NAMES for path in kept_folders(folder, kind)]
+    kept += sorted((folder / "runs").glob(f"*.{MODEL}"))
+    faults = {path: _check(path.name, Result(path).faults).faults for path in kept}
+    named = tuple(f"{path.name}: {fault}" for path in kept for fault in faults[path])
+    checks += [
+        _check(
+            f"tables and results are those of {PAGE}", differences, page["sha256"], _listed(folder)
+        ),
+        Check(f"{len(kept)} runs, models and measured tables are whole", named),
+    ]
+    whole = [path for path in kept if not faults[path]]
+    return checks + _made_again(folder, profile, page["precision"], whole)
+
+
+def _odd_files(folder: Path) -> Iterator[str]:
+    """Links, pipes and devices: results hold none, and a link could lead to any file here."""
+    for place, folders, files in os.walk(folder, followlinks=False):
+        for name in [*folders, *files]:
+            path = Path(place) / name
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                kind = "a link" if stat.S_ISLNK(mode) else "no plain file"
+                yield f"{path.relative_to(folder)} is {kind}"
+
+
+def _unfinished(folder: Path) -> Iterator[str]:
+    if not (folder / PAGE).is_file():
+        yield f"{PAGE} is missing: `make reproduce` with its PROFILE and SEED resumes and writes it"
+
+
+def _foreign(folder: Path) -> Iterator[str]:
+    page = read_json(folder / PAGE)
+    sent = page["profile"]
+    if page["format"] != FORMAT:
+        yield f"{PAGE} has format {page['format']}, of other code; this code reads {FORMAT}"
+    elif sent["name"] not in profile_names():
+        yield f"no profile {sent['name']!r} here"
+    elif (here := load_profile(sent["name"], seed=sent["seed"]).hash) != sent["hash"]:
+        yield f"profile {sent['name']} has hash {here} here, {sent['hash']} in {PAGE}"
+    elif page["precision"] not in PRECISIONS:
+        yield f"precision {page['precision']!r} is none of {', '.join(PRECISIONS)}"
+
+
+def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path]) -> list[Check]:
+    """The tables, made again from the runs and the measured tables that were sent."""
+    grid, sweep = profile.runs(precision=precision), profile.sweep_runs(precision=precision)
+    runs: dict[RunConfig, Run | None] = dict.fromkeys(profile.all_runs(precision=precision))
+
+    def load() -> list[str]:
+        found = newest_runs(path for path in whole if re.fullmatch(NAMES["runs"], path.name))
+        runs.update({config: load_run(found[config]) for config in runs if config in found})
+        return [f"no whole run {config.label}" for config, run in runs.items() if run is None]
+
+    loaded = _check(f"{len(runs)} runs of grid, sweep and long runs", load)
+    if loaded.faults:
+        return [loaded]
+    of_grid, of_sweep = ([runs[config] for config in configs] for configs in (grid, sweep))
+
+    def claims() -> pd.DataFrame:
+        measured = {name: _measured(whole, name) for name in measures_of(profile)}
+        return claims_from(of_grid, of_sweep, measured, weight=profile.weight)
+
+    make = {
+        "first_steps": lambda: first_steps(list(runs.values())),
+        "task_metric": lambda: task_table(summarize(of_grid)),
+        "anisotropy": lambda: score_table(summarize(of_grid)),
+        "claims": claims,
+    }
+    tables = folder / "tables"
+    return [loaded] + [
+        _check(f"{name}, made again", _differences, tables / f"{name}.csv", make[name])
+        for name in make
+    ]
+
+
+def _measured(whole: list[Path], name: str) -> pd.DataFrame:
+    """A measured table, whatever code it was measured with."""
+    found = [path for path in whole if path.name.rpartition("-")[0] == name]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} whole tables measured/{name}-*, expected one")
+    return read_measured(found[0])
+
+
+def _differences(path: Path, make: Callable[[], pd.DataFrame]) -> Iterator[str]:
+    """Cells of a table that was sent which are not those of the table made here."""
+    text = make().to_csv(index=False, float_format="%.6f")
+    tables = pd.read_csv(io.StringIO(text)), pd.read_csv(path)
+    keys, _ = TABLES[path.stem]
+    here, sent = (t.set_index(t[keys].astype(str).agg(" · ".join, axis=1)) for t in tables)
+    for what, ours, theirs in (
+        ("row", here.index, sent.index),
+        ("column", here.columns, sent.columns),
+    ):
+        yield from (f"{path.name}: no {what} {name}" for name in ours.difference(theirs))
+        yield from (f"{path.name}: foreign {what} {name}" for name in theirs.difference(ours))
+        if sorted(ours) != sorted(theirs):
+            yield f"{path.name}: {len(theirs)} {what}s, {len(ours)} from the runs"
+            return
+    for column in here:
+        ours, theirs = here[column], sent[column].loc[here.index]
+        if pd.api.types.is_numeric_dtype(ours):
+            same = np.isclose(theirs, ours, equal_nan=True, **LAST_DIGIT)
+        else:
+            same = (theirs == ours) | (theirs.isna() & ours.isna())
+        for row in here.index[~same]:
+            yield f"{path.name}, {row}: {column} is {theirs[row]}, from the runs {ours[row]}"

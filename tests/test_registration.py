@@ -1,0 +1,33 @@
+"""The analysis of docs/preregistration.md is older than its runs, and its text is that of then."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from shrink_utils.study.claims.hypotheses import REGISTERED
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = "docs/preregistration.md"
+
+
+def _git(*what: str) -> str:
+    done = subprocess.run(["git", "-C", ROOT, "show", *what], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("a checkout without history")
+    return done.stdout
+
+
+def test_the_analysis_is_older_than_the_runs_that_it_decides_on():
+    registered = datetime.fromisoformat(_git("-s", "--format=%cI", REGISTERED).strip())
+    times = pd.read_parquet(ROOT / "data/reference/cohort/runs.parquet", columns=["time"]).time
+    assert registered < min(map(datetime.fromisoformat, times))
+
+
+def test_the_text_of_the_analysis_is_that_of_its_commit_with_deviations_below():
+    registered = _git(f"{REGISTERED}:{PAGE}").split("## Deviations")[0]
+    assert (ROOT / PAGE).read_text(encoding="utf-8").startswith(registered)
