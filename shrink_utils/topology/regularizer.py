@@ -165,8 +165,9 @@ class BarcodeRegularizer(nn.Module):
     than two points has no bar, entropy 0 and zero gradient. Sums run in float64.
 
     Points that differ by rounding alone count as equal, and equal points have a bar of length 0.
-    That is a bar of H0 no longer than 16 eps, of the dtype of `embeddings`, times the norm of the
-    longer of its ends (eps in half precision, where vectors are rounded once). Without it, one
+    That is a bar of H0 no longer than 16 eps of float32 times the norm of the longer of its ends,
+    in float64 too: most such vectors are a float32 network's (in half precision, where vectors are
+    rounded once, eps of the dtype). Without it, one
     copy of a row that is off in its last digits leaves ``"prominent"`` with one bar and entropy 0:
     the selection stops at fewer bars the shorter the shortest of them is, by definition. Between
     rounding and about a thousandth of the other bars' length, a short bar still does so.

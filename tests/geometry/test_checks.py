@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shrink_utils import geometry
-from shrink_utils.geometry.rows import as_labels, centred, ranked_svd, unit_scale
+from shrink_utils.geometry.rows import as_labels, centred, unit_scale
 from shrink_utils.topology.arrays import as_rows, unit_rows
 
 ROW_FUNCTIONS = [
@@ -60,6 +60,8 @@ def test_every_view_of_the_same_numbers_gives_the_same_result(function):
         read_only,
         np.flip(np.flip(x.numpy(), axis=1).copy(), axis=1),  # negative strides
         x.numpy().astype(">f4"),  # the other byte order
+        x.numpy().astype(np.longdouble),
+        list(x),
         x.clone().requires_grad_(),
     ]
     for view in views:
@@ -72,23 +74,6 @@ def test_every_view_of_the_same_numbers_gives_the_same_result(function):
 def test_low_precision_input_is_computed_in_float64(function, dtype):
     x = (_cloud() * 100 + 1e3).to(dtype)  # squares overflow float16
     torch.testing.assert_close(function(x), function(x.double()), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    "x", [[["a", "b"]], [[1j, 2]], torch.ones(3, 2, dtype=torch.complex64), [[None, 1.0]]]
-)
-def test_what_is_not_real_numbers_is_refused(x):
-    with pytest.raises(ValueError, match="x must hold real numbers, got dtype"):
-        as_rows(x)
-
-
-def test_as_rows_counts_rows_and_columns():
-    with pytest.raises(ValueError, match="x is not a matrix"):
-        as_rows([[1.0, 2.0], [3.0]])
-    with pytest.raises(ValueError, match=r"at least 4 row.* got shape \(3, 2\)"):
-        as_rows(np.ones((3, 2)), min_rows=4)
-    with pytest.raises(ValueError, match=r"2 column.* got shape \(3, 1\)"):
-        as_rows(np.ones((3, 1)), min_columns=2)
 
 
 def test_identical_rows_centre_to_exact_zeros():
@@ -116,11 +101,6 @@ def test_zero_rows_have_no_cosine(function):
     x[[4, 7]] = 0
     with pytest.raises(ValueError, match=r"x of shape \(12, 5\) has 2 zero row.* first at row 4"):
         function(x)
-
-
-def test_many_rows_are_decomposed_without_a_square_matrix():
-    x = _cloud(200, 3)
-    assert ranked_svd(x).basis.untyped_storage().nbytes() == x.untyped_storage().nbytes()
 
 
 def test_unit_scale_refuses_what_has_nothing_to_measure():
@@ -230,3 +210,34 @@ def test_the_text_nan_is_a_label():
     labels = ["nan", "nan", "a", "a"]
     assert as_labels(labels, 4, name="words")[0] == ["a", "nan"]
     assert as_labels(np.array(labels), 4, name="words")[0] == ["a", "nan"]
+
+
+@pytest.mark.parametrize(
+    ("x", "match"),
+    [
+        ([["a", "b"]], "x must hold real numbers, got dtype"),
+        ([[1j, 2]], "x must hold real numbers, got dtype"),
+        (torch.ones(3, 2, dtype=torch.complex64), "x must hold real numbers, got dtype"),
+        ([[None, 1.0]], "x must hold real numbers, got dtype"),
+        (torch.eye(4).to_sparse(), "a sparse tensor: make it dense"),
+        (torch.eye(4).to(torch.float8_e5m2), "too coarse to measure"),
+        ([[1.0, 2.0], [3.0]], "x is not a matrix of numbers"),
+        (np.ones((3, 2)), r"at least 4 row.* got shape \(3, 2\)"),
+    ],
+)
+def test_what_is_no_matrix_of_real_numbers_is_refused(x, match):
+    with pytest.raises(ValueError, match=match):
+        as_rows(x, min_rows=4)
+
+
+def test_labels_may_be_any_tensor():
+    x, labels = _cloud(4), torch.tensor([0.0, 0, 1, 1])
+    expected = geometry.avg_sim(x, groups=labels.tolist()).value
+    for given in (labels.bfloat16(), labels.clone().requires_grad_(), labels.int()):
+        assert geometry.avg_sim(x, groups=given).value == expected
+
+
+def test_layers_may_differ_in_width():
+    layers = [_cloud(20, 5), _cloud(20, 3)]
+    grid = geometry.similarity_grid("cka", layers)
+    assert grid[0, 1] == pytest.approx(geometry.cka(*layers))

@@ -123,11 +123,6 @@ def test_equal_column_spaces_have_similarity_one(pair):
         assert float(similarity) == pytest.approx(1, abs=1e-12)
 
 
-def test_rounding_exceeds_one_by_little():
-    x = np.random.default_rng(0).normal(size=(200, 40))
-    assert float(cca(x, x + 5).max()) <= 1 + 1e-13
-
-
 @pytest.mark.parametrize("variance", [0.0, -1.0, 1.1, float("nan")])
 def test_an_impossible_share_of_variance_is_refused(variance, random_pair):
     with pytest.raises(ValueError, match="variance must lie above 0 and not above 1"):
@@ -170,11 +165,6 @@ def test_zero_rows_are_refused_by_name(random_pair):
         rsa(x, y)
 
 
-def test_two_rows_have_one_pair_and_no_order():
-    with pytest.raises(ValueError, match=r"x needs at least 3 row.* got shape \(2, 4\)"):
-        rsa(np.ones((2, 4)), np.ones((2, 4)))
-
-
 @pytest.mark.parametrize("x", [np.eye(6), np.ones((6, 2)), np.arange(1.0, 7.0)[:, None]])
 def test_equal_distances_have_no_order(x):
     with pytest.raises(ValueError, match="y has all 15 pairs of its 6 rows at the same cosine"):
@@ -200,15 +190,6 @@ def test_one_model_is_compared_with_itself(models, measure):
     found = similarity_grid(measure, torch.tensor(np.stack(xs)))
     np.testing.assert_allclose(found.diagonal(), np.ones(3), rtol=0, atol=1e-12)
     np.testing.assert_allclose(found, similarity_grid(measure, xs, xs), rtol=0, atol=1e-12)
-
-
-def test_every_layer_is_prepared_once(models, monkeypatch):
-    calls = []
-    kind = MEASURES["cka"]
-    counting = kind._replace(prepare=lambda x, name: calls.append(name) or kind.prepare(x, name))
-    monkeypatch.setitem(MEASURES, "cka", counting)
-    similarity_grid("cka", *models)
-    assert calls == ["xs[0]", "xs[1]", "xs[2]", "ys[0]", "ys[1]"]
 
 
 def test_errors_name_the_layer(models):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from shrink_utils.topology import barcode, h0_barcode
-from tests.topology.conftest import dtypes
 
 matrices = hnp.arrays(
     np.float64,
@@ -76,10 +75,6 @@ def test_fewer_than_two_points_have_no_bar(n):
     assert points.grad.tolist() == [[0.0] * 3] * n
 
 
-def test_points_without_coordinates_coincide():
-    assert h0_barcode(torch.zeros(4, 0)).lengths.tolist() == [0.0] * 3
-
-
 def test_duplicate_points_give_zero_bars_with_zero_gradient():
     points = torch.ones(4, 3, dtype=torch.float64, requires_grad=True)
     lengths = h0_barcode(points).lengths
@@ -109,12 +104,6 @@ def test_float64_squares_neither_overflow_nor_vanish(scale):
     assert_same(h0_barcode(points).lengths / scale, [5.0, 1.0])
 
 
-@dtypes
-def test_dtype_of_the_lengths(given_dtype, expected):
-    lengths = h0_barcode(torch.tensor([[0, 0], [3, 4]], dtype=given_dtype)).lengths
-    assert (lengths.dtype, lengths.tolist()) == (expected, [5.0])
-
-
 def test_barcode_of_dimension_zero_is_the_h0_barcode(cloud):
     bars = barcode(cloud, max_dim=0)
     assert len(bars) == 1
@@ -139,13 +128,6 @@ def test_a_circle_has_one_loop(clouds):
     loop = barcode(clouds["circle"])[1]
     assert_same(loop.births, [2 * math.sin(math.pi / 16)])  # neighbours meet
     assert_same(loop.deaths, [2 * math.sin(math.pi * 6 / 16)])  # an inscribed triangle fills it
-
-
-def test_loops_and_cavities_have_positive_length():
-    """In this 22-gon rounding pairs two edges of equal length: no bar."""
-    angle = 2 * math.pi * torch.arange(22, dtype=torch.float64) / 22
-    bars = barcode(0.1 * torch.stack([angle.cos(), angle.sin()], dim=1), max_dim=2)
-    assert all((bar.lengths > 0).all() for bar in bars[1:])
 
 
 @pytest.mark.parametrize("part", ["lengths", "births", "deaths"])

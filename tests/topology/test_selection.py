@@ -205,22 +205,9 @@ def test_an_exact_tie_is_not_below_one():
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_five_thousand_bars_need_no_recursion(rule):
-    lengths = 1 + torch.rand(5000, generator=torch.Generator().manual_seed(0))
-    assert 1 <= len(prominent_features(lengths, rule=rule)) < 5000
-
-
-@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("lengths", [[1e308, 5e-324, 1.0, 1.0], [1e300, 1e-300, 1e-300, 1e-300]])
 def test_extreme_lengths_keep_the_longest(rule, lengths):
     assert 0 in prominent_features(torch.tensor(lengths, dtype=torch.float64), rule=rule).tolist()
-
-
-def test_selection_leaves_the_graph_alone():
-    lengths = torch.tensor([1.0, 3.0, 2.9, 1.1], requires_grad=True)
-    indices = prominent_features(lengths)
-    assert indices.dtype == torch.int64
-    assert not indices.requires_grad
 
 
 def test_random_positions_take_every_set_of_bars_equally_often():
@@ -228,8 +215,3 @@ def test_random_positions_take_every_set_of_bars_equally_often():
     counts = Counter(tuple(random_positions(4, 2).tolist()) for _ in range(1200))
     assert sorted(counts) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     assert min(counts.values()) > 150 and max(counts.values()) < 250  # 200 ± 13 expected
-
-
-def test_random_positions_take_all_bars_or_none():
-    assert random_positions(3, 3).tolist() == [0, 1, 2]
-    assert random_positions(3, 0).tolist() == random_positions(0, 0).tolist() == []
