@@ -4,4 +4,4 @@ Six rooms, imports only downward: ``study`` → ``training`` → ``models`` → 
 ``geometry``. Nothing is imported here, so that ``shrink_utils.topology`` stays light to load.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
