@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "book" / "use"
 SCRIPT = "# several.py\n"
@@ -36,6 +36,14 @@ def test_the_loop_runs_and_spreads_the_bars(monkeypatch, capsys):
     classes = capsys.readouterr().out
     assert classes.startswith("[0, 1] [")
     assert names["loss"].isfinite() and names["loss"] < names["task_loss"]
+    per_text, mask, tokens = names["per_text"], names["mask"], names["tokens"]
+    for i, own in enumerate(mask):  # one text after the other
+        lengths = h0_barcode(tokens[i, own]).lengths
+        assert per_text.n_bars[i] == len(lengths) == own.sum() - 1
+        torch.testing.assert_close(
+            per_text.entropy[i], persistent_entropy(lengths), check_dtype=False
+        )
+    assert (tokens.grad[~mask] == 0).all() and (tokens.grad[mask] != 0).any()
 
 
 def _one_process_with_all_rows():
@@ -71,6 +79,12 @@ def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, c
     assert "with the regularizer; the task alone" in capsys.readouterr().out
     trained, task = names["result"].training_loss, names["trainer"].evaluate()["eval_loss"]
     assert trained < task < 1  # the entropy of two classes is some tenths
+    entries = [entry for entry in names["trainer"].state.log_history if "reward" in entry]
+    assert [entry["step"] for entry in entries] == [2, 4]
+    for entry in entries:
+        assert entry["loss"] == pytest.approx(entry["task_loss"] + entry["reward"], abs=1e-4)
+        assert 0 < -entry["reward"] == pytest.approx(0.1 * entry["entropy"], abs=1e-4)
+        assert entry["bars"] == 32 - 2 and 1 / 32 < entry["first_centred_score"] < 1
 
 
 @pytest.mark.filterwarnings("default")  # Lightning is not pinned: its warnings are its own
