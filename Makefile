@@ -50,7 +50,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store hosted reference clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -184,9 +184,6 @@ lint: $(VENV) ## check style and formatting with ruff
 
 store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFILE=quick)
 	@$(PY) -m shrink_utils store
-
-hosted: $(VENV) ## write chapters 04 and 05 for a hosted notebook service into notebooks/hosted (store does, too)
-	@$(PY) -m shrink_utils hosted
 
 reference: notebooks ## make this machine's results the committed reference of PROFILE
 	@$(PY) -m shrink_utils reference

@@ -168,13 +168,6 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
         print(f"The earlier folder is kept, with any answers in it: {written.kept}")
 
 
-def hosted(profile: Profile, options: argparse.Namespace) -> None:
-    """Write chapters 04 and 05 as notebooks for a hosted service, which has no study."""
-    from shrink_utils.study.publishing.hosted import write_hosted
-
-    print(write_hosted(home() / "notebooks"))
-
-
 def verify(profile: Profile, options: argparse.Namespace) -> int:
     """Check a folder of results that somebody sent: its hashes, its tables and its claims."""
     from shrink_utils.study.verify import verify_folder
@@ -279,14 +272,12 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 
 def store(profile: Profile, options: argparse.Namespace) -> None:
-    """Put the outputs of the executed notebooks into notebooks/, and into the hosted pair."""
-    from shrink_utils.study.publishing.hosted import write_hosted
+    """Put the outputs of the executed notebooks into notebooks/."""
     from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
         store(executed, home() / "notebooks" / executed.name)
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
-    write_hosted(home() / "notebooks")
 
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
@@ -299,7 +290,7 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 # For people, then for make.
 COMMANDS = (
     *(diagnose, runs, claims, hypotheses, course, verify, book),
-    *(ablate, record, execute, report, store, hosted, reference),
+    *(ablate, record, execute, report, store, reference),
 )
 OWN_PROFILE = (diagnose, runs, ablate, execute)
 OF_CHECKOUT = (claims, hypotheses, course, book)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,14 +9,11 @@ import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-import nbclient
-import nbformat
 import pytest
 from packaging.requirements import Requirement
 
 import shrink_utils
-from shrink_utils.study.publishing.hosted import CHAPTERS
-from tests.test_environment import CORE, EXTRAS, ROOT
+from tests.test_environment import CORE
 
 pytestmark = pytest.mark.nightly
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
@@ -136,44 +131,3 @@ def test_the_wheel_alone_keeps_the_promises_of_the_readme(empty_environment, tmp
 def test_what_needs_an_extra_says_so(empty_environment, tmp_path, arguments, extra):
     done = _call(empty_environment, *arguments, cwd=tmp_path)
     assert done.returncode == 1 and extra in done.stderr
-
-
-@pytest.fixture(scope="module")
-def hosted_service(packed, tmp_path_factory):
-    """A folder with the wheel, and a kernel that has what the wheel requires, but not the wheel."""
-    folder = tmp_path_factory.mktemp("hosted")
-    extra = map(Requirement, [*EXTRAS["notebook"], "ipykernel"])
-    python = _environment(folder / "environment", [*CORE, *extra])
-    argv = [str(python), "-m", "ipykernel_launcher", "--log-level=ERROR", "-f", "{connection_file}"]
-    kernel = folder / "kernels" / "bare" / "kernel.json"
-    kernel.parent.mkdir(parents=True)
-    kernel.write_text(json.dumps({"argv": argv, "display_name": "bare", "language": "python"}))
-    (wheel,) = packed.glob("*.whl")
-    shutil.copy(wheel, folder)
-    return folder
-
-
-def _printed(cell):
-    return "".join(output.get("text", "") for output in cell.outputs)
-
-
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_hosted_notebook_installs_the_package_and_prints_what_its_chapter_prints(
-    hosted_service, name, monkeypatch
-):
-    monkeypatch.setenv("JUPYTER_PATH", str(hosted_service))
-    monkeypatch.setenv("PIP_NO_INDEX", "1")  # what the extra does not name is missing
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    folder = ROOT / "notebooks"
-    notebook = nbformat.read(folder / "hosted" / f"{name}.ipynb", as_version=4)
-    nbclient.execute(notebook, str(hosted_service), kernel_name="bare")  # stops at an error
-    assert list(hosted_service.glob("environment/lib/python*/site-packages/shrink_utils"))
-    chapter = {c.id: c for c in nbformat.read(folder / f"{name}.ipynb", as_version=4).cells}
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    checked = [cell for cell in code if "NBVAL_CHECK_OUTPUT" in cell.source]
-    assert len(checked) >= 5
-    for cell in checked:
-        assert _printed(cell) == _printed(chapter[cell.id]) != "", cell.id

@@ -1,1 +1,1 @@
-"""Notebooks executed and stored; the course, the book and the hosted pair made of them."""
+"""Notebooks executed and stored; the course and the book made of them."""
