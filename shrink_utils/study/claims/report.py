@@ -104,9 +104,9 @@ def _kind(row: tuple) -> str:
 
 
 def signed(value: float, decimals: int = 3) -> str:
-    """With its sign, and one digit where these decimals would say zero: no -0.000."""
-    text = f"{value + 0.0:+.{decimals}f}"
-    return text if float(text) or not value else f"{value:+.1g}"
+    """With its sign; what these decimals cannot tell from zero has none: no -0.000, no -7e-05."""
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
 
 
 def p_as_text(p: float) -> str:
