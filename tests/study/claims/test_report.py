@@ -65,7 +65,7 @@ def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims, t
     ("value", "said"),
     [(0.1234, "+0.123"), (-0.0, "0.000"), (-0.0004, "0.000"), (0.0005001, "+0.001")],
 )
-def test_a_small_number_keeps_its_sign_and_is_not_printed_as_zero(value, said):
+def test_a_number_has_its_sign_where_a_digit_is_left(value, said):
     assert signed(value) == said
 
 
