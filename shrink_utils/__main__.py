@@ -213,13 +213,23 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
-    """Decide the hypotheses of docs/preregistration.md from the recorded runs."""
+    """Decide the hypotheses fixed in docs/preregistration*.md from the runs of cohort, strength."""
+    from shrink_utils.study.claims import strength
     from shrink_utils.study.claims.hypotheses import blinded_spreads, too_wide
     from shrink_utils.study.claims.report import print_hypotheses
     from shrink_utils.study.full_length import FullLength
     from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
     from shrink_utils.study.results import written
 
+    if profile.name == "strength" and not options.blinded:
+        check_complete(profile, profile.seeds)
+        decided = recorded(profile)
+        for name, table in (("hypotheses", strength.decide), ("beside", strength.beside)):
+            found = table(decided)
+            print(found.to_string(index=False, float_format="{:.4f}".format))
+            with written(data_dir() / "reference" / profile.name / f"{name}.csv") as part:
+                found.to_csv(part, index=False)
+        return
     if profile.name != "cohort":
         raise ValueError(
             f"--profile: the hypotheses are of profile cohort, found {profile.name}; "

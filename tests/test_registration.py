@@ -1,4 +1,4 @@
-"""The analysis of docs/preregistration.md is older than its runs, and its text is that of then."""
+"""Analyses that were fixed beforehand are older than their runs, and unchanged since."""
 
 from __future__ import annotations
 
@@ -31,3 +31,20 @@ def test_the_analysis_is_older_than_the_runs_that_it_decides_on():
 def test_the_text_of_the_analysis_is_that_of_its_commit_with_deviations_below():
     registered = _git(f"{REGISTERED}:{PAGE}").split("## Deviations")[0]
     assert (ROOT / PAGE).read_text(encoding="utf-8").startswith(registered)
+
+
+def test_the_second_analysis_and_its_code_are_older_than_the_runs_that_they_decide_on():
+    """Its commit is the one that added the page; that commit has the code as well."""
+    page, code = "docs/preregistration_strength.md", "shrink_utils/study/claims/strength.py"
+    log = ["git", "-C", ROOT, "log", "--diff-filter=A", "--format=%H", "--", page]
+    added = subprocess.run(log, capture_output=True, text=True).stdout.split()
+    if not added:
+        pytest.skip("a checkout without history")
+    assert "def decide(" in _git(f"{added[-1]}:{code}")
+    fixed = _git(f"{added[-1]}:{page}").split("## Deviations")[0]
+    assert (ROOT / page).read_text(encoding="utf-8").startswith(fixed)
+    records = ROOT / "data/reference/strength/runs.parquet"
+    if records.is_file():
+        registered = datetime.fromisoformat(_git("-s", "--format=%cI", added[-1]).strip())
+        times = pd.read_parquet(records, columns=["time"]).time
+        assert registered < min(map(datetime.fromisoformat, times))
