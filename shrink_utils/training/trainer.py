@@ -43,8 +43,8 @@ class StepRecorder(TrainerCallback):
     where several processes share a step. ``n_selected`` counts the bars in the reward, and
     ``missing_entropy`` is what these could still gain: ln of their number less their entropy,
     summed over classes (of ``prominent``'s bars for an arm that selects none). ``within_1`` and
-    ``between`` are those of `class_scores`; a regression has none. All six together take 1 % of a step
-    of MiniLM (17 of 1,731 ms, one core with AVX2).
+    ``between`` are those of `class_scores`; a regression has none. All six together take 1 % of a
+    step of MiniLM (17 of 1,731 ms, one core with AVX2).
     """
 
     def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:
