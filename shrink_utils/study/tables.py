@@ -61,16 +61,18 @@ def _summary(run: Run) -> dict:
 def first_steps(runs: Iterable[Run]) -> pd.DataFrame:
     """The first steps of every run, which are the same on every machine but for rounding.
 
-    Columns model, task, arm, weight, seed, step, those of ``FIRST_STEPS`` and, where the step is 1,
-    those of ``BEFORE``: the untrained model on the validation rows.
+    Columns model, task, arm, weight, seed, epochs, step, those of ``FIRST_STEPS`` and, where the
+    step is 1, those of ``BEFORE``: the untrained model on the validation rows.
     """
     frames = []
     for run in runs:
         steps = run.history.head(STEPS)[["step", *FIRST_STEPS]].astype({"step": int})
         before = {name: run.evaluations[0][key] for key, name in BEFORE.items()}
         before = pd.DataFrame(before, index=steps.index[:1])
-        frames.append(steps.join(before).assign(**keys_of(run.config)))
-    return pd.concat(frames, ignore_index=True)[[*RUN, "step", *FIRST_STEPS, *BEFORE.values()]]
+        keys = keys_of(run.config) | {"epochs": run.config.epochs}
+        frames.append(steps.join(before).assign(**keys))
+    names = [*RUN, "epochs", "step", *FIRST_STEPS, *BEFORE.values()]
+    return pd.concat(frames, ignore_index=True)[names]
 
 
 def _last(values: pd.Series) -> float:

@@ -47,6 +47,10 @@ class Regrouped(BarcodeRegularizer):
             labels = None if self.groups == "batch" else labels[dealt]
         return super().forward(embeddings, labels)
 
+    def extra_repr(self) -> str:
+        """What ``print(regularizer)`` shows."""
+        return f"groups={self.groups!r}, {super().extra_repr()}"
+
 
 class RankedBars(nn.Module):
     r"""Entropy of the longest or of the shortest bars, one barcode per class.
@@ -98,3 +102,7 @@ class RankedBars(nn.Module):
         if self.keep == "longest":
             return lengths[: math.ceil(self.share * len(lengths))]
         return lengths[len(lengths) - len(prominent_features(lengths.detach())) :]
+
+    def extra_repr(self) -> str:
+        """What ``print(regularizer)`` shows."""
+        return f"keep={self.keep!r}, weight={self.weight}, share={self.share}"

@@ -96,7 +96,7 @@ def test_the_run_that_was_interrupted_is_that_of_an_undisturbed_process(
 
 def _printed(notebook: Path) -> dict[str, str]:
     """What each code cell of a notebook printed, by the cell's id."""
-    cells = nbformat.read(notebook, as_version=4).cells
+    cells = [c for c in nbformat.read(notebook, as_version=4).cells if c.cell_type == "code"]
     outputs = {cell.id: cell.outputs for cell in cells if "NBVAL_CHECK_OUTPUT" in cell.source}
     return {
         name: "".join(o.get("text") or o.get("data", {}).get("text/plain", "") for o in shown)

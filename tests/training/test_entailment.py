@@ -53,10 +53,10 @@ def test_training_leaves_the_start_and_the_global_state_as_they_were(start):
 
 
 def test_a_start_learns_which_texts_belong_together():
-    """Some hundred steps teach it all; sixty of a smaller model, a part of it."""
+    """Some hundred steps teach it all; 120 of a smaller model, a part of it."""
     trunk = Trunk(width=32, depth=1, heads=1, dropout=0.0)
     losses = []
-    for steps in (1, 60):
+    for steps in (1, 120):
         training = EntailmentTraining(rows=512, steps=steps, learning_rate=5e-3)
         model, tokenizer = common_start(trunk, training, seed=0)
         rows = training_pairs(512, counter_examples=0.5, seed=0)

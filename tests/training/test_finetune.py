@@ -133,6 +133,7 @@ def test_the_validation_rows_are_judged_before_training_and_after_every_epoch(re
     evaluations = results["none"].evaluations
     assert [(e["epoch"], e["step"]) for e in evaluations] == [(0, 0), (1, 3), (2, 6)]
     scores = {f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)}
+    scores |= {"within_1", "between", "silhouette"}
     assert all(set(e) == {"epoch", "step", "loss", "accuracy", "f1"} | scores for e in evaluations)
 
 

@@ -28,7 +28,7 @@ from shrink_utils.study.tables import BEFORE, FIRST_STEPS, read_table
 CELL = ["model", "task", "arm"]
 # The columns that name a row of each table, and those that are compared.
 TABLES = {
-    "first_steps": ([*CELL, "weight", "seed", "step"], [*FIRST_STEPS, *BEFORE.values()]),
+    "first_steps": ([*CELL, "weight", "seed", "epochs", "step"], [*FIRST_STEPS, *BEFORE.values()]),
     "task_metric": ([*CELL, "metric"], ["mean"]),
     "anisotropy": ([*CELL, "space", "k"], ["mean"]),
     "claims": (["claim"], ["estimate"]),

@@ -75,7 +75,8 @@ def _replicate(profile, rng):
             noise = np.where(long.chaotic, error, 1e-4 * long.value.abs())
             moved = long.value + noise * rng.normal(size=len(long))
             for column in columns:
-                table[column] = moved[long.column == column].to_numpy()
+                known = table[column].notna()
+                table.loc[known, column] = moved[long.column == column].to_numpy()
 
         _change(profile, name, change)
 

@@ -103,7 +103,7 @@ def test_the_page_of_claims_counts_adjusted_verdicts_and_lists_claims_by_paper(
         "Shrink the longest",
         "Contextuality and training",
     ]
-    assert papers[0].count("[-1.000,\N{NO-BREAK SPACE}+0.000]") == 2
+    assert papers[0].count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 2
     assert "task" not in papers[0]  # a column without a single entry
 
 
