@@ -83,7 +83,7 @@ PROMINENT, ALL, NONE = ("prominent", 1.0), ("all", 1.0), ("none", 1.0)
             ],
         ),
         (
-            "all bars lower the score {} more; at weight 3, they keep {} more accuracy",
+            "score {} lower at weight 1; at weight 3, equal score, they keep {} more accuracy",
             [
                 _printed(SHORT.centred_1[PROMINENT] - SHORT.centred_1[ALL]),
                 _printed(SHORT.value["all", 3.0] - SHORT.value["prominent", 3.0], 3),
