@@ -148,7 +148,7 @@ book: $(VENV) ## build the study as a web book that needs no network: results/PR
 browser: .venv/.book,browser ## test the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
 	@$(BIN)/pytest -q -m browser tests/browser
 
-test: $(VENV) ## lint, unit tests, and one smoke study in a clone (10 to 17 min)
+test: $(VENV) ## lint, unit tests, and one smoke study in a clone (13 min with AVX2 alone)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder tests
 

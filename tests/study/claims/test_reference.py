@@ -111,6 +111,24 @@ def test_on_the_same_machine_fine_tuned_numbers_are_digits(quick):
     assert not print_comparison(quick)
 
 
+def test_a_learning_rate_is_compared_though_it_is_small(elsewhere):
+    assert _is_within(elsewhere)
+    _change(elsewhere, "first_steps", lambda t: t.__setitem__("learning_rate", 2 * t.learning_rate))
+    assert not _is_within(elsewhere)
+
+
+@pytest.mark.parametrize(("precision", "within"), [("float32", False), ("bfloat16", True)])
+def test_a_reward_in_another_precision_may_select_other_bars(quick, tmp_path, precision, within):
+    machine = ELSEWHERE | {"precision": precision}
+    write_json(tmp_path / "data" / "reference" / "quick" / MACHINE, machine)
+    _change(quick, "first_steps", lambda t: t.__setitem__("regularizer", 1.05 * t.regularizer))
+    assert _is_within(quick) == within
+
+
+def test_quick_multiplies_in_one_precision_on_every_machine():
+    assert load_profile("quick").precision == "float32"
+
+
 def test_a_changed_verdict_is_named_and_no_failure(quick, capsys):
     _change(quick, "claims", lambda t: t.__setitem__("verdict", ["x", *t.verdict[1:]]))
     assert print_comparison(quick)
