@@ -37,7 +37,7 @@ FIGURES = ["full_long_runs"]  # shown by the README
 MACHINE = "machine.json"
 ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
 SMALL = ["learning_rate"]  # too small for an absolute difference; a schedule has no rounding
-# In another precision near-tied bars are selected otherwise: in one batch of three, by 5 % of a sum.
+# In another precision near-tied bars are selected otherwise: one batch in three, by 5 % of a sum.
 COARSER = 10
 CONFIDENCE, RARE = 0.95, 1e-3  # of the intervals; how seldom chance may raise an alarm
 # Of digits of one kind: a near tie falls differently on another machine, and is no fault.
