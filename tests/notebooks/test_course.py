@@ -7,6 +7,8 @@ import nbformat
 import pytest
 
 from shrink_utils.study.publishing.course import (
+    BEGIN,
+    SOLUTIONS,
     course_notebook,
     read_section,
     without_solution,
@@ -37,12 +39,9 @@ def chapter(request):
     return request.param
 
 
-def test_a_chapter_ends_in_one_to_five_exercises(chapter):
-    section = read_section(chapter)
-    assert 1 <= len(section.exercises) <= 5
-    last = section.exercises[-1]
-    ends = (last.check if last.worked is None else last.worked).id
-    assert nbformat.read(chapter, as_version=4).cells[-1].id == ends
+def test_a_chapter_has_one_to_eight_exercises_and_no_solution(chapter):
+    assert 1 <= len(read_section(chapter).exercises) <= 8
+    assert BEGIN not in chapter.read_text(encoding="utf-8")
 
 
 def test_a_students_copy_has_no_line_of_a_solution(chapter):
@@ -69,8 +68,10 @@ def test_a_check_accepts_the_solution_and_rejects_the_empty_answer(chapter, numb
             exec(exercise.solution.source, names)
     task, solution, check = (getattr(exercises[number], k) for k in ("task", "solution", "check"))
     exec(without_solution(solution.source), names)
-    with pytest.raises(AssertionError, match=r"Still empty"):
+    with pytest.raises(AssertionError, match=r"Still empty") as complaint:
         exec(check.source, names)
+    cells = {cell.id: cell for cell in nbformat.read(chapter, as_version=4).cells}
+    assert cells[check.id].outputs[0].text == f"Not yet. {complaint.value}\n"
     exec(solution.source, names)
     exec(check.source, names)
     assert f"Exercise {number + 1}: right" in capsys.readouterr().out, task.source
@@ -82,6 +83,7 @@ def course(tmp_path_factory):
     notebooks = tmp_path_factory.mktemp("notebooks")
     for chapter in CHAPTERS:
         shutil.copy(chapter, notebooks)
+    shutil.copytree(CHAPTERS[0].parent / SOLUTIONS, notebooks / SOLUTIONS)
     return write_course(notebooks).folder
 
 

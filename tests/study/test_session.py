@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import shrink_utils.study.session as session
 from shrink_utils.study import begin
 
 
@@ -24,3 +27,11 @@ def test_numpy_has_as_many_threads_as_torch():
         threads = begin("quick").threads
         pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert pools and {pool["num_threads"] for pool in pools} == {threads}
+
+
+def test_the_check_of_a_chapter_says_what_an_answer_lacks_and_raises_nothing(monkeypatch, capsys):
+    shell = SimpleNamespace(ex=lambda cell: exec(cell, {}))
+    monkeypatch.setattr(session, "get_ipython", lambda: shell)
+    session._check("", "assert 1 > 2, 'Still empty.'\nprint('right')")
+    session._check("", "print('right')")
+    assert capsys.readouterr().out == "Not yet. Still empty.\nright\n"

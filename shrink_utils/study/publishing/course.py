@@ -1,13 +1,14 @@
-"""The course: the exercises that end each chapter, as notebooks for students and for instructors.
+"""The course: the exercises of each chapter, as notebooks for students and for instructors.
 
-The chapters are the one source. Their last section is told by tags: after the heading (cell id
-``exercises``) comes a cell ``exercise-setup`` that makes everything the section needs, then for
-each exercise its task (``exercise``), the answer (``solution``), a self-check (``check``) and,
-where there is something to derive, the worked text (``solution-text``).
+The chapters are the source. Their exercises are told by tags, wherever they stand: a cell
+``exercise-setup`` makes everything they need, then each has its task (``exercise``), a cell to
+answer in (``solution``) and a self-check (``check``).
 
-An answer hides from students what stands between ``### BEGIN SOLUTION`` and ``### END SOLUTION``,
-as in nbgrader. That package is not needed here; the instructor's set carries its metadata, so that
-instructors who have it can release, collect and grade the same files.
+The answers are in ``solutions/``, in a notebook of the chapter's name and in cells of the same
+ids; a worked text has the id of its task and ``-worked``. A chapter contains an answer without what
+stands between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, as in nbgrader. That package is not
+needed here; the instructor's set carries its metadata, so that instructors who have it can release,
+collect and grade the same files.
 """
 
 import ast
@@ -24,7 +25,9 @@ from nbformat import NotebookNode
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 EMPTY = "pass  # your answer"  # a bare ... would be echoed by the notebook
-HEADING, SETUP = "exercises", "exercise-setup"
+SETUP = "exercise-setup"
+# In a chapter a check says what is wrong and lets the cells below run; see `session.begin`.
+PATIENT = "%%check\n"
 # Tags of an exercise's cells, in their order.
 TASK, SOLUTION, CHECK, WORKED = "exercise", "solution", "check", "solution-text"
 # What nbgrader (schema 3) does with them: students write answers, a check is worth a point, and a
@@ -35,7 +38,7 @@ NBGRADER = {
     CHECK: {"solution": False, "grade": True, "locked": True, "points": 1},
     WORKED: {"solution": True, "grade": True, "locked": False, "points": 0},
 }
-STUDENTS, INSTRUCTOR = "exercises", "instructor"
+SOLUTIONS, STUDENTS, INSTRUCTOR = "solutions", "exercises", "instructor"
 
 HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
@@ -46,7 +49,7 @@ run that cell, and run the check below it: it prints *right*, or stops with what
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: its cells, as they stand in the chapter."""
+    """One exercise: its cells, with the answer and a check that raises."""
 
     task: NotebookNode
     solution: NotebookNode
@@ -112,29 +115,29 @@ def write_course(notebooks: Path) -> CourseFolder:
 
 
 def read_section(chapter: Path) -> Section:
-    """The exercises at the end of a chapter, checked for completeness.
+    """The exercises of a chapter with their solutions, checked for completeness.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such notebook.
+        If there is no such notebook, or none of that name in ``solutions``.
     ValueError
-        No section of exercises, a cell in the wrong place or without its tag, an exercise that
-        lacks its answer or its check, or an answer without a region to take out. The message names
-        the notebook and the cell.
+        No exercises, a cell in the wrong place or without its tag, an exercise that lacks its
+        answer or its check, or whose solution is another one's. The message names the notebook
+        and the cell.
     """
-    if not chapter.is_file():
-        raise FileNotFoundError(f"chapter: no notebook {chapter}")
+    solutions = chapter.parent / SOLUTIONS / chapter.name
+    for path in (chapter, solutions):
+        if not path.is_file():
+            raise FileNotFoundError(f"chapter: no notebook {path}")
     notebook = nbformat.read(chapter, as_version=4)
-    starts = [i for i, cell in enumerate(notebook.cells) if cell.id == HEADING]
-    if len(starts) != 1:
-        raise ValueError(f"{chapter.name}: needs one cell with the id {HEADING!r}, the heading")
-    cells = notebook.cells[starts[0] + 1 :]
+    solved = {cell.id: cell for cell in nbformat.read(solutions, as_version=4).cells[1:]}
+    cells = [cell for cell in notebook.cells if _tag(cell)]
     if not cells or _tag(cells[0]) != SETUP or cells[0].cell_type != "code":
-        raise ValueError(f"{chapter.name}: after {HEADING!r} comes a code cell tagged {SETUP!r}")
+        raise ValueError(f"{chapter.name}: its exercises begin with a code cell tagged {SETUP!r}")
     title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
     try:
-        exercises = _exercises(cells[1:])
+        exercises = _exercises(cells[1:], solved)
     except ValueError as error:
         raise ValueError(f"{chapter.name}, {error}") from None
     return Section(chapter.name, title, cells[0], exercises, notebook.metadata)
@@ -197,30 +200,40 @@ def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)
 
 
-def _exercises(cells: list[NotebookNode]) -> tuple[Exercise, ...]:
+def _exercises(cells: list[NotebookNode], solved: dict[str, NotebookNode]) -> tuple[Exercise, ...]:
     """Cells after the set-up, put together; each exercise begins with its task."""
     starts = [i for i, cell in enumerate(cells) if _tag(cell) == TASK]
     if not starts or starts[0] != 0:
-        place = cells[0].id if cells else HEADING
+        place = cells[0].id if cells else SETUP
         raise ValueError(f"cell {place}: the first cell after the set-up is tagged {TASK!r}")
     ends = [*starts[1:], len(cells)]
-    return tuple(_exercise(cells[i:j]) for i, j in zip(starts, ends, strict=True))
+    exercises = [_exercise(cells[i:j], solved) for i, j in zip(starts, ends, strict=True)]
+    used = {cell.id for e in exercises for cell in (e.solution, e.worked) if cell is not None}
+    if lost := solved.keys() - used:
+        raise ValueError(f"cell {min(lost)}: a solution of no exercise")
+    return tuple(exercises)
 
 
-def _exercise(cells: list[NotebookNode]) -> Exercise:
-    expected = [(TASK, "markdown"), (SOLUTION, "code"), (CHECK, "code"), (WORKED, "markdown")]
-    for i, (tag, kind) in enumerate(expected[: max(3, len(cells))]):
+def _exercise(cells: list[NotebookNode], solved: dict[str, NotebookNode]) -> Exercise:
+    expected = [(TASK, "markdown"), (SOLUTION, "code"), (CHECK, "code")]
+    for i, (tag, kind) in enumerate(expected):
         if i >= len(cells):
             raise ValueError(f"cell {cells[0].id}: the exercise has no cell tagged {tag!r}")
         if (_tag(cells[i]), cells[i].cell_type) != (tag, kind):
             raise ValueError(f"cell {cells[i].id}: expected a {kind} cell tagged {tag!r}")
     if len(cells) > len(expected):
-        raise ValueError(f"cell {cells[4].id}: a cell that belongs to no exercise")
+        raise ValueError(f"cell {cells[3].id}: a cell that belongs to no exercise")
+    task, empty, check = cells
+    if empty.id not in solved:
+        raise ValueError(f"cell {empty.id}: no cell of this id in {SOLUTIONS}")
     try:
-        without_solution(cells[1].source)
+        skeleton = without_solution(solved[empty.id].source)
     except ValueError as error:
-        raise ValueError(f"cell {cells[1].id}: {error}") from None
-    return Exercise(*cells)
+        raise ValueError(f"cell {empty.id}: {error}") from None
+    if empty.source != skeleton:
+        raise ValueError(f"cell {empty.id}: it is not its solution with the regions taken out")
+    check.source = check.source.removeprefix(PATIENT)
+    return Exercise(task, solved[empty.id], check, solved.get(f"{task.id}-worked"))
 
 
 def _tag(cell: NotebookNode) -> str | None:

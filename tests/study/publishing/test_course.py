@@ -8,6 +8,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from shrink_utils.__main__ import main
 from shrink_utils.study.publishing.course import (
+    PATIENT,
+    SOLUTIONS,
     course_notebook,
     read_section,
     without_solution,
@@ -26,16 +28,14 @@ CHECK = "assert double(2) == 4, 'empty'"
 
 def _cell(kind, source, name, *tags):
     new = new_markdown_cell if kind == "markdown" else new_code_cell
-    hidden = {"jupyter": {"source_hidden": True}} if "solution" in tags else {}
-    return new(source, id=name, metadata={"tags": list(tags), **hidden})
+    return new(source, id=name, metadata={"tags": list(tags)})
 
 
-def _exercise(n=1, answer=ANSWER):
+def _exercise():
     return [
-        _cell("markdown", "### Double it, see [01](01_next.ipynb)", f"exercise-{n}", "exercise"),
-        _cell("code", answer, f"exercise-{n}-answer", "solution", "hide-input"),
-        _cell("code", CHECK, f"exercise-{n}-check", "check"),
-        _cell("markdown", "Because.", f"exercise-{n}-worked", "solution-text"),
+        _cell("markdown", "### Double it, see [01](01_next.ipynb)", "exercise-1", "exercise"),
+        _cell("code", without_solution(ANSWER), "exercise-1-answer", "solution"),
+        _cell("code", PATIENT + CHECK, "exercise-1-check", "check"),
     ]
 
 
@@ -43,7 +43,6 @@ def _head():
     return [
         new_markdown_cell("# 00 · Numbers\n\n**Goal.** Count.", id="goal"),
         new_code_cell("chapter_only = 1", id="chapter"),
-        new_markdown_cell("## Exercises", id="exercises"),
         _cell("code", "start = 1", "exercise-setup", "exercise-setup"),
     ]
 
@@ -57,10 +56,19 @@ def section(chapter):
 def chapter(tmp_path):
     """Writes a chapter of these cells, and gives its path."""
 
-    def write(*cells, name="00_numbers.ipynb"):
+    def write(*cells, name="00_numbers.ipynb", answer=ANSWER, more=()):
         path = tmp_path / name
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
         nbformat.write(new_notebook(cells=[*cells], metadata=kernel), path)
+        solved = [
+            new_markdown_cell("# Solutions", id="title"),
+            _cell("code", answer, "exercise-1-answer", "solution"),
+            _cell("markdown", "Because.", "exercise-1-worked", "solution-text"),
+            *more,
+        ]
+        solutions = path.parent / SOLUTIONS / path.name
+        solutions.parent.mkdir(exist_ok=True)
+        nbformat.write(new_notebook(cells=solved), solutions)
         return path
 
     return write
@@ -131,21 +139,48 @@ def test_links_lead_back_to_the_chapters(section, solved, up):
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ([], r"00_numbers\.ipynb: needs one cell with the id 'exercises'"),
-        (_head()[:3], r"00_numbers\.ipynb: after 'exercises' comes a code cell"),
-        (_head(), r"00_numbers\.ipynb, cell exercises: .* tagged 'exercise'"),
+        ([], r"00_numbers\.ipynb: .* 'exercise-setup'"),
+        (_head()[:2], r"00_numbers\.ipynb: .* 'exercise-setup'"),
+        (_head(), r"00_numbers\.ipynb, cell exercise-setup: .* tagged 'exercise'"),
         ([*_head(), *_exercise()[1:]], r"00_numbers\.ipynb, cell exercise-1-answer: "),
         ([*_head(), *_exercise()[:2]], r"cell exercise-1: the exercise has no cell tagged 'check'"),
         ([*_head(), *_exercise()[:1]], r"exercise-1: .* no cell tagged 'solution'"),
         ([*_head(), _exercise()[0], *_exercise()[2:]], r"cell exercise-1-check: expected a code"),
-        ([*_head(), *_exercise(answer="x = 1")], r"cell exercise-1-answer: an answer needs a"),
-        ([*_head(), *_exercise(), new_markdown_cell("?", id="lost")], r"cell lost: .* no exercise"),
+        (
+            [*_head(), *_exercise(), _cell("code", "1", "lost", "check")],
+            r"cell lost: .* no exercise",
+        ),
     ],
 )
 def test_an_incomplete_source_is_refused_by_notebook_and_cell(chapter, cells, message):
     path = chapter(*cells)
     with pytest.raises(ValueError, match=message):
         read_section(path)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("x = 1", r"cell exercise-1-answer: an answer needs a"),
+        (ANSWER.replace("double", "twice"), r"cell exercise-1-answer: it is not its solution"),
+    ],
+)
+def test_a_solution_of_another_exercise_is_refused(chapter, answer, message):
+    with pytest.raises(ValueError, match=message):
+        read_section(chapter(*_head(), *_exercise(), answer=answer))
+
+
+def test_a_solution_without_its_exercise_is_refused(chapter):
+    more = [_cell("code", ANSWER, "exercise-9-answer", "solution")]
+    with pytest.raises(ValueError, match=r"cell exercise-9-answer: a solution of no exercise"):
+        read_section(chapter(*_head(), *_exercise(), more=more))
+
+
+def test_exercises_stand_where_the_chapter_puts_them(chapter):
+    task, *rest = _exercise()
+    between = new_markdown_cell("A line of text.", id="text")
+    section = read_section(chapter(*_head(), task, between, *rest, between.copy() | {"id": "last"}))
+    assert section.exercises[0].check.source == CHECK, "outside a chapter a check raises"
 
 
 def test_missing_chapters_are_named(tmp_path):
@@ -164,7 +199,11 @@ def test_both_sets_are_written_and_again_the_same_bytes(chapter, tmp_path):
     again = write_course(tmp_path)
     assert [(tmp_path / name).read_bytes() for name in files] == before
     assert again.kept is None and again.chapters == 1
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["00_numbers.ipynb", "exercises"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "00_numbers.ipynb",
+        "exercises",
+        "solutions",
+    ]
 
 
 def test_answers_that_a_student_wrote_are_kept_and_outputs_alone_are_none(chapter, tmp_path):
@@ -209,7 +248,7 @@ def test_the_command_says_what_it_wrote_or_in_a_line_what_a_chapter_lacks(
     (tmp_path / "notebooks").mkdir()
     chapter(*_head(), name="notebooks/00_numbers.ipynb")
     assert main(["course"]) == 1
-    assert "shrink: 00_numbers.ipynb, cell exercises" in capsys.readouterr().err
+    assert "shrink: 00_numbers.ipynb, cell exercise-setup" in capsys.readouterr().err
     chapter(*_head(), *_exercise(), name="notebooks/00_numbers.ipynb")
     assert main(["course"]) == 0
     said = capsys.readouterr().out
