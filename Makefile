@@ -92,19 +92,20 @@ $(VENV): requirements.lock pyproject.toml
 	@touch $@
 
 # --- notebooks -------------------------------------------------------------------------------
-# deps.mk names, for every notebook, the modules that it imports (and theirs), so that a change to
-# a module runs again only the notebooks that use it.
-DEPS := $(OUT)/deps.mk
-$(DEPS): $(wildcard notebooks/*.ipynb shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*.pyi shrink_utils/*/*/*.py) Makefile
+# Two files that change only with the code, not with its comments: library.hash, which runs rest on, and
+# package.hash. A table in a notebook is kept by its own key: most of a notebook that runs again is loaded.
+SOURCES := $(wildcard shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.py)
+$(OUT)/code.mk: $(SOURCES)
 	@mkdir -p $(@D)
-	@flock --close $(dir $(OUT)) sh -c '$(PYTHON) shrink_utils/study/dependencies.py --out $(OUT) > $@.part && mv $@.part $@'
+	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/staleness.py $(OUT) && touch $@
 ifeq ($(filter help clean lab lint nightly verify compatibility,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
-include $(DEPS)
+include $(OUT)/code.mk
 endif
 endif
+$(OUT)/library.hash $(OUT)/package.hash: ;
 
-$(OUT)/notebooks/%.ipynb: notebooks/%.ipynb requirements.lock | $(VENV)
+$(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(OUT)/package.hash requirements.lock | $(VENV)
 	@$(UNFINISHED)
 	@$(PY) -m shrink_utils execute $< $@
 
@@ -120,7 +121,10 @@ $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
 $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml data/hub.toml)
 $(DONE): $(wildcard data/published/*.csv)
 
-$(OUT)/ablation.complete: requirements.lock | $(VENV)
+# These read the whole grid.
+$(foreach n,03 05 07 08 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
+
+$(OUT)/ablation.complete: $(OUT)/library.hash requirements.lock | $(VENV)
 	@$(UNFINISHED)
 	@$(PY) -m shrink_utils ablate
 	@mkdir -p $(@D) && touch $@

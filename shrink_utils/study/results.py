@@ -5,8 +5,10 @@ Fine-tuning runs, models trained from nothing and measured tables are kept so.
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import hashlib
+import inspect
 import json
 import os
 import platform
@@ -25,6 +27,7 @@ from datetime import UTC, datetime
 from functools import cache, wraps
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import dedent
 from typing import IO, TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
@@ -32,7 +35,7 @@ import psutil
 from tqdm.auto import tqdm
 
 from shrink_utils.paths import home
-from shrink_utils.study.dependencies import code_version
+from shrink_utils.study.staleness import code_hash, code_only
 from shrink_utils.text import hub_revisions, source_hashes
 from shrink_utils.text.sources import sha256_of
 
@@ -156,21 +159,19 @@ def differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]
             yield f"{name} changed on disk"
 
 
-def key_of(*parts: object, code: str, but: str = "") -> str:
+def key_of(*parts: object, code: str) -> str:
     """Sixteen hex digits that change with what a result rests on.
 
-    That is the configuration (`parts`, in JSON values), the module `code` with all that it imports
-    from the package, the libraries below, and the archives of ``data/sources.toml``. The module
-    `but` does not count, because `parts` say what is used of it.
+    That is the configuration (`parts`, in JSON values), the `code` that computes it (of
+    `code_hash`), the libraries below, and the archives of ``data/sources.toml``.
     """
-    text = json.dumps([*parts, _computed_by(code, but)], sort_keys=True)
+    text = json.dumps([*parts, code, _inputs()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache
-def _computed_by(code: str, but: str) -> dict[str, str]:
-    versions = {name: version(name) for name in LIBRARIES}
-    return {"code": code_version(code, but=but), **source_hashes(), **versions}
+def _inputs() -> dict[str, str]:
+    return source_hashes() | {name: version(name) for name in LIBRARIES}
 
 
 Measure = Callable[["Profile"], "pd.DataFrame"]
@@ -180,8 +181,10 @@ def measured(name: str) -> Callable[[Measure], Measure]:
     """Decorate a function of a profile: its table is computed at the first call, then loaded.
 
     The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, its
-    precision or an arm of it, the code that the function's module rests on, a library, or a pin in
-    ``data/`` (hub commits, archives) changes, it is computed again and the old one removed.
+    precision or an arm of it, the code, a library, or a pin in ``data/`` (hub commits, archives)
+    changes, it is computed again and the old one removed. Code is that of the package
+    (`code_hash`) and the function's own: in a notebook, also the functions and the constants in
+    capitals that it names. What else its cell needs stands within the function.
 
     The function takes a `Profile` and returns a DataFrame; `name` is unique in the study.
     """
@@ -190,7 +193,7 @@ def measured(name: str) -> Callable[[Measure], Measure]:
         @wraps(measure)
         def load_or_measure(profile: Profile) -> pd.DataFrame:
             parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
-            key = key_of(*parts, code=measure.__module__, but="shrink_utils.training.arms")
+            key = key_of(*parts, _own_code(measure), code=code_hash(study=True))
             result = Result(profile.folder / "measured" / f"{name}-{key}")
             return result.load_or_compute(read_measured, lambda: save(profile, result))
 
@@ -206,6 +209,25 @@ def measured(name: str) -> Callable[[Measure], Measure]:
         return load_or_measure
 
     return decorate
+
+
+def _own_code(function: Callable) -> dict[str, object]:
+    """Of a notebook's function: its code, and functions and constants of the notebook it names."""
+    if function.__module__.startswith("shrink_utils."):  # whose code `code_hash` has
+        return {}
+    found: dict[str, object] = {}
+    waiting = {function.__name__: function}
+    while waiting:
+        name, value = waiting.popitem()
+        if inspect.isfunction(value) and value.__module__ == function.__module__:
+            source = dedent(inspect.getsource(value))
+            found[name] = code_only(source)
+            names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+            names &= function.__globals__.keys() - found.keys()
+            waiting |= {named: function.__globals__[named] for named in names}
+        elif name.isupper() and not callable(value):
+            found[name] = value
+    return found
 
 
 def read_measured(folder: Path) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import CONFIG, STAMP, Result, key_of, read_json, write_json
+from shrink_utils.study.staleness import code_hash
 from shrink_utils.text import hub_revision
 from shrink_utils.training import RunConfig, arm_options
 
@@ -44,13 +45,8 @@ def run_id(config: RunConfig) -> str:
 
     The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
-    return key_of(
-        config.as_dict(),
-        arm_options(config.arm),
-        hub_revision(config.model),
-        code="shrink_utils.training.finetune",
-        but="shrink_utils.training.arms",
-    )
+    options, commit = arm_options(config.arm), hub_revision(config.model)
+    return key_of(config.as_dict(), options, commit, code=code_hash())
 
 
 def load_run(folder: Path) -> Run:

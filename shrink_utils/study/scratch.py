@@ -21,6 +21,7 @@ from shrink_utils.study.results import (
     read_json,
     write_json,
 )
+from shrink_utils.study.staleness import code_hash
 from shrink_utils.training import ScratchConfig, new_model, pretrain
 from shrink_utils.training.arguments import EveryStep
 
@@ -77,7 +78,7 @@ def language_model(profile: Profile, *, seed: int, **changes: object) -> Scratch
 
 def scratch_id(config: ScratchConfig) -> str:
     """Hash of the configuration and of what computes it, 16 hex digits."""
-    return key_of(config.as_dict(), code="shrink_utils.training.scratch")
+    return key_of(config.as_dict(), code=code_hash())
 
 
 def train_or_load(config: ScratchConfig, folder: Path) -> ScratchRun:

@@ -123,7 +123,6 @@ def test_run_again_it_does_nothing_says_so_and_is_quick(results, make, finished)
 @pytest.mark.parametrize(
     ("touched", "stale"),
     [
-        ("shrink_utils/topology/selection.py", ("05_regularizer",)),
         (
             "data/reference/cohort/runs.parquet",
             ("07_ablation", "08_geometry_after_finetuning", "11_claims"),

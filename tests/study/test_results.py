@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import subprocess
 import sys
@@ -100,7 +101,7 @@ def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
 @pytest.fixture
 def uncached(monkeypatch):
     """What a key rests on is looked up at every call."""
-    monkeypatch.setattr(results, "_computed_by", results._computed_by.__wrapped__)
+    monkeypatch.setattr(results, "_inputs", results._inputs.__wrapped__)
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -185,12 +186,6 @@ def calls():
     return []
 
 
-def _measured(name, function):
-    """As if it were a function of the package: tests have no code version."""
-    function.__module__ = "shrink_utils.names"
-    return measured(name)(function)
-
-
 @pytest.fixture
 def measure(calls):
     def lengths(profile):
@@ -198,7 +193,7 @@ def measure(calls):
         calls.append(profile)
         return pd.DataFrame({"layer": [0, 1], "value": [1 / 3, 2.0**-60]})
 
-    measure = _measured("lengths", lengths)
+    measure = measured("lengths")(lengths)
     assert (measure.__name__, measure.__doc__) == ("lengths", "How long.")
     return measure
 
@@ -214,7 +209,7 @@ def test_the_second_call_loads_the_very_numbers_of_the_first(profile, measure, c
 
 
 def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile, measure, calls):
-    _measured("lengths-by-word", lambda profile: pd.DataFrame({"a": [1]}))(profile)
+    measured("lengths-by-word")(lambda profile: pd.DataFrame({"a": [1]}))(profile)
     measure(profile)
     measure(replace(profile, diagnostic_sentences=7))
     assert len(calls) == 2
@@ -222,7 +217,7 @@ def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile
     assert sorted(names) == ["lengths", "lengths-by-word"]  # a name that begins alike stays
 
 
-@pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes", "code_version"])
+@pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes", "code_hash"])
 def test_what_other_pins_and_code_bring_is_measured_anew(
     profile, measure, calls, uncached, monkeypatch, pins
 ):
@@ -230,6 +225,44 @@ def test_what_other_pins_and_code_bring_is_measured_anew(
     monkeypatch.setattr(results, pins, lambda *_, **__: {"an input": "another commit"})
     measure(profile)
     assert len(calls) == 2
+
+
+CELL = """
+LAYERS = (0, 1)
+SHOWN = 3
+
+
+def double(x):
+    return 2 * x  # a comment
+
+
+@measured("cells")
+def measure(profile):
+    calls.append(profile)
+    return pd.DataFrame({"layer": LAYERS, "value": [double(x) for x in LAYERS]})
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "times"),
+    [
+        ("# a comment", "# another", 1),
+        ("SHOWN = 3", "SHOWN = 4", 1),  # which the function does not name
+        ("2 * x", "3 * x", 2),
+        ("(0, 1)", "(0, 2)", 2),
+        ('"value"', '"number"', 2),
+    ],
+)
+def test_a_notebooks_function_follows_its_own_code_and_what_it_names(
+    profile, calls, old, new, times
+):
+    for text in (CELL, CELL.replace(old, new)):
+        name = f"<cell {hash(text)}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        cell = {"__name__": "__main__", "measured": measured, "pd": pd, "calls": calls}
+        exec(compile(text, name, "exec"), cell)
+        cell["measure"](profile)
+    assert len(calls) == times
 
 
 def test_a_table_follows_the_precision_and_the_arms_that_its_profile_names(

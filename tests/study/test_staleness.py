@@ -1,0 +1,111 @@
+"""What a change of the code makes stale: for make, for runs and for measured tables."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shrink_utils.paths import home
+from shrink_utils.study import staleness
+from shrink_utils.study.staleness import code_hash
+
+FORMULA, CLAIM = "topology/entropy.py", "study/claims/verdicts.py"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Five modules; `code_hash` looks at them anew at every call."""
+    for name in (FORMULA, CLAIM, "study/chapter/experiment.py", "study/figures.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "arms.py").write_text("ARMS = 1\n")
+    monkeypatch.setattr(staleness, "PACKAGE", tmp_path)
+    monkeypatch.setattr(staleness, "code_hash", code_hash.__wrapped__)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "stale"),
+    [
+        (FORMULA, [True, True]),
+        ("study/chapter/experiment.py", [False, True]),
+        ("study/figures.py", [False, False]),
+        (CLAIM, [False, False]),
+        ("training/arms.py", [False, False]),  # keys name the options of their arms
+    ],
+)
+def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):
+    before = [staleness.code_hash(study=study) for study in (False, True)]
+    path = package / name
+    path.write_text(path.read_text() + "\n\nx = 2\n")
+    after = [staleness.code_hash(study=study) for study in (False, True)]
+    assert [old != new for old, new in zip(before, after, strict=True)] == stale
+
+
+def test_comments_and_docstrings_are_free_and_numbers_are_not(package):
+    before, path = staleness.code_hash(), package / FORMULA
+    path.write_text(path.read_text().replace("# one", "# two").replace("F.", "Eff."))
+    assert staleness.code_hash() == before
+    path.write_text(path.read_text().replace("return 1", "return 2"))
+    assert staleness.code_hash() != before
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A checkout in which make finds every notebook and run finished: a function that plans."""
+    root = home()
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy2(root / name, tmp_path / name)
+    for name in ("shrink_utils", "data/reference", "data/published"):
+        shutil.copytree(root / name, tmp_path / name)
+    (tmp_path / "notebooks").mkdir()
+    for path in (root / "notebooks").glob("[0-9]*.ipynb"):
+        (tmp_path / "notebooks" / path.name).touch()
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / ".complete").touch()
+
+    def plan() -> str:
+        command = ["make", "-n", "PROFILE=smoke", f"PYTHON={sys.executable} -S -I", "notebooks"]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "SHRINK_"))}
+        done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "execute notebooks/01_isotropy.ipynb" in plan()
+    results = tmp_path / "results" / "smoke"
+    (results / "notebooks").mkdir()
+    (results / "ablation.complete").touch()
+    last = "11_claims.ipynb"
+    for path in sorted((tmp_path / "notebooks").iterdir(), key=lambda path: path.name == last):
+        (results / "notebooks" / path.name).touch()
+    assert not _planned(plan())
+    return tmp_path / "shrink_utils", plan
+
+
+def _planned(told: str) -> set[str]:
+    """Which of three commands make would call."""
+    named = ("ablate", "execute notebooks/01_isotropy", "execute notebooks/07_ablation")
+    return {name for name in named if f"-m shrink_utils {name}" in told}
+
+
+def _edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_make_runs_again_what_a_change_of_code_makes_stale_and_no_more(study):
+    package, plan = study
+    _edit(package / FORMULA, "\n\n", "\n\n# a comment\n")
+    assert not _planned(plan())
+    _edit(package / CLAIM, "\n\n\n", "\n\n\nNEW = 1\n\n\n")
+    assert _planned(plan()) == {"execute notebooks/01_isotropy", "execute notebooks/07_ablation"}
+    _edit(package / FORMULA, "\n\n\n", "\n\n\nNEW = 1\n\n\n")
+    assert "ablate" in _planned(plan())
