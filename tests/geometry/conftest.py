@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 
 def cosine(a, b):
@@ -24,14 +23,6 @@ def unit_scaled(x):
 
 def rotation_of(d, seed=0):
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
-
-
-@st.composite
-def cloud_strategy(draw, least):
-    """Up to 12 rows of up to 6 columns, some far from the origin."""
-    n, d = draw(st.integers(least[0], 12)), draw(st.integers(least[1], 6))
-    seed, offset = draw(st.integers(0, 10**6)), draw(st.sampled_from([0.0, 1.0, 1e3]))
-    return np.random.default_rng(seed).normal(size=(n, d)) + offset
 
 
 def _pairs():

@@ -78,32 +78,12 @@ def test_a_planted_scale_is_found_when_asked_for():
     assert rigid.explained(x, y) == pytest.approx(1 - (2 / 3) ** 2, abs=1e-9)
 
 
-def test_the_fitted_scale_is_the_best_one():
-    x, y = CLOUDS["random"]
-    fitted = procrustes(x, y, scaling=True)
-    rigid = procrustes(x, y)
-    factor = float(fitted.matrix.norm() / rigid.matrix.norm())
-
-    def miss(f):
-        return np.square(f * (_centre(x) @ rigid.matrix.numpy()) - _centre(y)).sum()
-
-    assert miss(factor) < min(miss(factor * 1.01), miss(factor * 0.99))
-
-
 def test_a_planted_affine_map_is_found_and_no_rotation_does_it():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(60, 4))
     y = x @ rng.normal(size=(4, 7)) - 5
     assert affine(x[:30], y[:30]).explained(x[30:], y[30:]) == pytest.approx(1, abs=1e-9)
     assert procrustes(x[:30], y[:30]).explained(x[30:], y[30:]) < 0.9
-
-
-def test_a_narrow_space_is_carried_into_a_wide_one_without_distortion():
-    x = np.random.default_rng(3).normal(size=(40, 3))
-    y = x @ rotation_of(6)[:3]
-    found = procrustes(x, y)
-    assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
-    np.testing.assert_allclose(found.matrix @ found.matrix.T, np.eye(3), rtol=0, atol=1e-12)
 
 
 def test_a_wide_space_goes_where_the_padded_rotation_takes_it():
@@ -128,30 +108,3 @@ def test_too_few_rows_for_an_affine_map_are_announced():
     with pytest.warns(UserWarning, match=r"x of shape \(6, 5\) has too few rows"):
         found = affine(x, y)
     assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
-
-
-def test_rows_of_another_width_are_refused():
-    found = procrustes(*CLOUDS["random"])
-    with pytest.raises(ValueError, match=r"x needs 5 columns, got shape \(3, 4\)"):
-        found(np.ones((3, 4)))
-    with pytest.raises(ValueError, match=r"y needs shape \(3, 5\) to go with x, got \(2, 5\)"):
-        found.explained(np.ones((3, 5)), np.ones((2, 5)))
-
-
-def test_targets_at_the_fitted_mean_have_nothing_to_explain():
-    x = np.array([[1.0, 0.0], [-1.0, 0.0]])  # mean zero
-    with pytest.raises(ValueError, match="does not differ from the fitted mean"):
-        procrustes(x, x).explained(x, np.zeros((2, 2)))
-
-
-@pytest.mark.parametrize("fit", [procrustes, affine])
-@pytest.mark.parametrize(
-    ("y", "match"),
-    [
-        (np.ones((9, 3)), r"y of shape \(9, 3\) has no variance"),
-        (np.eye(8), "same samples as rows, got 9 and 8 rows"),
-    ],
-)
-def test_identical_and_different_rows_cannot_be_aligned(fit, y, match):
-    with pytest.raises(ValueError, match=match):
-        fit(np.eye(9), y)

@@ -8,8 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shrink_utils.geometry import cka, cka_distance, minibatch_cka
 from tests.geometry.conftest import unit_scaled
@@ -71,16 +69,6 @@ def test_a_representation_is_like_itself_up_to_rounding(pair, debiased):
 
 
 @pytest.mark.parametrize("debiased", [False, True])
-@given(st.integers(0, 10**6), st.integers(4, 12), st.integers(1, 6))
-def test_it_is_symmetric_and_bounded(debiased, seed, n, d):
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(n, d)), rng.normal(size=(n, 3))
-    value = cka(x, y, debiased=debiased)
-    assert value == pytest.approx(cka(y, x, debiased=debiased), abs=1e-12)
-    assert (-1 if debiased else 0) - 1e-9 <= value <= 1 + 1e-9
-
-
-@pytest.mark.parametrize("debiased", [False, True])
 def test_rotation_scale_and_shift_do_not_count_but_other_maps_do(random_pair, rotation, debiased):
     x, y = random_pair
     value = cka(x, y, debiased=debiased)
@@ -89,25 +77,11 @@ def test_rotation_scale_and_shift_do_not_count_but_other_maps_do(random_pair, ro
     assert abs(cka(x * [50, 1, 1, 1, 1], y, debiased=debiased) - value) > 0.05
 
 
-@pytest.mark.parametrize("debiased", [False, True])
-def test_float32_is_never_worse_than_its_float64_copy(debiased):
-    x = torch.randn(50, 8) + 1000
-    y = torch.randn(50, 8) + x
-    assert cka(x, y, debiased=debiased) == cka(x.double(), y.double(), debiased=debiased)
-    assert math.isfinite(cka(x, y, debiased=debiased))
-
-
 def test_equidistant_rows_have_no_debiased_cka():
     x = np.random.default_rng(0).normal(size=(6, 3))
     with pytest.warns(UserWarning, match="CKA is NaN: the unbiased HSIC of y with itself is 0"):
         assert math.isnan(cka(x, np.eye(6), debiased=True))
     assert 0 < cka(x, np.eye(6)) < 1
-
-
-def test_debiased_cka_needs_four_rows(random_pair):
-    x, y = random_pair
-    with pytest.raises(ValueError, match=r"x needs at least 4 row.* got shape \(3, 5\)"):
-        cka(x[:3], y[:3], debiased=True)
 
 
 # Minibatches
@@ -144,48 +118,11 @@ def test_one_batch_of_all_rows_is_debiased_cka(pair):
     assert minibatch_cka([pair]) == pytest.approx(cka(*pair, debiased=True), abs=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e100])
-def test_minibatch_cka_ignores_scale_and_shift(random_pair, scale):
-    x, y = random_pair
-    batches = _batches(x, y, [10, 20])
-    moved = _batches(scale * (x + 1), y + 1e3, [10, 20])
-    assert minibatch_cka(moved) == pytest.approx(minibatch_cka(batches), abs=1e-9)
-
-
-def test_minibatch_cka_takes_a_generator_and_float32(random_pair):
-    x, y = (torch.from_numpy(z).float() + 1000 for z in random_pair)
-    found = minibatch_cka((x[rows], y[rows]) for rows in torch.arange(30).split(6))
-    exact = [(x[rows].double(), y[rows].double()) for rows in torch.arange(30).split(6)]
-    assert found == minibatch_cka(exact) and math.isfinite(found)
-
-
 def test_a_batch_of_identical_rows_contributes_nothing(random_pair):
     x, y = random_pair
     constant = (np.full((6, 5), 0.3), y[:6])
     expected = _minibatch_by_definition([(x, y), constant])
     assert minibatch_cka([(x, y), constant]) == pytest.approx(expected, abs=1e-12)
-
-
-def test_nothing_but_identical_rows_gives_nan_and_says_why():
-    with pytest.warns(UserWarning, match="unbiased HSIC of x with itself is 0"):
-        assert math.isnan(minibatch_cka([(np.ones((5, 2)), np.eye(5))]))
-
-
-@pytest.mark.parametrize("batches", [[], iter(())])
-def test_no_batch_is_refused(batches):
-    with pytest.raises(ValueError, match="batches is empty"):
-        minibatch_cka(batches)
-
-
-def test_a_batch_of_three_rows_is_refused(random_pair):
-    with pytest.raises(ValueError, match=r"x needs at least 4 row.* got shape \(3, 5\)"):
-        minibatch_cka(_batches(*random_pair, [27, 3]))
-
-
-def test_a_batch_with_different_rows_is_refused(random_pair):
-    x, y = random_pair
-    with pytest.raises(ValueError, match="got 30 and 20 rows"):
-        minibatch_cka([(x, y[:20])])
 
 
 # Distance
@@ -202,17 +139,3 @@ def test_the_distance_is_the_length_of_the_vector_of_angles():
 def test_rounding_beyond_one_is_let_pass():
     assert cka_distance([1 + 2e-15]) == 0
     assert cka_distance([-1 - 2e-15]) == pytest.approx(math.pi)
-
-
-@pytest.mark.parametrize(
-    ("ckas", "message"),
-    [
-        ([1.001], "ckas"),
-        ([-1.1], "ckas"),
-        ([0.5, math.nan], "ckas"),
-        ([], "at least 1 row.* 1 col"),
-    ],
-)
-def test_what_is_no_cka_has_no_angle(ckas, message):
-    with pytest.raises(ValueError, match=message):
-        cka_distance(ckas)

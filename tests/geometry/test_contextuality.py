@@ -8,11 +8,7 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shrink_utils.geometry import (
     anisotropy,
@@ -105,61 +101,11 @@ def test_the_value_is_the_mean_over_units_whatever_their_size(measure):
     assert found.stderr == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
-def test_words_are_counted_by_their_occurrences(measure):
-    assert measure(X, WORDS).counts == {"a": 5, "b": 7, "c": 8}
-
-
-@each_measure
-@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-100, 3.0, 1e100]))
-def test_rotation_scale_and_the_order_of_rows_change_nothing(measure, seed, scale):
-    rng = np.random.default_rng(seed)
-    x, labels = rng.normal(size=(30, 4)), rng.integers(4, size=30)
-    rotation, order = np.linalg.qr(rng.normal(size=(4, 4)))[0], rng.permutation(30)
-    turned = measure.call(scale * (x @ rotation)[order], labels[order], **measure.pairs)
-    expected = getattr(measure.call(x, labels, **measure.pairs), measure.per_unit)
-    assert getattr(turned, measure.per_unit) == pytest.approx(expected, abs=1e-9)
-
-
-@each_measure
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_low_precision_input_is_computed_in_float64(measure, dtype):
-    x = (torch.from_numpy(X) * 100 + 1e3).to(dtype)
-    assert measure.call(x, measure.labels) == measure.call(x.double(), measure.labels)
-
-
 @each_measure
 def test_one_unit_has_no_standard_error(measure):
     x, labels = (np.eye(3), [0, 0, 1]) if measure.call is intra_sim else (X, WORDS)
     options = {} if measure.call is intra_sim else {"min_count": 8}
     assert math.isnan(measure.call(x, labels, **options).stderr)
-
-
-@pytest.mark.parametrize("measure", [self_sim, intra_sim])
-def test_zero_rows_are_refused(measure):
-    x = X.copy()
-    x[3] = 0
-    with pytest.raises(ValueError, match="1 zero row"):
-        measure(x, WORDS)
-
-
-@each_measure
-def test_labels_of_another_length_are_refused(measure):
-    with pytest.raises(ValueError, match=r"needs one label per row: 24 rows, got shape \(23,"):
-        measure.call(X, measure.labels[1:])
-
-
-@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
-def test_no_frequent_word_is_refused_with_the_most_frequent_one(measure):
-    with pytest.raises(ValueError, match="none of 6 stands in 9 rows or more, 'c' in 8; lower"):
-        measure(X, WORDS, min_count=9)
-
-
-@pytest.mark.parametrize("measure", [self_sim, max_explainable_variance])
-@pytest.mark.parametrize("min_count", [1, 0, -3])
-def test_a_single_context_is_no_pair(measure, min_count):
-    with pytest.raises(ValueError, match=rf"min_count must be at least 2.* got {min_count}"):
-        measure(X, WORDS, min_count=min_count)
 
 
 # The null of rows dealt at random: IntraSim and MEV
@@ -219,10 +165,8 @@ def test_the_null_depends_on_its_seed_alone(measure):
 
 
 @beside_null
-def test_one_dealing_has_no_standard_error_and_none_is_refused(measure):
+def test_one_dealing_has_no_standard_error(measure):
     assert math.isnan(measure.call(X, measure.labels, n_permutations=1).null_stderr)
-    with pytest.raises(ValueError, match="n_permutations must be at least 1, got 0"):
-        measure.call(X, measure.labels, n_permutations=0)
 
 
 # SelfSim
@@ -263,23 +207,6 @@ def test_with_sentences_the_null_is_avg_sim_between_sentences():
     assert found.null != pytest.approx(avg_sim(X).value, rel=1e-6)
 
 
-def test_labels_of_every_kind_name_the_same_words():
-    expected = self_sim(X, WORDS)
-    assert self_sim(X, np.array(WORDS)) == expected
-    assert self_sim(X, pd.Series(WORDS)) == expected
-    found = self_sim(X, torch.tensor([ord(word) for word in WORDS]))
-    assert {chr(word): value for word, value in found.per_word.items()} == expected.per_word
-
-
-def test_labels_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="sentences needs one label per row"):
-        self_sim(X, WORDS, sentences=[1, 2])
-    with pytest.raises(ValueError, match="words mixes labels that cannot be ordered"):
-        self_sim(X, pd.Series(["a", 1] * 12, dtype=object))
-    with pytest.raises(ValueError, match=r"sentences of shape .* NaN"):
-        self_sim(X, WORDS, sentences=[math.nan] * 24)
-
-
 # IntraSim
 
 
@@ -306,29 +233,6 @@ def test_the_null_follows_the_length_as_the_notes_say(length):
     assert found.null == pytest.approx(expected, rel=0.01)
 
 
-def test_a_sum_at_the_end_of_the_range_does_not_overflow():
-    found = intra_sim([[1.5e308, 0.0], [1.5e308, 0.0], [0.0, 1.0]], [0, 0, 1])
-    assert found.per_sentence == {0: pytest.approx(1)}
-
-
-def test_a_sentence_whose_vectors_cancel_is_refused():
-    angle = 2 * np.pi * np.arange(3) / 3  # the three cancel up to rounding
-    x = [[1.0, 0.0], *np.stack([np.cos(angle), np.sin(angle)], axis=1).tolist()]
-    with pytest.raises(ValueError, match="the vectors of sentence 'b' have mean zero"):
-        intra_sim(x, ["a", "b", "b", "b"])
-    x = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]
-    with pytest.raises(ValueError, match="rows dealt at random to a sentence have mean zero"):
-        intra_sim(x, [0, 0, 1, 1])
-
-
-@pytest.mark.parametrize(
-    ("labels", "found"), [([0, 0, 0], r"got 1 of at most 3"), ([0, 1, 2], r"got 3 of at most 1")]
-)
-def test_too_few_sentences_or_words_are_refused(labels, found):
-    with pytest.raises(ValueError, match=rf"at least 2 sentences, one of them of 2 .*{found}"):
-        intra_sim(np.eye(3), labels)
-
-
 # MEV
 
 mev_of_pairs = partial(max_explainable_variance, min_count=2)
@@ -351,10 +255,3 @@ def test_orthogonal_vectors_have_the_floor_of_their_number():
     assert found.per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})
     assert found.null_per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})
     assert found.excess == pytest.approx(0, abs=1e-12)
-
-
-def test_a_word_of_zeros_is_refused():
-    x = X.copy()
-    x[[word == "b" for word in WORDS]] = 0
-    with pytest.raises(ValueError, match="vectors, its own or dealt ones, are all zero"):
-        max_explainable_variance(x, WORDS)

@@ -133,55 +133,8 @@ def test_copies_that_differ_by_rounding_are_counted_once(method, dtype, error):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_repeated_rows_are_counted_once(method):
-    x = _shape("plane", n=100)
-    repeated = np.concatenate([x, x[:40], x[:7]])
-    expected = intrinsic_dimension(x, method=method)
-    assert intrinsic_dimension(repeated, method=method) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-9, 2.0, 1e9]))
 def test_dimension_ignores_scale_and_shift(method, seed, scale):
     x = np.random.default_rng(seed).integers(-999, 999, size=(40, 3)) / 8  # exact under the shift
     found = intrinsic_dimension(scale * (x + 1024.0), method=method)
     assert found == pytest.approx(intrinsic_dimension(x, method=method), rel=1e-6)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_dimension_ignores_the_order_of_rows(method):
-    x = _shape("sphere", n=200)
-    assert intrinsic_dimension(x[::-1], method=method) == intrinsic_dimension(x, method=method)
-
-
-@pytest.mark.parametrize(("method", "needed"), [("twonn", 4), ("ph", 32)])
-def test_too_few_distinct_rows_are_refused(method, needed):
-    x = np.repeat(np.eye(needed - 1), 3, axis=0)
-    message = rf"has {needed - 1} distinct row.* method \"{method}\" needs at least {needed}"
-    with pytest.raises(ValueError, match=message):
-        intrinsic_dimension(x, method=method)
-
-
-GRID = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2)
-LINE = np.linspace(-1, 1, 200)[:, None] * np.random.default_rng(0).normal(size=7)
-
-
-@pytest.mark.parametrize(
-    ("x", "match"),
-    [
-        (GRID, r"36 distinct rows .* equally far \(a lattice\)"),
-        (LINE, r"equally far \(a lattice\)"),  # rounding breaks its ties
-        (np.append(np.arange(20.0) ** 2 * 1e-200, 1.0)[:, None], "nearer than float64 can tell"),
-    ],
-)
-def test_rows_without_a_neighbour_ratio_are_refused(x, match):
-    with pytest.raises(ValueError, match=match):
-        intrinsic_dimension(x)
-
-
-def test_impossible_options_are_refused():
-    with pytest.raises(ValueError, match=r'method must be "twonn" or "ph", got \'mle\''):
-        intrinsic_dimension(np.eye(40), method="mle")
-    for alpha in (0.0, -1.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="alpha must be a positive number"):
-            intrinsic_dimension(np.eye(40), method="ph", alpha=alpha)
