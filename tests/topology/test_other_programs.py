@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
@@ -15,7 +14,6 @@ from shrink_utils.topology import (
     BarcodeRegularizer,
     h0_barcode,
     persistent_entropy,
-    prominent_features,
 )
 
 BACKEND = "inductor" if shutil.which("g++") else "aot_eager"
@@ -66,11 +64,6 @@ def test_a_step_is_compiled_in_a_fresh_process():
     assert done.stdout == "equal\n", done.stderr[-2000:]
 
 
-def test_importing_topology_does_not_load_the_compiler():
-    done = run_fresh("import sys, shrink_utils.topology; print('torch._dynamo' in sys.modules)")
-    assert done.stdout == "False\n", done.stderr
-
-
 # --- near-duplicates -----------------------------------------------------------------------------
 
 
@@ -98,15 +91,6 @@ def test_a_difference_beyond_rounding_is_a_bar():
     x[1] = x[0] + 1e-3 * noise
     assert regularizer(x).loss.item() < exact - 1e-4
     assert BarcodeRegularizer()(x).n_features == 1  # what the definition does with so short a bar
-
-
-def test_the_published_rule_takes_lengths_as_they_are():
-    x = cloud()
-    x[1] = x[0] + 1e-6 * cloud(1, seed=1)[0]
-    lengths = h0_barcode(x).lengths
-    expected = persistent_entropy(lengths[prominent_features(lengths, rule="published")]).item()
-    found = BarcodeRegularizer(rule="published")(x)
-    assert found.entropy.item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_rounding_is_of_the_rows_own_size():
@@ -140,15 +124,6 @@ def test_each_class_has_a_unit_of_its_own():
 
 
 # --- what is handed over -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "weight", [2, np.float32(2), np.int64(2), torch.tensor(2.0), torch.tensor(2)]
-)
-def test_a_weight_is_any_number(weight):
-    regularizer = BarcodeRegularizer("all", weight=weight)
-    assert type(regularizer.weight) is float
-    assert regularizer(cloud(8, 3)).loss == 2 * BarcodeRegularizer("all")(cloud(8, 3)).loss
 
 
 def test_options_may_change_and_are_checked_again():

@@ -129,26 +129,10 @@ def test_is_the_selection_by_definition_as_alpha_goes_to_one(rule, spread):
     assert kept(lengths, rule) == by_definition(lengths.tolist(), rule)[0]
 
 
-@given(bar_lists, rules, st.integers(-900, 900))
-def test_is_scale_invariant(lengths, rule, exponent):
-    lengths = torch.tensor(lengths, dtype=torch.float64)
-    scaled = lengths * 2.0**exponent  # exact, so that no decision is left to rounding
-    first, second = (prominent_features(bars, rule=rule) for bars in (lengths, scaled))
-    assert torch.equal(first, second)
-
-
 @given(bar_lists.flatmap(lambda v: st.tuples(st.just(v), st.permutations(v))), rules)
 def test_is_permutation_invariant(pair, rule):
     first, second = pair
     assert kept(first, rule) == kept(second, rule)
-
-
-@given(bar_lists, rules)
-def test_indices_are_distinct_and_longest_first(lengths, rule):
-    indices = prominent_features(torch.tensor(lengths, dtype=torch.float64), rule=rule).tolist()
-    chosen = [lengths[i] for i in indices]
-    assert len(set(indices)) == len(indices)
-    assert chosen == sorted(chosen, reverse=True)
 
 
 @given(smooth, rules, st.integers(0, 5))
