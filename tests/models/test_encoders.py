@@ -11,7 +11,6 @@ from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import (
     encoders,
-    evaluating,
     hidden_states,
     load_classifier,
     load_encoder,
@@ -78,33 +77,6 @@ def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
     for model in (other.model, load_encoder("tiny-random").model):
         assert not _same(first.model, model)["encoder.layer.1.attention.self.query.weight"]
     assert first.name == "tiny-random, random weights" and not first.model.training
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: load_classifier("tiny-random", n_labels=1, seed=0), "n_labels: 1, expected at"),
-        (
-            lambda: load_classifier("tiny-random", n_labels=2, seed=0, is_regression=True),
-            "n_labels: 2, expected 1",
-        ),
-        (lambda: load_encoder("tiny-random", device="nowhere"), "device: 'nowhere'"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-    assert load_encoder("tiny-random", device="auto").model.device.type in ("cpu", "cuda")
-
-
-def test_evaluating_leaves_every_module_in_the_mode_it_was_in(make_model):
-    model = make_model("mlm", 0).train()
-    model.bert.encoder.layer[1].eval()
-    before = [module.training for module in model.modules()]
-    with pytest.raises(KeyError), evaluating(model):
-        assert not any(module.training for module in model.modules())
-        raise KeyError
-    assert [module.training for module in model.modules()] == before
 
 
 def test_a_saved_classifier_is_read_back_as_an_encoder_and_as_itself(tmp_path, capfd):

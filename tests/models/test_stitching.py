@@ -64,17 +64,6 @@ def test_a_model_stitched_to_itself_costs_exactly_nothing(kind, make_reading):
     assert [found.penalty for found in identity_stitches(reading, reading)] == [0.0] * 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@torch.no_grad()
-def test_the_own_loss_is_the_mean_over_all_predictions(kind, make_reading):
-    reading = make_reading(kind, 0)
-    counts = [_predictions(reading.model, batch) for batch in reading.batches]
-    losses = [reading.model(**batch).loss.item() for batch in reading.batches]
-    weighted = sum(n * loss for n, loss in zip(counts, losses, strict=True))
-    assert reading.loss == pytest.approx(weighted / sum(counts), rel=1e-6)
-    assert kind == "classifier" or len(set(counts)) == 2
-
-
 def test_stitched_up_to_the_head_a_classifier_has_the_fronts_vectors_and_the_backs_head(
     make_reading,
 ):
@@ -208,45 +197,3 @@ def test_the_first_step_is_the_one_that_sgd_defines(many, make_reading, clip):
     ):
         step = 0.1 * 1.9 * (gradient * min(1, clip / length) + 1e-3 * before)
         torch.testing.assert_close(after, before - step, atol=1e-6, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("option", "expected"),
-    [
-        ({"steps": 0}, "at least 1, found 0"),
-        ({"learning_rate": 0.0}, "above 0, found 0.0"),
-        ({"learning_rate": float("nan")}, "above 0, found nan"),
-        ({"momentum": 0.0}, "above 0, found 0.0"),
-        ({"clip": -1.0}, "above 0, found -1.0"),
-        ({"warmup": -1}, "0 or more, found -1"),
-        ({"weight_decay": -0.1}, "0 or more, found -0.1"),
-    ],
-)
-def test_training_that_cannot_be_is_refused(option, expected):
-    with pytest.raises(ValueError, match=f"{next(iter(option))}: must be {expected}"):
-        MapTraining(**option)
-
-
-@pytest.fixture
-def pair(make_reading, make_batches):
-    """Two models of one width and different depth, on texts enough for a fit."""
-    many = make_batches("clm", n=4, size=12)
-    return (
-        make_reading("clm", 0, batches=many, depth=2),
-        make_reading("clm", 1, batches=many),
-    )
-
-
-def test_every_pair_of_layers_is_stitched_once_and_counted(pair):
-    front, back = pair
-    ticks = []
-    found = stitch_grid(
-        front, back, "affine", fitted_on=(front, back), on_stitch=lambda: ticks.append(1)
-    )
-    assert [cell[:2] for cell in found] == [(i, j) for i in range(3) for j in range(4)]
-    assert len(ticks) == 12
-    for cell in found[::5]:
-        i, j = cell[:2]
-        (phi,) = least_squares_maps(front, back, front_layer=i, back_layers=[j])
-        expected = stitched(front, back, phi, front_layer=i, back_layer=j)
-        assert cell.penalty == pytest.approx(expected.penalty, abs=1e-6)

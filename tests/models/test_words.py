@@ -144,11 +144,6 @@ def test_layers_of_different_width_are_no_table(read, save_tiny):
         hidden_states(encoder, ["a dog"], layers=[-1], pooling="first_last")
 
 
-def test_texts_without_a_word_give_no_rows(encoder):
-    found = word_states(encoder, ["...", "?"])
-    assert found.vectors.shape == (3, 0, 32) and found.word == []
-
-
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
