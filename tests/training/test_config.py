@@ -1,14 +1,11 @@
 """Descriptions of runs refuse what cannot be run; arms stand for regularizers."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from shrink_utils.models import Trunk
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training import ARMS, arm_options, make_regularizer
-from shrink_utils.training.penalties import AverageCosine, IsoScoreStar, SpectralEntropy
+from shrink_utils.training import ARMS, make_regularizer
 
 
 @pytest.mark.parametrize(
@@ -56,22 +53,12 @@ def test_an_impossible_pretraining_is_refused_by_name(scratch_config, change, me
         replace(scratch_config, **change)
 
 
-def test_rows_may_be_left_open(config):
-    assert replace(config, train_rows=None, eval_rows=None).train_rows is None
-
-
 @pytest.mark.parametrize("fixture", ["config", "scratch_config"])
 def test_a_configuration_survives_the_way_through_a_dict(fixture, request):
     """A run is named after the dict: fields in their order, values as they are."""
     config = request.getfixturevalue(fixture)
     assert type(config)(**config.as_dict()) == config
     assert list(config.as_dict().items()) == list(vars(config).items())
-
-
-def test_the_trunk_and_the_label(scratch_config):
-    config = replace(scratch_config, activation="solu", dropout=0.2)
-    assert config.trunk == Trunk(width=16, depth=2, heads=2, activation="solu", dropout=0.2)
-    assert config.label == "mlm · 2 × 16 solu · products · seed 0"
 
 
 def test_every_arm_but_none_makes_a_regularizer_of_the_given_weight():
@@ -89,19 +76,3 @@ def test_arms_of_bars_select_what_their_names_say():
     assert (random.selection, random.rule) == ("random", "ratio")  # as many as prominent
     assert isinstance(loops, BarcodeRegularizer)
     assert (loops.selection, loops.homology_dim) == ("prominent", 1)
-
-
-def test_penalties_are_made_by_name():
-    assert type(make_regularizer("cosine")) is AverageCosine
-    assert type(make_regularizer("spectral")) is SpectralEntropy
-    assert type(make_regularizer("isoscore")) is IsoScoreStar
-    assert make_regularizer("isoscore").shrinkage == 0.2
-
-
-def test_options_are_plain_values_and_those_of_the_papers_arms_stay():
-    """They are hashed into the name of a run: a change would compute every run again."""
-    assert json.loads(json.dumps(ARMS)) == ARMS
-    assert arm_options("none") is None
-    assert arm_options("prominent") == {"selection": "prominent", "rule": "ratio"}
-    assert arm_options("published") == {"selection": "prominent", "rule": "published"}
-    assert arm_options("all") == {"selection": "all"}

@@ -1,12 +1,10 @@
 """A common start and the models that part from it."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from shrink_utils.models import Trunk
-from shrink_utils.text import heuristic_pairs, training_pairs
+from shrink_utils.text import training_pairs
 from shrink_utils.text.pairs import LEXICONS
 from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches
 
@@ -66,24 +64,3 @@ def test_a_start_learns_which_texts_belong_together():
         with torch.no_grad():
             losses.append(float(model(**batch).loss))
     assert losses[1] < losses[0] - 0.05
-
-
-def test_batches_keep_order_labels_and_padding(start):
-    rows = heuristic_pairs(7)
-    batches = pair_batches(rows, start[1], batch_size=3)
-    assert [len(batch["labels"]) for batch in batches] == [3, 3, 1]
-    assert torch.cat([batch["labels"] for batch in batches]).tolist() == rows["label"][:]
-    for batch in batches:
-        assert (
-            (batch["input_ids"] == start[1].pad_token_id) == (batch["attention_mask"] == 0)
-        ).all()
-    ids = batches[2]["input_ids"][0]
-    text = start[1].decode(ids, skip_special_tokens=True)
-    assert text.split()[:2] == rows[6]["text"].casefold().split()[:2]
-    assert int((ids == start[1].sep_token_id).sum()) == 2
-
-
-@pytest.mark.parametrize("name", ["rows", "steps", "threads", "learning_rate"])
-def test_an_impossible_training_is_named(name):
-    with pytest.raises(ValueError, match=f"{name}: must be"):
-        replace(SHORT, **{name: 0})

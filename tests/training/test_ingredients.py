@@ -42,15 +42,6 @@ def test_shuffled_classes_keep_their_sizes_and_lose_their_rows(batch):
     assert out.loss != BarcodeRegularizer()(x, labels).loss
 
 
-def test_the_rule_takes_the_longest_bars_so_that_its_number_of_them_would_be_prominent(batch):
-    """Why ``longest`` has a share of its own."""
-    for rule in ("ratio", "published"):
-        lengths = h0_barcode(batch[0].detach()).lengths
-        assert prominent_features(lengths, rule=rule).tolist() == list(
-            range(len(prominent_features(lengths, rule=rule)))
-        )
-
-
 @pytest.mark.parametrize("keep", ["longest", "shortest"])
 def test_the_loss_is_minus_the_entropy_of_the_bars_that_are_kept(batch, keep):
     x, labels = batch
@@ -86,12 +77,3 @@ def test_tiny_batches_have_a_defined_result(arm, n):
     out.loss.backward()
     assert out.loss.isfinite() and x.grad.isfinite().all()
     assert out.loss.dtype == torch.float32
-
-
-def test_unknown_options_are_named():
-    with pytest.raises(ValueError, match="groups must be"):
-        Regrouped("sentence")
-    with pytest.raises(ValueError, match="keep must be"):
-        RankedBars("middle")
-    with pytest.raises(ValueError, match="share must be"):
-        RankedBars("longest", share=0.0)

@@ -89,18 +89,6 @@ def test_a_batch_passes_whole_where_parts_save_little_or_would_move_a_word(batch
     assert place.tolist() == list(range(len(batch["labels"])))
 
 
-def test_the_rows_of_a_decoder_pass_whole_as_it_looks_for_their_last_word():
-    config = AutoConfig.for_model("gpt2", n_embd=16, n_layer=1, n_head=2, vocab_size=50)
-    model = AutoModelForSequenceClassification.from_config(config)
-    parts, _ = by_length(_batch(), model)
-    assert len(parts) == 1 and "input_ids" in parts[0]
-
-
-def test_one_row_is_cut_to_its_own_words():
-    (part,), place = by_length(_batch((7,), width=30), _model("bert"))
-    assert part["inputs_embeds"].shape == (1, 7, 16) and place.tolist() == [0]
-
-
 def test_the_batches_of_quick_pass_whole():
     """Their texts are cut at 16 or 20 tokens. The numbers of `quick` and `cohort` rest on it."""
     model, tokenizer = load_classifier("minilm", n_labels=2, seed=0)

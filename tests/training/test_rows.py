@@ -2,10 +2,9 @@
 
 import pytest
 from datasets import Dataset
-from transformers import DataCollatorWithPadding
 
 from shrink_utils.models import load_encoder
-from shrink_utils.training.rows import fixed_batches, second_texts, tokenized
+from shrink_utils.training.rows import second_texts, tokenized
 
 TEXTS = ["a film", "a much longer film about a dog and a cat", "dull", "no", "a good one"]
 
@@ -35,19 +34,6 @@ def test_second_texts_stand_behind_the_first(tokenizer):
     assert second_texts(rows) == pairs and second_texts(_rows()) is None
     together = [tokenizer(a, b).input_ids for a, b in zip(TEXTS, pairs, strict=True)]
     assert [list(ids) for ids in tokenized(rows, tokenizer)["input_ids"]] == together
-
-
-def test_batches_hold_every_row_once_in_order(tokenizer):
-    batches = fixed_batches(
-        tokenized(_rows(), tokenizer), DataCollatorWithPadding(tokenizer), batch_size=2
-    )
-    assert [len(batch["labels"]) for batch in batches] == [2, 2, 1]
-    assert [int(y) for batch in batches for y in batch["labels"]] == [0, 1, 1, 0, 1]
-    lengths = [int(n) for batch in batches for n in batch["attention_mask"].sum(dim=1)]
-    assert lengths == [len(ids) for ids in tokenizer(TEXTS).input_ids]
-    assert all(
-        batch["input_ids"].shape[1] == batch["attention_mask"].sum(dim=1).max() for batch in batches
-    )
 
 
 @pytest.mark.parametrize(("pairs", "least"), [(None, 3), (["x"] * 5, 5)])

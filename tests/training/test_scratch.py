@@ -86,13 +86,6 @@ def test_one_seed_one_model_and_another_seed_reads_the_same_batches(config):
     assert not _equal(read, _read(replace(config, data_seed=1))[1])
 
 
-def test_the_trained_activation_is_the_one_that_was_asked_for(scratch_config):
-    gelu, solu = (pretrain(replace(scratch_config, activation=name)) for name in ("gelu", "solu"))
-    assert gelu.evaluations != solu.evaluations
-    norms = [p for name, p in solu.model.named_parameters() if "intermediate_act_fn" in name]
-    assert len(norms) == 4 and not all(torch.all((p == 0) | (p == 1)) for p in norms)
-
-
 def test_the_history_has_a_row_per_step_and_the_rate_of_the_schedule(scratch_config):
     history = pretrain(replace(scratch_config, steps=8)).history
     assert list(history.columns) == ["step", "loss", "learning_rate"]
@@ -133,25 +126,6 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(config
     assert result.history.loss.tail(10).mean() < 0.8 * entropy
 
 
-def test_every_module_is_left_in_the_mode_it_was_in(scratch_config, tokenizer):
-    model = new_model(scratch_config, tokenizer).train()
-    model.bert.embeddings.eval()  # a frozen part
-    modes = [module.training for module in model.modules()]
-    batches = held_out_batches(scratch_config, tokenizer)
-    held_out_loss(model, batches)
-    with pytest.raises(IndexError):
-        held_out_loss(model, [{key: x + 1000 for key, x in batch.items()} for batch in batches])
-    assert [module.training for module in model.modules()] == modes
-
-
-def test_training_prints_nothing_and_stores_nothing(configs, capfd, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pretrain(replace(configs["clm"], steps=1))
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_all_objectives_share_the_tokenizer_which_spells_both_languages(
     configs, tokenizer, sentences
 ):
@@ -160,12 +134,6 @@ def test_all_objectives_share_the_tokenizer_which_spells_both_languages(
         ids = tokenizer(sentences["train"][column][:]).input_ids
         assert not any(tokenizer.unk_token_id in row for row in ids)
     assert tokenizer.model_max_length == 12
-
-
-def test_inputs_are_the_sentences_cut_to_length(config, tokenizer, sentences):
-    expected = tokenizer(sentences["train"]["text"][:]).input_ids
-    expected = [row if len(row) <= 12 else [*row[:11], row[-1]] for row in expected]
-    assert examples(config, tokenizer)[0]["input_ids"][:] == expected
 
 
 def test_labels_are_what_each_objective_predicts(configs, tokenizer, sentences):
@@ -193,27 +161,3 @@ def test_masked_places_and_no_others_are_to_be_predicted(configs, tokenizer):
             total += original not in (2, 3)
     assert abs(predicted / total - 0.5) < 0.05
     assert abs(changed / predicted - 0.8) < 0.05  # as in BERT
-
-
-def test_the_judges_are_the_same_for_every_seed_and_size_of_model(scratch_config, tokenizer):
-    other = replace(scratch_config, seed=5, data_seed=7, width=32, steps=9)
-    batches = held_out_batches(scratch_config, tokenizer)
-    assert set(batches[0]) == {"input_ids", "attention_mask", "labels"}
-    assert _equal(batches, held_out_batches(other, tokenizer))
-
-
-def test_batches_hold_the_first_sentences_padded(config, tokenizer):
-    _, held_out = examples(config, tokenizer)
-    batches = held_out_batches(config, tokenizer, n=40)
-    assert [len(batch["input_ids"]) for batch in batches] == [32, 8]
-    names = ("input_ids", "attention_mask", "labels")
-    rows = [row for batch in batches for row in zip(*map(batch.get, names), strict=True)]
-    for (ids, mask, labels), row in zip(rows, held_out.select(range(40)), strict=True):
-        assert ids[mask.bool()].tolist() == row["input_ids"]
-        assert labels[labels != -100].tolist() == [y for y in row["labels"] if y != -100]
-
-
-def test_more_judges_than_there_are_are_refused(scratch_config, tokenizer):
-    n = len(load_pairs("products")["held_out"])
-    with pytest.raises(ValueError, match=f"n: {n + 1}, expected 1 to {n} held-out sentences"):
-        held_out_batches(scratch_config, tokenizer, n=n + 1)

@@ -83,38 +83,6 @@ def test_adaptive_splitting_halves_until_the_tolerance_holds(power):
     assert 1 < pieces[0] < pieces[1] < pieces[2]
 
 
-def test_adaptive_splitting_is_simpsons_rule_where_that_is_good_enough(power):
-    changes = _changes(power(3), rules=("simpson", "adaptive"))
-    assert changes.pieces.tolist() == [1]
-    assert changes.gradients == 3
-    np.testing.assert_array_equal(changes.values["adaptive"], changes.values["simpson"])
-
-
-def test_adaptive_splitting_ends_at_the_number_of_pieces(power):
-    changes = _changes(power(9), rules=("adaptive",), tolerance=0.0, max_pieces=4)
-    assert changes.pieces.tolist() == [4]
-    assert changes.gradients == 9  # nodes at the ends and the middles of 4 pieces
-
-
-def test_rules_share_their_gradients(power):
-    assert _changes(power(2), rules=("euler", "trapezoid")).gradients == 2
-    assert _changes(power(2), rules=("euler", "trapezoid", "simpson")).gradients == 3
-
-
-def test_no_change_has_no_closure(power):
-    model = power(2)
-    still = loss_change(model, model.loss, model.weights(*X), model.weights(*X))
-    assert still.change == 0 and still.values["trapezoid"].sum() == 0
-    assert np.isnan(still.closure("trapezoid"))
-
-
-@pytest.mark.parametrize("rules", [(), ("midpoint",), ("euler", "Simpson")])
-def test_unknown_rules_are_refused(power, rules):
-    for allocate in (_changes, lambda model, **options: Allocator(model, model.loss, **options)):
-        with pytest.raises(ValueError, match=f"rules: .*{RULES[0]}"):
-            allocate(power(2), rules=rules)
-
-
 def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights, train):
     """Trapezoid by definition, parameter by parameter, with backward and no sharing."""
     model = masked_lm
@@ -154,15 +122,6 @@ def test_training_with_it_is_training_without_it_to_the_bit(sizes, batches, trai
         train(model, batches, allocator, steps=4, lr=0.5, momentum=0.9)
         ends.append(model.state_dict())
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
-
-
-def test_the_end_of_a_step_is_the_start_of_the_next(masked_lm, batches, train):
-    for rules, per_step in ((("euler", "trapezoid"), 1), (("trapezoid", "simpson"), 2)):
-        allocator = Allocator(masked_lm, FixedSetLoss(batches), rules=rules)
-        train(masked_lm, batches, allocator, steps=3, lr=0.1)
-        changes = allocator.changes()
-        assert changes.gradients == 1 + 3 * per_step
-        np.testing.assert_array_equal(changes.losses[1:, 0], changes.losses[:-1, 1])
 
 
 def test_weights_that_something_else_moved_are_measured_anew(masked_lm, batches, train):
@@ -208,32 +167,6 @@ def test_the_batch_gradient_is_the_one_that_the_optimizer_was_given(masked_lm, b
     squares = sum(float((p.grad.double() ** 2).sum()) for p in masked_lm.parameters())
     # SGD moves by −lr · gradient.
     assert allocator.changes().values[BATCH].sum() == pytest.approx(-0.1 * squares, rel=1e-4)
-
-
-def test_the_plain_function_agrees_with_the_record(masked_lm, batches, weights, train):
-    loss = FixedSetLoss(batches)
-    before = weights(masked_lm)
-    allocator = Allocator(masked_lm, loss, rules=("simpson",))
-    train(masked_lm, batches, allocator, steps=1, lr=0.2)
-    after = weights(masked_lm)
-    with torch.no_grad():
-        for parameter in masked_lm.parameters():
-            parameter.zero_()  # the function does not look at them
-    plain = loss_change(masked_lm, loss, before, after, rules=("simpson",))
-    recorded = allocator.changes()
-    np.testing.assert_allclose(plain.values["simpson"], recorded.values["simpson"], rtol=1e-9)
-    assert plain.change == recorded.change
-    assert not any(p.detach().any() for p in masked_lm.parameters())
-
-
-def test_use_out_of_order_is_refused(masked_lm, batches):
-    allocator = Allocator(masked_lm, FixedSetLoss(batches))
-    with pytest.raises(RuntimeError, match="start"):
-        allocator.finish()
-    with pytest.raises(ValueError, match="no step"):
-        allocator.changes()
-    with pytest.raises(ValueError, match="nothing has been trained"):
-        AllocationRecorder(FixedSetLoss(batches)).changes()
 
 
 @pytest.fixture

@@ -10,11 +10,8 @@ from transformers import (
     BertLMHeadModel,
     BertModel,
     EncoderDecoderModel,
-    GPT2Config,
-    GPT2LMHeadModel,
 )
 
-from shrink_utils.models import Trunk, scratch_model
 from shrink_utils.training.dynamics import (
     COMPONENTS,
     Allocator,
@@ -80,36 +77,6 @@ def test_names_are_read_as_people_read_them(sizes):
         assert _place(blocks, parameter) == ("", *place)
 
 
-def test_a_translator_has_two_stacks_and_cross_attention(sizes):
-    blocks = Blocks(MAKE["mt"](sizes))
-    layer = "decoder.bert.encoder.layer.0"
-    assert _place(blocks, "encoder.encoder.layer.0.output.dense.weight") == ("encoder", 1, "W2")
-    assert _place(blocks, f"{layer}.crossattention.self.key.weight") == ("decoder", 1, "cross key")
-    layer = f"{layer}.crossattention.output"
-    assert _place(blocks, f"{layer}.LayerNorm.bias") == ("decoder", 1, "LayerNorm")
-    assert _place(blocks, f"{layer}.dense.bias") == ("decoder", 1, "cross out")
-    assert _place(blocks, "decoder.bert.embeddings.word_embeddings.weight")[1:] == (0, "embedding")
-
-
-def test_the_layer_norm_of_solu_is_one():
-    trunk = Trunk(width=8, depth=1, heads=2, activation="solu")
-    blocks = Blocks(scratch_model(trunk, "mlm", vocab_size=20, max_length=6, seed=0))
-    inside = blocks.table[blocks.table.parameter.str.contains("intermediate_act_fn")]
-    assert len(inside) and set(inside.component) == {"LayerNorm"} and set(inside.layer) == {1}
-
-
-def test_unknown_names_are_other_and_split_nothing():
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=6))
-    table = Blocks(model).table
-    assert set(table.component) == {"other"} and set(table["head"]) == {-1}
-    assert len(table) == len(list(model.named_parameters()))
-
-
-def test_frozen_parameters_are_no_blocks(masked_lm):
-    masked_lm.bert.embeddings.requires_grad_(False)
-    assert 0 not in set(Blocks(masked_lm).table.layer)
-
-
 def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm):
     used = torch.tensor([3, 4, 19])
     blocks = Blocks(masked_lm, token_ids=used)
@@ -133,21 +100,6 @@ def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm)
         assert table[table.parameter == name].found.tolist() == pytest.approx(expected, rel=1e-7)
     total = sum(float(x.sum()) for x in product.values())
     assert table.found.sum() == pytest.approx(total, rel=1e-12)
-
-
-def test_several_gradients_at_once_give_what_each_gives_alone_and_are_left_as_they_are(masked_lm):
-    blocks = Blocks(masked_lm, token_ids=torch.tensor([3, 4, 19]))
-    weights = {n: p.detach() for n, p in masked_lm.named_parameters()}
-    # In float64 nothing has to be converted: what is worked on must be a copy all the same.
-    before, after, one, other = (
-        {n: torch.randn_like(x, dtype=torch.float64) for n, x in weights.items()} for _ in range(4)
-    )
-    kept = [x.clone() for of in (before, after, one, other) for x in of.values()]
-    together = blocks.dots(before, after, one, other)
-    for sums, by in zip(together, (one, other), strict=True):
-        assert torch.equal(sums, *blocks.dots(before, after, by))
-    given = [x for of in (before, after, one, other) for x in of.values()]
-    assert all(map(torch.equal, kept, given))
 
 
 def test_biases_of_keys_and_unused_word_pieces_are_not_counted(masked_lm):
@@ -216,19 +168,3 @@ def test_the_steps_that_hurt_are_counted_and_dated():
     assert found.loc["key", ["positive", "of", "last", "maximum"]].tolist() == [0, 4, 0, 0.0]
     assert set(found.gradient) == {"fixed set"}
     assert block_steps(_planted(), "component").shape == (4, 2)
-
-
-def test_key_biases_have_no_gradient_and_are_not_counted(table):
-    bias = table[table.parameter.str.endswith("attention.self.key.bias")]
-    assert bias.value.abs().max() < 1e-7 < table.value.abs().max()
-    found = hurting(table, "parameter", gradient="fixed set")
-    assert not found.parameter.str.endswith("attention.self.key.bias").any()
-
-
-def test_unknown_groups_and_empty_changes_are_refused(table):
-    with pytest.raises(ValueError, match="by: "):
-        allocated(table, "depth")
-    with pytest.raises(ValueError, match="by: "):
-        hurting(table, gradient="fixed set")
-    with pytest.raises(ValueError, match="sum to 0"):
-        shares(table.assign(value=0.0), "layer")

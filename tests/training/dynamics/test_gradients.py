@@ -64,25 +64,6 @@ def test_weights_gradients_modes_and_random_numbers_stay(masked_lm, batches, wei
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_all_is_put_back_when_the_loss_raises(power):
-    model = power(2)
-    before = model.theta.detach().clone()
-
-    def broken(model):
-        raise KeyError("no such batch")
-
-    with pytest.raises(KeyError):
-        loss_and_gradients(model, broken, at=model.weights(1, 2, 3, 4))
-    assert torch.equal(model.theta, before) and model.training
-
-
-def test_gradients_are_measured_under_no_grad_too(power):
-    with torch.no_grad():
-        point = loss_and_gradients(power(2), power(2).loss)
-    expected = 2 * power(2).c * power(2).theta.detach()
-    torch.testing.assert_close(point.gradients["theta"], expected)
-
-
 def test_what_cannot_be_measured_is_refused(power):
     model = power(2)
     with pytest.raises(ValueError, match="finite number"):
@@ -93,22 +74,6 @@ def test_what_cannot_be_measured_is_refused(power):
         loss_and_gradients(model, model.loss, at={"theta": torch.zeros(4)})
     with pytest.raises(ValueError, match="trainable"):
         loss_and_gradients(model.requires_grad_(False), model.loss)
-
-
-def test_a_fixed_set_needs_labels(batches):
-    with pytest.raises(ValueError, match="expected one or more"):
-        FixedSetLoss([])
-    with pytest.raises(ValueError, match="labels"):
-        FixedSetLoss([{"input_ids": batches[0]["input_ids"]}])
-
-
-def test_token_ids_are_those_of_inputs_and_of_predicted_tokens(batches):
-    loss = FixedSetLoss(batches)
-    seen = {int(i) for b in batches for i in b["input_ids"].flatten()}
-    assert set(loss.token_ids.tolist()) == seen
-    labels = torch.tensor([0, 1, 0])  # classes, no word-pieces
-    classified = FixedSetLoss([{"input_ids": torch.tensor([[7], [8], [7]]), "labels": labels}])
-    assert classified.token_ids.tolist() == [7, 8]
 
 
 def test_a_batch_without_predictions_counts_nothing(masked_lm, batches):
