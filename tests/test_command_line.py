@@ -13,7 +13,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from shrink_utils.__main__ import _parser, main
+from shrink_utils.__main__ import main
 from shrink_utils.models import load_encoder, save_classifier
 from shrink_utils.paths import home
 from shrink_utils.study.profiles import FOLDER
@@ -71,12 +71,6 @@ def test_a_text_is_diagnosed_or_refused_in_one_line(results, capsys, options, co
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == (1 if message else 0)
     assert bool(list(results.glob("diagnose-*"))) == (not message)
-
-
-def test_lines_that_are_cut_are_told(results, text, capsys):
-    given = ["diagnose", "tiny-random", "--text", str(text), "--out", str(results)]
-    assert main([*given, "--max-length", "9"]) == 0
-    assert "of 60 texts were cut at 9 tokens (--max-length)." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damage", ["quantization_config", "model_type"])
@@ -173,16 +167,6 @@ def test_a_notebook_is_executed_with_the_profile_of_the_command(results, monkeyp
     executed = nbformat.read(results / "done.ipynb", as_version=4).cells[0].outputs[0].text
     expected = results / given if given.endswith(".toml") else given
     assert executed.split() == [str(expected), str(seed)]
-
-
-def test_a_seed_that_is_no_number_is_named_and_no_traceback(monkeypatch, capsys):
-    monkeypatch.setenv("SHRINK_SEED", "abc")
-    with pytest.raises(SystemExit) as ended:
-        main(["runs"])
-    assert ended.value.code == 2
-    assert "argument --seed: invalid int value: 'abc'" in capsys.readouterr().err
-    monkeypatch.setenv("SHRINK_SEED", "")
-    assert _parser().parse_args(["runs"]).seed == 0
 
 
 @pytest.mark.parametrize("command", [["claims"], ["--profile", "cohort", "hypotheses"]])

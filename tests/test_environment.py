@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,25 +56,6 @@ def test_the_project_bounds_packages_and_pins_none(requirement):
     """A pin would replace somebody's own package: the pins stand in requirements.lock."""
     operators = {specifier.operator for specifier in requirement.specifier}
     assert ">=" in operators and operators <= {">=", "!=", "<"}
-
-
-@pytest.mark.parametrize(
-    ("stack", "line"),
-    [("oldest", "torch==2.4.*"), ("oldest", "numba==0.60.*"), ("newest", "torch")],
-)
-def test_the_stacks_of_make_compatibility_are_the_ends_of_the_bounds(stack, line):
-    script = [sys.executable, str(ROOT / "tests" / "compatibility.py"), stack]
-    lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert line in lines and {"pytest", "hypothesis"} <= set(lines)
-    assert not any(text.startswith("transformers") for text in lines)
-
-
-def test_conda_installs_the_lock_and_the_package():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    (pip,) = [entry for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert pip["pip"] == ["-r requirements.lock", "-e ."]
-    (python,) = [str(e) for e in environment["dependencies"] if str(e).startswith("python=")]
-    assert f">={python.removeprefix('python=')}" == PROJECT["requires-python"]
 
 
 def test_the_tests_run_on_the_locked_packages():

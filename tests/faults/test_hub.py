@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shrink_utils.__main__ import OFFLINE, main
-from shrink_utils.study import load_profile
-from shrink_utils.text import task_spec
+from shrink_utils.__main__ import main
 
 
 @pytest.fixture(autouse=True)
@@ -47,21 +45,3 @@ def test_without_the_model_the_message_names_it_and_the_profiles(tmp_path, monke
     assert "no encoder 'google-bert/bert-base-uncased'" in told
     assert "Profiles smoke, quick, cohort and models need no model hub." in told
     assert not list((tmp_path / "results").rglob("*.part"))
-
-
-@pytest.mark.parametrize("name", OFFLINE)
-def test_the_offline_profiles_name_nothing_of_a_hub(name):
-    profile = load_profile(name)
-    assert all(task_spec(task).offline for task in profile.tasks)
-    assert not any("/" in model for model in (*profile.models, *profile.diagnosed, profile.partner))
-
-
-def test_an_error_of_an_offline_profile_gets_no_such_line(capsys, monkeypatch):
-    from shrink_utils import __main__ as command_line
-
-    def fail(profile):
-        raise ValueError("the hub of a wheel")
-
-    monkeypatch.setattr("shrink_utils.study.grid.run_all", fail)
-    assert command_line.main(["--profile", "smoke", "ablate"]) == 1
-    assert capsys.readouterr().err == "shrink: the hub of a wheel\n"

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PatchCollection
 
-from shrink_utils.study import barcodes
 from shrink_utils.study.barcodes import draw_complex
-from shrink_utils.study.explorer import Explorer, PointCanvas
+from shrink_utils.study.explorer import Explorer
 from shrink_utils.study.regularizer import describe_step, selection_steps
 from shrink_utils.topology import prominent_features
 
@@ -70,17 +69,6 @@ def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, n_e
     assert (len(edges.get_segments()), len(filled.get_paths())) == (n_edges, n_triangles)
     # balls touch when their edge appears
     assert balls.get_paths()[0].get_extents().width == pytest.approx(scale, rel=1e-3)
-
-
-def test_points_that_are_set_become_the_cloud():
-    explorer = barcodes.filtration_explorer()
-    canvas = explorer.widget.children[-1]
-    assert isinstance(canvas, PointCanvas)
-    canvas.points = [[1.0, 1.0]]
-    assert explorer.controls["name"].value == barcodes.DRAWN
-    assert "the sheet below has 1, expected 2 to 60" in explorer.picture.value
-    canvas.points = [[1.0, 1.0], [1.0, 2.0], [4.0, 2.0]]
-    assert "the 3 points form 3 components" in explorer.picture.value
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=40))

@@ -9,7 +9,6 @@ from shrink_utils.study.records import (
     compare_with_records,
     missing_runs,
     print_record_comparison,
-    record_all,
     record_finished,
     recorded,
 )
@@ -52,19 +51,6 @@ def test_the_recorded_tables_are_those_of_the_runs(finished, tiny_runs, records)
     found = tables["runs"].set_index(keys).centred_1
     expected = summarize(tiny_runs).set_index(keys).centred_1
     assert found[expected.index].tolist() == expected.tolist()
-
-
-def test_runs_that_are_lost_after_they_were_recorded_are_not_computed_again(
-    finished, records, monkeypatch, tmp_path
-):
-    record_finished(finished)
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "empty"))
-    computed = []
-    monkeypatch.setattr(
-        "shrink_utils.study.records.run_configs", lambda runs, p: computed.append(runs)
-    )
-    assert missing_runs(finished) == [] and record_all(finished) == 0
-    assert computed == []
 
 
 @pytest.fixture

@@ -66,17 +66,6 @@ def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path, run):
     assert names == {run.folder.name, f"{run.folder.name}.damaged-1"}
 
 
-def test_the_profile_gives_the_sizes_and_changes_come_last(smoke):
-    config = scratch_config(smoke, "mt", seed=2, depth=3)
-    sizes = smoke.pretraining
-    assert (config.objective, config.seed, config.depth) == ("mt", 2, 3)
-    for name in ("width", "vocabulary", "steps", "dropout", "masked", "learning_rate", "source"):
-        assert getattr(config, name) == getattr(sizes, name)
-    assert (config.threads, config.data_seed) == (smoke.threads, 0)
-    shifted = scratch_config(load_profile("smoke", seed=3), "clm", seed=1)
-    assert (shifted.seed, shifted.data_seed) == (3001, 3000)
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_encoder_of_a_run_is_read_like_any_other(smoke, folder, objective):
     run = train_or_load(_config(smoke, objective), folder)

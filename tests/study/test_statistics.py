@@ -11,7 +11,6 @@ from scipy import stats
 
 from shrink_utils.study.statistics import (
     Interval,
-    fisher_z,
     mean_of,
     paired_interval,
     pseudo_values,
@@ -48,10 +47,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
 def test_one_seed_has_infinite_bounds_and_equal_differences_have_no_width():
     assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
     assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
-
-
-def test_fishers_z_of_correlations():
-    assert fisher_z([0.5, 0.0]) == pytest.approx([math.log(3) / 2, 0])
 
 
 FINITE = "differences has NaN or infinity"

@@ -5,13 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from shrink_utils.study import (
-    read_table,
     summarize,
     task_table,
-    write_table,
 )
 from shrink_utils.study.tables import correct_rows
 
@@ -52,15 +49,6 @@ def test_correctness_has_a_row_per_run_and_validation_row(tiny_runs, summary):
     pd.testing.assert_series_equal(means, expected, check_names=False, check_like=True)
 
 
-def test_correctness_averages_the_same_epochs_as_the_metric(tiny_runs):
-    run = tiny_runs[0]
-    labels = torch.tensor([0, 1, 1])
-    said = torch.tensor([[1, 1, 1]] + [[0, 1, 0]] * 8 + [[0, 0, 1], [1, 1, 1]])  # start, 10 epochs
-    embeddings = {"labels": labels, "predictions": said}
-    table = correct_rows([replace(run, embeddings=embeddings)])
-    assert table.correct.tolist() == pytest.approx([2 / 3, 2 / 3, 2 / 3])
-
-
 def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
     table = task_table(summary).set_index(["arm", "metric"])
     assert set(table.index) == {(a, m) for a in ("none", "all") for m in ("accuracy", "f1")}
@@ -69,13 +57,3 @@ def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
     assert row["mean"] == pytest.approx(values.mean())
     assert row.sd == pytest.approx(np.std(values, ddof=1))
     assert row.n == 2
-
-
-def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summary, full_disk):
-    table = task_table(summary)
-    write_table(table, "half", profile=finished)
-    full_disk(pd.DataFrame, "to_csv")
-    with pytest.raises(OSError, match="No space"):
-        write_table(table.iloc[:1], "half", profile=finished)
-    assert len(read_table("half", profile=finished)) == len(table)
-    assert [p.name for p in (finished.folder / "tables").glob("half*")] == ["half.csv"]
