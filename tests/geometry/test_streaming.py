@@ -143,18 +143,6 @@ def test_a_merge_after_a_value_counts_and_leaves_the_other_as_it_was(case):
 
 
 @each_case
-def test_forward_gives_the_batch_and_keeps_the_whole_until_reset(case):
-    metric, alone = case.make(), case.make()
-    metric.update(*case.batch(X, np.arange(30)))
-    alone.update(*case.batch(X, np.arange(30, 60)))
-    assert_same(metric(*case.batch(X, np.arange(30, 60))), alone.compute())
-    assert_same(metric.compute(), case.expected(X))
-    metric.reset()
-    metric.update(*case.batch(CLOUDS["small"], np.arange(N)))
-    assert_same(metric.compute(), case.expected(CLOUDS["small"]))
-
-
-@each_case
 def test_a_state_is_float64_and_of_one_size_for_any_number_of_rows(case):
     once, often = case.make(), case.make()
     once.update(*case.batch(X, np.arange(N)))

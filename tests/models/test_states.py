@@ -100,16 +100,6 @@ def test_a_token_without_an_embedding_is_named_and_padding_may_be_one():
         hidden_states(encoder, ["a dog", "a zz9"])
 
 
-def test_a_model_that_does_not_give_its_layers_is_named():
-    encoder = load_encoder("tiny-random")
-    encoder.model.config.num_hidden_layers = 3
-    with pytest.raises(ValueError, match=r"gives 3 layers of .* expected 4"):
-        hidden_states(encoder, TEXTS)
-    encoder.model.forward = lambda **inputs: 1 / 0
-    with pytest.raises(ValueError, match="encoder: tiny-random does not read texts alone: div"):
-        hidden_states(encoder, TEXTS)
-
-
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_text_without_a_token_is_named(gpt2, pooling):
     encoder = load_encoder(gpt2)
@@ -130,18 +120,6 @@ def test_batches_are_what_the_tokenizer_would_pad(encoder, pairs):
         for name, ids in batch.tokens.items():
             torch.testing.assert_close(ids, expected[name], rtol=0, atol=0)
         assert batch.mask is batch.tokens["attention_mask"]
-
-
-def test_modules_in_evaluation_mode_inside_a_model_in_training_stay_so():
-    model = (encoder := load_encoder("tiny-random")).model
-    model.train()
-    model.encoder.layer[0].eval()
-    modes = [module.training for module in model.modules()]
-    (batch,) = state_batches(encoder, VARIED)
-    assert [module.training for module in model.modules()] == modes
-    model.eval()
-    for state, again in zip(batch.states, next(state_batches(encoder, VARIED)).states, strict=True):
-        assert torch.equal(state, again)
 
 
 MASK = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])

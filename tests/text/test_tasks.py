@@ -24,15 +24,6 @@ def test_every_offline_task_has_the_columns_and_labels_of_its_spec(name):
         assert set(split["label"]) == set(range(spec.n_labels))
 
 
-def test_the_training_rows_depend_on_the_seed_alone():
-    rows = [
-        load_task("sentiment_movies", max_train=100, max_eval=n, seed=seed)["train"]["text"][:]
-        for seed, n in ((0, None), (0, 5), (1, None))
-    ]
-    assert rows[0] == rows[1]
-    assert set(rows[0]) != set(rows[2])
-
-
 def test_a_subsample_is_drawn_without_replacement_from_its_own_split():
     whole = load_task("sentiment_products")
     part = load_task("sentiment_products", max_train=500, max_eval=200)

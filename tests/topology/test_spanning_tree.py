@@ -87,17 +87,6 @@ def test_any_cloud(points):
 
 
 @ways
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 19, 20, 21, 22])
-def test_every_size_at_the_boundaries(way, n):
-    points = gaussian(n, 3)
-    edges, lengths = tree_by(way, points)
-    if n < 2:
-        assert (edges.shape, lengths.shape) == ((0, 2), (0,))
-    else:
-        assert_is_the_tree((edges, lengths), points)
-
-
-@ways
 def test_distances_that_float32_cannot_tell_apart_are_measured(way):
     """Corners of a regular simplex, moved by 1e-7: every comparison is too close to call."""
     points = np.eye(24, 40, dtype=np.float32) + 1e-7 * gaussian(24, 40)

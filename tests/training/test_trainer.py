@@ -129,12 +129,6 @@ def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trai
     assert torch.allclose(two.outputs, whole.outputs[[3, 5]], atol=1e-5)
 
 
-def test_an_evaluation_without_metrics_keeps_nothing(make_trainer):
-    trainer = make_trainer()
-    trainer.evaluate(tokenized(_rows(2), trainer.data_collator.tokenizer))
-    assert trainer.recorder.evaluated == []
-
-
 def test_regression_takes_the_batch_as_one_cloud(make_trainer):
     trainer = make_trainer(per_class=False)
     trainer.compute_loss(trainer.model.train(), _batch(trainer))
@@ -199,14 +193,6 @@ def test_a_step_notes_the_gradients_of_both_losses_at_the_embeddings(make_traine
     assert observed["task_gradient"] > 0 and observed["reward_gradient"] > 0
 
 
-def test_a_step_without_a_reward_has_no_gradient_of_it(make_trainer):
-    trainer = make_trainer()
-    trainer.regularizer = None
-    trainer.compute_loss(trainer.model.train(), _batch(trainer))
-    observed = trainer.recorder._parts[-1]
-    assert observed["reward_gradient"] == 0.0 and observed["task_gradient"] > 0
-
-
 def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equal():
     """Two classes at ±3 on the first axis; inside, sums of squares 4 and 16 on the others."""
     inside = torch.tensor([[0.0, 1, 0], [0, -1, 0], [0, 0, 2], [0, 0, -2]])
@@ -224,20 +210,3 @@ def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equ
     assert observed["missing_entropy"] == pytest.approx(missing, abs=1e-6)
     recorder.observe(torch.zeros(()), x, None, bars, regularizer=torch.zeros(()))
     assert not {"within_1", "between"} & set(recorder._parts[-1])  # a regression has no classes
-
-
-def test_a_training_pass_takes_like_lengths_together_and_an_evaluation_does_not(
-    make_trainer, monkeypatch
-):
-    trainer = make_trainer()
-    batch, widths = _batch(trainer), []
-    embeddings = trainer.model.base_model.embeddings
-
-    def watched(module, args, options):
-        widths.append(next(x for x in options.values() if x is not None).shape[1])
-
-    embeddings.register_forward_pre_hook(watched, with_kwargs=True)
-    trainer.compute_loss(trainer.model.eval(), batch)
-    assert widths == [batch["input_ids"].shape[1]]
-    trainer.compute_loss(trainer.model.train(), batch)
-    assert len(widths) == 5 and sorted(widths[1:]) == widths[1:] and widths[1] < widths[-1]
