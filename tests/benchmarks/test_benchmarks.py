@@ -32,18 +32,6 @@ def test_the_benchmark_of_the_regularizer_prints_its_tables_and_draws(script, ca
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_is_missing_or_too_large_is_passed_over(script, capsys, monkeypatch):
-    ways = script["WAYS"]
-    way = type(ways["gudhi"])
-    monkeypatch.setitem(ways, "gudhi", way(ways["gudhi"].run, "no_such_package"))
-    monkeypatch.setitem(ways, "ripser", way(ways["ripser"].run, "torch", 10, "n² distances"))
-    results = script["measure"](16, 1)
-    printed = capsys.readouterr().out
-    assert "gudhi: no_such_package is not installed" in printed
-    assert "ripser: not at 16 points (n² distances)" in printed
-    assert not {"gudhi", "ripser"} & results.keys()
-
-
 def test_the_transcription_is_the_published_method(script):
     points = torch.randn(40, 32, dtype=torch.float64)
     for name, selection in (("entropy_of_all", "all"), ("entropy_of_selected", "prominent")):

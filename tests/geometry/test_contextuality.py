@@ -155,20 +155,6 @@ def test_independent_words_have_no_excess_where_the_published_correction_sees_pl
     assert found.corrected > factor * found.stderr
 
 
-@beside_null
-def test_the_null_depends_on_its_seed_alone(measure):
-    found = measure.call(X, measure.labels)
-    assert measure.call(X, measure.labels, seed=0) == found
-    other = measure.call(X, measure.labels, seed=1)
-    assert other.null != found.null
-    assert getattr(other, measure.per_unit) == getattr(found, measure.per_unit)
-
-
-@beside_null
-def test_one_dealing_has_no_standard_error(measure):
-    assert math.isnan(measure.call(X, measure.labels, n_permutations=1).null_stderr)
-
-
 # SelfSim
 
 

@@ -84,12 +84,6 @@ def test_the_error_of_twonn_is_that_of_a_line_through_the_origin():
     assert error == pytest.approx(math.sqrt(variance / (log_mu**2).sum()), rel=1e-9)
 
 
-def test_ph_dimension_depends_on_its_seed_alone():
-    x = _shape("plane", n=200)
-    assert intrinsic_dimension(x, method="ph") == intrinsic_dimension(x, method="ph", seed=0)
-    assert intrinsic_dimension(x, method="ph") != intrinsic_dimension(x, method="ph", seed=1)
-
-
 def test_ph_dimension_of_equidistant_rows_is_infinite():
     found = intrinsic_dimension(np.eye(64), method="ph", return_error=True)
     assert found == (math.inf, math.inf)

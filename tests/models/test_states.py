@@ -142,19 +142,6 @@ def test_gradients_flow_to_the_tokens_that_are_pooled_on_either_side_of_padding(
         torch.testing.assert_close(pool(turned, MASK.flip(1), pooling=pooling), expected.detach())
 
 
-def test_states_that_cannot_be_pooled_are_an_error(states):
-    some = MASK * torch.tensor([[1], [0], [1]])
-    for given, mask, pooling, message in (
-        (states, MASK, "AVG", "pooling: 'AVG', expected one of cls, mean, first_last, last"),
-        ((), MASK, "cls", "states: empty"),
-        (states, MASK[:, :3], "cls", r"attention_mask: shape \(3, 3\).*\(3, 4, 5\)"),
-        (states, some, "mean", "attention_mask: row 1 has no token"),
-        (states, MASK * 0, "first_last", "attention_mask: row 0 has no token"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            pool(given, mask, pooling=pooling)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("pooling", ["mean", "first_last"])
 def test_means_of_half_precision_do_not_overflow(pooling, dtype):

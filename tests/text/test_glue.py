@@ -91,12 +91,6 @@ def test_what_a_file_of_glue_cannot_hold_is_named(glue, name, text, message):
         load_task(name)
 
 
-def test_a_glue_folder_that_is_not_there_is_an_error(monkeypatch, tmp_path):
-    monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path / "gleu"))
-    with pytest.raises(FileNotFoundError, match="SHRINK_GLUE_DIR"):
-        load_task("mrpc")
-
-
 def test_without_a_folder_the_rows_come_from_the_hub(monkeypatch, tmp_path):
     asked = []
 

@@ -34,12 +34,6 @@ def test_an_evaluation_has_the_shape_of_its_classes_and_their_silhouette(results
         assert last["between"] == between_share(x, labels)
 
 
-def test_bars_are_those_of_each_class(results):
-    history = results["all"].history
-    assert (history.n_bars_0 + history.n_bars_1 + 2 == history.rows).all()
-    assert (history.n_features_0 == history.n_bars_0).all()
-
-
 def test_a_step_in_parts_is_one_row_that_holds_their_mean(config, results):
     history = finetune(replace(config, arm="all", accumulation=4)).history
     for column in ("step", "rows"):
@@ -120,12 +114,6 @@ def test_torch_threads_and_random_numbers_are_given_back(config):
     before = state()
     finetune(replace(config, epochs=1, threads=before[0] + 1))
     assert state() == before
-
-
-def test_a_length_beyond_the_encoders_positions_is_refused(config):
-    message = "max_length: 600 tokens, but tiny-random reads at most 512"
-    with pytest.raises(ValueError, match=message):
-        finetune(replace(config, max_length=600))
 
 
 def _scores(task, outputs, labels):

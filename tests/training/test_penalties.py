@@ -53,17 +53,6 @@ def test_classes_are_summed_one_term_each(penalty_class, batch):
     torch.testing.assert_close(out.loss, 0.3 * out.values.sum())
 
 
-def test_classes_are_named_by_labels_and_one_without_them(penalty_class, batch):
-    embeddings, labels = batch
-    out = penalty_class()(embeddings)
-    assert out.classes.tolist() == [0]
-    together = penalty_class()(embeddings, torch.zeros(24, dtype=torch.long))
-    assert out.loss.item() == together.loss.item()
-    renamed = penalty_class()(embeddings, torch.tensor([7, -3, 40])[labels])
-    assert renamed.classes.tolist() == [-3, 7, 40]
-    torch.testing.assert_close(renamed.loss, penalty_class()(embeddings, labels).loss)
-
-
 def test_gradcheck(penalty_class, batch):
     embeddings, labels = batch
     penalty = penalty_class(weight=0.7)
@@ -82,14 +71,6 @@ def test_unit_and_rotation_do_not_matter(penalty_class, batch):
     for same in (1e3 * embeddings, 1e-3 * embeddings, *others):
         values = penalty_class()(same, labels).values
         torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "penalty_class", [IsoScoreStar, SpectralEntropy, SameDirections], indirect=True
-)
-def test_a_shift_of_a_class_does_not_matter(penalty_class, cloud):
-    here, there = (penalty_class()(x).values for x in (cloud, cloud + 1000.0))
-    torch.testing.assert_close(here, there, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -112,17 +93,6 @@ def test_a_batch_without_rows_can_be_differentiated(penalty_class):
     out = penalty_class()(embeddings, torch.zeros(0, dtype=torch.long))
     out.loss.backward()
     assert (out.loss.item(), out.classes.tolist(), out.values.tolist()) == (0.0, [], [])
-
-
-def test_huge_and_tiny_embeddings_give_a_finite_loss_and_gradient(penalty_class, batch):
-    for scale in (1e36, 1e-36):
-        embeddings = (batch[0].detach() * scale).float().requires_grad_()
-        out = penalty_class()(embeddings, batch[1])
-        out.loss.backward()
-        torch.testing.assert_close(
-            out.loss.double(), penalty_class()(*batch).loss, rtol=1e-5, atol=1e-6
-        )
-        assert embeddings.grad.isfinite().all()
 
 
 @floating
@@ -238,26 +208,6 @@ def test_a_stored_state_goes_on_bit_for_bit(cloud):
     assert resumed(cloud).values.item() == pytest.approx(1 - iso_score(cloud), abs=1e-12)
 
 
-def test_isotropy_has_value_zero_a_line_one_and_equal_rows_no_gradient():
-    cross = torch.cat([torch.eye(4), -torch.eye(4)]).double()
-    line = torch.outer(torch.arange(6), torch.tensor([1, 2, 0, 0])).double()
-    assert IsoScoreStar()(cross).values.item() == pytest.approx(0.0, abs=1e-12)
-    assert IsoScoreStar()(line).values.item() == pytest.approx(1.0, abs=1e-12)
-    rows = torch.ones(6, 3, dtype=torch.float64, requires_grad=True)
-    out = IsoScoreStar()(rows)
-    out.loss.backward()
-    assert (out.values.item(), rows.grad.abs().max()) == (0.0, 0.0)
-
-
-def test_rows_of_another_width_are_an_error(cloud):
-    penalty = IsoScoreStar()
-    penalty(cloud)
-    with pytest.raises(ValueError, match=r"embeddings must keep the 5 dimensions .* got 3"):
-        penalty(_gaussian(8, 3))
-    with pytest.raises(ValueError, match=r"embeddings must have at least 2 dimensions .* got 1"):
-        IsoScoreStar()(_gaussian(8, 1))
-
-
 def _centred(x):
     return x - x.mean(0)
 
@@ -279,14 +229,6 @@ def test_the_spectral_gradient_is_that_of_the_formula(shape):
     entropy = -(p * p.log()).sum()
     slopes = -(p.log() + entropy) / sigma.sum()  # ∂H/∂σ
     torch.testing.assert_close(rows.grad, -2.0 * (u * slopes) @ v, rtol=1e-9, atol=1e-12)
-
-
-def test_equal_singular_values_have_a_finite_gradient():
-    rows = torch.cat([torch.eye(4), -torch.eye(4)]).double().requires_grad_()
-    out = SpectralEntropy()(rows)
-    out.loss.backward()
-    assert out.values.item() == pytest.approx(-math.log(4), abs=1e-12)
-    assert rows.grad.abs().max() < 1e-12  # the most that four directions can have
 
 
 def test_rows_in_few_dimensions_stay_in_them():
@@ -331,8 +273,3 @@ def test_descending_sigreg_makes_a_stretched_cloud_rounder():
         (gradient,) = torch.autograd.grad(penalty(x).loss, x)
         x = (x - 0.5 * gradient).detach().requires_grad_()
     assert iso_score(x) > 2 * before
-
-
-def test_sigreg_needs_a_direction():
-    with pytest.raises(ValueError, match="directions must be at least 1"):
-        SIGReg(directions=0)

@@ -66,15 +66,6 @@ def test_a_gpu_trains_and_so_the_processor_is_not_asked(device, gpu, native):
     assert native_precision() == native
 
 
-def test_auto_is_what_the_device_has_and_float32_is_always_float32(device):
-    device({"avx512_bf16": True})
-    assert [used_precision(p) for p in ("auto", "float32", "bfloat16")] == [
-        "bfloat16",
-        "float32",
-        "bfloat16",
-    ]
-
-
 def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, rounded):
     result, exact = finetune(rounded), finetune(config)
     assert torch.equal(result.embeddings["before"], exact.embeddings["before"])
@@ -98,12 +89,6 @@ def _assert_equal(one, other):
     assert one.evaluations == other.evaluations
     weights = other.model.state_dict()
     assert all(torch.equal(x, weights[name]) for name, x in one.model.state_dict().items())
-
-
-@pytest.mark.parametrize("arm", ["prominent", "isoscore"])
-def test_a_configuration_fixes_every_bit_in_bfloat16_too(rounded, arm):
-    config = replace(rounded, arm=arm)
-    _assert_equal(finetune(config), finetune(config))
 
 
 def test_a_run_in_bfloat16_that_was_interrupted_resumes_bit_for_bit(rounded, tmp_path, monkeypatch):

@@ -39,12 +39,6 @@ MAKE = {
 }
 
 
-def _place(blocks, parameter):
-    rows = blocks.table[blocks.table.parameter == parameter]
-    (place,) = set(zip(rows["stack"], rows.layer, rows.component, strict=True))
-    return place
-
-
 @pytest.mark.parametrize("kind", MAKE)
 def test_every_parameter_of_bert_like_models_has_its_place(sizes, kind):
     model = MAKE[kind](sizes)
@@ -55,26 +49,6 @@ def test_every_parameter_of_bert_like_models_has_its_place(sizes, kind):
     trunk = table[table.layer > 0]
     assert set(trunk.layer) == {1, 2}
     assert {"query", "key", "value", "out", "W1", "W2", "LayerNorm"} <= set(trunk.component)
-
-
-def test_names_are_read_as_people_read_them(sizes):
-    blocks = Blocks(MAKE["mlm"](sizes))
-    layer = "bert.encoder.layer.1"
-    expected = {
-        "bert.embeddings.word_embeddings.weight": (0, "embedding"),
-        "bert.embeddings.LayerNorm.bias": (0, "LayerNorm"),
-        f"{layer}.attention.self.query.weight": (2, "query"),
-        f"{layer}.attention.self.value.bias": (2, "value"),
-        f"{layer}.attention.output.dense.weight": (2, "out"),
-        f"{layer}.attention.output.LayerNorm.weight": (2, "LayerNorm"),
-        f"{layer}.intermediate.dense.bias": (2, "W1"),
-        f"{layer}.output.dense.weight": (2, "W2"),
-        f"{layer}.output.LayerNorm.weight": (2, "LayerNorm"),
-        "cls.predictions.bias": (-1, "head"),
-        "cls.predictions.transform.LayerNorm.weight": (-1, "head"),
-    }
-    for parameter, place in expected.items():
-        assert _place(blocks, parameter) == ("", *place)
 
 
 def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm):
@@ -141,13 +115,6 @@ def test_any_grouping_sums_to_the_total(table, by):
     assert allocated(table, *by).sum() == pytest.approx(total, rel=1e-6)
     assert shares(table, *by).sum() == pytest.approx(1)
     assert shares(table, *by, trunk=True).sum() == pytest.approx(1)
-
-
-def test_shares_of_the_trunk_are_of_its_layers_alone(table):
-    inside = shares(table, "layer", trunk=True)
-    assert inside.index.tolist() == [1, 2]
-    sums = {layer: table[table.layer == layer].value.sum() for layer in (1, 2)}
-    assert inside[2] == pytest.approx(sums[2] / (sums[1] + sums[2]))
 
 
 def _planted():

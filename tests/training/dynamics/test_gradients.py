@@ -62,24 +62,3 @@ def test_weights_gradients_modes_and_random_numbers_stay(masked_lm, batches, wei
         assert torch.equal(parameter.grad, gradients[name])
     assert {n: m.training for n, m in masked_lm.named_modules()} == modes
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_what_cannot_be_measured_is_refused(power):
-    model = power(2)
-    with pytest.raises(ValueError, match="finite number"):
-        loss_and_gradients(model, lambda m: [m.theta.sum() * float("inf")])
-    with pytest.raises(ValueError, match="in 0 parts"):
-        loss_and_gradients(model, lambda m: [])
-    with pytest.raises(ValueError, match="names or shapes"):
-        loss_and_gradients(model, model.loss, at={"theta": torch.zeros(4)})
-    with pytest.raises(ValueError, match="trainable"):
-        loss_and_gradients(model.requires_grad_(False), model.loss)
-
-
-def test_a_batch_without_predictions_counts_nothing(masked_lm, batches):
-    silent = {**batches[0], "labels": torch.full_like(batches[0]["labels"], -100)}
-    alone = loss_and_gradients(masked_lm, FixedSetLoss(batches))
-    beside = loss_and_gradients(masked_lm, FixedSetLoss([silent, *batches]))
-    assert beside.loss == alone.loss
-    with pytest.raises(ValueError, match="batches: no token to predict in any of 2"):
-        loss_and_gradients(masked_lm, FixedSetLoss([silent, silent]))
