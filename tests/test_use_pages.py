@@ -57,7 +57,7 @@ def _one_process_with_all_rows():
     return loss.item(), model.weight.grad.norm().item()
 
 
-@pytest.mark.end_to_end
+@pytest.mark.nightly
 def test_two_processes_print_what_one_would(tmp_path):
     (script,) = [block for block in _code("pytorch") if block.startswith(SCRIPT)]
     (tmp_path / "several.py").write_text(script, encoding="utf-8")

@@ -11,6 +11,7 @@ from shrink_utils.study.runs import load_run
 pytestmark = pytest.mark.end_to_end
 
 
+@pytest.mark.nightly
 def test_two_ablations_at_once_share_the_runs(shrink, tmp_path):
     both = [shrink(tmp_path, "ablate") for _ in range(2)]
     ended = [process.communicate() for process in both]

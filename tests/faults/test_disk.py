@@ -9,6 +9,7 @@ from shrink_utils.study.runs import load_model, load_run
 pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.end_to_end]
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts, tmp_path):
     """6 MB hold the first run with its model (4 MB) and not the second one."""
     kept = tmp_path / "kept"

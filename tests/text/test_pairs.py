@@ -161,7 +161,7 @@ print(sorted(train_tokenizer(load_sentences("all", n=300)["text"], vocab_size=40
 """
 
 
-def test_a_trained_tokenizer_spells_its_texts_and_is_the_same_in_another_process(tmp_path):
+def test_a_trained_tokenizer_spells_its_texts_and_survives_a_folder(tmp_path):
     texts = load_sentences("all", n=300)["text"][:]
     tokenizer = train_tokenizer(texts, vocab_size=400)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -172,6 +172,11 @@ def test_a_trained_tokenizer_spells_its_texts_and_is_the_same_in_another_process
     assert set(batch) == {"input_ids", "attention_mask"}
     tokenizer.save_pretrained(tmp_path)
     assert AutoTokenizer.from_pretrained(tmp_path)(texts).input_ids == tokenizer(texts).input_ids
+
+
+@pytest.mark.nightly
+def test_a_trained_tokenizer_is_the_same_in_another_process():
+    tokenizer = train_tokenizer(load_sentences("all", n=300)["text"][:], vocab_size=400)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         capture_output=True,
