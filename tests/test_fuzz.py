@@ -155,6 +155,8 @@ OF_TWO = {
         streaming.CKA(x.shape[1], y.shape[1], debiased=True), x, y
     ),
     "similarity_grid": lambda x, y: g.similarity_grid("rsa", [x, y], [y]),
+    "mutual_knn": lambda x, y: g.mutual_knn(x, y, k=1),
+    "calibrated_maximum": lambda x, y: g.calibrated_maximum("cka", [x], [y], permutations=2),
 }
 # How an answer grows with its cloud: the function and the power of the scale.
 SCALING = {

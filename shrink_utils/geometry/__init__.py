@@ -32,11 +32,14 @@ from shrink_utils.geometry.isotropy import (
 )
 from shrink_utils.geometry.similarity import (
     Alignment,
+    Calibrated,
     affine,
+    calibrated_maximum,
     cca,
     cka,
     cka_distance,
     minibatch_cka,
+    mutual_knn,
     procrustes,
     pwcca,
     rsa,
@@ -46,6 +49,7 @@ from shrink_utils.geometry.similarity import (
 
 __all__ = [
     "Alignment",
+    "Calibrated",
     "Estimate",
     "IntraSim",
     "MaxExplainableVariance",
@@ -57,6 +61,7 @@ __all__ = [
     "avg_sim",
     "avg_sim_pseudo_values",
     "between_share",
+    "calibrated_maximum",
     "cca",
     "cka",
     "cka_distance",
@@ -68,6 +73,7 @@ __all__ = [
     "max_explainable_variance",
     "mean_squared_distance",
     "minibatch_cka",
+    "mutual_knn",
     "nearest_centre",
     "pair_distances",
     "participation_ratio",

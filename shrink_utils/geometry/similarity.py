@@ -1,4 +1,4 @@
-"""Is one space like another? RSA, CCA and its means, CKA, grids of layers, and alignments."""
+"""Is one space like another? RSA, CCA, CKA, shared neighbours, grids of layers, alignments."""
 
 from __future__ import annotations
 
@@ -383,7 +383,8 @@ def prepare_cca(x: ArrayLike | Tensor, name: str = "x") -> RankedSVD:
     if len(svd.sigma) < rows.shape[1]:
         warnings.warn(
             f"{name} of shape {tuple(rows.shape)} has {len(svd.sigma)} linearly independent "
-            "direction(s), fewer than columns: canonical correlations are of these alone",
+            "direction(s) above 1e-10 of the longest, fewer than columns: canonical correlations "
+            "are of these alone; scale the columns if they are in different units",
             stacklevel=3,
         )
     return svd
@@ -424,6 +425,62 @@ def _check_pair(x: RankedSVD, y: RankedSVD) -> None:
         )
 
 
+class Neighbours(NamedTuple):
+    """What one matrix brings to the comparison."""
+
+    k: int
+    near: Tensor  # (n, n), one where column j is among the k nearest rows of row i
+
+
+def mutual_knn(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, k: int = 10) -> float:
+    """Share of the k nearest neighbours of a row in x that are also its nearest in y.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample; none of them zero.
+    k : int
+        Neighbours per row by cosine, the row itself left out; from 1 to n − 2.
+
+    Returns
+    -------
+    float
+        In [0, 1]: the mean over rows, k/(n − 1) on average for independent matrices. Invariant to
+        a rotation of either space and to the length of every single row; not to a shift.
+
+    Raises
+    ------
+    ValueError
+        Zero rows, different numbers of rows, all pairs at the same distance, or a `k` that leaves
+        nothing to choose.
+
+    Notes
+    -----
+    Of neighbours at the same distance any may be taken. O(n²d) time and O(n²) memory. Huh et al.
+    2024, *The Platonic Representation Hypothesis*, section 2.
+    """
+    return compare_neighbours(prepare_neighbours(x, "x", k=k), prepare_neighbours(y, "y", k=k))
+
+
+def prepare_neighbours(x: ArrayLike | Tensor, name: str = "x", *, k: int = 10) -> Neighbours:
+    """Find the nearest rows of every row of one matrix."""
+    x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
+    if not 1 <= k <= len(x) - 2:
+        raise ValueError(f"k must lie between 1 and n − 2 = {len(x) - 2}, got {k}")
+    cosines = (x @ x.T).fill_diagonal_(-math.inf)
+    nearest = cosines.amax(dim=1)
+    if (nearest - cosines.fill_diagonal_(math.inf).amin(dim=1)).amax() < 10**-_DECIMALS:
+        raise ValueError(f"{name} has all {len(x)} rows at the same cosine distance: none is near")
+    cosines.fill_diagonal_(-math.inf)
+    return Neighbours(k, torch.zeros_like(cosines).scatter_(1, cosines.topk(k).indices, 1.0))
+
+
+def compare_neighbours(x: Neighbours, y: Neighbours) -> float:
+    """Share of the neighbours that two matrices have in common."""
+    same_rows(len(x.near), len(y.near))
+    return float(x.near.flatten() @ y.near.flatten()) / (x.k * len(x.near))
+
+
 class Measure(NamedTuple):
     """A measure in two steps: what one matrix needs, and what two prepared ones give."""
 
@@ -446,6 +503,7 @@ MEASURES = {
     "pwcca": Measure(prepare_cca, weighted_mean),
     "cka": Measure(prepare_cka, compare_cka),
     "cka_debiased": Measure(partial(prepare_cka, debiased=True), compare_cka),
+    "mutual_knn": Measure(prepare_neighbours, compare_neighbours),
 }
 
 
@@ -458,9 +516,9 @@ def similarity_grid(
 
     Parameters
     ----------
-    measure : {"rsa", "cca", "svcca", "pwcca", "cka", "cka_debiased"}
+    measure : {"rsa", "cca", "svcca", "pwcca", "cka", "cka_debiased", "mutual_knn"}
         "cca" is the mean canonical correlation, "svcca" keeps .99 of the variance, "pwcca" has its
-        weights from `xs`.
+        weights from `xs`, "mutual_knn" has 10 neighbours.
     xs, ys : sequence of array_like, each (n, d), or Tensor (layers, n, d)
         Layers of two models over the same n samples; `ys` of None compares `xs` with itself.
 
@@ -491,6 +549,67 @@ def similarity_grid(
                 other = "xs" if ys is None else "ys"
                 raise ValueError(f"xs[{i}] beside {other}[{j}]: {error}") from error
     return grid
+
+
+class Calibrated(NamedTuple):
+    """The greatest similarity over pairs of layers, and what the search alone finds."""
+
+    value: float  # the greatest of all pairs
+    layers: tuple[int, int]  # where it is found
+    null: float  # mean of the greatest over shuffled rows
+    calibrated: float  # (value − null) / (1 − null)
+    p: float  # of as great a value among shuffled rows, one-sided
+
+
+def calibrated_maximum(
+    measure: str,
+    xs: Sequence[ArrayLike | Tensor] | Tensor,
+    ys: Sequence[ArrayLike | Tensor] | Tensor,
+    *,
+    permutations: int = 99,
+    seed: int = 0,
+) -> Calibrated:
+    """The most alike pair of layers of two models, beside the most alike pair of shuffled rows.
+
+    Parameters
+    ----------
+    measure, xs, ys
+        As for `similarity_grid`; one layer on both sides calibrates a single similarity.
+    permutations : int
+        How often the rows of all `xs` are shuffled, in one order for all layers.
+    seed : int
+        Of the orders.
+
+    Returns
+    -------
+    Calibrated
+        1 for equal layers and 0 on average for independent models, however many layers are searched
+        and however wide they are. Not cut at 0.
+
+    Raises
+    ------
+    ValueError
+        As `similarity_grid`, fewer than one permutation, or so few rows that shuffled ones are
+        equal to the measure.
+
+    Notes
+    -----
+    A maximum over layers grows with their number, and a biased similarity with their width. The
+    same search of shuffled rows has both. After Gröger, Wen & Brbić 2026, arXiv 2602.14486.
+    """
+    if permutations < 1:
+        raise ValueError(f"permutations must be at least 1, got {permutations}")
+    xs = [as_rows(x, name=f"xs[{i}]") for i, x in enumerate(xs)]
+    grid = similarity_grid(measure, xs, ys)
+    value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
+    rng = np.random.default_rng(seed)
+    orders = [torch.from_numpy(rng.permutation(len(xs[0]))) for _ in range(permutations)]
+    nulls = [float(similarity_grid(measure, [x[o] for x in xs], ys).max()) for o in orders]
+    null, above = float(np.mean(nulls)), sum(found >= value for found in nulls)
+    if null > 1 - 1e-9:
+        raise ValueError(f"shuffled rows have {measure} 1: of {len(xs[0])} rows, take more")
+    scaled = (value - null) / (1 - null)
+    return Calibrated(value, best, null, scaled, (1 + above) / (1 + permutations))
 
 
 @dataclass(frozen=True)

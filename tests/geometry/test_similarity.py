@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
-from shrink_utils.geometry import cca, cka, pwcca, rsa, similarity_grid, svcca
-from tests.geometry.conftest import unit_scaled
+from shrink_utils.geometry import (
+    calibrated_maximum,
+    cca,
+    cka,
+    mutual_knn,
+    pwcca,
+    rsa,
+    similarity_grid,
+    svcca,
+)
+from tests.geometry.conftest import cosine, rotation_of, unit_scaled
 
 FUNCTIONS = {
     "rsa": rsa,
@@ -22,6 +31,7 @@ FUNCTIONS = {
     "pwcca": pwcca,
     "cka": cka,
     "cka_debiased": lambda x, y: cka(x, y, debiased=True),
+    "mutual_knn": mutual_knn,
 }
 
 
@@ -196,3 +206,54 @@ def test_as_many_correlations_are_one_as_ranks_exceed_the_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert float(cca(x[:, :5], y[:, :4]).max()) < 1
+
+
+def _nearest(x, k):
+    """Sets of the k nearest rows of every row, by definition."""
+    near = []
+    for i, row in enumerate(x):
+        others = sorted(set(range(len(x))) - {i}, key=lambda j: -cosine(row, x[j]))
+        near.append(set(others[:k]))
+    return near
+
+
+def test_mutual_knn_counts_shared_neighbours():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(25, 4))
+    y = x[:, :3] + 0.5 * rng.normal(size=(25, 3))
+    shared = [len(a & b) / 5 for a, b in zip(_nearest(x, 5), _nearest(y, 5), strict=True)]
+    assert mutual_knn(x, y, k=5) == pytest.approx(np.mean(shared))
+    turned = (x @ rotation_of(4)) * rng.uniform(0.1, 9, size=(25, 1))
+    assert mutual_knn(turned, y, k=5) == pytest.approx(np.mean(shared))
+    assert mutual_knn(x, turned, k=5) == 1
+    with pytest.raises(ValueError, match="y has all 6 rows at the same cosine distance"):
+        mutual_knn(x[:6], np.eye(6), k=2)
+    for k in (0, 24):
+        with pytest.raises(ValueError, match=f"k must lie between 1 and n − 2 = 23, got {k}"):
+            mutual_knn(x, y, k=k)
+
+
+def _unrelated(seed, n=60, d=20):
+    return list(np.random.default_rng(seed).normal(size=(2, 5, n, d)))
+
+
+@pytest.mark.parametrize("measure", ["mutual_knn", "cka"])
+def test_a_calibrated_maximum_is_1_for_equal_layers_and_0_for_unrelated_models(measure):
+    xs, ys = _unrelated(0)
+    same = calibrated_maximum(measure, xs, [ys[0], xs[3]], permutations=19)
+    assert (same.value, same.calibrated) == pytest.approx((1, 1))
+    assert (same.layers, same.p) == ((3, 1), 1 / 20)
+    found = [calibrated_maximum(measure, *_unrelated(s), permutations=19) for s in range(8)]
+    single = [similarity_grid(measure, *_unrelated(s)).mean() for s in range(8)]
+    assert np.mean([f.calibrated for f in found]) == pytest.approx(0, abs=0.02)
+    # The search alone lifts the raw value above that of any one pair of layers.
+    assert np.mean([f.value for f in found]) > np.mean(single) + 0.02
+    assert np.mean([f.p for f in found]) == pytest.approx(0.5, abs=0.3)
+
+
+def test_a_calibrated_maximum_needs_permutations_and_rows():
+    xs, ys = _unrelated(0)
+    with pytest.raises(ValueError, match="permutations must be at least 1, got 0"):
+        calibrated_maximum("cka", xs, ys, permutations=0)
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="of 12 rows, take more"):
+        calibrated_maximum("cca", *_unrelated(0, n=12, d=11), permutations=2)
