@@ -1,0 +1,217 @@
+"""Draw the ideas of 00, 04 and 05 as SVG, beside this file: ``python draw.py``.
+
+Positions, lengths, shares and forces are computed. Each drawing brings its own white sheet, so that
+a dark page shows it as it is.
+"""
+
+import math
+import random
+from itertools import combinations
+from pathlib import Path
+
+INK, GREY, PALE, BLUE, RED = "#222222", "#8a8a8a", "#e8eaee", "#1f5fa8", "#b3392f"
+
+
+def text(x, y, words, size=15, anchor="middle", fill=INK, style=""):
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{fill}" '
+        f"{style}>{words}</text>"
+    )
+
+
+def line(x1, y1, x2, y2, stroke=INK, width=1.6, end=""):
+    marker = f' marker-end="url(#{end})"' if end else ""
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{stroke}" '
+        f'stroke-width="{width}"{marker}/>'
+    )
+
+
+def box(x, y, width, height, fill=PALE, stroke=GREY):
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="4" '
+        f'fill="{fill}" stroke="{stroke}"/>'
+    )
+
+
+def dot(x, y, fill=INK, radius=5):
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}"/>'
+
+
+def sheet(name, width, height, title, parts):
+    heads = "".join(
+        f'<marker id="{key}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+        f'orient="auto"><path d="M0 0 L8 4 L0 8 z" fill="{colour}"/></marker>'
+        for key, colour in (("ink", INK), ("grey", GREY), ("red", RED), ("blue", BLUE))
+    )
+    drawing = "\n".join(parts)
+    return name, (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" role="img">\n'
+        f"<title>{title}</title>\n<defs>{heads}</defs>\n"
+        f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff"/>\n{drawing}\n</svg>\n'
+    )
+
+
+def text_to_cloud():
+    """00: a text, its word-pieces, the layers, and one vector per text."""
+    pieces = ["[CLS]", "it", "play", "##s", "well"]
+    parts = [text(85, 40, "a text"), text(85, 148, "“It plays well”", 16, fill=BLUE)]
+    parts += [
+        line(160, 143, 196, 143, GREY, 2, "grey"),
+        text(385, 40, "word-pieces, through the layers"),
+    ]
+    for k, piece in enumerate(pieces):
+        x = 205 + 74 * k
+        first = k == 0
+        parts += [box(x, 225, 66, 30, "#ffffff"), text(x + 33, 245, piece, 14)]
+        for level in range(3):
+            fill = "#cfe0f3" if first else PALE
+            parts.append(box(x, 170 - 50 * level, 66, 26, fill, BLUE if first else GREY))
+            for other in range(5) if level else [k]:
+                below = 225 if level == 0 else 170 - 50 * (level - 1)
+                strong = first or level == 0
+                parts.append(
+                    line(238 + 74 * other, below, x + 33, 197 - 50 * level,
+                         "#7d9cc0" if strong else "#d5d8dd", 1.1 if strong else 0.7)
+                )  # fmt: skip
+    parts += [text(385, 278, "every layer mixes each piece with all others", 13, fill=GREY)]
+    parts += [line(238, 68, 238, 56, BLUE, 2), line(238, 56, 600, 56, BLUE, 2)]
+    parts += [line(600, 56, 600, 140, BLUE, 2), line(600, 140, 716, 140, BLUE, 2, "blue")]
+    parts += [
+        text(612, 88, "the vector", 13, "start", BLUE),
+        text(612, 106, "of [CLS]", 13, "start", BLUE),
+    ]
+    generator = random.Random(3)
+    for _ in range(45):
+        x, y = generator.gauss(800, 34), generator.gauss(150, 34)
+        parts.append(dot(max(x, 740), y, GREY, 4))
+    parts += [dot(725, 140, BLUE, 7), text(790, 40, "the cloud")]
+    parts += [text(790, 278, "one point per text", 13, fill=GREY)]
+    return sheet("text_to_cloud", 900, 295, "From a text to a point of the cloud", parts)
+
+
+CORNERS = {"a": (0, 0), "b": (1, 0), "c": (1, 2), "d": (4, 2)}
+
+
+def boundary_matrix():
+    """04: four points, the boundary matrix of their six edges, and the three bars."""
+    ends = {e: math.dist(CORNERS[e[0]], CORNERS[e[1]]) for e in combinations("abcd", 2)}
+    edges = sorted(ends, key=ends.get)
+    reduced = {}  # lowest entry: the column that has it, and its edge
+    for edge in edges:
+        column = set(edge)
+        while column and max(column) in reduced:
+            column ^= reduced[max(column)][0]
+        if column:
+            reduced[max(column)] = column, edge
+    deadly = {edge for _, edge in reduced.values()}
+
+    def place(name):
+        x, y = CORNERS[name]
+        return 45 + 48 * x, 205 - 48 * y
+
+    parts = [text(140, 36, "simplices: points, edges")]
+    for edge in edges:
+        colour, width = (BLUE, 3) if edge in deadly else ("#c4c7cc", 1.4)
+        parts.append(line(*place(edge[0]), *place(edge[1]), colour, width))
+    for name in CORNERS:
+        x, y = place(name)
+        parts += [dot(x, y, INK, 6), text(x - 14, y + 20, name, 16)]
+    parts += [line(262, 150, 300, 150, GREY, 2, "grey"), text(465, 36, "boundary matrix, mod 2")]
+    for k, edge in enumerate(edges):
+        x = 350 + 46 * k
+        parts.append(text(x, 76, "".join(edge), 15, fill=BLUE if edge in deadly else GREY))
+        for row, name in enumerate("abcd"):
+            lowest = edge in deadly and reduced.get(name, ("", ""))[1] == edge
+            if lowest:
+                parts.append(box(x - 15, 88 + 38 * row, 30, 30, "#cfe0f3", BLUE))
+            entry = "1" if name in edge else "·"
+            parts.append(text(x, 109 + 38 * row, entry, 16, fill=INK if entry == "1" else GREY))
+    for row, name in enumerate("abcd"):
+        parts.append(text(318, 109 + 38 * row, name, 15))
+    parts += [text(465, 262, "blue: pivots of the reduced matrix", 13, fill=GREY)]
+    parts += [line(622, 150, 660, 150, GREY, 2, "grey"), text(780, 36, "bars")]
+    for row, (name, (_, edge)) in enumerate(sorted(reduced.items())):
+        y = 105 + 38 * row
+        parts += [line(690, y, 690 + 55 * ends[edge], y, BLUE, 8), text(676, y + 5, name, 15)]
+        parts.append(text(700 + 55 * ends[edge], y + 5, f"{ends[edge]:g}", 14, "start"))
+    parts += [text(780, 262, "b, c and d die; a lives on", 13, fill=GREY)]
+    return sheet(
+        "boundary_matrix", 900, 282, "From simplices to the boundary matrix to bars", parts
+    )
+
+
+CLOUD = [(18, 22), (52, 12), (30, 60), (74, 40), (150, 88)]
+
+
+def tree(points):
+    """Edges of the minimum spanning tree: Kruskal's algorithm."""
+    group = list(range(len(points)))
+    found = []
+    for i, j in sorted(combinations(group, 2), key=lambda e: math.dist(points[e[0]], points[e[1]])):
+        if group[i] != group[j]:
+            found.append((i, j))
+            old, new = group[j], group[i]
+            group = [new if g == old else g for g in group]
+    return found
+
+
+def cloud_to_weights():
+    """05: cloud, tree, shares, entropy, the arrows of its gradient, weights."""
+    edges = tree(CLOUD)
+    lengths = [math.dist(CLOUD[i], CLOUD[j]) for i, j in edges]
+    shares = [length / sum(lengths) for length in lengths]
+    entropy = -sum(p * math.log(p) for p in shares)
+    colours = [GREY, GREY, GREY, RED]
+
+    def panel(left, k, title):
+        return [text(left + 85, 36, f"{k}. {title}")]
+
+    def at(left, point):
+        return left + point[0], 75 + 1.15 * point[1]
+
+    parts = panel(5, 1, "cloud") + panel(190, 2, "tree: bars") + panel(375, 3, "shares, entropy")
+    parts += panel(560, 4, "gradient") + panel(735, 5, "weights")
+    for left in (180, 365, 555, 738):
+        parts.append(line(left - 8, 130, left + 14, 130, GREY, 2, "grey"))
+    for edge, colour in zip(edges, colours, strict=True):
+        parts.append(line(*at(196, CLOUD[edge[0]]), *at(196, CLOUD[edge[1]]), colour, 3))
+        parts.append(line(*at(570, CLOUD[edge[0]]), *at(570, CLOUD[edge[1]]), "#d5d8dd", 1.4))
+    for k, (share, colour) in enumerate(zip(shares, colours, strict=True)):
+        parts.append(line(392, 82 + 26 * k, 392 + 190 * share, 82 + 26 * k, colour, 12))
+        parts.append(text(400 + 190 * share, 87 + 26 * k, f"{share:.0%}", 13, "start"))
+    parts.append(text(460, 205, f"E = {entropy:.2f} of ln 4 = {math.log(4):.2f}", 14))
+    forces = [[0.0, 0.0] for _ in CLOUD]
+    for (i, j), length, share in zip(edges, lengths, shares, strict=True):
+        pull = (math.log(share) + entropy) / sum(lengths)  # together where positive
+        for a, b in ((i, j), (j, i)):
+            for axis in (0, 1):
+                forces[a][axis] += pull * (CLOUD[b][axis] - CLOUD[a][axis]) / length
+    scale = 44 / max(math.hypot(*force) for force in forces)
+    for point, force in zip(CLOUD, forces, strict=True):
+        x, y = at(570, point)
+        parts.append(
+            line(x, y, x + scale * force[0], y + 1.15 * scale * force[1], BLUE, 2.4, "blue")
+        )
+    for left in (16, 196, 570):
+        parts += [dot(*at(left, point)) for point in CLOUD]
+    for row in range(4):
+        for column in range(5):
+            tint = ["#ffffff", "#e3edf7", "#b8d0ea", "#7fa9d6"][(3 * row + 2 * column) % 4]
+            parts.append(box(765 + 22 * column, 82 + 22 * row, 22, 22, tint, "#b9bdc4"))
+    below = ("one point per text", "the longest in red", "even bars: largest E", "long bars close")
+    for x, words in zip((90, 275, 460, 645), below, strict=True):
+        parts.append(text(x, 236, words, 13, fill=GREY))
+    parts += [text(820, 236, "every point moves W", 13, fill=GREY), text(820, 196, "W", 16)]
+    return sheet("cloud_to_weights", 910, 255, "From a cloud to the gradient of its weights", parts)
+
+
+def drawings():
+    """Each drawing by name."""
+    return dict(draw() for draw in (text_to_cloud, boundary_matrix, cloud_to_weights))
+
+
+if __name__ == "__main__":
+    for name, drawing in drawings().items():
+        Path(__file__).with_name(f"{name}.svg").write_text(drawing, encoding="utf-8")
