@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,6 @@ import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import main
-from shrink_utils.models import load_encoder, save_classifier
 from shrink_utils.paths import home
 from shrink_utils.study.profiles import FOLDER
 from shrink_utils.text import load_sentences
@@ -71,18 +69,6 @@ def test_a_text_is_diagnosed_or_refused_in_one_line(results, capsys, options, co
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == (1 if message else 0)
     assert bool(list(results.glob("diagnose-*"))) == (not message)
-
-
-@pytest.mark.parametrize("damage", ["quantization_config", "model_type"])
-def test_a_model_that_cannot_be_read_is_one_line(results, text, capsys, damage):
-    encoder = load_encoder("tiny-random")
-    save_classifier(encoder.model, encoder.tokenizer, results / "mine")
-    config = json.loads((results / "mine" / "config.json").read_text())
-    config[damage] = {"quant_method": "bitsandbytes"} if "_config" in damage else "clipp"
-    (results / "mine" / "config.json").write_text(json.dumps(config))
-    assert main(["diagnose", str(results / "mine"), "--text", str(text)]) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("shrink: name: ") and error.count("\n") == 1
 
 
 def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text, capsys):

@@ -148,16 +148,6 @@ def test_near_parallel_rows_keep_their_cosine_distance():
 
 
 @pytest.mark.parametrize(
-    ("x", "groups", "similarity"),
-    [([[1.0, 0.0], [1.0, 1.0]], None, math.sqrt(0.5)), (np.eye(4), [0, 0, 1, 1], 0)],
-)
-def test_two_rows_or_groups_have_a_similarity_without_standard_error(x, groups, similarity):
-    value, stderr = avg_sim(x, groups=groups)
-    assert value == pytest.approx(similarity)
-    assert math.isnan(stderr)
-
-
-@pytest.mark.parametrize(
     ("x", "isotropy"),
     [
         (torch.full((4, 9), 1e3), -6000),  # ‖w‖ = 3000: F(c) is 4·e^3000 and 4·e^−3000

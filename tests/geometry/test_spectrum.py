@@ -106,13 +106,6 @@ def test_effective_rank_is_the_exponential_of_the_entropy(x, center):
 
 
 @pytest.mark.parametrize(
-    ("x", "scores"), [(np.eye(5), [0.2] * 5), (np.full((5, 3), 0.1), [1, 0, 0])]
-)
-def test_anisotropy_of_orthogonal_and_of_identical_rows(x, scores):
-    np.testing.assert_allclose(anisotropy(x, k=len(scores)), scores, atol=1e-12)
-
-
-@pytest.mark.parametrize(
     ("x", "score"),
     [
         (torch.linspace(0, 1, 9)[:, None] * torch.tensor([1.0, 2.0, 3.0]), 0),  # a line

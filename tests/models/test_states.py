@@ -9,7 +9,6 @@ from shrink_utils.models import (
     hidden_states,
     load_encoder,
     pool,
-    state_batches,
     token_states,
 )
 
@@ -70,27 +69,6 @@ def test_chosen_layers_are_those_of_all_layers_and_usable_under_autograd(encoder
     torch.testing.assert_close(weight.grad, everything.sum(dim=(0, 1)))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"texts": []}, "texts: empty"),
-        ({"texts": "one text"}, "texts: a string"),
-        ({"texts": ["a", None]}, "texts: item 1 is None, expected a string"),
-        ({"text_pairs": ["one"]}, "text_pairs: 1 texts beside 5"),
-        ({"text_pairs": [None] * 5}, "text_pairs: item 0 is None, expected a string"),
-        ({"layers": [3]}, r"layers: \[3\], expected indices out of \(0, 1, 2\)"),
-        ({"layers": []}, r"layers: \[\]"),
-        ({"pooling": "AVG"}, "pooling: 'AVG'"),
-        ({"max_length": 513}, "max_length: 513, expected 3 to 512"),
-        ({"max_length": 2}, "max_length: 2"),
-        ({"batch_size": 0}, "batch_size: 0"),
-    ],
-)
-def test_bad_input_is_named(encoder, options, message):
-    with pytest.raises(ValueError, match=message):
-        hidden_states(encoder, **({"texts": TEXTS} | options))
-
-
 def test_a_token_without_an_embedding_is_named_and_padding_may_be_one():
     encoder = load_encoder("tiny-random")
     encoder.tokenizer.add_special_tokens({"pad_token": "<new>"})
@@ -98,28 +76,6 @@ def test_a_token_without_an_embedding_is_named_and_padding_may_be_one():
     encoder.tokenizer.add_tokens(["zz9"])
     with pytest.raises(ValueError, match="texts: text 1 has the token 'zz9', of which tiny-random"):
         hidden_states(encoder, ["a dog", "a zz9"])
-
-
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_a_text_without_a_token_is_named(gpt2, pooling):
-    encoder = load_encoder(gpt2)
-    with pytest.raises(ValueError, match="texts: text 1, '', has no token"):
-        hidden_states(encoder, ["one two", "", "one"], pooling=pooling)
-    assert token_states(encoder, ["", "a dog"]).sentence.unique().tolist() == [1]
-
-
-@pytest.mark.parametrize("pairs", [None, VARIED[::-1]])
-def test_batches_are_what_the_tokenizer_would_pad(encoder, pairs):
-    for batch in state_batches(encoder, VARIED, text_pairs=pairs, batch_size=3, max_length=9):
-        texts = [VARIED[row] for row in batch.rows]
-        second = None if pairs is None else [pairs[row] for row in batch.rows]
-        options = {"padding": True, "truncation": True, "max_length": 9, "return_tensors": "pt"}
-        expected = encoder.tokenizer(texts, second, return_special_tokens_mask=True, **options)
-        assert torch.equal(batch.special, expected.pop("special_tokens_mask").bool())
-        assert set(batch.tokens) == set(expected)
-        for name, ids in batch.tokens.items():
-            torch.testing.assert_close(ids, expected[name], rtol=0, atol=0)
-        assert batch.mask is batch.tokens["attention_mask"]
 
 
 MASK = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])

@@ -6,12 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertForTokenClassification
 
 from shrink_utils.models import (
     MapTraining,
     identity_stitches,
-    read_layers,
     stitch_grid,
     stitched,
     stitched_logits,
@@ -98,31 +96,6 @@ def test_no_stitch_changes_either_model(kind, make_reading):
             assert torch.equal(value, before[i][name])
         assert [(p.requires_grad, p.grad) for p in model.parameters()] == flags[i]
         assert [module.training for module in model.modules()] == modes[i]
-
-
-def test_errors_name_the_argument(make_reading, make_batches, make_model):
-    reading = make_reading("mlm", 0)
-    with pytest.raises(ValueError, match="back_layer: 4, expected 0 to 3"):
-        stitched(reading, reading, front_layer=0, back_layer=4)
-    with pytest.raises(ValueError, match="back: 2 layers against the front's 3"):
-        identity_stitches(reading, make_reading("mlm", 1, depth=2))
-    with pytest.raises(ValueError, match="states: 8 wide, the model takes 16"):
-        stitched(make_reading("mlm", 1, width=8), reading, front_layer=1, back_layer=1)
-    other = make_reading("mlm", 0, batches=make_batches("mlm")[::-1])
-    with pytest.raises(ValueError, match="back: it read other texts"):
-        stitched(reading, other, front_layer=1, back_layer=1)
-    nothing = [batch | {"labels": batch["labels"] * 0 - 100} for batch in make_batches("mlm")]
-    with pytest.raises(ValueError, match="no label is predicted"):
-        read_layers(make_model("mlm", 0), nothing)
-    with pytest.raises(ValueError, match="did you mean 'trained'"):
-        stitch_grid(reading, reading, "train")
-    with pytest.raises(ValueError, match="fitted_on: none"):
-        stitch_grid(reading, reading, "affine")
-    with pytest.raises(ValueError, match="batches: none"):
-        read_layers(make_model("mlm", 0), [])
-    config = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
-    with pytest.raises(ValueError, match="cannot cut a BertForTokenClassification"):
-        read_layers(BertForTokenClassification(config), make_batches("mlm"))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Word vectors of many architectures and hard texts, against each text read alone."""
 
-from dataclasses import replace
 from unicodedata import normalize
 
 import pandas as pd
@@ -9,10 +8,8 @@ import torch
 from transformers import T5Config, T5EncoderModel
 
 from shrink_utils.models import (
-    hidden_states,
     load_encoder,
     split_words,
-    token_states,
     word_batches,
     word_states,
 )
@@ -99,16 +96,6 @@ def test_words_are_those_of_each_text_alone(kind, save_tiny):
     assert found.position[:5].tolist() == position and found.n_texts == len(TEXTS)
 
 
-@pytest.mark.parametrize("tokenizer", ["pieces", "bytes", "unigram"])
-def test_a_word_has_one_vector_wherever_nothing_is_around_it(tokenizer, save_tiny):
-    """Layer 0 of T5 has no positions; a space that stands before the first word alone is none."""
-    encoder = load_encoder(save_tiny("t5", tokenizer, **T5))
-    found = word_states(encoder, ["dogs dogs", " dogs"], layers=[0]).vectors[0]
-    if tokenizer == "bytes":  # "Ġd" differs from "d", as the tokenizer has it
-        found = found[1:]
-    torch.testing.assert_close(found, found[:1].expand_as(found), rtol=0, atol=0)
-
-
 def test_an_encoder_saved_alone_is_read(save_tiny):
     encoder = load_encoder(save_tiny("", model=T5EncoderModel(T5Config(vocab_size=376, **T5))))
     assert word_states(encoder, ["the small dog"]).vectors.shape == (3, 3, 32)
@@ -130,37 +117,3 @@ def test_words_that_are_cut_are_left_out(encoder):
     text = ["Unregularized embeddings, don't they shrink?"]
     assert word_states(encoder, text, max_length=10).word == ["unregularized"]
     assert word_states(encoder, text, max_length=11).word == ["unregularized", "embeddings"]
-
-
-@pytest.mark.parametrize("read", [word_states, hidden_states, token_states])
-def test_layers_of_different_width_are_no_table(read, save_tiny):
-    sizes = {"hidden_size": 32, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "ffn_dim": 48}
-    encoder = load_encoder(save_tiny("opt", **sizes, num_attention_heads=2))
-    with pytest.raises(ValueError, match=r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); read"):
-        read(encoder, ["the small dog"])
-    last = read(encoder, ["the small dog"], layers=[-1])
-    assert getattr(last, "vectors", last).shape[2] == 16
-    with pytest.raises(ValueError, match="32 and 16 wide"):
-        hidden_states(encoder, ["a dog"], layers=[-1], pooling="first_last")
-
-
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["猫は家にいます"] * 3, "100% of their letters are of a script without spaces"),
-        (["ᚠᚢᚦ ᚨᚱᚲ"] * 40, "texts: 100% of their pieces are unknown to the tokenizer"),
-        (["a dog", 3], "texts: item 1 is 3"),
-        (["dog \ud83d"], "half a surrogate pair"),
-    ],
-)
-def test_texts_that_are_no_words_of_the_model_are_refused(encoder, texts, message):
-    with pytest.raises(ValueError, match=message):
-        word_states(encoder, texts)
-
-
-def test_a_tokenizer_that_cannot_tell_where_its_pieces_stand_is_refused(encoder):
-    class Slow:
-        is_fast, model_max_length = False, 512
-
-    with pytest.raises(ValueError, match=r"cannot tell where.*has a tokenizer\.json"):
-        word_states(replace(encoder, tokenizer=Slow()), ["a dog"])

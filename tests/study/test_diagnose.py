@@ -14,7 +14,6 @@ from shrink_utils.study.diagnose import (
     ANGLES,
     SHARES,
     diagnose,
-    file_name,
     read_texts,
     record_diagnosis,
     write_diagnosis,
@@ -41,22 +40,6 @@ def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch, typed, meant):
     monkeypatch.setattr(module, "load_encoder", lambda *_, **__: pytest.fail("the hub was asked"))
     with pytest.raises(ValueError, match=f"no local encoder '{typed}', did you mean '{meant}'"):
         diagnose(typed, ["a text"])
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("minilm", "minilm"),
-        ("owner/model", "owner--model"),
-        ("runA/checkpoint-500/", "runA--checkpoint-500"),
-        ("../runB/checkpoint-500", "runB--checkpoint-500"),
-        (".", "here"),
-    ],
-)
-def test_no_two_models_share_the_name_of_a_file(tmp_path, monkeypatch, model, name):
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    assert file_name(model) == name
 
 
 def test_files_of_another_diagnosis_stay_and_the_page_needs_no_other_file(table, tmp_path):

@@ -22,16 +22,6 @@ def _load(tmp_path, text, **options):
     return load_profile(path, **options)
 
 
-@pytest.mark.parametrize("name", ["glue", "paper"])
-def test_the_papers_hyper_parameters(name):
-    profile = load_profile(name)
-    assert (profile.batch_size, profile.epochs, len(profile.seeds)) == (64, 10, 5)
-    mrpc, cola = profile.grid
-    assert (mrpc.task, mrpc.learning_rate, mrpc.weight_decay) == ("mrpc", 8e-5, 8e-6)
-    assert (cola.task, cola.learning_rate, cola.weight_decay) == ("cola", 5e-5, 5e-6)
-    assert mrpc.train_rows is cola.train_rows is None
-
-
 def test_the_grid_is_every_combination_once():
     smoke = load_profile("smoke")
     runs = smoke.runs()

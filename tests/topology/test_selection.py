@@ -129,17 +129,6 @@ def test_is_the_selection_by_definition_as_alpha_goes_to_one(rule, spread):
     assert kept(lengths, rule) == by_definition(lengths.tolist(), rule)[0]
 
 
-@given(bar_lists.flatmap(lambda v: st.tuples(st.just(v), st.permutations(v))), rules)
-def test_is_permutation_invariant(pair, rule):
-    first, second = pair
-    assert kept(first, rule) == kept(second, rule)
-
-
-@given(smooth, rules, st.integers(0, 5))
-def test_zero_bars_change_nothing(lengths, rule, n_zeros):
-    assert kept(lengths + [0.0] * n_zeros, rule) == kept(lengths, rule)
-
-
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
     ("lengths", "expected"),

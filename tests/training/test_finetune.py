@@ -51,13 +51,6 @@ def test_the_regularizer_term_is_minus_the_entropy_of_the_selected_bars(results)
     assert (results["none"].history.regularizer == 0).all()
 
 
-def test_a_penalty_is_recorded_beside_the_bars_that_nobody_looks_at(results):
-    penalized, plain = results["isoscore"].history, results["none"].history
-    assert (penalized.regularizer > 0).all()
-    columns = ["entropy", "entropy_all", "n_features_0", "n_bars_0"]
-    assert penalized.loc[0, columns].equals(plain.loc[0, columns])  # of the same first batch
-
-
 def test_arms_of_a_seed_start_equal_and_then_part(results):
     first = {result.history.task_loss.iloc[0] for result in results.values()}
     last = {result.history.task_loss.iloc[-1] for result in results.values()}

@@ -3,7 +3,6 @@
 import sys
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 import torch
 from transformers import DataCollatorWithPadding
@@ -11,7 +10,7 @@ from transformers import DataCollatorWithPadding
 from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import load_task
-from shrink_utils.training import checkpoints, finetune
+from shrink_utils.training import finetune
 from shrink_utils.training.precision import native_precision, used_precision
 from shrink_utils.training.rows import tokenized
 
@@ -82,26 +81,3 @@ def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, rounde
     embeddings = pool(output.hidden_states, inputs["attention_mask"], pooling=config.pooling)
     assert torch.equal(result.embeddings["after"], embeddings)
     assert result.evaluations[-1]["loss"] == pytest.approx(output.loss.item(), rel=1e-6)
-
-
-def _assert_equal(one, other):
-    pd.testing.assert_frame_equal(one.history, other.history, check_exact=True)
-    assert one.evaluations == other.evaluations
-    weights = other.model.state_dict()
-    assert all(torch.equal(x, weights[name]) for name, x in one.model.state_dict().items())
-
-
-def test_a_run_in_bfloat16_that_was_interrupted_resumes_bit_for_bit(rounded, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
-    config = replace(rounded, arm="random")  # draws from torch's generator
-
-    def end(row):
-        if row["step"] > 4:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        finetune(config, on_row=end, checkpoints=tmp_path)
-    steps = []
-    resumed = finetune(config, on_row=lambda row: steps.append(row["step"]), checkpoints=tmp_path)
-    assert steps == [4, 5, 6]
-    _assert_equal(resumed, finetune(config))

@@ -153,15 +153,6 @@ def test_a_penalty_is_added_and_the_prominent_bars_are_watched(make_trainer):
     assert all(p.grad.isfinite().all() for p in model.base_model.encoder.parameters())
 
 
-def test_bars_are_counted_among_components_whatever_is_selected(make_trainer):
-    """`entropy_all` is about these, also where loops are regularized."""
-    trainer = make_trainer(regularizer=BarcodeRegularizer(homology_dim=1))
-    trainer.compute_loss(trainer.model.train(), _batch(trainer))
-    observed = trainer.recorder._parts[-1]
-    assert [observed["n_bars_0"], observed["n_bars_1"]] == [2, 2]  # three rows per class
-    assert observed["n_features_0"] < 2
-
-
 def test_a_step_notes_the_scores_of_its_embeddings_raw_and_centred(make_trainer):
     """σ_k²/Σσ² by a singular value decomposition, of the rows and of the rows less their mean."""
     trainer = make_trainer()

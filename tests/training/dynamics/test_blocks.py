@@ -76,19 +76,6 @@ def test_sums_are_over_the_rows_columns_and_word_pieces_of_each_block(masked_lm)
     assert table.found.sum() == pytest.approx(total, rel=1e-12)
 
 
-def test_biases_of_keys_and_unused_word_pieces_are_not_counted(masked_lm):
-    table = Blocks(masked_lm, token_ids=torch.tensor([3, 4, 19])).table
-    left_out = table[~table.counted]
-    assert set(left_out.parameter) == {
-        "bert.encoder.layer.0.attention.self.key.bias",
-        "bert.encoder.layer.1.attention.self.key.bias",
-        "bert.embeddings.word_embeddings.weight",
-        "cls.predictions.bias",
-    }
-    words = table[table.parameter == "bert.embeddings.word_embeddings.weight"]
-    assert words["size"].tolist() == [3 * 8, 17 * 8] and words.counted.tolist() == [True, False]
-
-
 @pytest.fixture
 def table(masked_lm, batches, train):
     """Three steps of SGD, by the trapezoid."""

@@ -1,0 +1,145 @@
+"""What the room refuses: the call, of the fixtures that it gets by name, and what its line says."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import BertConfig, BertForTokenClassification
+
+from shrink_utils.models import (
+    hidden_states,
+    identity_stitches,
+    load_encoder,
+    pool,
+    read_layers,
+    stitch_grid,
+    stitched,
+    token_states,
+    word_states,
+)
+
+TEXTS = ["one text", "and another"]
+STATES = (torch.ones(3, 4, 5),) * 2
+MASK = torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+CLASSIFIER = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
+OPT = {"hidden_size": 32, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "ffn_dim": 48}
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+SMALL |= {"intermediate_size": 48}
+VIT = {**SMALL, "image_size": 32, "patch_size": 16}
+WAV2VEC2 = {**SMALL, "conv_dim": [8], "conv_kernel": [4], "conv_stride": [4]}
+
+
+class Slow:
+    """A tokenizer that cannot tell where its pieces stand."""
+
+    is_fast, model_max_length = False, 512
+
+
+def _read(texts=TEXTS, **options):
+    return lambda get: hidden_states(get("encoder"), texts, **options)
+
+
+def _words(texts):
+    return lambda get: word_states(get("encoder"), texts)
+
+
+def _stitch(back=0, **layers):
+    def call(get):
+        make = get("make_reading")
+        front = make("mlm", 0)
+        return stitched(front, back(make) if back else front, **(_FIRST | layers))
+
+    return call
+
+
+_FIRST = {"front_layer": 1, "back_layer": 1}
+
+
+def _nothing_to_predict(get):
+    batches = get("make_batches")("mlm")
+    silent = [batch | {"labels": batch["labels"] * 0 - 100} for batch in batches]
+    return read_layers(get("make_model")("mlm", 0), silent)
+
+
+def _opt(read, **options):
+    def call(get):
+        encoder = load_encoder(get("save_tiny")("opt", **OPT, num_attention_heads=2))
+        return read(encoder, ["the small dog"], **options)
+
+    return call
+
+
+REFUSED = [
+    # Texts and how they are read.
+    (_read([]), "texts: empty"),
+    (_read("one text"), "texts: a string"),
+    (_read(["a", None]), "texts: item 1 is None, expected a string"),
+    (_read(text_pairs=["one"]), "text_pairs: 1 texts beside 2"),
+    (_read(text_pairs=[None] * 2), "text_pairs: item 0 is None, expected a string"),
+    (_read(layers=[3]), r"layers: \[3\], expected indices out of \(0, 1, 2\)"),
+    (_read(layers=[]), r"layers: \[\]"),
+    (_read(pooling="AVG"), "pooling: 'AVG'"),
+    (_read(max_length=513), "max_length: 513, expected 3 to 512"),
+    (_read(max_length=2), "max_length: 2"),
+    (_read(batch_size=0), "batch_size: 0"),
+    (
+        lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", "", "one"]),
+        "texts: text 1, '', has no token",
+    ),
+    *(
+        (_opt(read), r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); read")
+        for read in (word_states, hidden_states, token_states)
+    ),
+    (_opt(hidden_states, layers=[-1], pooling="first_last"), "32 and 16 wide"),
+    (lambda get: pool(STATES, MASK, pooling="AVG"), "pooling: 'AVG', expected one of cls, mean"),
+    (lambda get: pool((), MASK, pooling="cls"), "states: empty"),
+    (lambda get: pool(STATES, MASK[:, :3], pooling="cls"), r"shape \(3, 3\).*\(3, 4, 5\)"),
+    (lambda get: pool(STATES, MASK, pooling="mean"), "attention_mask: row 1 has no token"),
+    # Words.
+    (_words(["猫は家にいます"] * 3), "100% of their letters are of a script without spaces"),
+    (_words(["ᚠᚢᚦ ᚨᚱᚲ"] * 40), "texts: 100% of their pieces are unknown to the tokenizer"),
+    (_words(["a dog", 3]), "texts: item 1 is 3"),
+    (_words(["dog \ud83d"]), "half a surrogate pair"),
+    (
+        lambda get: word_states(replace(get("encoder"), tokenizer=Slow()), ["a dog"]),
+        r"cannot tell where.*has a tokenizer\.json",
+    ),
+    # Models.
+    (lambda get: load_encoder(get("save_tiny")("vit", **VIT)), "no part with layers that reads"),
+    (
+        lambda get: load_encoder(get("save_tiny")("wav2vec2", **WAV2VEC2)),
+        "no part with layers that reads",
+    ),
+    # Stitches.
+    (_stitch(back_layer=4), "back_layer: 4, expected 0 to 3"),
+    (_stitch(lambda make: make("mlm", 1, width=8)), "states: 16 wide, the model takes 8"),
+    (
+        lambda get: identity_stitches(*(get("make_reading")("mlm", 0, depth=d) for d in (3, 2))),
+        "back: 2 layers against the front's 3",
+    ),
+    (
+        lambda get: _stitch(lambda make: make("mlm", 0, batches=get("make_batches")("mlm")[::-1]))(
+            get
+        ),
+        "back: it read other texts",
+    ),
+    (_nothing_to_predict, "no label is predicted"),
+    (lambda get: read_layers(get("make_model")("mlm", 0), []), "batches: none"),
+    (
+        lambda get: read_layers(BertForTokenClassification(CLASSIFIER), get("make_batches")("mlm")),
+        "cannot cut a BertForTokenClassification",
+    ),
+    *(
+        (lambda get, kind=kind: stitch_grid(*[get("make_reading")("mlm", 0)] * 2, kind), message)
+        for kind, message in {
+            "train": "did you mean 'trained'",
+            "affine": "fitted_on: none",
+        }.items()
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_what_cannot_be_read_or_stitched_is_refused(call, message, request):
+    with pytest.raises(ValueError, match=message):
+        call(request.getfixturevalue)
