@@ -60,7 +60,11 @@ WITHOUT_VARIANCE = [
     g.effective_rank,
     g.elongated_directions,
     lambda x: g.between_share(x, THREE),
-    *(lambda x, name=name: g.similarity_grid(name, [Y], [x]) for name in MEASURES if name != "rsa"),
+    *(
+        lambda x, name=name: g.similarity_grid(name, [Y], [x])
+        for name in MEASURES
+        if name not in ("rsa", "mutual_knn")
+    ),
 ]
 UNITS = {"self_sim": g.self_sim, "mev": g.max_explainable_variance}
 FITTED, AXES = g.procrustes(X, Y), g.principal_axes(X)
@@ -185,7 +189,9 @@ REFUSED = [
     *(
         (lambda m=m: g.similarity_grid(m, [X], [X, Y[:-1]]), r"xs\[0\] beside ys\[1\]: .*same samp")
         for m in MEASURES
+        if m != "mutual_knn"  # which first asks for more rows
     ),
+    (lambda: g.mutual_knn(X, Y[:-1], k=2), "same samples as rows, got 12 and 11 rows"),
     (lambda: g.similarity_grid("cka", [X, X[:-1]]), r"xs\[0\] beside xs\[1\]: "),
     (lambda: g.similarity_grid("cka", [X], [Y, ONES]), r"ys\[1\] of shape \(12, 5\) has no varian"),
     (lambda: g.similarity_grid("pwca", [X], [Y]), "no measure 'pwca', did you mean 'pwcca'"),
