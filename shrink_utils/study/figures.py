@@ -7,8 +7,6 @@ import inspect
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -24,7 +22,6 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from shrink_utils.names import unknown_name
-from shrink_utils.study.drawing import darken, figure_data
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 
@@ -153,13 +150,13 @@ def show(
     alt: str,
     caption: str,
     title: str | None = None,
+    data: pd.DataFrame | None = None,
     widget: DOMWidget | None = None,
 ) -> None:
     """Save a figure, display it with alt text and caption, and close it.
 
-    Four files are left in the profile's ``figures`` folder: ``<name>.png``, ``<name>.svg`` (which
-    the book shows), ``<name>.dark.png`` (the same on a dark page) and ``<name>.csv``, every mark as
-    `figure_data` lists it.
+    The profile's ``figures`` folder gets ``<name>.png``, ``<name>.svg`` (which the book shows) and,
+    with `data`, ``<name>.csv``.
 
     Parameters
     ----------
@@ -169,29 +166,28 @@ def show(
         Markdown that says what to see.
     title : str, optional
         The finding in a few words, above all panels.
+    data : DataFrame, optional
+        The table that was drawn, kept with its index.
     widget : DOMWidget, optional
         Shown in the figure's place by a notebook that has a kernel.
     """
     if title is not None:
         fig.suptitle(title, x=0.01, ha="left", fontsize="large")
-    light, table = _png(fig), figure_data(fig)
+    kept = {".png": (png := _png(fig))}
     fig.set_layout_engine("none")  # everything has its place
-    vector = _svg(fig)
-    darken(fig)
-    pictures = {".png": light, ".svg": vector, ".dark.png": _png(fig)}
+    kept[".svg"] = _svg(fig)
     plt.close(fig)
-    path = profile.folder / "figures" / name
-    with ExitStack() as stack:
-        for ending, content in pictures.items():
-            stack.enter_context(written(Path(f"{path}{ending}"))).write_bytes(content)
-        part = stack.enter_context(written(Path(f"{path}.csv")))
-        table.to_csv(part, index=False, float_format="%.9g")
+    if data is not None:
+        kept[".csv"] = data.to_csv(float_format="%.9g").encode("utf-8")
+    for ending, content in kept.items():
+        with written(profile.folder / "figures" / f"{name}{ending}") as part:
+            part.write_bytes(content)
     if widget is None:
-        display(Image(light, format="png", alt=alt, retina=True, metadata={"figure": name}))
+        display(Image(png, format="png", alt=alt, retina=True, metadata={"figure": name}))
     else:
-        data, metadata = with_fallback(widget, light, alt=alt)
+        shown, metadata = with_fallback(widget, png, alt=alt)
         metadata["image/png"]["figure"] = name
-        display(data, metadata=metadata, raw=True)
+        display(shown, metadata=metadata, raw=True)
     display(Markdown(caption))
 
 
