@@ -161,11 +161,10 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
     from shrink_utils.study.publishing.course import write_course
 
-    written = write_course(home() / "notebooks")
-    print(f"For students ({written.chapters} notebooks): {written.folder}")
-    print(f"With solutions, for teachers: {written.folder / 'instructor'}")
-    if written.kept:
-        print(f"The earlier folder is kept, with any answers in it: {written.kept}")
+    folder, kept = write_course(home() / "notebooks")
+    print(f"For students: {folder}\nWith solutions, for teachers: {folder / 'instructor'}")
+    if kept:
+        print(f"The earlier folder is kept, with any answers in it: {kept}")
 
 
 def verify(profile: Profile, options: argparse.Namespace) -> int:
@@ -179,19 +178,12 @@ def verify(profile: Profile, options: argparse.Namespace) -> int:
 
 def book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks."""
-    from shrink_utils.study.full_length import full_length
     from shrink_utils.study.publishing.book import build_book
     from shrink_utils.study.tables import read_table
 
-    claims, full = read_table("claims", profile=profile), full_length("cohort")
     target = profile.folder / "book"
-    build_book(
-        profile.folder / "notebooks",
-        claims,
-        target,
-        title=f"profile {profile.name}",
-        at_full_length=full and full.claims,
-    )
+    claims = read_table("claims", profile=profile)
+    build_book(profile.folder / "notebooks", claims, target, title=f"profile {profile.name}")
     print(f"{target / 'index.html'}")
 
 

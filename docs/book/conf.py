@@ -20,7 +20,8 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
 ]
-exclude_patterns = ["findings.md", "headlines.md", "_templates"]  # parts of index.md
+# Parts of index.md, and what is offered as it is.
+exclude_patterns = ["findings.md", "headlines.md", "_templates", "shrink_utils", "data"]
 
 # Notebooks are shown as they were executed.
 nb_execution_mode = "off"

@@ -43,13 +43,11 @@ def book(tmp_path_factory):
     if built := os.environ.get("SHRINK_BOOK"):
         return Path(built)
     pytest.importorskip("sphinx", reason="make browser installs it")
-    from shrink_utils.study.full_length import full_length
     from shrink_utils.study.publishing.book import build_book
 
     claims = pd.read_csv(ROOT / "data" / "reference" / "quick" / "claims.csv")
-    full = full_length("cohort").claims
     folder = tmp_path_factory.mktemp("site") / "book"
-    build_book(ROOT / "notebooks", claims, folder, title="profile quick", at_full_length=full)
+    build_book(ROOT / "notebooks", claims, folder, title="profile quick")
     return folder
 
 

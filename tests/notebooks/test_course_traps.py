@@ -219,7 +219,7 @@ def test_a_plausible_wrong_answer_is_told_what_is_wrong(chapter, number, answer,
     section = _chapter(chapter)
     exercise, names = section.exercises[number - 1], {}
     exec(section.setup.source, names)
-    exec(exercise.solution.source, names)  # where the trap is in one part, the others are right
+    exec(exercise["solution"].source, names)  # where the trap is in one part, the others are right
     exec(answer, names)
     with pytest.raises(AssertionError, match=message):
-        exec(exercise.check.source, names)
+        exec(exercise["check"].source, names)

@@ -2,8 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -42,18 +40,14 @@ def execute(source: Path, target: Path) -> float:
     if not source.is_file():
         raise FileNotFoundError(f"source: no notebook {source}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    with alone(target):
-        return _execute(source, target)
-
-
-def _execute(source: Path, target: Path) -> float:
-    part = target.with_suffix(".part.ipynb")
-    failed = target.with_suffix(".failed.ipynb")
+    part, failed = (target.with_suffix(f".{name}.ipynb") for name in ("part", "failed"))
     # The kernel inherits these: stored outputs hold no progress bars and need no screen.
     os.environ.update(TQDM_DISABLE="1", MPLBACKEND="module://matplotlib_inline.backend_inline")
     started = time.perf_counter()
-    try:
-        with _sockets_of_its_own() as config:
+    # Files that the kernel is reached by, instead of ports: two processes that look for free ports
+    # at a time can find the same, and each then waits for a kernel that answers the other.
+    with alone(target), TemporaryDirectory(prefix="shrink-kernel-") as sockets:
+        try:
             papermill.execute_notebook(
                 source,
                 part,
@@ -63,31 +57,20 @@ def _execute(source: Path, target: Path) -> float:
                 # Before it ends any kernel, jupyter_client interrupts it; a kernel that still
                 # answers a message then logs "KeyboardInterrupt caught in kernel" as an error.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-                config=config,
+                config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/socket"}),
             )
-    except PapermillExecutionError as error:
-        part.rename(failed)
-        raise NotebookFailedError(
-            f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
-            f"The notebook as far as it came: {failed}"
-        ) from error
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    part.rename(target)
-    failed.unlink(missing_ok=True)
+        except PapermillExecutionError as error:
+            part.rename(failed)
+            raise NotebookFailedError(
+                f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
+                f"The notebook as far as it came: {failed}"
+            ) from error
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        part.rename(target)
+        failed.unlink(missing_ok=True)
     return time.perf_counter() - started
-
-
-@contextmanager
-def _sockets_of_its_own() -> Iterator[Config]:
-    """Files that a kernel is reached by, instead of ports.
-
-    Of two processes that look for free ports at a time, both can find the same: each then hears the
-    other's kernel, and waits for its own.
-    """
-    with TemporaryDirectory(prefix="shrink-kernel-") as folder:
-        yield Config(KernelManager={"transport": "ipc", "ip": f"{folder}/socket"})
 
 
 def store(executed: Path, source: Path) -> None:

@@ -89,40 +89,29 @@ def test_a_saved_figure_is_shown_as_its_drawing(notebooks, claims, tmp_path):
     assert cell.outputs[0].data == {"text/plain": "x", "image/svg+xml": "<svg/>"}
 
 
-def test_the_page_of_claims_counts_adjusted_verdicts_and_lists_claims_by_paper(
+def test_the_page_of_claims_begins_with_the_hypotheses_and_the_papers_own_tasks(
     notebooks, claims, tmp_path
 ):
     gather(notebooks, claims, tmp_path / "source")
     page = (tmp_path / "source" / "claims.md").read_text(encoding="utf-8")
-    first, *papers = page.split("\n## ")
-    columns = "replicated,agrees,inconclusive,disagrees,not replicated,described"
-    assert f"claims of,{columns}" in first
-    # Its verdicts are one inconclusive and one that agrees, which does not survive the adjustment.
-    assert "\nShrink the longest (Kudriashov et al. 2025),0,0,2,0,0,0\n" in first
-    assert [paper.splitlines()[0].split(" (")[0] for paper in papers] == [
+    first, *sections = page.split("\n## ")
+    assert [section.splitlines()[0].split(" (")[0] for section in sections] == [
+        "The twelve hypotheses",
+        "The tasks of *Shrink the longest*: MRPC and CoLA",
         "Shrink the longest",
         "Contextuality and training",
+        "At full length: twenty seeds",
     ]
-    assert papers[0].count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 2
-    assert "task" not in papers[0]  # a column without a single entry
-
-
-def test_the_page_of_claims_has_the_full_length_table_under_a_heading_of_its_own(
-    notebooks, claims, tmp_path
-):
-    long = claims.assign(statement="in twenty seeds", adjusted="agrees")
-    gather(notebooks, claims, tmp_path / "source", at_full_length=long)
-    page = (tmp_path / "source" / "claims.md").read_text(encoding="utf-8")
-    first, *sections = page.split("\n## ")
-    assert "\nAt full length (profile cohort),0,3,0,0,0,0\n" in first
-    assert [section.startswith("At full length (profile cohort)\n") for section in sections] == [
-        False,
-        False,
-        True,
-    ]
-    # What book.js makes searchable and sortable: one table of this class per section.
-    assert [section.count(":class: claims\n") for section in sections] == [1, 1, 1]
-    assert sections[-1].count("in twenty seeds") == 3
+    # Its verdicts are one inconclusive and one that agrees, which does not survive the adjustment.
+    assert "claims of,agrees,inconclusive,disagrees" in first
+    assert "\nShrink the longest (Kudriashov et al. 2025),0,2,0," in first
+    assert sections[2].count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 2
+    assert "supported" in sections[0] and "mrpc" in sections[1]
+    # What book.js makes searchable and sortable: one table of this class per section, few columns.
+    assert [section.count(":class: claims\n") for section in sections] == [1] * 5
+    for section in sections[1:]:
+        header = section.split("\n\n")[2].splitlines()[0]
+        assert header.startswith("claim,verdict,ours [95 % interval],") and header.count(",") <= 4
 
 
 def test_the_front_page_has_findings_a_figure_and_at_most_fifteen_rows(notebooks, claims, tmp_path):
