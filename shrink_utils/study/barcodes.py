@@ -16,7 +16,7 @@ from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
 from shrink_utils.names import unknown_name
-from shrink_utils.study.explorer import Explorer, PointCanvas, slider
+from shrink_utils.study.explorer import Explorer, slider
 from shrink_utils.study.figures import PALETTE, bars_only
 from shrink_utils.topology import (
     Barcode,
@@ -26,7 +26,6 @@ from shrink_utils.topology import (
     prominent_features,
 )
 
-DRAWN = "the points drawn below"
 ENCODERS = ("pretrained", "fine-tuned")  # the other clouds of `class_barcodes` are references
 UNIT = "scale ε (unit of the coordinates)"
 SCALES = [step / 20 for step in range(0, 121)]  # 0 to 6 in steps of 0.05
@@ -236,34 +235,16 @@ def describe_filtration(points: Tensor, scale: float) -> str:
 
 
 def filtration_explorer() -> Explorer:
-    """Choose a cloud or draw one, and move the scale."""
-    canvas = PointCanvas()
-    cloud = widgets.Dropdown(options=[*CLOUDS, DRAWN], description="cloud")
-    scale = slider(SCALES, name="scale ε", start=SCALES.index(0.5))
-
-    def points(name: str) -> Tensor:
-        return canvas.cloud() if name == DRAWN else example_cloud(name)
-
-    explorer = Explorer(
-        {"name": cloud, "scale": scale},
-        lambda name, scale: draw_filtration(points(name), scale),
-        lambda name, scale: describe_filtration(points(name), scale),
-        extra=canvas,
+    """Choose a cloud, and move the scale."""
+    controls = {
+        "name": widgets.Dropdown(options=[*CLOUDS], description="cloud"),
+        "scale": slider(SCALES, name="scale ε", start=SCALES.index(0.5)),
+    }
+    return Explorer(
+        controls,
+        lambda name, scale: draw_filtration(example_cloud(name), scale),
+        lambda name, scale: describe_filtration(example_cloud(name), scale),
     )
-    redraw_when_drawn(explorer, canvas, cloud)
-    return explorer
-
-
-def redraw_when_drawn(explorer: Explorer, canvas: PointCanvas, cloud: widgets.Dropdown) -> None:
-    """Show the sheet's cloud as soon as a point is set on it."""
-
-    def drawn(change: object) -> None:
-        if cloud.value == DRAWN:
-            explorer.redraw()
-        else:
-            cloud.value = DRAWN  # which draws
-
-    canvas.observe(drawn, "points")
 
 
 def _panel(ax: Axes, points: Tensor, scale: float) -> None:

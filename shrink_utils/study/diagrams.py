@@ -1,4 +1,4 @@
-"""Persistence diagrams and what a jitter does to them (chapter 04b): figures, and a slider."""
+"""Persistence diagrams and what a jitter does to them (chapter 04b)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from shrink_utils.study.barcodes import example_cloud
-from shrink_utils.study.explorer import Explorer, slider
 from shrink_utils.study.figures import PALETTE
 from shrink_utils.study.regularizer import RULE_LOOKS
 from shrink_utils.topology import barcode
 
-SIZES = [step / 20 for step in range(0, 21)]  # 0 to 1 in steps of 0.05
 LOOKS = (("o", PALETTE[0]), ("^", "0.55"))  # of H0 and H1
 
 
@@ -82,35 +79,6 @@ def bottleneck(points: Tensor, moved: Tensor) -> float:
     """The larger of the bottleneck distances of two clouds' diagrams in dimensions 0 and 1."""
     distances = [gudhi.bottleneck_distance(diagram(points, k), diagram(moved, k)) for k in (0, 1)]
     return max(distances)
-
-
-def draw_jitter(points: Tensor, size: float) -> Figure:
-    """A plane cloud before and after a jitter, both diagrams, and how far they are apart."""
-    moved = jitter(points, size)
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.6))
-    left.plot(*points.T, "o", color="0.7", markersize=4)
-    left.plot(*moved.T, "o", color=PALETTE[0], markersize=4)
-    left.set(aspect="equal", xticks=[], yticks=[], title=f"every point moved by {size:.2f}")
-    left.spines[:].set_visible(False)
-    draw_diagram(right, [diagram(moved, 0), diagram(moved, 1)])
-    for k, (marker, color) in enumerate(LOOKS):
-        look = dict(color=color, markersize=6, markerfacecolor="none", alpha=0.8)
-        right.plot(*diagram(points, k).T, marker, **look)
-    found = bottleneck(points, moved)
-    right.set_title(f"bottleneck {found:.2f}, bound {2 * size:.2f}")
-    return fig
-
-
-def jitter_explorer() -> Explorer:
-    """Move every point of a circle by more and more."""
-    points = example_cloud("a circle")
-
-    def describe(size: float) -> str:
-        found = bottleneck(points, jitter(points, size))
-        return f"Moved by {size:.2f}: bottleneck distance {found:.2f}, at most {2 * size:.2f}."
-
-    control = slider(SIZES, name="size of the jitter", start=SIZES.index(0.3))
-    return Explorer({"size": control}, lambda size: draw_jitter(points, size), describe)
 
 
 def stability_curves(table: pd.DataFrame, loop: float) -> Figure:

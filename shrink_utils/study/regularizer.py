@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import ipywidgets as widgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -20,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from shrink_utils.study.explorer import Explorer
 from shrink_utils.study.figures import (
     ARM_STYLE,
     CLASS_GREYS,
@@ -47,7 +45,6 @@ class Step:
     i: int
     neutral: tuple[float, ...]  # length ℓ' that would replace the first 1, …, i bars
     c: tuple[float, ...]  # C(1), …, C(i); below 1 the bar is noise
-    entropy: tuple[float, ...]  # of the whole list with the first 0, …, i bars replaced
 
     @property
     def is_feature(self) -> bool:
@@ -81,40 +78,21 @@ def selection_steps(lengths: Sequence[float]) -> list[Step]:
 def _one_round(number: int, bars: tuple[float, ...]) -> list[Step]:
     values = torch.tensor([*bars[1:], bars[0]], dtype=torch.float64)  # the longest at the end
     neutral, ratios, steps = [], [], []
-    entropy, before = [persistent_entropy(values).item()], values.sum().item()
+    before = values.sum().item()
     for i in range(1, len(values)):
         rest = values[i:]  # R_i
         neutral.append((rest.sum() / persistent_entropy(rest).exp()).item())  # ℓ'_i
         total = rest.sum().item() + i * neutral[-1]  # S_i
         ratios.append(before / total)
-        replaced = torch.cat([rest, torch.full((i,), neutral[-1], dtype=torch.float64)])
-        entropy.append(persistent_entropy(replaced).item())
         before = total
-        steps.append(Step(number, bars, i, tuple(neutral), tuple(ratios), tuple(entropy)))
+        steps.append(Step(number, bars, i, tuple(neutral), tuple(ratios)))
         if ratios[-1] < 1:
             return steps
     return steps
 
 
-def draw_step(steps: list[Step], at: int) -> Figure:
-    """The bars, the threshold and the entropy at one of the steps."""
-    step = steps[at]
-    fig, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.4), width_ratios=[1.6, 1, 1])
-    _bars(left, step)
-    left.legend(fontsize="small", loc="upper right")
-    limits = (0.5, len(step.bars) - 0.5)
-    middle.plot(range(1, step.i + 1), step.c, "o-", color="black")
-    middle.axhline(1, color="0.5", ls="--")
-    middle.set(xlabel="position i", xlim=limits, title="C(i): below 1, noise")
-    right.plot(range(step.i + 1), step.entropy, "s-", color="black")
-    right.axhline(math.log(len(step.bars)), color="0.6", ls=":")
-    right.set(xlabel="bars replaced", xlim=(-0.5, len(step.bars) - 0.5))
-    right.set_title("entropy (nats); dotted: ln m")
-    return fig
-
-
 def selection_stages(steps: list[Step]) -> Figure:
-    """The bars of every step side by side, for readers without a kernel."""
+    """The bars of every step side by side."""
     columns = min(4, len(steps))
     rows = math.ceil(len(steps) / columns)
     fig, axes = plt.subplots(
@@ -127,37 +105,6 @@ def selection_stages(steps: list[Step]) -> Figure:
     plt.setp(axes[:, 0], ylabel="length")
     axes[0, 0].legend(fontsize="x-small", loc="upper right")
     return fig
-
-
-def describe_step(steps: list[Step], at: int) -> str:
-    """The rule's verdict at one step, in a sentence or two."""
-    step = steps[at]
-    compared = "longer than" if step.is_feature else "shorter than"
-    verdict = "a feature" if step.is_feature else "from here on, noise"
-    said = (
-        f"Round {step.round}, bar {step.i}: its length {step.bars[step.i]:.3g} is {compared} what "
-        f"would replace it, {step.neutral[-1]:.3g} (C = {step.c[-1]:.3f}): {verdict}."
-    )
-    if at + 1 == len(steps):
-        kept = ", ".join(f"{length:.3g}" for length in step.bars[: step.i])
-        said += f" Kept in the end: {kept}."
-    return said
-
-
-def selection_explorer(examples: Mapping[str, Sequence[float]]) -> Explorer:
-    """Choose a named list of bars, and step through the rule."""
-    steps = {name: selection_steps(lengths) for name, lengths in examples.items()}
-    which = widgets.Dropdown(options=list(steps), description="bars")
-    step = widgets.IntSlider(
-        value=1, min=1, max=len(steps[which.value]), description="step", continuous_update=False
-    )
-    explorer = Explorer(
-        {"name": which, "step": step},
-        lambda name, step: draw_step(steps[name], min(step, len(steps[name])) - 1),
-        lambda name, step: describe_step(steps[name], min(step, len(steps[name])) - 1),
-    )
-    which.observe(lambda change: setattr(step, "max", len(steps[change.new])), "value")
-    return explorer
 
 
 def _bars(ax: Axes, step: Step) -> None:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PatchCollection
 
-from shrink_utils.study.barcodes import draw_complex
+from shrink_utils.study.barcodes import draw_complex, filtration_explorer
 from shrink_utils.study.explorer import Explorer
-from shrink_utils.study.regularizer import describe_step, selection_steps
+from shrink_utils.study.regularizer import selection_steps
 from shrink_utils.topology import prominent_features
 
 TRIANGLE = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]], dtype=torch.float64)
@@ -71,6 +71,13 @@ def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, n_e
     assert balls.get_paths()[0].get_extents().width == pytest.approx(scale, rel=1e-3)
 
 
+def test_another_cloud_is_drawn_and_described():
+    explorer = filtration_explorer()
+    assert explorer.picture.value.count("At scale 0.50 the 14 points") == 2  # said and alt text
+    explorer.controls["name"].value = "a circle"
+    assert "At scale 0.50 the 16 points" in explorer.picture.value
+
+
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=40))
 def test_the_last_round_keeps_what_the_package_selects(lengths):
     if max(lengths) == min(lengths):
@@ -88,8 +95,4 @@ def test_the_dozen_takes_three_rounds():
     noise = [(step.round, step.i) for step in steps if not step.is_feature]
     assert noise == [(1, 4), (2, 3), (3, 3)]
     assert steps[3].neutral[-1] > DOZEN[4] and steps[2].neutral[-1] < DOZEN[3]
-    assert describe_step(steps, 0) == (
-        "Round 1, bar 1: its length 9 is longer than what would replace it, 4.46 (C = 1.105): "
-        "a feature."
-    )
-    assert describe_step(steps, len(steps) - 1).endswith("Kept in the end: 10, 9, 8.")
+    assert steps[-1].bars[: steps[-1].i] == (10.0, 9.0, 8.0)

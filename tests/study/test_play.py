@@ -1,4 +1,4 @@
-"""The cloud that the loss moves: it goes downhill, and the controls show what they say."""
+"""The cloud that the loss moves goes downhill."""
 
 from __future__ import annotations
 
