@@ -61,6 +61,14 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
             source="after B",
             departures=CKA_OF.format("words"),
         )
+    # Gröger, Wen & Brbić: shared neighbours survive a null that is searched over layers, too.
+    for claim, cell, rows in by_arm("neighbours", "calibrated"):
+        name = f"b:near:{cell}"
+        statement = (
+            "it shares more near neighbours with random weights than a search finds by chance"
+        )
+        found, source = by_unit(rows, "value"), "after Gröger et al. 2026"
+        yield claim(name, statement, "greater", found, source=source, kind="analogue")
     # The least that clusters of adjacent layers (Phang et al.; blocks in B) imply.
     for claim, cell, rows in by_arm("within", "cka_debiased"):
         apart = (rows.layer - rows.other).abs()

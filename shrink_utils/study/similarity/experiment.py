@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from shrink_utils.geometry import affine, procrustes, similarity_grid
+from shrink_utils.geometry import affine, calibrated_maximum, procrustes, similarity_grid
 from shrink_utils.models import Encoder, WordBatch, load_encoder, random_encoder, word_states
 from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
@@ -58,7 +58,10 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
         - "low", "high": 95 % bounds of the former for arm none, the first seed and equal layers,
           resampling sentences;
         - "within": a run against itself, ``cka_debiased``;
-        - "arms": the run without regularizer against that of another arm and the same seed.
+        - "arms": the run without regularizer against that of another arm and the same seed;
+        - "neighbours": a run of arm none against the random initialization, at the pair of layers
+          whose sentences share most near neighbours: "mutual_knn", its "null" by the same search of
+          shuffled rows, and "calibrated".
 
         "finetuned" with the first seed and "partner" also hold the alignments: the share of the
         second encoder's variance that the first explains on sentences that were not fitted: shifted
@@ -75,6 +78,7 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
         blocks = [
             *against_others(profile, encoder, states, texts),
             *against_runs(profile, states, texts),
+            *against_random(profile, texts),
         ]
     rows = [(pair, *run, *entry) for pair, run, entries in blocks for entry in entries]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -121,6 +125,20 @@ def against_runs(profile: Profile, states: WordBatch, texts: Sequence[str]) -> I
                 yield "high", about, high
         elif seed in plain:
             yield "arms", about, _equal_layers(plain[seed], after)
+
+
+def against_random(profile: Profile, texts: Sequence[str]) -> Iterator[Block]:
+    """Runs of arm none and the encoder's random initialization, searched over layers."""
+    first = profile.runs()[0]
+    random = word_states(random_encoder(first.model, seed=profile.base_seed + 1), texts)
+    for run in run_grid(profile):
+        about = run.config.task, run.config.arm, run.config.seed
+        if run.config.model == first.model and about[:2] == (first.task, "none"):
+            both = matched_layers(word_states(run_encoder(run, device="auto"), texts), random)
+            sentences = (layers.sentences() for layers in both)
+            found = calibrated_maximum("mutual_knn", *sentences, seed=profile.base_seed)
+            values = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}
+            yield "neighbours", about, [(name, *found.layers, v) for name, v in values.items()]
 
 
 def _grids(x: Layers, y: Layers, measures: Sequence[str]) -> list[Entry]:

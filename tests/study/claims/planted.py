@@ -165,13 +165,14 @@ def similarity(top=0.1, part=0.1, depth=4):
         ("arms", "all"): lambda i, j: 1 - part * i,
         ("itself", ""): lambda i, j: 0.5,
     }
+    near = [("neighbours", "movies", "none", seed, "calibrated", 1, 0, 0.3) for seed in SEEDS]
     rows = [
         (pair, "movies", arm, seed, measure, i, j, value(i, j))
         for (pair, arm), value in of.items()
         for measure, seed in product(("cka_debiased", "rsa"), SEEDS)
         for i, j in product(range(depth + 1), range(depth + 1))
     ]
-    return noisy(rows, "pair task arm seed measure layer other value")
+    return noisy(rows + near, "pair task arm seed measure layer other value")
 
 
 OWN = {0: 0.01, 1: -0.02, 2: 0.03}  # what a front of this number adds: the noise

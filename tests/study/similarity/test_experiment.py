@@ -70,6 +70,15 @@ def test_shuffled_rows_have_no_debiased_alignment(table):
     assert abs(null["cka_debiased"]) < 0.03 < null["cka"]
 
 
+def test_neighbours_shared_with_random_weights_are_those_beyond_the_search(table):
+    rows = table[table.pair == "neighbours"]
+    assert set(rows.arm) == {"none"} and set(rows.seed) == {0, 1}
+    wide = rows.pivot(index="seed", columns="measure", values="value")
+    beyond = (wide.mutual_knn - wide.null) / (1 - wide.null)
+    np.testing.assert_allclose(wide.calibrated, beyond)
+    assert (wide.null < wide.mutual_knn).all()
+
+
 def test_alignments_are_judged_on_sentences_that_were_not_fitted(table, layers):
     before, after = layers
     fit = before.sentence % 2 == 0
