@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from shrink_utils.text import load_task
 from shrink_utils.text.glue import read_glue
-from shrink_utils.training import RunConfig, finetune
+from shrink_utils.training import finetune
+from tests.training.conftest import CONFIG
 
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 
@@ -29,20 +31,8 @@ def mrpc(tmp_path, monkeypatch):
 
 
 def _finetune():
-    config = RunConfig(
-        model="tiny-random",
-        task="mrpc",
-        arm="all",
-        seed=0,
-        train_rows=None,
-        eval_rows=None,
-        epochs=1,
-        learning_rate=1e-4,
-        weight_decay=0.0,
-        max_length=16,
-        batch_size=8,
-    )
-    return finetune(config)
+    rows = {"task": "mrpc", "train_rows": None, "eval_rows": None}
+    return finetune(replace(CONFIG, arm="all", epochs=1, max_length=16, batch_size=8, **rows))
 
 
 def test_an_empty_sentence_is_a_text_like_any_other(mrpc):

@@ -4,23 +4,25 @@ import pytest
 
 from shrink_utils.training import RunConfig, ScratchConfig
 
+# Six steps of fine-tuning: two epochs of 16 + 16 + 8 rows.
+CONFIG = RunConfig(
+    model="tiny-random",
+    task="sentiment_movies",
+    arm="prominent",
+    seed=3,
+    train_rows=40,
+    eval_rows=16,
+    epochs=2,
+    learning_rate=1e-3,
+    weight_decay=1e-4,
+    max_length=12,
+    batch_size=16,
+)
+
 
 @pytest.fixture(scope="session")
 def config():
-    """Six steps of fine-tuning: two epochs of 16 + 16 + 8 rows."""
-    return RunConfig(
-        model="tiny-random",
-        task="sentiment_movies",
-        arm="prominent",
-        seed=3,
-        train_rows=40,
-        eval_rows=16,
-        epochs=2,
-        learning_rate=1e-3,
-        weight_decay=1e-4,
-        max_length=12,
-        batch_size=16,
-    )
+    return CONFIG
 
 
 @pytest.fixture(scope="session")

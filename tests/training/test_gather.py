@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,8 +16,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from shrink_utils.models import load_classifier, save_classifier
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training import RunConfig, finetune
+from shrink_utils.training import finetune
 from shrink_utils.training.gather import whole_batch
+from tests.training.conftest import CONFIG
 
 ROOT = Path(__file__).parents[2]
 # Rows of each process, whether their labels count, and the weight of the regularizer.
@@ -60,19 +62,7 @@ def _loss_and_gradients(name, rank=None):
 
 
 def _config(folder):
-    return RunConfig(
-        model=str(folder / "model"),
-        task="sentiment_movies",
-        arm="prominent",
-        seed=3,
-        train_rows=40,
-        eval_rows=16,
-        epochs=1,
-        learning_rate=1e-3,
-        weight_decay=1e-4,
-        max_length=12,
-        batch_size=16,
-    )
+    return replace(CONFIG, model=str(folder / "model"), epochs=1)
 
 
 def _in_a_process(folder: Path) -> None:
