@@ -12,7 +12,6 @@ from shrink_utils.models import (
     identity_stitches,
     stitch_grid,
     stitched,
-    stitched_logits,
 )
 from shrink_utils.models.stitching import NormAffine, least_squares_maps, train_map
 
@@ -60,17 +59,6 @@ def test_every_stitch_is_the_back_with_the_fronts_states(kind, make_reading):
 def test_a_model_stitched_to_itself_costs_exactly_nothing(kind, make_reading):
     reading = make_reading(kind, 0)
     assert [found.penalty for found in identity_stitches(reading, reading)] == [0.0] * 4
-
-
-def test_stitched_up_to_the_head_a_classifier_has_the_fronts_vectors_and_the_backs_head(
-    make_reading,
-):
-    front, back = make_reading("classifier", 0), make_reading("classifier", 1)
-    logits = stitched_logits(front, back, front_layer=3, back_layer=3)
-    vectors = torch.cat([states[3][:, 0] for states in front.states])
-    pooler, head = back.model.bert.pooler, back.model.classifier
-    expected = head(torch.tanh(pooler.dense(vectors)))
-    torch.testing.assert_close(logits, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pandas as pd
-import pytest
 
 from shrink_utils.study import load_profile
 from shrink_utils.study.claims.agreement import agreement
-
-
-@pytest.fixture
-def smoke(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    return load_profile("smoke")
 
 
 def test_rows_of_fine_tuned_layers_and_of_language_are_compared_between_models():

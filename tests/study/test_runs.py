@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
-from shrink_utils import training
 from shrink_utils.models import hidden_states
-from shrink_utils.study import finetuned, load_run, run_encoder, run_id, run_or_load
+from shrink_utils.study import load_run, run_encoder, run_id, run_or_load
 from shrink_utils.study.results import DamagedResultError
 from shrink_utils.study.runs import drop_models, model_of
 from shrink_utils.text import load_task
@@ -112,19 +111,3 @@ def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path,
     assert told == [4, 5, 6]
     assert run.history.step.tolist() == [1, 2, 3, 4, 5, 6]
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.model"]
-
-
-def test_of_processes_that_share_a_run_the_first_one_writes(finished, tmp_path, monkeypatch):
-    """The second one trains too, and reads what the first has written."""
-    config, trained = finished.runs()[0], []
-    first = finished.folder / "runs" / run_id(config)
-
-    def train(config, **options):
-        trained.append(config)
-        shutil.copytree(first, tmp_path / run_id(config))  # by the first, meanwhile
-
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr(training, "finetune", train)
-    monkeypatch.setattr(finetuned, "save_run", None)  # it would not be callable
-    assert run_or_load(config, tmp_path).config == config
-    assert trained == [config]

@@ -15,7 +15,7 @@ from shrink_utils.study.claims.stl import stl_claims
 from shrink_utils.study.results import Result, read_json, write_json
 from shrink_utils.study.runs import run_id
 from shrink_utils.study.tables import first_steps, score_table, summarize, task_table, write_table
-from shrink_utils.study.verify import Check, verify_folder, write_provenance
+from shrink_utils.study.verify import verify_folder, write_provenance
 from shrink_utils.text.sources import sha256_of
 from shrink_utils.training import precision
 
@@ -65,17 +65,6 @@ def test_a_good_folder_passes_every_check_and_nothing_is_written_into_it(sent):
     assert {path: path.stat().st_mtime_ns for path in sent.rglob("*")} == before
     assert [str(check)[:4] for check in checks] == ["ok  "] * 10
     assert "ok    claims, made again" in map(str, checks)
-
-
-def test_the_page_names_the_study_and_no_place_of_this_machine(sent, profile):
-    text = (sent / "provenance.json").read_text(encoding="utf-8")
-    page = json.loads(text)
-    assert page["profile"] == {"name": "tiny", "seed": 0, "hash": profile.hash}
-    assert page["packages"]["torch"].startswith("2.") and page["commit"] and page["device"]
-    claims = sent / "tables" / "claims.csv"
-    assert page["sha256"]["tables/claims.csv"] == sha256_of(claims)
-    assert {f"runs/{run_id(config)}" for config in profile.runs()} <= page["sha256"].keys()
-    assert str(sent.parent) not in text
 
 
 @pytest.mark.parametrize("table", ["claims", "task_metric", "anisotropy"])
@@ -133,14 +122,6 @@ def test_a_changed_run_is_named_and_not_used(sent, profile, change, says):
     assert f"no whole run {config.label}" in faults
 
 
-def test_a_changed_measured_table_is_named_and_not_used(sent):
-    path = sent / "measured" / MEASURED / "table.parquet"
-    pd.read_parquet(path).iloc[:0].to_parquet(path)
-    faults = _faults(sent)
-    assert f"{MEASURED}: table.parquet changed on disk" in faults
-    assert "0 whole tables measured/dynamics_sgd-*, expected one" in faults
-
-
 @pytest.mark.parametrize("kind", ["file", "folder", "pipe"])
 def test_a_link_or_a_pipe_ends_the_reading(sent, profile, kind, tmp_path):
     run = sent / "runs" / run_id(profile.runs()[0])
@@ -183,12 +164,6 @@ def test_a_foreign_page_ends_the_reading(sent, change, says):
     assert says in verify_folder(sent)[-1].faults[0]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"profile": {}}'])
-def test_a_page_that_is_none_is_a_fault_and_no_crash(sent, text):
-    (sent / "provenance.json").write_text(text, encoding="utf-8")
-    assert verify_folder(sent)[-1].faults
-
-
 def test_without_a_page_or_a_folder_nothing_more_is_looked_at(sent):
     (sent / "provenance.json").unlink()
     checks = verify_folder(sent)
@@ -202,12 +177,6 @@ def test_without_a_page_or_a_folder_nothing_more_is_looked_at(sent):
 def test_a_file_that_cannot_be_read_is_a_fault_and_no_crash(sent, profile, name):
     (sent / "runs" / run_id(profile.runs()[0]) / name).write_bytes(b"\x80\x04pickle")
     assert run_id(profile.runs()[0]) in _faults(sent)
-
-
-def test_many_faults_are_counted():
-    told = str(Check("runs", tuple(f"fault {i}" for i in range(8))))
-    assert told.splitlines()[0] == "FAIL  runs" and told.splitlines()[-1].strip() == "and 3 more"
-    assert len(told.splitlines()) == 7
 
 
 def _signed(run):

@@ -11,6 +11,7 @@ from shrink_utils.text import CORPORA, read_snippets
 from shrink_utils.text.corpora import Snippet
 from shrink_utils.text.offline import (
     _groups,
+    _split,
     _swappable,
     coherence,
     sentiment,
@@ -61,6 +62,14 @@ def test_no_sentiment_text_stands_on_both_sides(rated):
     _, columns = rated
     sides = [{_normal(text) for text in columns[side]["text"]} for side in columns]
     assert not sides[0] & sides[1]
+
+
+@pytest.mark.parametrize("source", ["products", "editorials"])
+def test_no_document_stands_on_both_sides(source):
+    sides = _split(read_snippets(source))
+    documents = [{s.document for s in rows} for rows, _ in sides.values()]
+    assert not documents[0] & documents[1]
+    assert sum(len(rows) for rows, _ in sides.values()) == len(read_snippets(source))
 
 
 def test_documents_linked_by_a_chain_of_shared_texts_are_one_group():

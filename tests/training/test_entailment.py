@@ -5,7 +5,6 @@ import torch
 
 from shrink_utils.models import Trunk
 from shrink_utils.text import training_pairs
-from shrink_utils.text.pairs import LEXICONS
 from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches
 
 TRUNK = Trunk(width=16, depth=1, heads=2, dropout=0.0)
@@ -19,14 +18,6 @@ def start():
 
 def _encoder(model):
     return torch.cat([p.detach().flatten() for p in model.bert.encoder.parameters()])
-
-
-def test_every_word_of_both_lexicons_is_one_piece(start):
-    tokenizer = start[1]
-    for words in LEXICONS.values():
-        for word in (w for places in words.values() for w in places):
-            assert len(tokenizer.tokenize(word)) == 1
-    assert tokenizer.unk_token_id not in tokenizer("Perhaps the boss, or the king.")["input_ids"]
 
 
 def test_the_start_and_the_models_are_decided_by_their_seeds(start):

@@ -126,16 +126,6 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(config
     assert result.history.loss.tail(10).mean() < 0.8 * entropy
 
 
-def test_all_objectives_share_the_tokenizer_which_spells_both_languages(
-    configs, tokenizer, sentences
-):
-    assert all(scratch_tokenizer(config).vocab == tokenizer.vocab for config in configs.values())
-    for column in ("text", "translation"):
-        ids = tokenizer(sentences["train"][column][:]).input_ids
-        assert not any(tokenizer.unk_token_id in row for row in ids)
-    assert tokenizer.model_max_length == 12
-
-
 def test_masked_places_and_no_others_are_to_be_predicted(configs, tokenizer):
     _, masked = examples(replace(configs["mlm"], masked=0.5), tokenizer)
     _, plain = examples(configs["clm"], tokenizer)
