@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARY = ("topology", "geometry", "text", "models", "training")
 # The key of a run or a table names the options of the arms that it has: a new arm is no new code.
 NAMED_BY_KEYS = ("training/arms.py",)
-WITHOUT_NUMBERS = ("claims", "publishing", "figures.py", "drawing.py")  # of the room `study`
+WITHOUT_NUMBERS = ("claims", "publishing", "figures.py")  # of the room `study`
 
 
 @cache
