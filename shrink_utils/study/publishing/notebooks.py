@@ -10,8 +10,10 @@ import papermill
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from shrink_utils.study.figures import WIDGET_VIEW
 from shrink_utils.study.results import alone, written
+
+# Its name stands here because `figures`, which makes it, takes seconds to import.
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class NotebookFailedError(RuntimeError):
