@@ -200,3 +200,9 @@ def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, wor
 def test_make_names_a_seed_that_was_exported(arguments, variables, named):
     line = _make("help", *arguments, **variables).stdout.splitlines()[0]
     assert line.startswith("SEED=4 comes from the environment: `unset SEED`") == named
+
+
+def test_lines_that_are_cut_are_told(results, text, capsys):
+    given = ["diagnose", "tiny-random", "--text", str(text), "--out", str(results)]
+    assert main([*given, "--max-length", "9"]) == 0
+    assert "of 60 texts were cut at 9 tokens (--max-length)." in capsys.readouterr().out

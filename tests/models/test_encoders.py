@@ -257,3 +257,11 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_a_folder_asks_none(saved, 
     assert asked == ["someone/some-model"] and time.monotonic() - since < 5
     with pytest.raises(FileNotFoundError, match=r"did you mean 'minilm'\?.*need no hub"):
         load_encoder("minlm")
+
+
+def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
+    first, again, other = (random_encoder("tiny-random", seed=s) for s in (1, 1, 2))
+    assert all(_same(first.model, again.model).values())
+    for model in (other.model, load_encoder("tiny-random").model):
+        assert not _same(first.model, model)["encoder.layer.1.attention.self.query.weight"]
+    assert first.name == "tiny-random, random weights" and not first.model.training

@@ -13,12 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-from shrink_utils.text import (
-    fetch,
-    source_path,
-    sources,
-)
+from shrink_utils.models import random_encoder
+from shrink_utils.text import fetch, hub_revision, source_path, sources
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
 HOME_SOURCES = Path(__file__).parents[2] / "data" / "sources.toml"
@@ -262,3 +260,32 @@ def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():
         if not source.opt_in:  # tests download nothing that nobody has named
             assert source.damage(fetch(name)) == []
         assert len(source.files) == len({Path(member).name for member in source.files})
+
+
+def test_a_damaged_folder_is_kept_when_it_cannot_be_fetched_again(pin):
+    pin(_sdist(), FILES)
+    (fetch("toy", download=Downloader(_sdist())) / "words.txt").unlink()
+    with pytest.raises(ValueError, match="expected"):
+        fetch("toy", download=Downloader(b"cut"))
+    assert (source_path("toy") / "LICENSE.txt").is_file()
+
+
+def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
+    """Configuration, weights and tokenizer: the hub serves each by itself."""
+    name, local, asked = "FacebookAI/roberta-base", fetch("minilm"), {}
+
+    def watched(kind):
+        read = kind.from_pretrained
+
+        def from_pretrained(pretrained_model_name_or_path, revision=None, **options):
+            if pretrained_model_name_or_path == name:
+                asked[kind.__name__] = revision
+            return read(local, **options)
+
+        return from_pretrained
+
+    kinds = (AutoConfig, AutoModel, AutoTokenizer)
+    for kind in kinds:
+        monkeypatch.setattr(kind, "from_pretrained", watched(kind))
+    random_encoder(name)  # reads the configuration, after the trained encoder
+    assert asked == {kind.__name__: hub_revision(name) for kind in kinds}
