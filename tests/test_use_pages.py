@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from functools import partial, partialmethod
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -90,9 +90,6 @@ def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, c
 @pytest.mark.filterwarnings("default")  # Lightning is not pinned: its warnings are its own
 def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, capsys):
     pytest.importorskip("lightning", reason="not among our packages: pip install lightning")
-    monkeypatch.setattr(
-        torch.nn.Module, "compile", partialmethod(torch.nn.Module.compile, backend="eager")
-    )
     monkeypatch.chdir(tmp_path)
     names = {}
     _run(_code("lightning"), names)
