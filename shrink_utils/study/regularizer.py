@@ -1,14 +1,8 @@
-"""The regularizer and its selection rule (chapter 05): figures, and a walk through the rule.
-
-`topology.selection` decides all bars at once. Here the same decisions are taken as the paper words
-them, so that each can be looked at. A test holds the two together.
-"""
+"""The regularizer and its selection rule (chapter 05): figures."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,7 +10,6 @@ import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from shrink_utils.study.figures import (
@@ -28,101 +21,7 @@ from shrink_utils.study.figures import (
     legend_below,
     mean_line,
 )
-from shrink_utils.topology import h0_barcode, persistent_entropy, prominent_features
-from shrink_utils.topology.selection import most_features
-
-# A rule looks like the arm that uses it ("ratio", "published"); "relative_entropy" has no arm.
-_ARMS = (ARM_STYLE["prominent"], ARM_STYLE["published"], {"color": "0.4", "marker": "o"})
-RULE_LOOKS = [{name: look[name] for name in ("color", "marker")} for look in _ARMS]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One bar of one round, ``bars[i]``, and the rule's verdict on it."""
-
-    round: int  # from 1
-    bars: tuple[float, ...]  # of this round, longest first; bars[0] is always kept
-    i: int
-    neutral: tuple[float, ...]  # length ℓ' that would replace the first 1, …, i bars
-    c: tuple[float, ...]  # C(1), …, C(i); below 1 the bar is noise
-
-    @property
-    def is_feature(self) -> bool:
-        """Whether the bar is longer than the length that would replace it."""
-        return self.c[-1] >= 1
-
-
-def selection_steps(lengths: Sequence[float]) -> list[Step]:
-    """The decisions of ``prominent_features(rule="ratio")``, in order.
-
-    A round ends with the first bar that is noise; the last round's kept bars are the result.
-
-    Raises
-    ------
-    ValueError
-        There are not two or more positive lengths, or all are equal.
-    """
-    bars = tuple(sorted((float(length) for length in lengths), reverse=True))
-    if len(bars) < 2 or bars[-1] <= 0 or bars[0] == bars[-1]:
-        raise ValueError("lengths: expected two or more positive ones that are not all equal")
-    steps: list[Step] = []
-    for number in range(1, len(bars) + 1):
-        steps += _one_round(number, bars)
-        kept = bars[: steps[-1].i]
-        if len(kept) <= most_features(bars[-1] / bars[0], len(bars)) or len(kept) + 1 >= len(bars):
-            break
-        bars = (*kept, bars[-1])
-    return steps
-
-
-def _one_round(number: int, bars: tuple[float, ...]) -> list[Step]:
-    values = torch.tensor([*bars[1:], bars[0]], dtype=torch.float64)  # the longest at the end
-    neutral, ratios, steps = [], [], []
-    before = values.sum().item()
-    for i in range(1, len(values)):
-        rest = values[i:]  # R_i
-        neutral.append((rest.sum() / persistent_entropy(rest).exp()).item())  # ℓ'_i
-        total = rest.sum().item() + i * neutral[-1]  # S_i
-        ratios.append(before / total)
-        before = total
-        steps.append(Step(number, bars, i, tuple(neutral), tuple(ratios)))
-        if ratios[-1] < 1:
-            return steps
-    return steps
-
-
-def selection_stages(steps: list[Step]) -> Figure:
-    """The bars of every step side by side."""
-    columns = min(4, len(steps))
-    rows = math.ceil(len(steps) / columns)
-    fig, axes = plt.subplots(
-        rows, columns, figsize=(3.1 * columns, 2.6 * rows), squeeze=False, sharey=True
-    )
-    for ax, step in zip(axes.flat, steps, strict=False):
-        _bars(ax, step)
-    for ax in axes.flat[len(steps) :]:
-        ax.set_axis_off()
-    plt.setp(axes[:, 0], ylabel="length")
-    axes[0, 0].legend(fontsize="x-small", loc="upper right")
-    return fig
-
-
-def _bars(ax: Axes, step: Step) -> None:
-    """Longest first: kept, looked at, not yet looked at; dashes where a bar would be replaced."""
-    looks = {
-        "kept so far": (range(step.i), dict(color=PALETTE[6])),
-        "looked at": ([step.i], dict(color="0.45")),
-        "to come": (range(step.i + 1, len(step.bars)), dict(color="0.8")),
-    }
-    if not step.is_feature:
-        looks["noise"] = looks.pop("to come")
-        looks["noise"][1].update(facecolor="white", edgecolor="0.5", hatch="///")
-    for name, (positions, look) in looks.items():
-        ax.bar(positions, [step.bars[i] for i in positions], width=0.75, label=name, **look)
-    ax.hlines(step.neutral[-1], 0.5, step.i + 0.5, color="black", ls="--", label="neutral length")
-    ax.set(xlabel="position i (0: the longest)", xlim=(-0.6, len(step.bars) - 0.4))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_title(f"round {step.round}, bar {step.i}: {'feature' if step.is_feature else 'noise'}")
+from shrink_utils.topology import h0_barcode
 
 
 def neutral_line(bars: Sequence[float], neutral: Sequence[float]) -> Figure:
@@ -139,22 +38,6 @@ def neutral_line(bars: Sequence[float], neutral: Sequence[float]) -> Figure:
     ax.set(xlabel="position i (0: the longest)", ylabel="length", xticks=positions)
     ax.set_title("The rule cuts at the first bar below its neutral length")
     legend_below(fig, ax, 3)
-    return fig
-
-
-def three_rules(lengths: Mapping[str, Tensor], rules: Sequence[str]) -> Figure:
-    """Bars of three clouds of 64 points, and below them the bars that each rule keeps."""
-    fig, axes = plt.subplots(2, 3, figsize=(12, 4.6), sharex=True, height_ratios=[3, 1])
-    for (upper, lower), (kind, bars) in zip(axes.T, lengths.items(), strict=True):
-        upper.stairs((bars / bars.mean()).numpy(), fill=True, color=PALETTE[6])
-        upper.set(title=kind, ylim=(0, None))
-        for row, rule in enumerate(rules):
-            kept, look = prominent_features(bars, rule=rule), RULE_LOOKS[row]
-            lower.plot(kept + 0.5, np.full(len(kept), row), ls="none", markersize=3, **look)
-            lower.text(65, row, f"{len(kept)}", va="center", color=look["color"])
-        lower.set(yticks=range(3), yticklabels=rules if upper is axes[0, 0] else [])
-        lower.set(ylim=(2.6, -0.6), xlabel="bar, longest first", xlim=(0, 64))
-    axes[0, 0].set_ylabel("length / mean length")
     return fig
 
 

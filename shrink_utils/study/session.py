@@ -32,8 +32,15 @@ def begin(profile: str, *, seed: int = 0) -> Profile:
 
 
 def _check(line: str, cell: str) -> None:
-    """Cell magic of an exercise's check: say what an answer lacks, and let the chapter go on."""
+    """Cell magic of an exercise's check: say what an answer lacks, and let the chapter go on.
+
+    A name of the chapter that the check uses as well keeps its value.
+    """
+    shell = get_ipython()
+    before = dict(shell.user_ns)
     try:
-        get_ipython().ex(cell)
+        shell.ex(cell)
     except AssertionError as error:
         print(f"Not yet. {error}")
+    finally:
+        shell.user_ns.update(before)

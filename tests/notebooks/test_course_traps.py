@@ -91,26 +91,19 @@ def image(diagram, x, y, sigma):
 # 04b.3: 2 of 4 are right
 can_change = dict.fromkeys(can_change, 'more')
 
-# 05.1: still kept
-dropped = 6.6
-
-# 05.2: silent
+# 05.1: silent
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
 
-# 05.3: sign
+# 05.2: sign
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
 
-# 05.4: a tenth of the cloud
+# 05.3: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
 
-# 05.5: One barcode per class
-def loss(x, labels):
-    tree = minimum_spanning_tree(torch.cdist(x, x).detach().numpy()).tocoo()
-    lengths = (x[tree.row.tolist()] - x[tree.col.tolist()]).norm(dim=1)
-    p = lengths / lengths.sum()
-    return (p * p.log()).sum()
+# 05.4: 1 of 3 are right
+at_weight = dict.fromkeys(at_weight, 'rounder')
 
 # 06.1: n − 1 bars
 def least(rows, weight=1.0):

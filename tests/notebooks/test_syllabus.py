@@ -41,3 +41,7 @@ def test_every_figure_that_is_to_be_projected_is_made_by_the_chapter_it_is_named
             assert re.search(rf'\\"{name}\\"', source), f"{chapter[1]} makes no figure {name}"
             named += 1
     assert named > 20
+
+
+def test_the_minutes_of_a_session_add_up_to_ninety():
+    assert [sum(int(minutes) for minutes, _, _ in rows) for rows in ROWS] == 5 * [90]

@@ -6,17 +6,12 @@ import ipywidgets as widgets
 import matplotlib.pyplot as plt
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.collections import LineCollection, PatchCollection
 
 from shrink_utils.study.barcodes import draw_complex, filtration_explorer
 from shrink_utils.study.explorer import Explorer
-from shrink_utils.study.regularizer import selection_steps
-from shrink_utils.topology import prominent_features
 
 TRIANGLE = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]], dtype=torch.float64)
-DOZEN = [10.0, 9.0, 8.0, 4.0, 3.0, 2.5, 2.2, 2.0, 1.9, 1.8, 1.7, 1.6]
 
 
 def _draw(height):
@@ -59,23 +54,3 @@ def test_another_cloud_is_drawn_and_described():
     assert explorer.picture.value.count("At scale 0.50 the 14 points") == 2  # said and alt text
     explorer.controls["name"].value = "a circle"
     assert "At scale 0.50 the 16 points" in explorer.picture.value
-
-
-@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=40))
-def test_the_last_round_keeps_what_the_package_selects(lengths):
-    if max(lengths) == min(lengths):
-        return
-    steps = selection_steps(lengths)
-    if any(abs(step.c[-1] - 1) < 1e-9 for step in steps):
-        return  # a tie as far as rounding goes
-    kept = steps[-1].bars[: steps[-1].i]
-    chosen = prominent_features(torch.tensor(lengths, dtype=torch.float64))
-    assert kept == pytest.approx([lengths[i] for i in chosen])
-
-
-def test_the_dozen_takes_three_rounds():
-    steps = selection_steps(DOZEN)
-    noise = [(step.round, step.i) for step in steps if not step.is_feature]
-    assert noise == [(1, 4), (2, 3), (3, 3)]
-    assert steps[3].neutral[-1] > DOZEN[4] and steps[2].neutral[-1] < DOZEN[3]
-    assert steps[-1].bars[: steps[-1].i] == (10.0, 9.0, 8.0)

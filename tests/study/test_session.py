@@ -30,8 +30,9 @@ def test_numpy_has_as_many_threads_as_torch():
 
 
 def test_the_check_of_a_chapter_says_what_an_answer_lacks_and_raises_nothing(monkeypatch, capsys):
-    shell = SimpleNamespace(ex=lambda cell: exec(cell, {}))
+    names = {"bars": [3, 1]}
+    shell = SimpleNamespace(user_ns=names, ex=lambda cell: exec(cell, names))
     monkeypatch.setattr(session, "get_ipython", lambda: shell)
-    session._check("", "assert 1 > 2, 'Still empty.'\nprint('right')")
-    session._check("", "print('right')")
+    session._check("", "bars = None\nassert bars, 'Still empty.'\nprint('right')")
+    session._check("", "assert bars == [3, 1]\nprint('right')")
     assert capsys.readouterr().out == "Not yet. Still empty.\nright\n"
