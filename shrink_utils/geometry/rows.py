@@ -32,7 +32,7 @@ def as_labels(
     """
     refuse_masked(labels, name)
     if isinstance(labels, Tensor):
-        wide = labels.detach().cpu()
+        wide = labels.detach().to_dense().cpu()
         array = (wide.double() if wide.is_floating_point() else wide).numpy()
     else:
         array = np.asarray(labels)

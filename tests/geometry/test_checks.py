@@ -80,5 +80,6 @@ def test_distances_have_the_unit_of_the_rows_at_every_scale(scale):
 def test_labels_may_be_any_tensor():
     x, labels = _cloud(4), torch.tensor([0.0, 0, 1, 1])
     expected = geometry.avg_sim(x, groups=labels.tolist()).value
-    for given in (labels.bfloat16(), labels.clone().requires_grad_(), labels.int()):
+    kinds = labels.bfloat16(), labels.clone().requires_grad_(), labels.int(), labels.to_sparse()
+    for given in kinds:
         assert geometry.avg_sim(x, groups=given).value == expected
