@@ -1,5 +1,5 @@
 from . import figures
-from .ablation import frontier_figure, frontier_table
+from .ablation import frontier_table
 from .after_finetuning.experiment import (
     has_stsb,
     measure_after_finetuning,
@@ -52,7 +52,6 @@ __all__ = [
     "default_run",
     "dynamics_claims",
     "figures",
-    "frontier_figure",
     "frontier_table",
     "has_stsb",
     "histories",

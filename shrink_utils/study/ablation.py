@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from shrink_utils.study.figures import ARM_STYLE, curves, legend_beside
+from shrink_utils.study.figures import ARM_STYLE
 from shrink_utils.study.statistics import paired_interval
 
 CELL = ["model", "task"]
@@ -102,36 +102,6 @@ def _in(place: dict[str, int]) -> Callable[[pd.Series], pd.Series]:
     return lambda values: values.map(place) if values.name == "arm" else values
 
 
-def arms_by_step(
-    steps: pd.DataFrame,
-    columns: Sequence[str],
-    labels: Sequence[str],
-    *,
-    smooth: int = 1,
-    from_zero: bool = True,
-) -> Figure:
-    """Mean and spread over seeds at every step: a row per model and task, a column per quantity."""
-    cells = list(steps.groupby(CELL, sort=False))
-    arms = list(dict.fromkeys(steps.arm))
-    fig, axes = plt.subplots(
-        len(cells),
-        len(columns),
-        figsize=(5.2 * len(columns) + 1.4, 3 * len(cells)),
-        squeeze=False,
-        sharex="row",
-        sharey="col",
-    )
-    for row, ((model, task), of_cell) in zip(axes, cells, strict=True):
-        present = [arm for arm in arms if arm in set(of_cell.arm)]
-        for ax, column, label in zip(row, columns, labels, strict=True):
-            curves(ax, of_cell, column, arms=present, label=label, smooth=smooth)
-            ax.set_title(f"{model} · {task}")
-    for ax in axes.flat if from_zero else ():  # once all is drawn: rows share their vertical axis
-        ax.set_ylim(bottom=0)
-    legend_beside(fig, axes.flat)
-    return fig
-
-
 def differences(summary: pd.DataFrame, quantities: dict[str, str]) -> Figure:
     """Paired differences arm − none of each quantity, with 95 % intervals and the seeds."""
     tasks = list(summary.groupby(CELL, sort=False))
@@ -162,51 +132,3 @@ def arm_points(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:
         marker, color = ARM_STYLE[arm]["marker"], ARM_STYLE[arm]["color"]
         ax.plot(rows[x], rows[y], marker, color=color, alpha=0.4)
         ax.plot(rows[x].mean(), rows[y].mean(), marker, color=color, markersize=11, label=arm)
-
-
-def frontier_figure(frontier: pd.DataFrame, *, column: str = "centred_1") -> Figure:
-    """Task metric against anisotropy: a line per arm through its weights, a panel per cell.
-
-    Large symbols are means over seeds, larger ones of larger weights, with bars of ± one standard
-    deviation; small ones are the runs. Every line begins at ``none``. An empty table, where no arm
-    was run at several weights, is a ``ValueError``.
-    """
-    if frontier.empty:
-        raise ValueError("frontier: empty, the profile sweeps no weights: see `sweep` in its file")
-    cells = list(frontier.groupby(CELL, sort=False))
-    fig, axes = plt.subplots(
-        1, len(cells), figsize=(5.4 * len(cells) + 1.4, 4.4), squeeze=False, sharey=False
-    )
-    for ax, ((model, task), rows) in zip(axes[0], cells, strict=True):
-        for arm in dict.fromkeys(rows.arm):
-            _draw_arm(ax, sweep_of(rows, arm), arm, column)
-        label = f"{SCORES[column]} (last 30 % of steps)"
-        ax.set(title=f"{model} · {task}", xlabel=label, ylabel=rows.metric.iloc[0])
-    legend_beside(fig, axes[0], labelspacing=0.8)
-    return fig
-
-
-def _draw_arm(ax: Axes, sweep: pd.DataFrame, arm: str, column: str) -> None:
-    style = ARM_STYLE[arm]
-    look = {"marker": style["marker"], "color": style["color"], "linestyle": "none", "gid": arm}
-    runs = sweep[sweep.arm == arm]
-    ax.plot(runs[column], runs.value, markersize=3, alpha=0.45, **look)
-    by_weight = sweep.groupby("weight")[[column, "value"]]
-    mean, sd = by_weight.mean(), by_weight.std()
-    ax.plot(mean[column], mean.value, color=style["color"], linestyle=style["linestyle"], lw=1.4)
-    weights = sorted(runs.weight.unique())
-    for i, weight in enumerate(weights):  # the later the larger
-        at, error = mean.loc[weight], sd.loc[weight]
-        size = 5 + 5 * (i + 1) / len(weights)
-        ax.errorbar(
-            at[column],
-            at.value,
-            error.value,
-            error[column],
-            markersize=size,
-            elinewidth=0.6,
-            **look,
-        )
-    if len(mean) > 1:  # `none` is a point
-        look["linestyle"] = style["linestyle"]
-    ax.plot([], [], label=arm, markersize=7, **look)

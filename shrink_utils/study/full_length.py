@@ -14,24 +14,15 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims.claim import whole_table
-from shrink_utils.study.claims.hypotheses import (
-    BY_ID,
-    FULL_BATCH,
-    LONG_EPOCHS,
-    decide,
-    onsets,
-    scores,
-)
+from shrink_utils.study.claims.hypotheses import BY_ID, decide
 from shrink_utils.study.claims.report import p_as_text, signed
 from shrink_utils.study.claims.verdicts import finetuning_claims
-from shrink_utils.study.figures import ARM_STYLE
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
-from shrink_utils.study.statistics import Interval, paired_interval
-from shrink_utils.study.tables import as_printed, graded, score_table
+from shrink_utils.study.statistics import Interval
+from shrink_utils.study.tables import graded
 from shrink_utils.training import RunConfig
 
 CLOUDS = {
@@ -108,64 +99,6 @@ class FullLength:
     def frontier(self) -> pd.DataFrame:
         """Of `frontier_table`."""
         return frontier_table(self._runs)
-
-    @cached_property
-    def steps(self) -> pd.DataFrame:
-        """Steps of the grid and of the arms swept at its weight, whose batch was full."""
-        steps = self.tables["steps"]
-        alike = (steps.epochs == self.profile.epochs) & (steps.weight == self.profile.weight)
-        return steps[alike & (steps.rows == FULL_BATCH)]
-
-    @cached_property
-    def beside_table3(self) -> pd.DataFrame:
-        """First scores of STL's Table 3 and of the same tasks here, as text (`as_printed`).
-
-        The paper's selected bars stand under ``prominent``.
-        """
-        published = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
-        arms = published.arm.replace("selected", "prominent")
-        published = published.assign(arm=arms, mean=published.score, sd=math.nan)
-        both = pd.concat([score_table(self.tables["runs"]), published])
-        of_first = (both.k.astype(int) == 1) & both.task.isin(self.profile.tasks)
-        return as_printed(both[of_first], rows=["task", "space", "model"])
-
-    @cached_property
-    def long_steps(self) -> pd.DataFrame:
-        """Steps of the long runs whose batch was full."""
-        steps = self.tables["steps"]
-        return steps[(steps.epochs > self.profile.epochs) & (steps.rows == FULL_BATCH)]
-
-    @cached_property
-    def long_runs(self) -> pd.DataFrame:
-        """Level and onset of every long run: columns task, arm, seed, level, onset."""
-        tables = []
-        for task in self.long_steps.task.unique():
-            level = scores(self.tables, task, LONG_EPOCHS).stack().rename("level")
-            table = pd.concat([level, onsets(self.tables, task).stack().rename("onset")], axis=1)
-            tables.append(table.rename_axis(["seed", "arm"]).reset_index().assign(task=task))
-        return pd.concat(tables, ignore_index=True)
-
-    def less_others(self, task: str) -> pd.DataFrame:
-        """Prominent bars less every other arm of the grid's weight on a task: level and accuracy.
-
-        As text, with 95 % intervals: of the level over seeds, of the accuracy over seeds and rows.
-        All of it is exploratory but what a hypothesis or one of `QUESTIONS` asks.
-        """
-        runs, correct = (
-            table[(table.task == task) & (table.weight == self.profile.weight)]
-            for table in (self._runs, self._named(self.tables["correct"]))
-        )
-        level = runs.pivot(index="seed", columns="arm", values="centred_1")
-        right = correct.pivot(index="seed", columns=["arm", "row"], values="correct")
-        others = [arm for arm in ARM_STYLE if arm in set(level) - {"prominent"}]
-        rows = {
-            f"prominent − {other}": {
-                "level": _as_text(paired_interval(level.prominent - level[other])),
-                "accuracy": _as_text(paired_interval(right.prominent - right[other])),
-            }
-            for other in others
-        }
-        return pd.DataFrame.from_dict(rows, orient="index")
 
     @cached_property
     def _runs(self) -> pd.DataFrame:
@@ -247,13 +180,6 @@ def _note(row: tuple) -> str:
     if row.nearest:
         notes.append(f"{round(row.nearest * row.n)} of {row.n} took their nearest point")
     return "; ".join(notes)
-
-
-def told(answer: pd.DataFrame) -> str:
-    """Rows of `FullLength.answer` in words, for a caption."""
-    interval = answer["simultaneous interval"]
-    said = answer.hypothesis + ": " + answer.difference + " " + interval
-    return "; ".join(said + ", **" + answer.verdict + "**") + "."
 
 
 def rows_told(claims: pd.DataFrame) -> str:

@@ -18,9 +18,6 @@ from shrink_utils.study.full_length import (
     FullLength,
     beside_cohort,
 )
-from shrink_utils.study.full_length_figures import (
-    long_runs_figure,
-)
 from shrink_utils.study.records import record_finished, recorded
 from shrink_utils.study.tables import correct_rows, graded, summarize
 
@@ -195,19 +192,6 @@ def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, mon
     claims = claims.assign(kind=claims.kind.str.removesuffix(", exploratory"))
     assert len(claims) > 10
     pd.testing.assert_frame_equal(claims, expected)
-
-
-def test_the_long_runs_have_a_level_and_an_onset_each(full):
-    table = full.long_runs
-    assert len(table) == 4 * 8
-    means = table.groupby("arm")[["level", "onset"]].mean()
-    assert means.level.to_dict() == pytest.approx(
-        {arm: SCORE[arm] for arm in ("none", "prominent", "all", "random")}, abs=0.02
-    )
-    assert means.onset["prominent"] - means.onset["none"] > 25
-    left, right = long_runs_figure(full).axes
-    assert max(line.get_ydata().max() for line in left.lines) < 1  # no step of a short batch
-    assert {line.get_label() for line in right.lines} >= {"none", "prominent", "all", "random"}
 
 
 def test_the_command_keeps_what_it_decides_and_blinded_keeps_nothing(
