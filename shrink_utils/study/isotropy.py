@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -111,22 +110,6 @@ def isoscore_small_samples(trials: pd.DataFrame) -> Figure:
     return fig
 
 
-def isoscore_and_rank_by_layer(table: pd.DataFrame) -> Figure:
-    """IsoScore (filled: bias-corrected, open: plug-in) above effective rank, of both spaces."""
-    fig, axes = plt.subplots(2, 2, figsize=(9, 6.4), sharex=True, sharey="row")
-    pale = dict(markerfacecolor="white", alpha=0.6)
-    for (upper, lower), space in zip(axes.T, table.space.unique(), strict=True):
-        for cloud in CLOUD_STYLE:
-            _lines(upper, table, "IsoScore, corrected", space, clouds=[cloud])
-            _lines(upper, table, "IsoScore", space, clouds=[cloud], **pale)
-        upper.set(xlabel="")
-        _lines(lower, table, "effective rank", space)
-    axes[0, 0].set(ylim=(0, None), ylabel="IsoScore\n(filled: corrected, open: plug-in)")
-    axes[1, 0].set(ylim=(0, None), ylabel="effective rank\n(number of directions)")
-    axes[1, 1].legend(loc="lower left")
-    return fig
-
-
 def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
     """TwoNN dimension of both spaces, on a logarithmic axis."""
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True)
@@ -137,24 +120,6 @@ def intrinsic_dimension_by_layer(table: pd.DataFrame) -> Figure:
         ax.minorticks_off()
     axes[0].set_ylabel("intrinsic dimension (TwoNN)")
     axes[1].legend(loc="center right", bbox_to_anchor=(1, 0.55))
-    return fig
-
-
-def distance_distributions(distances: Mapping[int, Mapping[str, Sequence[np.ndarray]]]) -> Figure:
-    """Densities of pair distances, by layer and metric: the encoder's, an isotropic Gaussian's."""
-    units = {"cosine": "1 − cos", "euclidean": "Euclidean distance (units of the layer)"}
-    outline = {**REFERENCE_STYLE["isotropic Gaussian"], "marker": None, "lw": 2}
-    figsize = (9, 0.95 * len(distances) + 1)
-    fig, axes = plt.subplots(len(distances), 2, figsize=figsize, sharex="col")
-    for row, (layer, of_layer) in zip(axes, distances.items(), strict=True):
-        for ax, (metric, unit) in zip(row, units.items(), strict=True):
-            drawn, reference = of_layer[metric]
-            sns.kdeplot(x=drawn, ax=ax, fill=True, color=PALETTE[0], alpha=0.15)
-            sns.kdeplot(x=reference, ax=ax, **outline)
-            ax.set(yticks=[], ylabel="", xlabel=unit)
-            sns.despine(ax=ax, left=True)
-        row[0].set_ylabel(f"layer {layer}", rotation=0, ha="right", va="center")
-    axes[0, 0].set_title("encoder (filled), isotropic Gaussian (dotted)")
     return fig
 
 

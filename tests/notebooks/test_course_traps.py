@@ -16,12 +16,12 @@ def majority_rate(ratings):
     kept = [r for r in ratings if abs(r) > 0.5]
     return max(np.mean(np.array(kept) > 0), np.mean(np.array(kept) < 0))
 
-# 01.1: Stretch it
-def only_avg_sim(n, d): return rng.normal(size=(n, d))
-def only_iso_score(n, d): return 10 + rng.normal(size=(n, d))
-
-# 01.2: with itself
+# 01.1: with itself
 def avg_sim_of(n, R): return R**2
+
+# 01.2: Stretch it
+def only_avg_sim(n, d): return dice.normal(size=(n, d))
+def only_iso_score(n, d): return 10 + dice.normal(size=(n, d))
 
 # 01.3: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
@@ -90,6 +90,9 @@ def image(diagram, x, y, sigma):
 
 # 04b.3: 2 of 4 are right
 can_change = dict.fromkeys(can_change, 'more')
+
+# 04b.4: 1 of 5 are right
+is_a = dict.fromkeys(hunt, 'noise')
 
 # 05.1: silent
 def cloud():
@@ -180,10 +183,7 @@ def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)
 # 12.2: That is the slope
 def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 
-# 12.3: One direction only
-def divergence(A, B): return total(A) - total(np.minimum(A, B))
-
-# 12.4: not added
+# 12.3: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 """
 TRAPS = [
