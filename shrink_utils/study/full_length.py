@@ -18,6 +18,7 @@ from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.hypotheses import BY_ID, decide
 from shrink_utils.study.claims.report import p_as_text, signed
+from shrink_utils.study.claims.stl import at_least_loss
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
@@ -57,7 +58,7 @@ class FullLength:
 
         Those of *Shrink the longest*, of the clouds and of other rewards, as in ``quick``, and of
         the long runs, whose task is named with its epochs. All are exploratory but the `QUESTIONS`
-        of other profiles than ``cohort``; the adjusted verdict accounts for the whole table.
+        of other profiles than ``cohort``.
         """
         once = len(self.clouds)
         runs = self._runs
@@ -102,10 +103,11 @@ class FullLength:
 
     @cached_property
     def _runs(self) -> pd.DataFrame:
-        """Of `summarize` and `graded`: the grid's runs, the long ones, then the sweep's."""
+        """Of `at_least_loss`: the grid's runs, the long ones, then the sweep's."""
         profile = self.profile
         runs = self._of("runs", [*profile.runs(), *profile.long_runs(), *profile.sweep_runs()])
-        return graded(runs, self._named(self.tables["correct"]))
+        runs = graded(runs, self._named(self.tables["correct"]))
+        return at_least_loss(runs, self._named(self.tables["evaluations"]))
 
     def _of(self, name: str, configs: Iterable[RunConfig]) -> pd.DataFrame:
         """Rows of a table that has one per run, in the order of the runs, each once."""

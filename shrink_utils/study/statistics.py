@@ -109,7 +109,7 @@ class Variances(NamedTuple):
 
 
 def two_way_variance(values: np.ndarray) -> Variances:
-    """Of the mean of values, shape (seeds, rows): V_seed + V_row − V_cell, by statsmodels.
+    """Of the mean of values, shape (seeds, rows): V_seed + V_row − V_cell.
 
     Each is a sum of squared residuals over clusters, (Σ_g e_g²)/N² · G/(G − 1).
 
@@ -117,34 +117,12 @@ def two_way_variance(values: np.ndarray) -> Variances:
     ----------
     Cameron, Gelbach & Miller 2011, *Robust inference with multiway clustering*.
     """
-    from statsmodels.regression.linear_model import OLS  # a second to import
-    from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
-
-    seeds, rows = (index.ravel() for index in np.indices(values.shape))
-    fit = OLS(values.ravel(), np.ones(values.size)).fit()
-    return Variances(*(cov.item() for cov in cov_cluster_2groups(fit, seeds, rows)))
-
-
-def fisher_z(correlations: ArrayLike) -> np.ndarray:
-    """Fisher's z, artanh r: correlations on a scale where their means are roughly normal.
-
-    A t interval of the correlations themselves is symmetric, and can end beyond −1 or 1.
-    A correlation of −1 or 1, which has no z, counts as the next number towards 0.
-
-    Raises
-    ------
-    ValueError
-        NaN, or a number beyond −1 or 1.
-
-    References
-    ----------
-    Fisher 1921, *On the "probable error" of a coefficient of correlation*.
-    """
-    values = np.asarray(correlations, dtype=float)
-    if not (np.abs(values) <= 1).all():
-        raise ValueError(f"correlations must lie between −1 and 1, got {values.tolist()}")
-    inside = np.nextafter(1.0, 0.0)
-    return np.arctanh(values.clip(-inside, inside))
+    residuals = values - values.mean()
+    clusters = (residuals.sum(axis=1), residuals.sum(axis=0), residuals.ravel())
+    seeds, rows, cells = (
+        float((of**2).sum()) / values.size**2 * len(of) / (len(of) - 1) for of in clusters
+    )
+    return Variances(seeds + rows - cells, seeds, rows)
 
 
 def pseudo_values(

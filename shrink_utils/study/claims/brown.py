@@ -99,6 +99,17 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
         yield from _asymmetry(rows, kind, spoken, floors[kind])
     yield from _crossings(stitched[(stitched.kind == "affine") & stitched.equal], floors["affine"])
     yield from _maps(stitched[stitched.relation == "seed"], floors)
+    # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
+    own = stitched.assign(own=stitched.loss - stitched.penalty)
+    own = own.groupby(["back_number", "back"]).own.mean().unstack()
+    yield Claim(
+        "b:stitch-loss",
+        f"SoLU models predict held-out text as well as GeLU models (within {MARGIN} nats)",
+        "no_worse",
+        own.gelu - own.solu,
+        source="B §3, premise (the margin is ours)",
+        floor=math.sqrt(own.var().mean()),
+    )
 
 
 def _of_less(

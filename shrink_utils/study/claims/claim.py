@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
+from fnmatch import fnmatchcase
 from functools import wraps
 from typing import Literal, ParamSpec, get_args
 
@@ -13,7 +14,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
-from shrink_utils.study.statistics import Interval, fisher_z, mean_of, pseudo_values
+from shrink_utils.paths import data_dir
+from shrink_utils.study.statistics import Interval, mean_of, pseudo_values
 
 Direction = Literal["less", "greater", "no_worse", "described"]
 Kind = Literal["paper's test", "scaled test", "analogue", "our control"]
@@ -51,7 +53,6 @@ class Claim:
     unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
     floor: float | None = None  # how much models differ that differ in their seed alone
     tries: int = 1  # the differences are the most favourable of so many: the interval allows for it
-    correlation: bool = False  # each unit has a correlation: their mean is that of Fisher's z
     departures: str = ""  # from the paper's protocol, which no profile removes
 
     def __post_init__(self) -> None:
@@ -135,14 +136,12 @@ def _row(claim: Claim) -> dict:
     values = np.asarray(claim.differences)
     values = np.stack(values) if values.dtype == object else values  # an array of rows per seed
     try:
-        mean = mean_of(fisher_z(values) if claim.correlation else values)
+        mean = mean_of(values)
     except ValueError as error:
         raise ValueError(f"claim {claim.id!r}: {error}") from error
     interval = mean.interval(1 - (1 - CONFIDENCE) / claim.tries)
     found = verdict(interval, claim.direction, claim.margin, kind=claim.kind)
     p = mean.p(-claim.margin) if claim.direction != "described" else math.nan
-    if claim.correlation:
-        interval = Interval(*np.tanh(interval[:3]).tolist(), interval.n)
     published = math.nan if claim.published is None else round(float(claim.published), 6)
     return {
         **vars(claim),
@@ -166,14 +165,35 @@ def judged(claims: Callable[P, Iterator[Claim]]) -> Callable[P, pd.DataFrame]:
     return table
 
 
-def adjust(claims: pd.DataFrame) -> pd.DataFrame:
-    """Fill in `adjusted`: the verdicts that stay when the table as a whole is accounted for.
+def sentences() -> pd.DataFrame:
+    """What each paper claims, and which rows answer it.
 
-    Over all rows with a p the share of false verdicts is held at 5 % (Benjamini & Hochberg 1995);
-    a verdict that does not stay, or has no p, is inconclusive. The whole table has to be given.
+    Columns ``paper``, ``sentence``, ``rows`` (patterns of claims, between spaces) and ``why``: why
+    no row answers, or none decides.
     """
-    tested = claims.p.dropna()
-    adjusted = pd.Series(false_discovery_control(tested) if len(tested) else [], tested.index)
+    return pd.read_csv(data_dir() / "published" / "sentences.csv", keep_default_na=False)
+
+
+def families(claims: pd.DataFrame) -> pd.Series:
+    """The sentence that each claim answers, by its place in `sentences`; without one, its name."""
+    places = [(i, rows.split()) for i, rows in enumerate(sentences()["rows"])]
+
+    def family(name: str) -> int | str:
+        found = (i for i, rows in places if any(fnmatchcase(name, row) for row in rows))
+        return next(found, name)
+
+    return claims.claim.map(family)
+
+
+def adjust(claims: pd.DataFrame) -> pd.DataFrame:
+    """Fill in `adjusted`: the verdicts that stay when a row's whole family is accounted for.
+
+    Among rows with a p that answer one sentence (`families`) the share of false verdicts is held at
+    5 % (Benjamini & Hochberg 1995); a verdict that does not stay, or has no p, is inconclusive.
+    Over the whole table, rows that are nearly certain would leave hardly any correction.
+    """
+    tested = claims[claims.p.notna()]
+    adjusted = tested.p.groupby(families(tested)).transform(false_discovery_control)
     stays = claims.index.isin(adjusted[adjusted <= FALSE_DISCOVERIES].index)
     kept = stays | (claims.verdict == "described")
     return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score
 from shrink_utils.study.ablation import CELL
-from shrink_utils.study.claims.claim import Claim, by_unit, judged
-from shrink_utils.study.claims.stl import ARM, claims_on, table3
+from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
+from shrink_utils.study.claims.stl import ARM, SELECTED, claims_on, table3
 from shrink_utils.study.runs import Run
 from shrink_utils.study.tables import keys_of
 from shrink_utils.text import task_spec
@@ -49,20 +49,27 @@ def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
                 arm=arm,
             )
     for (model, task), rows in clouds.groupby(CELL, sort=False):
-        # Of the arms of each seed. Two points always correlate perfectly: three arms are the least.
-        if rows.classes.iloc[0] > 1 and rows.arm.nunique() > 2:
-            by_seed = rows.groupby("seed")[["isoscore", "silhouette"]]
+        if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
             yield Claim(
                 f"mga:conflict:{model}:{task}",
-                "the more isotropic an arm (IsoScore), the less its classes are clusters "
-                "(silhouette): Pearson's r",
+                "of an arm and plain fine-tuning, the run with the more isotropic cloud (IsoScore) "
+                "has the less clustered classes: its silhouette minus the other's, mean over arms",
                 "less",
-                [np.corrcoef(seed.to_numpy().T)[0, 1] for _, seed in by_seed],
+                _conflict(rows),
                 source="Mickus, Grönroos & Attieh 2024",
                 kind="analogue",
                 task=task,
-                correlation=True,
             )
+
+
+def _conflict(rows: pd.DataFrame) -> pd.Series:
+    """By seed: what the arms' silhouettes gain, with the sign of what IsoScore gains."""
+    wide = rows.pivot(index="seed", columns="arm", values=["isoscore", "silhouette"])
+    isotropy, clusters = (
+        wide[measure].drop(columns="none").sub(wide[measure]["none"], axis=0)
+        for measure in ("isoscore", "silhouette")
+    )
+    return (np.sign(isotropy) * clusters).mean(axis=1)
 
 
 def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
@@ -75,11 +82,22 @@ def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
             statement = "with all bars the spanning trees are shorter than with selected ones"
             statement += " (log of the mean edge)"
             yield claim("shorter-tree", statement, "less", shorter, source="STL")
+        if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
+            clusters = by_unit(own, "silhouette")
+            lost = clusters - by_unit(rows[rows.arm == "none"], "silhouette")
+            statement = f"the classes stay clusters (their silhouette falls by less than {MARGIN})"
+            yield claim("clusters-kept", statement, "no_worse", lost, source="STL abstract")
+            if arm in SELECTED and "all" in set(rows.arm):
+                gain = clusters - by_unit(rows[rows.arm == "all"], "silhouette")
+                statement = "the classes' silhouette is higher with selected bars than with all"
+                yield claim("clusters-above-all", statement, "greater", gain, source="STL")
         if own.classes.iloc[0] == 2:
             statement = "|cos| of the top centred direction and the difference of the class means"
             statement += f" is above {NORMAL}"
             beyond = by_unit(own, "class_cosine") - NORMAL
-            yield claim("class-normal", statement, "greater", beyond, source="STL")
+            # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
+            kind = "our control" if arm == "random" else "analogue"
+            yield claim("class-normal", statement, "greater", beyond, source="after STL", kind=kind)
 
 
 def measure_clouds(runs: Iterable[Run]) -> pd.DataFrame:

@@ -73,6 +73,7 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
                 "less",
                 by_unit(rows, "value") - by_unit(before, "value"),
                 source=f"after {ABSTRACT}: a massive change (its direction is ours)",
+                kind="analogue",
             )
 
 

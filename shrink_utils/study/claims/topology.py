@@ -40,10 +40,13 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
     """
     for (model, task), rows in with_grades(frontier).groupby(CELL, sort=False):
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
-        for other in OTHERS if len(ours) else ():
+        if ours.empty:
+            continue
+        claim = partial(Claim, source="ours", kind="our control", task=task, arm=ARM)
+        for other in OTHERS:
             if other in set(rows.arm):
-                claim = partial(Claim, source="ours", kind="our control", task=task, arm=ARM)
                 yield from _beside(claim, f"{model}:{task}", rows, ours, other)
+        yield from _stronger(claim, f"{model}:{task}", rows, weight)
 
 
 def _beside(
@@ -79,6 +82,23 @@ def _beside(
     )
     direction = "greater" if tested else "described"
     yield claim(f"topology:matched:{cell}:{other}", statement, direction, graded - matched)
+
+
+def _stronger(claim: partial, cell: str, rows: pd.DataFrame, weight: float) -> Iterator[Claim]:
+    """Selected bars beside all at the sweep's larger weights: no interpolation."""
+    swept = rows[(rows.weight > weight) & rows.arm.isin([ARM, "all"])]
+    for stronger, both in swept.groupby("weight"):
+        of = dict(list(both.groupby("arm")))
+        if len(of) == 2:
+            apart = (by_unit(of[ARM], "centred_1") - by_unit(of["all"], "centred_1")).mean()
+            yield claim(
+                f"topology:metric-above-all:{cell}:{stronger:g}",
+                f"{both.metric.iloc[0]} is higher with prominent bars than with all, at weight "
+                f"{stronger:g} each (their centred scores differ by {apart:+.3f})",
+                "greater",
+                by_unit(of[ARM], "graded") - by_unit(of["all"], "graded"),
+                source="ours, after STL's second hypothesis",
+            )
 
 
 def _check_seeds(cell: str, arm: str, missing: set[int], *, of: str) -> None:

@@ -7,9 +7,10 @@ change allocation (COLING).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from fractions import Fraction
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,7 @@ from shrink_utils.study.dynamics.reading import (
     profiles_of,
     published_steps,
 )
+from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.training.dynamics import shares
 
 SMALL = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
@@ -168,6 +170,8 @@ def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
 
 V = "V (COLING 2022)"
 ATTENDING = ["key", "query"]
+# Of a layer's weights: 8 d² of 12 d², and of 16 d² where a decoder has cross-attention.
+FEED_FORWARD = {"mlm": Fraction(8, 12), "clm": Fraction(8, 12), "mt": Fraction(8 + 8, 12 + 16)}
 _lca = partial(
     Claim,
     departures="no weight decay, an inverse-root decay of the rate, gradients clipped at norm 1: V "
@@ -185,6 +189,7 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
     yield from _hurting(runs)
     yield from _controls(runs)
     yield from _profiles(profile_pairs(dynamics, stability))
+    yield from _likeness(profiles_by_stack(dynamics))
     yield from _described(runs)
 
 
@@ -230,7 +235,8 @@ def _hurting(runs: dict) -> Iterator[Claim]:
                 f"v:lca-lasting-{other}-{short}",
                 "the last step that hurts comes later, in shares of the training, in masked LM "
                 f"than in {OBJECTIVE_NAMES[other]} ({gradient} gradients)",
-                "greater",
+                # On the fixed set some component hurts until the last step, in every objective.
+                "greater" if short == "batch" else "described",
                 **_between_seeds(later),
                 published=last["mlm"] - last[other],
             )
@@ -251,19 +257,60 @@ def _controls(runs: dict) -> Iterator[Claim]:
         yield claim(f"v:lca-closure-{objective}", statement, "less", **evidence)
 
 
+def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
+    """Shares of the trunk's loss change by layer and component, without cross-attention.
+
+    A row per run of `measure_dynamics`, named by objective and seed; of a translation model, "mt"
+    is its encoder, and "decoder" a row of its own.
+    """
+    found = {}
+    for (objective, seed), run in dynamics.groupby(["objective", "seed"]):
+        table = allocations(run)
+        table = table[~table.component.str.startswith("cross ")]
+        for name, stacks in {objective: ["", "encoder"], "decoder": ["decoder"]}.items():
+            if (own := table["stack"].isin(stacks)).any():
+                found[name, seed] = shares(table[own], *CELL, trunk=True)
+    return pd.DataFrame(found).T.rename_axis(index=["objective", "seed"])
+
+
+def _likeness(profiles: pd.DataFrame) -> Iterator[Claim]:
+    """Which language model each half of a translation model is like, in pairs of two seeds."""
+    ours = {objective: rows.droplevel(0) for objective, rows in profiles.groupby("objective")}
+    for name, half, like, unlike in (
+        ("encoder", "mt", "mlm", "clm"),
+        ("decoder", "decoder", "clm", "mlm"),
+    ):
+        if half in ours and len(ours[half]) > 2:  # leaving a seed out leaves a pair
+
+            def closer(
+                seeds: Collection[int], half: str = half, like: str = like, unlike: str = unlike
+            ) -> float:
+                pairs = list(permutations(seeds, 2))
+                of_like, of_unlike = (
+                    np.mean([ours[half].loc[i].corr(ours[other].loc[j]) for i, j in pairs])
+                    for other in (like, unlike)
+                )
+                return float(of_like - of_unlike)
+
+            yield _lca(
+                f"v:lca-{name}-like-{like}",
+                f"the profile of the translation model's {name} correlates more with that of "
+                f"{OBJECTIVE_NAMES[like]} than with that of {OBJECTIVE_NAMES[unlike]}",
+                "greater",
+                pseudo_values(closer, list(ours[half].index)),
+                source=V,
+            )
+
+
 def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
     """Pearson's r of the profiles of two runs of different seeds, which begin with other weights.
 
-    Profiles are shares of the trunk's loss change by layer and component; of a translation model,
-    of its encoder. Columns ``runs`` ("objectives" of `measure_dynamics`, "texts" of
-    `measure_stability`: their numbers of steps differ), and those of `correlations`.
+    Profiles are those of `profiles_by_stack`; of a translation model, of its encoder. Columns
+    ``runs`` ("objectives" of `measure_dynamics`, "texts" of `measure_stability`: their numbers of
+    steps differ), and those of `correlations`.
     """
-    objectives = {}
-    for (objective, seed), run in dynamics.groupby(["objective", "seed"]):
-        table = allocations(run)
-        own = table["stack"].isin(["", "encoder"]) & ~table.component.str.startswith("cross ")
-        objectives[objective, seed] = shares(table[own], *CELL, trunk=True)
-    by_objective = pd.DataFrame(objectives).T.rename_axis(index=["objective", "seed"])
+    profiles = profiles_by_stack(dynamics)
+    by_objective = profiles[profiles.index.get_level_values("objective") != "decoder"]
     pairs = [
         correlations(profiles_of(stability)).assign(runs="texts"),
         correlations(by_objective).assign(runs="objectives"),
@@ -327,14 +374,20 @@ def _described(runs: dict) -> Iterator[Claim]:
         }
         for by in ("component", "layer")
     }
-    # V: the main contributors. The threshold is ours; they hold two thirds of a layer's weights.
+    # V: the main contributors. They would be that by their number alone.
     for objective, spoken in OBJECTIVE_NAMES.items():
         share = trunk["component"][objective][["W1", "W2"]].sum(axis=1)
-        statement = f"{spoken}: feed-forward weights take more than half of the trunk's loss change"
+        statement = f"{spoken}: feed-forward weights take more of the trunk's loss change than "
+        statement += f"their share of its weights ({FEED_FORWARD[objective]})"
         name = f"v:lca-feed-forward-{objective}"
-        evidence = _between_seeds(share - 0.5)
+        evidence = _between_seeds(share - float(FEED_FORWARD[objective]))
         yield _lca(name, statement, "greater", **evidence, source=f"{V}, abstract")
     claim = partial(_lca, source=f"after {V}")
+    for objective, spoken in OBJECTIVE_NAMES.items():
+        rates = _by_seed(runs[objective], lambda run: hurting_steps(run, "fixed set").rate)
+        statement = f"{spoken}: share of the block-steps that hurt, less a half (V: of parameters)"
+        evidence = _between_seeds(rates.mean(axis=1) - 0.5)
+        yield claim(f"v:lca-hurting-half-{objective}", statement, "described", **evidence)
     for objective, spoken in OBJECTIVE_NAMES.items():
         layers = trunk["layer"][objective]
         statement = (

@@ -10,7 +10,7 @@ from shrink_utils.study.claims.claim import evaluate, named, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.language import language_claims
 from shrink_utils.study.claims.rajaee import rajaee_claims
-from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.claims.stl import at_least_loss, stl_claims
 from shrink_utils.study.claims.topology import topology_claims
 from shrink_utils.study.claims.vazquez import (
     dynamics_claims,
@@ -28,7 +28,7 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Measure
 from shrink_utils.study.runs import Run
 from shrink_utils.study.stitching.experiment import measure_stitched
-from shrink_utils.study.tables import correct_rows, graded, summarize
+from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
 
 FURTHER = "models_"  # begins the name of a table on further models
 # By the name of the table that each is kept in.
@@ -68,7 +68,7 @@ def claims_from(
         Of the grid's runs.
     """
     every = [*grid, *swept]
-    runs = graded(summarize(every), correct_rows(every))
+    runs = at_least_loss(graded(summarize(every), correct_rows(every)), evaluations(every))
     stl, clouds, topology = finetuning_claims(
         runs.iloc[: len(grid)], runs, measure_clouds(grid), weight=weight
     )
@@ -97,7 +97,8 @@ def finetuning_claims(
     Parameters
     ----------
     grid, every : DataFrame
-        Of `summarize` and `graded`: the grid's runs, and these with the weight sweep's.
+        Of `summarize`, `graded` and `at_least_loss`: the grid's runs, and these with the weight
+        sweep's.
     clouds : DataFrame
         Of `measure_clouds`, of the grid's runs.
     weight : float

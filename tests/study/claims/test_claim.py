@@ -1,7 +1,9 @@
 """Verdicts: every side of zero, and what must be refused; how the rows of the table are read."""
 
+import fnmatch
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pandas as pd
@@ -19,6 +21,8 @@ from shrink_utils.study.claims.claim import (
     by_unit,
     clearest,
     evaluate,
+    families,
+    sentences,
     verdict,
     whole_table,
 )
@@ -142,13 +146,33 @@ def test_several_tries_widen_the_interval_and_raise_p():
 
 def test_adjusted_verdicts_hold_the_share_of_false_ones():
     """Of p = .01, .02, .2 the first two stay (.01 · 3/1, .02 · 3/2); beside ten of .9 none does."""
-    made = pd.DataFrame({"p": [0.02, 0.01, 0.2, math.nan]})
+    made = pd.DataFrame({"claim": "stl:rises-raw", "p": [0.02, 0.01, 0.2, math.nan]})
     made["verdict"] = ["agrees", "replicated", "inconclusive", "described"]
     assert adjust(made).adjusted.tolist() == made.verdict.tolist()
-    long = pd.concat([made, pd.DataFrame({"p": [0.9] * 10})], ignore_index=True)
+    long = pd.DataFrame({"claim": "stl:rises-raw", "p": [*made.p, *[0.9] * 10]})
     long["verdict"] = [*made.verdict, *["inconclusive"] * 10]
     assert adjust(long).adjusted[:4].tolist() == ["inconclusive"] * 3 + ["described"]
     assert adjust(made.iloc[3:]).adjusted.tolist() == ["described"]
+
+
+def test_near_certain_rows_about_something_else_do_not_rescue_a_verdict():
+    """Over the whole table p = .04 would stay: .04 · 13/12. Of two about the metric: .04 · 2."""
+    made = pd.DataFrame({"p": [0.04, 0.5, math.nan, *[1e-9] * 11]})
+    names = [f"stl:metric-rises:m:t:{arm}" for arm in ("all", "random", "none")]
+    made["claim"] = [*names, *(f"stl:rises-raw:m:t{i}:none" for i in range(11))]
+    made["verdict"] = ["agrees", "inconclusive", "inconclusive", *["agrees"] * 11]
+    assert adjust(made).adjusted.tolist() == [*["inconclusive"] * 3, *["agrees"] * 11]
+
+
+def test_every_sentence_has_rows_or_a_reason_and_every_row_has_a_sentence():
+    reference = Path(__file__).resolve().parents[3] / "data" / "reference"
+    paths = sorted(reference.glob("*/claims.csv"))
+    committed = pd.concat([pd.read_csv(path) for path in paths]).drop_duplicates("claim")
+    said = sentences()
+    assert len(paths) == 4 and ((said["rows"] != "") | (said.why != "")).all()
+    assert families(committed).map(type).eq(int).all()
+    patterns = [pattern for rows in said["rows"] for pattern in rows.split()]
+    assert not [row for row in patterns if not fnmatch.filter(committed.claim, row)]
 
 
 def test_equal_differences_decide_nothing_in_a_long_table():

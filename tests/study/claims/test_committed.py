@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile
+from shrink_utils.study.claims.rules import both_rules
 from shrink_utils.study.full_length import FullLength
 from shrink_utils.study.records import recorded
 
@@ -30,6 +31,14 @@ def test_claims_of_three_models_are_rows_of_their_committed_table():
     of_runs = committed.claim.str.match("stl:|mga:|topology:|rp:elongated")
     text = found.to_csv(index=False, float_format="%.6f")
     assert text == committed[of_runs][list(found)].to_csv(index=False) and of_runs.sum() == 50
+
+
+def test_both_families_of_planned_tests_stand_under_both_rules():
+    asked = _of_records("glue").claims
+    asked = asked[~asked.kind.str.endswith("exploratory")]
+    found = both_rules(_of_records("cohort").hypotheses, asked)
+    text = found.to_csv(index=False, float_format="%.6f")
+    assert text == (REFERENCE / "cohort" / "rules.csv").read_text(encoding="utf-8")
 
 
 def test_the_committed_verdicts_are_those_of_the_committed_records():

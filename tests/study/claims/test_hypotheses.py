@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
+from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
 from shrink_utils.study.claims.hypotheses import (
     BY_ID,
@@ -18,6 +20,7 @@ from shrink_utils.study.claims.hypotheses import (
     p_of,
     too_wide,
 )
+from shrink_utils.study.claims.rules import both_rules
 from shrink_utils.study.statistics import Mean, mean_of, two_way_variance
 
 SEEDS, ROWS = range(100, 120), 200
@@ -125,18 +128,16 @@ def test_an_onset_is_the_first_step_whose_last_five_reach_the_bound(tables):
 
 
 def test_rows_and_seeds_both_widen_an_interval():
-    """Two-way clustering against its formula: V(seed) + V(row) − V(cell)."""
+    """Two-way clustering against statsmodels."""
     rng = np.random.default_rng(1)
     shape = (20, 300)
     values = rng.normal(size=(20, 1)) + rng.normal(size=(1, 300)) + rng.normal(size=shape)
+    seeds, rows = (index.ravel() for index in np.indices(shape))
+    fit = OLS(values.ravel(), np.ones(values.size)).fit()
+    expected = [cov.item() for cov in cov_cluster_2groups(fit, seeds, rows)]
+    assert two_way_variance(values) == pytest.approx(expected, rel=1e-9)
     mean = mean_of(values, least=False)
-    centred, n = values - values.mean(), values.size
-    by_seed, by_row = centred.sum(axis=1), centred.sum(axis=0)
-    variance = sum(
-        (sums**2).sum() * len(sums) / (len(sums) - 1) * sign
-        for sums, sign in ((by_seed, 1), (by_row, 1), (centred.ravel(), -1))
-    )
-    assert mean.error == pytest.approx(math.sqrt(variance) / n, rel=0.01)
+    assert mean.error == pytest.approx(math.sqrt(expected[0]), rel=1e-9)
     assert mean.n == 20
     assert mean.error > values.mean(axis=1).std(ddof=1) / math.sqrt(20)  # of seeds alone
 
@@ -233,3 +234,24 @@ def test_the_blinded_table_shows_no_effect(tables):
     shifted.loc[(shifted.arm == "prominent") & (shifted.epochs == 3), "centred_1"] -= 0.001
     moved = blinded_spreads(tables | {"runs": shifted}).set_index("id")
     pd.testing.assert_frame_equal(moved.loc[["H1", "H2"]], table.set_index("id").loc[["H1", "H2"]])
+
+
+def test_a_family_is_judged_by_either_rule():
+    names = [f"stl:{name}:m:{task}:prominent" for name in ("lowers-centred-of-none", "metric-kept")
+             for task in ("mrpc", "cola")]  # fmt: skip
+    asked = pd.DataFrame({"claim": names, "statement": "s", "estimate": [-0.1, 0.1, -0.01, -0.03]})
+    asked["p"] = [0.001, 0.002, 0.03, 0.06]
+    decided = pd.DataFrame({"id": ["H1", "H2"], "statement": "t", "estimate": -0.1})
+    decided["p"] = [0.01, math.nan]
+    found = both_rules(decided, asked)
+    assert found["verdict by Holm"].tolist() == [
+        *("supported", "not tested", "supported", "not supported", "supported", "not supported")
+    ]
+    assert found["verdict by BH"].tolist() == [
+        *("supported", "not tested", "supported", "contradicted", "supported", "open")
+    ]
+    assert found.holm[2] == pytest.approx(4 * 0.0005) and found.bh[4] == pytest.approx(0.04)
+    assert set(found.planned) == {
+        "one-sided, Holm over the twelve",
+        "two-sided, Benjamini & Hochberg over the table of rows",
+    }

@@ -22,7 +22,7 @@ from shrink_utils.study.claims.claim import MARGIN, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.language import language_claims, machine_text_claims
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
-from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.claims.stl import at_least_loss, stl_claims
 from shrink_utils.study.claims.topology import OTHERS, topology_claims
 from shrink_utils.study.claims.vazquez import (
     dynamics_claims,
@@ -110,7 +110,8 @@ KNOWN = {  # estimate, verdict
     "v:lca-attention-mlm-fixed": (1 - 1 / 3, "agrees"),
     "v:lca-attention-mt-batch": (-1 / 3, "agrees"),
     "v:lca-attention-clm-fixed": (np.mean(SHARES) - 1 / 3, "agrees"),
-    "v:lca-lasting-clm-fixed": (0, "inconclusive"),  # seed by seed
+    "v:lca-lasting-clm-fixed": (0, "described"),
+    "v:lca-lasting-clm-batch": (0, "inconclusive"),  # seed by seed
     "v:lca-closure-mt": (0.002 - 0.01, "agrees"),
     "v:lca-stable-source": (0, "agrees"),
     "v:lca-last-layer-mlm": (0, "described"),
@@ -119,6 +120,7 @@ KNOWN = {  # estimate, verdict
     "b:part-late:movies:all": (0.3, "agrees"),
     # 1 apart: .8. 3 or 4 apart, of 5 layers: 2 pairs and 1 pair, .4 and .2.
     "b:neighbours:movies:none": (0.8 - (2 * 0.4 + 0.2) / 3, "agrees"),
+    "b:stitch-loss": (-0.1, "disagrees"),
     "b:stitch-asymmetry:affine": (0.2 + 0.02 / 3, "agrees"),
     "b:stitch-untrained:trained": (2.0, "agrees"),
     "b:stitch-crossing-gelu:affine": (0.5, "agrees"),
@@ -239,18 +241,97 @@ def test_the_shape_of_known_clouds():
     assert names.str.startswith("rp:elongated").all() and len(names) == 2
 
 
-def test_isotropy_against_clusters_is_averaged_as_fishers_z(claims):
-    """Correlations of −1.00, −.99 and −.57: a t interval of them ends below −1."""
-    assert claims.loc["mga:conflict:minilm:sentiment_movies"].verdict == "agrees"
+def test_isotropy_against_clusters_is_a_difference_with_the_sign_of_isotropys():
+    """Of three seeds and two arms: the rounder run's silhouette minus the other's."""
     runs = [planted.cloud(arm, seed) for seed in planted.SEEDS for arm in ("none", "all", "random")]
-    isoscore = [0.1, 0.5, 0.9] * 3
-    silhouette = [0.9, 0.51, 0.1, 0.9, 0.57, 0.1, 0.9, 0.2, 0.5]
-    table = measure_clouds(runs).assign(isoscore=isoscore, silhouette=silhouette)
-    row = clouds_claims(table).iloc[-1]
-    r = [np.corrcoef(isoscore[i : i + 3], silhouette[i : i + 3])[0, 1] for i in (0, 3, 6)]
-    assert row.estimate == pytest.approx(np.tanh(np.arctanh(r).mean()))
-    assert -1 < row.low < row.estimate < row.high < 1
-    assert not clouds_claims(table[table.arm != "all"]).claim.str.startswith("mga").any()
+    isoscore = [0.1, 0.5, 0.05] * 3  # all is rounder than none, random is not
+    table = measure_clouds(runs).assign(isoscore=isoscore)
+    found = []
+    for silhouette in ([0.9, 0.7, 0.95], [0.9, 0.6, 0.92], [0.9, 0.8, 0.7]):
+        found += silhouette
+    row = clouds_claims(table.assign(silhouette=found)).iloc[-1]
+    signed = [(-0.2 - 0.05) / 2, (-0.3 - 0.02) / 2, (-0.1 + 0.2) / 2]
+    assert row.claim == "mga:conflict:minilm:sentiment_movies" and row.n == 3
+    assert row.estimate == pytest.approx(np.mean(signed)) and row.verdict == "inconclusive"
+    assert not clouds_claims(table[table.arm == "none"]).claim.str.startswith("mga").any()
+
+
+def test_clusters_are_kept_where_the_silhouette_falls_by_less_than_the_margin():
+    levels = {"none": 0.5, "all": 0.47, "prominent": 0.49}
+    runs = [planted.cloud(arm, seed) for arm in levels for seed in planted.SEEDS]
+    table = measure_clouds(runs)
+    table["silhouette"] = table.arm.map(levels) + 0.001 * table.seed * (table.arm != "none")
+    found = clouds_claims(table).set_index("claim")
+    cell = "minilm:sentiment_movies"
+    assert found.verdict[f"stl:clusters-kept:{cell}:prominent"] == "agrees"
+    assert found.verdict[f"stl:clusters-kept:{cell}:all"] == "disagrees"
+    row = found.loc[f"stl:clusters-above-all:{cell}:prominent"]
+    assert row.estimate == pytest.approx(0.02) and row.verdict == "agrees"
+
+
+def test_a_metric_that_falls_within_the_margin_is_kept_and_does_not_rise():
+    """Issue: the paper claims a rise; "no worse by .02" agreed where accuracy fell."""
+    runs = planted.summary(noise=0.001)
+    runs.loc[runs.arm == "prominent", "value"] -= 0.01
+    found = stl_claims(runs).set_index("claim")
+    assert found.verdict[f"stl:metric-kept:{CELL}:prominent"] == "agrees"
+    assert found.verdict[f"stl:metric-rises:{CELL}:prominent"] == "disagrees"
+    above = found.loc[f"stl:metric-above-all:{CELL}:prominent"]
+    assert above.verdict == "disagrees" and above.estimate == pytest.approx(-0.01, abs=0.003)
+
+
+def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():
+    runs, rows = planted.summary(), []
+    for run in runs.itertuples():
+        keys = {name: getattr(run, name) for name in ("model", "task", "arm", "weight", "seed")}
+        level = {"none": 0.5, "prominent": 0.3}.get(run.arm, 0.4) + 0.01 * run.seed
+        for epoch, loss, score in ((0, 0.0, 9.0), (1, 0.3, level), (2, 0.8, -9.0)):
+            found = {"centred_1": score, "raw_1": score, "value": 0.8 + 0.001 * run.seed}
+            rows.append({**keys, "epoch": epoch, "loss": loss, **found})
+    evaluations = pd.DataFrame([*rows, *rows])  # a run of grid and sweep stands there twice
+    table = at_least_loss(runs, evaluations)
+    assert len(table) == len(runs) and not table.centred_1_best.isin([9.0, -9.0]).any()
+    found = stl_claims(table).set_index("claim")
+    row = found.loc[f"stl:lowers-centred-of-none-best:{CELL}:prominent"]
+    assert row.estimate == pytest.approx(-0.2) and row.kind == "analogue"
+    assert found.estimate[f"stl:lowers-raw-of-all-best:{CELL}:prominent"] == pytest.approx(-0.1)
+    assert not stl_claims(runs).claim.str.contains("-best").any()
+
+
+def test_feed_forward_weights_that_contribute_by_their_number_are_no_main_contributors():
+    """Issue: against a half they agreed with V by holding two thirds of the weights."""
+    runs = [planted.allocation(o, s, {}, 0.05) for o in ("mlm", "clm", "mt") for s in planted.SEEDS]
+    table = pd.concat(runs, ignore_index=True)
+    table.loc[table.component.isin(["W1", "W2"]), "value"] *= 4
+    found = dynamics_claims(table, planted.stability()).set_index("claim")
+    row = found.loc["v:lca-feed-forward-mlm"]
+    assert row.estimate == pytest.approx(0, abs=1e-9) and row.verdict != "agrees"
+    assert "(2/3)" in row.statement and "(4/7)" in found.statement["v:lca-feed-forward-mt"]
+
+
+def test_the_halves_of_a_translation_model_are_held_against_both_language_models():
+    table = planted.dynamics()
+    of = dict(list(table.groupby("objective")))
+    decoder = of["clm"][of["clm"].quantity == "allocation"].assign(stack="decoder")
+    both = pd.concat([of["mlm"].assign(stack="encoder"), decoder]).assign(objective="mt")
+    found = dynamics_claims(pd.concat([of["mlm"], of["clm"], both]), planted.stability())
+    rows = found.set_index("claim").filter(like="-like-", axis=0)
+    assert rows.verdict.to_dict() == {
+        "v:lca-encoder-like-mlm": "agrees",
+        "v:lca-decoder-like-clm": "agrees",
+    }
+    turned = both.replace({"stack": {"encoder": "decoder", "decoder": "encoder"}})
+    found = dynamics_claims(pd.concat([of["mlm"], of["clm"], turned]), planted.stability())
+    assert set(found.set_index("claim").filter(like="-like-", axis=0).verdict) == {"disagrees"}
+
+
+@pytest.mark.parametrize(("cost", "verdict"), [(0.2, "agrees"), (0.9, "disagrees")])
+def test_selected_bars_are_held_against_all_bars_at_the_larger_weights(cost, verdict):
+    frontier = planted.frontier({"prominent": cost, "all": 0.5}, wobble=0.5)
+    rows = topology_claims(frontier).set_index("claim").filter(like="metric-above-all", axis=0)
+    assert rows.index.tolist() == [f"topology:metric-above-all:{CELL}:2"]
+    assert rows.verdict.tolist() == [verdict] and "at weight 2 each" in rows.statement.iloc[0]
+    assert rows.estimate.iloc[0] == pytest.approx(0.3 * (0.5 - cost), abs=0.02)
 
 
 def test_a_jump_is_not_gradual_and_a_self_sim_that_rises_does_not_fall():

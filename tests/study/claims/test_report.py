@@ -22,6 +22,7 @@ from shrink_utils.study.claims.report import (
     print_brief,
     print_claims,
     print_hypotheses,
+    sentence_table,
     signed,
 )
 
@@ -81,6 +82,19 @@ def test_every_headline_is_a_row_of_a_committed_table():
     tables = (REFERENCE / name / "claims.csv" for name in ("cohort", "quick"))
     names = [name for table in tables for name in pd.read_csv(table).claim]
     assert all(any(fnmatch(name, headline) for name in names) for headline in HEADLINES)
+
+
+def test_each_sentence_of_a_paper_has_its_rows_or_says_why_not(claims):
+    names = ["stl:metric-rises:m:t:all", "stl:metric-rises-best:m:t:all", "rp:words-type:m:t:none"]
+    kinds = ["scaled test, exploratory", "analogue", "analogue"]
+    table = sentence_table(adjust(claims.assign(claim=names, kind=kinds))).set_index("sentence")
+    rises = table.loc["The metric rises"]
+    assert rises["row"] == "stl:metric-rises, stl:metric-rises-best"
+    assert rises["kind of test"] == "scaled test, analogue" and rises.note == ""
+    assert rises["adjusted verdicts"].startswith("2 ")
+    assert table["row"]["Fine-tuning improves the task"].startswith("no row, because nobody doubts")
+    assert table["row"]["The classes stay clusters"] == "no row in this study"
+    assert table.note["The local structure of words changes massively"].startswith("RP say change")
 
 
 @pytest.fixture
