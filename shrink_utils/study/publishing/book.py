@@ -12,10 +12,18 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
-from shrink_utils.study.claims.report import PAPERS, claims_in_brief, of_paper
+from shrink_utils.study.claims.report import (
+    PAPERS,
+    claims_in_brief,
+    of_paper,
+    p_as_text,
+    sentence_table,
+)
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
+RULES = "Two decision rules, each family under both"
+SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
     "glue": "The tasks of *Shrink the longest*: MRPC and CoLA (profile glue)",
     "cohort": "At full length: twenty seeds (profile cohort)",
@@ -121,7 +129,13 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     verdicts = {title: rows.adjusted.value_counts() for title, rows in sections.items()}
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     counts = counts.loc[:, counts.any()].rename_axis("claims of").reset_index()
+    rules = pd.read_csv(data_dir() / "reference" / "cohort" / "rules.csv")
+    p = {f"p by {of}": rules.pop(of).map(p_as_text) for of in ("holm", "bh")}
+    rules = rules.round(3).assign(**p)
+    both = pd.concat([claims, recorded[1][1]]).drop_duplicates("claim", keep="last")
     parts = ["", _table(counts), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
+    parts += [f"## {RULES}", _table(rules, "claims")]
+    parts += [f"## {SENTENCES}", _table(sentence_table(both), "claims")]
     for title, rows in sections.items():
         brief = claims_in_brief(rows).drop(columns=["verdict", "p", "noise floor"], errors="ignore")
         brief = brief.rename(columns={"adjusted verdict": "verdict"})

@@ -30,7 +30,7 @@ def test_claims_of_three_models_are_rows_of_their_committed_table():
     committed = pd.read_csv(REFERENCE / "models" / "claims.csv", dtype=str, keep_default_na=False)
     of_runs = committed.claim.str.match("stl:|mga:|topology:|rp:elongated")
     text = found.to_csv(index=False, float_format="%.6f")
-    assert text == committed[of_runs][list(found)].to_csv(index=False) and of_runs.sum() == 50
+    assert text == committed[of_runs][list(found)].to_csv(index=False) and of_runs.sum() == 80
 
 
 def test_both_families_of_planned_tests_stand_under_both_rules():

@@ -97,6 +97,8 @@ def test_the_page_of_claims_begins_with_the_hypotheses_and_the_papers_own_tasks(
     first, *sections = page.split("\n## ")
     assert [section.splitlines()[0].split(" (")[0] for section in sections] == [
         "The twelve hypotheses",
+        "Two decision rules, each family under both",
+        "What each paper claims, sentence by sentence, and the rows that answer",
         "The tasks of *Shrink the longest*: MRPC and CoLA",
         "Shrink the longest",
         "Contextuality and training",
@@ -105,11 +107,13 @@ def test_the_page_of_claims_begins_with_the_hypotheses_and_the_papers_own_tasks(
     # Its verdicts are one inconclusive and one that agrees, which does not survive the adjustment.
     assert "claims of,agrees,inconclusive,disagrees" in first
     assert "\nShrink the longest (Kudriashov et al. 2025),0,2,0," in first
-    assert sections[2].count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 2
-    assert "supported" in sections[0] and "mrpc" in sections[1]
+    assert 'rises,"stl:metric-rises, stl:metric-rises-best"' in sections[2]
+    assert "no row, because" in sections[2]
+    assert sections[4].count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 2
+    assert "supported" in sections[0] and "mrpc" in sections[1] and "mrpc" in sections[3]
     # What book.js makes searchable and sortable: one table of this class per section, few columns.
-    assert [section.count(":class: claims\n") for section in sections] == [1] * 5
-    for section in sections[1:]:
+    assert [section.count(":class: claims\n") for section in sections] == [1] * 7
+    for section in sections[3:]:
         header = section.split("\n\n")[2].splitlines()[0]
         assert header.startswith("claim,verdict,ours [95 % interval],") and header.count(",") <= 4
 
