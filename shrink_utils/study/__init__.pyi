@@ -18,7 +18,7 @@ from .contextuality.words import WordContexts, word_contexts
 from .dynamics.experiment import measure_dynamics, measure_stability
 from .figures import LiveCurves, run_curves
 from .finetuned import default_run, run_encoder, run_or_load
-from .grid import histories, run_grid, run_sweep
+from .grid import run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
 from .results import provenance
 from .runs import Run, load_run, run_id
@@ -31,6 +31,7 @@ from .stitching.experiment import (
 )
 from .tables import (
     as_printed,
+    histories,
     read_table,
     score_table,
     summarize,

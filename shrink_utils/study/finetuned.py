@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,8 +40,7 @@ def run_or_load(
 
     `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
     training step; `keep_model` saves the model of a run that is computed beside it. A damaged run
-    is moved aside (``<id>.damaged-<n>``), with a warning, and computed again. A long run that was
-    ended goes on from its last checkpoint (in ``<id>.checkpoints``).
+    is moved aside (``<id>.damaged-<n>``), with a warning, and computed again.
     """
     config = replace(config, precision=used_precision(config.precision))
     target = folder / run_id(config)
@@ -62,16 +60,14 @@ def _rank() -> int:
 def _compute(
     config: RunConfig, target: Path, on_row: Callable[[dict], None] | None, keep_model: bool
 ) -> None:
-    checkpoints = target.with_name(f"{target.name}.checkpoints")
-    since = time.perf_counter()  # or the last checkpoint
-    result = training.finetune(config, on_row=on_row, checkpoints=checkpoints)
+    since = time.perf_counter()
+    result = training.finetune(config, on_row=on_row)
     if _rank() == 0:
         if keep_model:
             save_model(config, result, target, since=since)
         processes = int(os.environ.get("WORLD_SIZE") or 1)
         facts = {"threads": config.threads, "precision": config.precision, "processes": processes}
         save_run(config, result, target, since=since, **facts)
-        shutil.rmtree(checkpoints, ignore_errors=True)
     if dist.is_available() and dist.is_initialized():
         dist.barrier()  # all are to find it
 

@@ -1,23 +1,36 @@
-"""The grid and the sweep: every run of a profile, computed or loaded, with progress."""
+"""The grid and the sweep: every run of a profile, computed or loaded, with progress.
+
+Runs are computed in this process, by processes of this machine, or on a Dask cluster.
+"""
 
 from __future__ import annotations
 
-import math
+import logging
 import os
-from collections.abc import Iterable
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
 
-import pandas as pd
-from tqdm.auto import tqdm
-
-from shrink_utils.study.cluster import cluster_client, compute_runs, scheduler_address
 from shrink_utils.study.finetuned import run_or_load
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Result, progress_bar
 from shrink_utils.study.runs import Run, load_run, run_id
-from shrink_utils.study.tables import keys_of
-from shrink_utils.text import load_task
-from shrink_utils.training import RunConfig
+from shrink_utils.training import RunConfig, used_precision
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+ADDRESS = "DASK_SCHEDULER_ADDRESS"
+PROCESSES = {  # on this machine
+    "threads_per_worker": 1,
+    "memory_limit": 0,  # a model in memory is no leak, to be stopped by a restart
+    "dashboard_address": ":0",  # None takes port 8787, for which two studies would compete
+    "silence_logs": logging.CRITICAL,  # what a run raises is raised here
+}
 
 
 def run_grid(profile: Profile) -> list[Run]:
@@ -40,14 +53,6 @@ def run_all(profile: Profile) -> list[Run]:
     return run_configs(profile.all_runs(), profile)
 
 
-def histories(runs: Iterable[Run]) -> pd.DataFrame:
-    """The steps of all runs in one tidy frame; model, task, arm, weight and seed come first."""
-    frames = []
-    for run in runs:
-        frames.append(pd.DataFrame(keys_of(run.config), index=run.history.index).join(run.history))
-    return pd.concat(frames, ignore_index=True)
-
-
 def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     """Some runs of a profile, as `run_grid` does it."""
     folder = profile.folder / "runs"
@@ -58,57 +63,96 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     # Chapters read the models of the grid; those of the sweep are for the user.
     read = profile.all_runs() if profile.models_kept == "all" else profile.runs()
     keep = {name for name, config in missing.items() if config in read}
-    steps = {name: _steps(config) for name, config in missing.items()}
-    with progress_bar(total=sum(steps.values()), unit="step") as bar:
-        progress = _Progress(bar, missing, steps)
-        workers = min(profile.workers, len(missing))
-        shared = int(os.environ.get("WORLD_SIZE") or 1) > 1
-        if not shared and (workers > 1 or (missing and scheduler_address())):
-            bar.set_description_str("waiting for workers")
+    shared = int(os.environ.get("WORLD_SIZE") or 1) > 1  # every run, by `accelerate launch`
+    workers = min(profile.workers, len(missing))
+    with progress_bar(total=len(missing), unit="run") as bar:
+        if not shared and (workers > 1 or (missing and os.environ.get(ADDRESS))):
             with cluster_client(workers=workers) as client:
-                compute_runs(client, missing, folder, keep=keep, on_step=progress.at)
-            runs |= {name: load_run(folder / name) for name in missing}
+                for name in compute_runs(client, missing, folder, keep=keep):
+                    runs[name] = load_run(folder / name)
+                    bar.update()
         else:
             for name, config in missing.items():
-                runs[name] = progress.run_here(config, folder, keep_model=name in keep)
-        bar.set_description_str(f"{len(configs)} runs")
+                bar.set_description_str(config.label)
+                runs[name] = run_or_load(config, folder, keep_model=name in keep)
+                bar.update()
     return [runs[name] for name in names]
 
 
-class _Progress:
-    """One bar for the steps of all runs: a run may go back to its start, or begin in its middle."""
+@contextmanager
+def cluster_client(*, workers: int) -> Iterator[Client]:
+    """A client of the cluster at ``DASK_SCHEDULER_ADDRESS``, else of one made for the ``with``.
 
-    def __init__(self, bar: tqdm, configs: dict[str, RunConfig], steps: dict[str, int]) -> None:
-        self._bar, self._configs, self._steps = bar, configs, steps
-        self._made: dict[str, int] = {}
-        self._description = ""
+    The cluster made here has `workers` processes of one thread; one at an address has its own.
 
-    def at(self, name: str, step: int) -> None:
-        """The run of that name has made so many steps."""
-        self._bar.update(step - self._made.get(name, 0))
-        self._made[name] = step
-        running = [name for name, made in self._made.items() if made < self._steps[name]]
-        if len(running) > 1:
-            self._describe(f"{len(running)} runs in flight")
-        elif running:
-            self._describe(self._configs[running[0]].label)
+    Raises
+    ------
+    ConnectionError
+        If no scheduler answers at the address.
+    """
+    from distributed import Client, LocalCluster  # a study in one process does without them
 
-    def run_here(self, config: RunConfig, folder: Path, *, keep_model: bool) -> Run:
-        """Compute a run in this process."""
-        name = run_id(config)
-        self.at(name, 0)
-
-        def tell(row: dict) -> None:
-            self.at(name, row["step"])
-
-        return run_or_load(config, folder, on_row=tell, keep_model=keep_model)
-
-    def _describe(self, text: str) -> None:
-        if text != self._description:  # to set it draws the bar, however short ago it was drawn
-            self._bar.set_description_str(text)
-            self._description = text
+    with ExitStack() as stack:
+        if not (address := os.environ.get(ADDRESS)):
+            stack.enter_context(patch.dict(os.environ))  # Dask leaves variables behind
+            address = stack.enter_context(LocalCluster(n_workers=workers, **PROCESSES))
+        try:
+            client = stack.enter_context(Client(address))
+        except OSError as error:
+            raise ConnectionError(
+                f"{ADDRESS}: no scheduler answers at {address}; start one, or unset the variable"
+            ) from error
+        yield client
 
 
-def _steps(config: RunConfig) -> int:
-    rows = len(load_task(config.task, max_train=config.train_rows, seed=config.seed)["train"])
-    return config.epochs * math.ceil(rows / config.batch_size)
+def compute_runs(
+    client: Client, configs: dict[str, RunConfig], folder: Path, *, keep: Collection[str] = ()
+) -> Iterator[str]:
+    """Compute runs on the workers of a cluster, and yield the name of each that is on disk.
+
+    A worker that dies gives its run to another one. At the first run that raises, those that wait
+    are given up; finished runs stay, and a second call computes the others. `configs` are named by
+    their `run_id`, `keep` names those whose model is kept, and `folder` is on a file system that
+    every worker shares.
+
+    Raises
+    ------
+    RuntimeError
+        If a run fails, with its label; the worker's own error is the cause.
+    """
+    from distributed import as_completed
+
+    folder = folder.resolve()
+    settings = {name: value for name, value in os.environ.items() if name.startswith("SHRINK_")}
+    names = {}
+    for name, config in configs.items():
+        call = client.submit(_compute_run, name, config, folder, name in keep, settings)
+        names[call] = name  # who else asks for this run shares it
+    for future in as_completed(names):
+        name = names[future]
+        try:
+            for category, text in future.result():
+                warnings.warn(f"{configs[name].label}: {text}", category, stacklevel=2)
+            if name not in os.listdir(folder):  # listing asks the file server again
+                raise FileNotFoundError(f"{folder / name} of a worker is not seen here: share it")
+        except Exception as error:
+            raise RuntimeError(f"run {configs[name].label}: {error}") from error
+        yield name
+
+
+def _compute_run(
+    name: str, config: RunConfig, folder: Path, keep_model: bool, settings: dict[str, str]
+) -> list[tuple[type[Warning], str]]:
+    """In a worker: compute the run; its warnings come back, for who called."""
+    from distributed import get_worker
+
+    with patch.dict(os.environ, settings), warnings.catch_warnings(record=True) as caught:
+        if get_worker().state.nthreads > 1:  # runs of a process share torch's random numbers
+            raise ValueError("its worker has several threads; start workers with `--nthreads 1`")
+        if run_id(replace(config, precision=used_precision(config.precision))) != name:
+            raise ValueError(
+                "its worker would compute another run: bring its code and its packages up to date "
+                "and start it again; for devices of several kinds set SHRINK_PRECISION=float32"
+            )
+        run_or_load(config, folder, keep_model=keep_model)
+    return [(warning.category, str(warning.message)) for warning in caught]

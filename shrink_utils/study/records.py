@@ -15,11 +15,11 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.clouds import measure_clouds
-from shrink_utils.study.grid import histories, run_configs
+from shrink_utils.study.grid import run_configs
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 from shrink_utils.study.runs import Run, load_run
-from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, summarize
+from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, histories, summarize
 from shrink_utils.study.verify import kept_folders, newest_runs
 from shrink_utils.training import RunConfig
 

@@ -22,6 +22,14 @@ CELL = ["model", "task", "arm"]
 RUN = [*CELL, "weight", "seed"]
 
 
+def histories(runs: Iterable[Run]) -> pd.DataFrame:
+    """The steps of all runs in one tidy frame; model, task, arm, weight and seed come first."""
+    frames = []
+    for run in runs:
+        frames.append(pd.DataFrame(keys_of(run.config), index=run.history.index).join(run.history))
+    return pd.concat(frames, ignore_index=True)
+
+
 def summarize(runs: Iterable[Run]) -> pd.DataFrame:
     """One row per run.
 

@@ -12,15 +12,18 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     """Arguments of a training that logs every step, keeps nothing on disk and prints nothing.
 
-    A process uses one GPU, however many it sees: the Trainer would give a batch to *each* of them,
-    so that a step took several times the rows. Several GPUs take part as several processes.
-
     Parameters
     ----------
     folder : str
         A temporary one: the Trainer wants to have one.
     **options
         Of ``transformers.TrainingArguments``.
+
+    Raises
+    ------
+    ValueError
+        This process sees several GPUs: the Trainer would give a batch to *each* of them, so that a
+        step took several times the rows.
     """
     arguments = TrainingArguments(
         output_dir=folder,
@@ -33,8 +36,11 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
         dataloader_pin_memory=torch.cuda.is_available(),
         **options,
     )
-    if arguments.n_gpu > 1:  # looked up once, and then kept
-        arguments._n_gpu = 1
+    if arguments.n_gpu > 1:
+        raise ValueError(
+            f"CUDA_VISIBLE_DEVICES: one GPU per process, found {arguments.n_gpu}; set it to 0, "
+            "or let several processes share a run (docs/cluster.md)"
+        )
     return arguments
 
 

@@ -2,10 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,10 +22,9 @@ from transformers import (
 )
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.models import Encoder, load_classifier, quiet
+from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
-from shrink_utils.training.checkpoints import Checkpoints
 from shrink_utils.training.config import SCHEDULES, RunConfig
 from shrink_utils.training.precision import used_precision
 from shrink_utils.training.regularizers import make_regularizer
@@ -60,12 +57,7 @@ class FinetuneResult:
     tokenizer: PreTrainedTokenizerBase
 
 
-def finetune(
-    config: RunConfig,
-    *,
-    on_row: Callable[[dict], None] | None = None,
-    checkpoints: Path | None = None,
-) -> FinetuneResult:
+def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None) -> FinetuneResult:
     """Fine-tune as `config` says.
 
     Parameters
@@ -73,10 +65,6 @@ def finetune(
     config : RunConfig
     on_row : callable, optional
         Called after every step that is made with what was recorded of it.
-    checkpoints : Path, optional
-        Folder of this run's checkpoints, kept while the run is long (see `Checkpoints`): an
-        interrupted run resumes there, and its numbers are those of an uninterrupted one. The
-        caller removes the folder when the result is safe.
 
     Raises
     ------
@@ -96,15 +84,17 @@ def finetune(
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with torch_threads(config.threads), random_state_kept(), _folder(checkpoints) as folder:
+    with (
+        torch_threads(config.threads),
+        random_state_kept(),
+        tempfile.TemporaryDirectory(prefix="shrink-run-") as folder,
+    ):
         model, tokenizer = load_classifier(
             config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
         )
         recorder = StepRecorder(on_row)
-        keep = checkpoints is not None
-        trainer, reached = _trainer(config, model, tokenizer, rows, recorder, folder, keep=keep)
-        with quiet():  # a checkpoint is written with a bar of its own
-            trainer.train(resume_from_checkpoint=reached)
+        trainer = _trainer(config, model, tokenizer, rows, recorder, folder)
+        trainer.train()
     labels = torch.tensor(rows["validation"]["label"])
     classes = None if spec.is_regression else labels
     return FinetuneResult(
@@ -121,63 +111,40 @@ def finetune(
     )
 
 
-@contextmanager
-def _folder(checkpoints: Path | None) -> Iterator[Path]:
-    """The Trainer's folder: a temporary one, or that of the checkpoints, gone if it is empty."""
-    if checkpoints is None:
-        with tempfile.TemporaryDirectory(prefix="shrink-run-") as scratch:
-            yield Path(scratch)
-        return
-    checkpoints.mkdir(parents=True, exist_ok=True)
-    try:
-        yield checkpoints
-    finally:
-        with suppress(OSError):
-            checkpoints.rmdir()
-
-
 def _trainer(
     config: RunConfig,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     rows: DatasetDict,
     recorder: StepRecorder,
-    folder: Path,
-    *,
-    keep: bool,
-) -> tuple[RegularizedTrainer, str | None]:
-    """The Trainer of a run, whose folder is `folder`, and the checkpoint to resume from, if any."""
+    folder: str,
+) -> RegularizedTrainer:
+    """The Trainer of a run, with a temporary folder."""
     spec = task_spec(config.task)
     if config.max_length > (limit := Encoder(config.model, model, tokenizer).max_length):
         raise ValueError(
             f"max_length: {config.max_length} tokens, but {config.model} reads at most {limit}"
         )
-    regularizer = make_regularizer(config.arm, weight=config.weight)
-    keeper = Checkpoints(folder, recorder, regularizer)
-    reached = keeper.restore()
-    trainer = RegularizedTrainer(
+    return RegularizedTrainer(
         model=model,
         args=fine_tuning_arguments(
             config,
-            str(folder),
+            folder,
             num_train_epochs=config.epochs,
-            eval_on_start=reached is None,
+            eval_on_start=True,
             eval_strategy="epoch",
         ),
         train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
         eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
         data_collator=DataCollatorWithPadding(tokenizer),
         compute_metrics=task_metrics(spec),
-        regularizer=regularizer,
+        regularizer=make_regularizer(config.arm, weight=config.weight),
         recorder=recorder,
         pooling=config.pooling,
         per_class=not spec.is_regression,
         precision=used_precision(config.precision),
         start=tuple(getattr(config, name) for name in START),
     )
-    if keep:
-        trainer.add_callback(keeper)
-    return trainer, reached
 
 
 def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> TrainingArguments:

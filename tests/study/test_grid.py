@@ -17,17 +17,14 @@ def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, mo
     shutil.rmtree(finished.folder / "runs" / run_id(lost))
     trained = []
 
-    def watched(config, folder, *, on_row, keep_model):
-        def row(values):
-            trained.append(config)
-            on_row(values)
-
-        return run_or_load(config, folder, on_row=row, keep_model=keep_model)
+    def watched(config, folder, *, keep_model):
+        trained.append(config)
+        return run_or_load(config, folder, keep_model=keep_model)
 
     run_or_load = grid.run_or_load
     monkeypatch.setattr(grid, "run_or_load", watched)
     assert [run.config for run in run_grid(finished)] == finished.runs()
-    assert set(trained) == {lost}
+    assert trained == [lost]
 
 
 def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
@@ -39,11 +36,12 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
     (folder / run_id(config)).rename(finished.folder / "runs" / run_id(config))
     sent = []
 
-    def compute(client, configs, folder, *, keep, on_step):
+    def compute(client, configs, folder, *, keep):
         sent.extend(configs)
         assert set(keep) == set(configs)
-        for one in configs.values():
+        for name, one in configs.items():
             grid.run_or_load(one, folder)
+            yield name
 
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
     monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext())
@@ -58,7 +56,7 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     sweep = SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5))
     trained = []
 
-    def watched(config, folder, *, on_row, keep_model):
+    def watched(config, folder, *, keep_model):
         trained.append((config.arm, config.seed, config.weight))
         assert not keep_model  # no chapter reads it
         return grid.load_run(folder / run_id(finished.runs()[0]))

@@ -14,7 +14,6 @@ from shrink_utils.study import load_run, run_encoder, run_id, run_or_load
 from shrink_utils.study.results import DamagedResultError
 from shrink_utils.study.runs import drop_models, model_of
 from shrink_utils.text import load_task
-from shrink_utils.training import checkpoints
 
 
 def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
@@ -94,20 +93,15 @@ def _flip_a_byte(path):
     path.write_bytes(data)
 
 
-def test_a_run_that_was_ended_goes_on_and_its_checkpoints_go(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
-    config = replace(finished.runs()[0], epochs=2)
+def test_a_run_that_was_ended_leaves_nothing_and_begins_again(finished, tmp_path):
+    config = finished.runs()[0]
 
     def end(row):
-        if row["step"] == 5:
-            raise KeyboardInterrupt
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_or_load(config, tmp_path, on_row=end)
-    name = run_id(config)
-    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.checkpoints"]
-    told = []
-    run = run_or_load(config, tmp_path, on_row=lambda row: told.append(row["step"]))
-    assert told == [4, 5, 6]
-    assert run.history.step.tolist() == [1, 2, 3, 4, 5, 6]
-    assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.model"]
+    assert not list(tmp_path.iterdir())
+    run = run_or_load(config, tmp_path)
+    whole = load_run(finished.folder / "runs" / run_id(config))
+    pd.testing.assert_frame_equal(run.history, whole.history, check_exact=True)

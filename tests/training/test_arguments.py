@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from transformers import TrainingArguments
 
 from shrink_utils.training import finetune, trainer
-from shrink_utils.training.arguments import random_state_kept
+from shrink_utils.training.arguments import quiet_arguments, random_state_kept
 from shrink_utils.training.finetune import fine_tuning_arguments
 
 
@@ -42,6 +43,12 @@ def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(config, monkeyp
     assert seen == [(torch.float32, False)] * 2
     difference = (rounded.regularizer - exact.regularizer).abs()
     assert difference.between(1e-7, 0.02).all()  # bfloat16 has three digits
+
+
+def test_a_process_that_sees_several_gpus_is_told_to_take_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingArguments, "n_gpu", 4)
+    with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES: one GPU per process, found 4"):
+        quiet_arguments(str(tmp_path))
 
 
 def test_all_random_generators_go_on_where_they_were_even_after_an_error():
