@@ -2,6 +2,7 @@
 
 The analysis was fixed before the decoder wrote a word: docs/preregistration.md, last section. The
 decoder has terms of its own, so the numbers stand on record and no profile needs it to show them.
+In a Python with `gguf`, this file writes the record again: ``machine_text.csv`` beside it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ import torch
 
 from shrink_utils.geometry import effective_rank, intrinsic_dimension
 from shrink_utils.models import Encoder, load_encoder, token_states
-from shrink_utils.paths import data_dir
-from shrink_utils.study.diagnose import STAMPED
 from shrink_utils.study.results import provenance, written
 from shrink_utils.text import load_sentences
 
@@ -112,18 +111,12 @@ def _dimensions(
             yield text, kind, len(x), ph, error, intrinsic_dimension(x), effective_rank(x)
 
 
-def record_machine_text() -> Path:
-    """Measure with the study's encoder and decoder, and put the table on record."""
+if __name__ == "__main__":
     since = time.perf_counter()
     torch.set_num_threads(1)
     table = measure_machine_text(load_encoder(READER), load_encoder(WRITER))
-    facts = {name: value for name, value in provenance().items() if name in STAMPED}
+    stamp = provenance()
+    facts = {name: stamp[name] for name in ("device", "threads", "commit", "time")}
     facts |= {"reader": READER, "writer": WRITER, "seconds": round(time.perf_counter() - since)}
-    with written(recorded_machine_text()) as part:
+    with written(Path(__file__).with_suffix(".csv")) as part:
         table.assign(**facts).to_csv(part, index=False, float_format="%.6f")
-    return recorded_machine_text()
-
-
-def recorded_machine_text() -> Path:
-    """Where `record_machine_text` writes."""
-    return data_dir() / "reference" / "models" / "machine_text.csv"
