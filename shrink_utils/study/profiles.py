@@ -23,7 +23,7 @@ SEED_STEP = 1000  # studies of different base seeds share no seed
 # Without effect on any number of the study; the precision that was used is named beside the hash.
 WITHOUT_EFFECT = ("description", "workers", "precision", "models_kept")
 # Fields that every run takes from the profile as they are.
-SHARED = "epochs batch_size accumulation warmup schedule pooling threads".split()
+SHARED = "epochs batch_size threads".split()
 
 Integers = tuple[int, ...]
 Names = tuple[str, ...]
@@ -71,7 +71,6 @@ class LongEntry:
 class Pretraining:
     """The trunk that every objective trains here, and what it is trained on."""
 
-    source: str  # a corpus of `load_sentences`, translated by rule
     sentences: int | None = None  # at most so many to train on; None takes all
     vocabulary: int  # word-pieces of the tokenizer, trained on sentences and translations
     width: int  # of the trunk; its feed-forward layers are four times as wide
@@ -109,8 +108,8 @@ class Heuristics:
     test_rows: int  # pairs of each kind that judge it
     start_steps: int  # of the start that all models share; batches are of 64 pairs
     steps: int  # of each model after the start
-    learning_rate: float  # of the models; the start takes twice as much
-    counter_examples: float  # share of the pairs not entailed that refutes the heuristic
+    learning_rate = 1e-3  # of the models; the start takes twice as much
+    counter_examples = 0.5  # share of the pairs not entailed that refutes the heuristic
 
     def __post_init__(self) -> None:
         if self.models < 3:
@@ -134,7 +133,7 @@ class Dynamics:
     max_length: int
     vocabulary: int
     data_sizes: Integers  # between which allocations are compared
-    sources: Names  # the same
+    sources = ("movies", "editorials")  # the same
     stability_steps: int  # of the runs that are compared
 
 
@@ -149,11 +148,8 @@ class Profile:
     grid: Annotated[tuple[GridEntry, ...], Field(min_length=1)]
     epochs: int
     batch_size: int
-    warmup: float
-    schedule: str
-    pooling: str
-    weight: float
     threads: int
+    weight = 1.0  # of the regularizer, outside of sweep and long runs: `RunConfig`'s own
     diagnostic_sentences: Annotated[int, Field(ge=2)]  # that the geometry notebooks measure
     pretraining: Pretraining
     stitching: Stitching
@@ -161,7 +157,6 @@ class Profile:
     dynamics: Dynamics
     sweep: tuple[SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
     long: tuple[LongEntry, ...] = ()
-    accumulation: int = 1
     # Of fine-tuning; "auto" takes bfloat16 where the device has it. See `used_precision`.
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     # Which fine-tuned models stay on disk when the study is finished (90 MB each of MiniLM).
@@ -266,7 +261,7 @@ class Profile:
         self, parts: list[tuple[GridEntry, Integers, dict]], precision: str | None
     ) -> list[RunConfig]:
         """Runs of entries with these seeds and values of their own."""
-        shared = {name: getattr(self, name) for name in (*SHARED, "weight")}
+        shared = {name: getattr(self, name) for name in SHARED}
         shared["precision"] = precision or self.used_precision
         runs = []
         for seed, model in product(self.seeds, self.models):

@@ -61,7 +61,7 @@ def scratch_config(
     values = asdict(profile.pretraining)
     del values["seeds"]
     values |= {"seed": shift + seed, "data_seed": shift, "threads": profile.threads}
-    return ScratchConfig(objective=objective, **{**values, **changes})
+    return ScratchConfig(objective=objective, **{"source": "all", **values, **changes})
 
 
 def language_model(profile: Profile, *, seed: int, **changes: object) -> ScratchConfig:
