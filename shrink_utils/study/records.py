@@ -18,9 +18,8 @@ from shrink_utils.study.claims.clouds import measure_clouds
 from shrink_utils.study.grid import run_configs
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
-from shrink_utils.study.runs import Run, load_run
+from shrink_utils.study.runs import Run, kept_folders, load_run, newest_runs
 from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, histories, summarize
-from shrink_utils.study.verify import kept_folders, newest_runs
 from shrink_utils.training import RunConfig
 
 BLINDED_SEEDS = 8  # after which docs/preregistration.md looks at spreads alone

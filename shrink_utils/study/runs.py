@@ -5,7 +5,9 @@ A run is named and listed without torch; to read or write its vectors and its mo
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from shrink_utils.training import FinetuneResult
 
+NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}  # of folders of results
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
 
 
@@ -62,6 +65,27 @@ def load_run(folder: Path) -> Run:
         provenance=read_json(folder / STAMP),
         folder=folder,
     )
+
+
+def kept_folders(folder: Path, kind: str) -> list[Path]:
+    """Whole ``"runs"`` or ``"measured"`` tables: none that was moved aside or left half-way."""
+    found = (folder / kind).glob("*")
+    return sorted(path for path in found if re.fullmatch(NAMES[kind], path.name))
+
+
+def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
+    """The folder of each configuration: the newest one, where older code has left others.
+
+    Left out is what this code cannot read: other results, fields or values of other code, damage.
+    """
+    known = {}
+    for path in folders:
+        try:
+            config, stamp = RunConfig(**read_json(path / CONFIG)), read_json(path / STAMP)
+        except (TypeError, ValueError):
+            continue
+        known[path] = str(stamp.get("time", "")), config  # all times are UTC and of one form
+    return {known[path][1]: path for path in sorted(known, key=lambda path: known[path][0])}
 
 
 def model_of(run: Path) -> Result:

@@ -12,6 +12,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,7 @@ from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import claims_from, measures_of
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import (
-    CONFIG,
     MANIFEST,
-    STAMP,
     Result,
     differences,
     provenance,
@@ -32,7 +31,7 @@ from shrink_utils.study.results import (
     write_json,
     written,
 )
-from shrink_utils.study.runs import MODEL, Run, load_run
+from shrink_utils.study.runs import MODEL, NAMES, Run, kept_folders, load_run, newest_runs
 from shrink_utils.study.tables import first_steps, score_table, summarize, task_table
 from shrink_utils.text.sources import sha256_of
 from shrink_utils.training import RunConfig
@@ -40,9 +39,9 @@ from shrink_utils.training.config import PRECISIONS
 
 PAGE = "provenance.json"
 FORMAT = 5  # of the page; 4 also listed inputs and times
-NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}
 LAST_DIGIT = {"rtol": 2e-6, "atol": 2e-6}  # tables are written with six decimals
 SHOWN = 5  # faults of a check that are named
+Faults = Callable[[], Iterable[str]]
 
 
 def write_provenance(profile: Profile) -> None:
@@ -70,49 +69,25 @@ def _listed(folder: Path) -> dict[str, Path]:
     return found | {name: path for name, path in named.items() if path.is_file()}
 
 
-def kept_folders(folder: Path, kind: str) -> list[Path]:
-    """Whole ``"runs"`` or ``"measured"`` tables: none that was moved aside or left half-way."""
-    found = (folder / kind).glob("*")
-    return sorted(path for path in found if re.fullmatch(NAMES[kind], path.name))
-
-
-def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
-    """The folder of each configuration: the newest one, where older code has left others.
-
-    Left out is what this code cannot read: other results, fields or values of other code, damage.
-    """
-    known = {}
-    for path in folders:
-        try:
-            config, stamp = RunConfig(**read_json(path / CONFIG)), read_json(path / STAMP)
-        except (TypeError, ValueError):
-            continue
-        known[path] = str(stamp.get("time", "")), config  # all times are UTC and of one form
-    return {known[path][1]: path for path in sorted(known, key=lambda path: known[path][0])}
-
-
 @dataclass(frozen=True)
 class Check:
     """What was looked at, and what is wrong with it."""
 
     name: str
     faults: tuple[str, ...]
-    verdict: str = "FAIL"  # of faults
 
     def __str__(self) -> str:
         if not self.faults:
             return f"ok    {self.name}"
-        lines = [f"{self.verdict}  {self.name}", *(f"      {f}" for f in self.faults[:SHOWN])]
-        if (more := len(self.faults) - SHOWN) > 0:
-            lines.append(f"      and {more} more")
-        return "\n".join(lines)
+        more = [f"and {len(self.faults) - SHOWN} more"] * (len(self.faults) > SHOWN)
+        return "\n      ".join([f"FAIL  {self.name}", *self.faults[:SHOWN], *more])
 
 
-def _check(name: str, look: Callable, *arguments: object, verdict: str = "FAIL") -> Check:
+def _check(name: str, look: Faults) -> Check:
     try:
-        return Check(name, tuple(look(*arguments)), verdict)
+        return Check(name, tuple(look()))
     except Exception as error:  # whatever a file holds, the other checks are made
-        return Check(name, (f"{type(error).__name__}: {error}",), verdict)
+        return Check(name, (f"{type(error).__name__}: {error}",))
 
 
 def verify_folder(folder: Path) -> list[Check]:
@@ -130,25 +105,20 @@ def verify_folder(folder: Path) -> list[Check]:
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"RESULTS: {folder} is no folder")
-    checks = []
-    for name, look, verdict in (
-        ("plain files and folders only", _odd_files, "FAIL"),
-        ("the study has come to its end", _unfinished, "UNFINISHED"),
-        (f"{PAGE} describes a profile as it is here", _foreign, "FAIL"),
-    ):
-        checks.append(_check(name, look, folder, verdict=verdict))
-        if checks[-1].faults:
-            return checks
+    checks = [_check("plain files and folders only", lambda: _odd_files(folder))]
+    if not checks[0].faults:
+        checks += [_check(f"{PAGE} ends a study of a profile as here", lambda: _foreign(folder))]
+    if checks[-1].faults:
+        return checks
     page = read_json(folder / PAGE)
     profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
     kept = [path for kind in NAMES for path in kept_folders(folder, kind)]
     kept += sorted((folder / "runs").glob(f"*.{MODEL}"))
     faults = {path: _check(path.name, Result(path).faults).faults for path in kept}
     named = tuple(f"{path.name}: {fault}" for path in kept for fault in faults[path])
+    listed = f"tables and results are those of {PAGE}"
     checks += [
-        _check(
-            f"tables and results are those of {PAGE}", differences, page["sha256"], _listed(folder)
-        ),
+        _check(listed, lambda: differences(page["sha256"], _listed(folder))),
         Check(f"{len(kept)} runs, models and measured tables are whole", named),
     ]
     whole = [path for path in kept if not faults[path]]
@@ -158,20 +128,17 @@ def verify_folder(folder: Path) -> list[Check]:
 def _odd_files(folder: Path) -> Iterator[str]:
     """Links, pipes and devices: results hold none, and a link could lead to any file here."""
     for place, folders, files in os.walk(folder, followlinks=False):
-        for name in [*folders, *files]:
-            path = Path(place) / name
+        for path in (Path(place) / name for name in [*folders, *files]):
             mode = path.lstat().st_mode
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 kind = "a link" if stat.S_ISLNK(mode) else "no plain file"
                 yield f"{path.relative_to(folder)} is {kind}"
 
 
-def _unfinished(folder: Path) -> Iterator[str]:
+def _foreign(folder: Path) -> Iterator[str]:
     if not (folder / PAGE).is_file():
         yield f"{PAGE} is missing: `make reproduce` with its PROFILE and SEED resumes and writes it"
-
-
-def _foreign(folder: Path) -> Iterator[str]:
+        return
     page = read_json(folder / PAGE)
     sent = page["profile"]
     if page["format"] != FORMAT:
@@ -186,33 +153,35 @@ def _foreign(folder: Path) -> Iterator[str]:
 
 def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path]) -> list[Check]:
     """The tables, made again from the runs and the measured tables that were sent."""
-    grid, sweep = profile.runs(precision=precision), profile.sweep_runs(precision=precision)
-    runs: dict[RunConfig, Run | None] = dict.fromkeys(profile.all_runs(precision=precision))
+    runs: dict[RunConfig, Run] = {}
+    wanted = profile.all_runs(precision=precision)
 
     def load() -> list[str]:
         found = newest_runs(path for path in whole if re.fullmatch(NAMES["runs"], path.name))
-        runs.update({config: load_run(found[config]) for config in runs if config in found})
-        return [f"no whole run {config.label}" for config, run in runs.items() if run is None]
+        runs.update({config: load_run(found[config]) for config in wanted if config in found})
+        return [f"no whole run {config.label}" for config in wanted if config not in runs]
 
-    loaded = _check(f"{len(runs)} runs of grid, sweep and long runs", load)
+    loaded = _check(f"{len(wanted)} runs of grid, sweep and long runs", load)
     if loaded.faults:
         return [loaded]
-    of_grid, of_sweep = ([runs[config] for config in configs] for configs in (grid, sweep))
+    grid, sweep = (
+        [runs[config] for config in configs(precision=precision)]
+        for configs in (profile.runs, profile.sweep_runs)
+    )
 
     def claims() -> pd.DataFrame:
         measured = {name: _measured(whole, name) for name in measures_of(profile)}
-        return claims_from(of_grid, of_sweep, measured, weight=profile.weight)
+        return claims_from(grid, sweep, measured, weight=profile.weight)
 
     make = {
         "first_steps": lambda: first_steps(list(runs.values())),
-        "task_metric": lambda: task_table(summarize(of_grid)),
-        "anisotropy": lambda: score_table(summarize(of_grid)),
+        "task_metric": lambda: task_table(summarize(grid)),
+        "anisotropy": lambda: score_table(summarize(grid)),
         "claims": claims,
     }
-    tables = folder / "tables"
     return [loaded] + [
-        _check(f"{name}, made again", _differences, tables / f"{name}.csv", make[name])
-        for name in make
+        _check(f"{name}, made again", partial(_differences, folder / "tables", name, again))
+        for name, again in make.items()
     ]
 
 
@@ -224,26 +193,28 @@ def _measured(whole: list[Path], name: str) -> pd.DataFrame:
     return read_measured(found[0])
 
 
-def _differences(path: Path, make: Callable[[], pd.DataFrame]) -> Iterator[str]:
+def _differences(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
     """Cells of a table that was sent which are not those of the table made here."""
-    text = make().to_csv(index=False, float_format="%.6f")
-    tables = pd.read_csv(io.StringIO(text)), pd.read_csv(path)
-    keys, _ = TABLES[path.stem]
-    here, sent = (t.set_index(t[keys].astype(str).agg(" · ".join, axis=1)) for t in tables)
+    text = again().to_csv(index=False, float_format="%.6f")
+    keys, _ = TABLES[name]
+    here, sent = (
+        table.set_index(table[keys].astype(str).agg(" · ".join, axis=1)).sort_index()
+        for table in (pd.read_csv(io.StringIO(text)), pd.read_csv(folder / f"{name}.csv"))
+    )
     for what, ours, theirs in (
         ("row", here.index, sent.index),
         ("column", here.columns, sent.columns),
     ):
-        yield from (f"{path.name}: no {what} {name}" for name in ours.difference(theirs))
-        yield from (f"{path.name}: foreign {what} {name}" for name in theirs.difference(ours))
+        yield from (f"{name}.csv: no {what} {lost}" for lost in ours.difference(theirs))
+        yield from (f"{name}.csv: foreign {what} {odd}" for odd in theirs.difference(ours))
         if sorted(ours) != sorted(theirs):
-            yield f"{path.name}: {len(theirs)} {what}s, {len(ours)} from the runs"
+            yield f"{name}.csv: {len(theirs)} {what}s, {len(ours)} from the runs"
             return
     for column in here:
-        ours, theirs = here[column], sent[column].loc[here.index]
+        ours, theirs = here[column], sent[column]
         if pd.api.types.is_numeric_dtype(ours):
             same = np.isclose(theirs, ours, equal_nan=True, **LAST_DIGIT)
         else:
             same = (theirs == ours) | (theirs.isna() & ours.isna())
         for row in here.index[~same]:
-            yield f"{path.name}, {row}: {column} is {theirs[row]}, from the runs {ours[row]}"
+            yield f"{name}.csv, {row}: {column} is {theirs[row]}, from the runs {ours[row]}"

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from shrink_utils.study.results import Result
-from shrink_utils.study.runs import load_run
-from shrink_utils.study.verify import kept_folders, verify_folder
+from shrink_utils.study.runs import kept_folders, load_run
+from shrink_utils.study.verify import verify_folder
 
 pytestmark = pytest.mark.nightly
 TABLES = ["task_metric.csv", "anisotropy.csv", "claims.csv"]

@@ -222,4 +222,4 @@ def test_a_failing_notebook_stops_make_and_is_kept(clone, results, make, finishe
     assert "00_setup_and_data.ipynb" in failed.stderr and "ZeroDivisionError" in failed.stderr
     assert (results / "notebooks" / "00_setup_and_data.failed.ipynb").is_file()
     verified = make("verify", "RESULTS=results/smoke")
-    assert verified.returncode != 0 and "UNFINISHED" in verified.stdout
+    assert verified.returncode != 0 and "provenance.json is missing" in verified.stdout
