@@ -14,11 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from shrink_utils.study.figures import PALETTE
-from shrink_utils.study.regularizer import RULE_LOOKS
+from shrink_utils.study.figures import ARM_STYLE, PALETTE
 from shrink_utils.topology import barcode
 
 LOOKS = (("o", PALETTE[0]), ("^", "0.55"))  # of H0 and H1
+# A rule looks like the arm that uses it ("ratio", "published"); "relative_entropy" has no arm.
+_ARMS = (ARM_STYLE["prominent"], ARM_STYLE["published"], {"color": "0.4", "marker": "o"})
+RULE_LOOKS = [{name: look[name] for name in ("color", "marker")} for look in _ARMS]
 
 
 def jitter(points: Tensor, size: float, number: int = 0) -> Tensor:
