@@ -187,7 +187,7 @@ def _note(row: tuple) -> str:
 def rows_told(claims: pd.DataFrame) -> str:
     """Rows of the full-length table in words: task, estimate, interval and adjusted verdict."""
     return "; ".join(
-        f"{row.task}: {signed(row.estimate, 2)} [{signed(row.low, 2)}, {signed(row.high, 2)}], "
+        f"{row.task}: {signed(row.estimate)} [{signed(row.low)}, {signed(row.high)}], "
         f"{row.adjusted}"
         for row in claims.itertuples()
     )
