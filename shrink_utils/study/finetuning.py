@@ -17,7 +17,7 @@ from shrink_utils.study.figures import (
     PALETTE,
     legend_below,
 )
-from shrink_utils.study.regularizer import draw_classes
+from shrink_utils.study.play import draw_classes
 from shrink_utils.study.runs import Run
 
 PANELS = {

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.study.regularizer import draw_classes
+from shrink_utils.study.figures import CLASS_GREYS, CLASS_MARKERS
 from shrink_utils.topology import BarcodeRegularizer
 
 
@@ -51,3 +52,10 @@ def plane_clouds(planes: Mapping[str, Tensor], labels: Tensor) -> Figure:
         ax.set(aspect="equal", xlabel="direction of the task")
     axes[0].set_ylabel("across the task")
     return fig
+
+
+def draw_classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
+    """Points (n, 2) of two classes: two markers and two greys."""
+    for label in (0, 1):
+        style = dict(color=CLASS_GREYS[label], markersize=4, **look)
+        ax.plot(*x[labels == label].T, CLASS_MARKERS[label], **style)
