@@ -1,9 +1,7 @@
 from . import figures
 from .ablation import frontier_table
 from .after_finetuning.experiment import (
-    has_stsb,
     measure_after_finetuning,
-    measure_stsb_after_finetuning,
 )
 from .after_finetuning.words import measure_words_after_finetuning
 from .claims.brown import stitching_claims
@@ -54,7 +52,6 @@ __all__ = [
     "dynamics_claims",
     "figures",
     "frontier_table",
-    "has_stsb",
     "histories",
     "load_profile",
     "load_run",
@@ -64,7 +61,6 @@ __all__ = [
     "measure_dynamics",
     "measure_stability",
     "measure_stitched",
-    "measure_stsb_after_finetuning",
     "measure_words_after_finetuning",
     "penalty_floors",
     "profile_names",

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from shrink_utils.study.figures import ARM_STYLE
-from shrink_utils.study.statistics import paired_interval
 
 CELL = ["model", "task"]
 RUN = [*CELL, "arm", "weight", "seed"]
@@ -100,35 +96,3 @@ def _is_swept(rows: pd.DataFrame) -> bool:
 def _in(place: dict[str, int]) -> Callable[[pd.Series], pd.Series]:
     """Sort arms by their place, other columns by value."""
     return lambda values: values.map(place) if values.name == "arm" else values
-
-
-def differences(summary: pd.DataFrame, quantities: dict[str, str]) -> Figure:
-    """Paired differences arm − none of each quantity, with 95 % intervals and the seeds."""
-    tasks = list(summary.groupby(CELL, sort=False))
-    arms = [arm for arm in dict.fromkeys(summary.arm) if arm != "none"]
-    rows = [(task, arm, of) for (_, task), of in tasks for arm in arms if arm in set(of.arm)]
-    fig, axes = plt.subplots(1, len(quantities), figsize=(4.2 * len(quantities), 3.6), sharey=True)
-    for ax, (column, label) in zip(axes, quantities.items(), strict=True):
-        for y, (_, arm, of_task) in enumerate(reversed(rows)):
-            by_arm = of_task.pivot(index="seed", columns="arm", values=column)
-            _draw_difference(ax, y, (by_arm[arm] - by_arm["none"]).to_numpy(), arm)
-        ax.axvline(0, color="0.6", lw=1)
-        names = [f"{task} · {arm}" for task, arm, _ in reversed(rows)]
-        ax.set(xlabel=f"{label}, arm − none", yticks=range(len(rows)), yticklabels=names)
-    return fig
-
-
-def _draw_difference(ax: Axes, y: int, values: pd.Series, arm: str) -> None:
-    estimate, low, high, _ = paired_interval(values)
-    style = ARM_STYLE[arm]
-    ax.plot([low, high], [y, y], color=style["color"], linestyle=style["linestyle"])
-    ax.plot(estimate, y, style["marker"], color=style["color"], markersize=7)
-    ax.plot(values, [y - 0.25] * len(values), "|", color=style["color"], markersize=6)
-
-
-def arm_points(ax: Axes, table: pd.DataFrame, x: str, y: str) -> None:
-    """One column of a table against another: small symbols are runs, large ones an arm's mean."""
-    for arm, rows in table.groupby("arm", sort=False):
-        marker, color = ARM_STYLE[arm]["marker"], ARM_STYLE[arm]["color"]
-        ax.plot(rows[x], rows[y], marker, color=color, alpha=0.4)
-        ax.plot(rows[x].mean(), rows[y].mean(), marker, color=color, markersize=11, label=arm)

@@ -22,22 +22,15 @@ from shrink_utils.study.claims.stl import at_least_loss
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
-from shrink_utils.study.statistics import Interval
 from shrink_utils.study.tables import graded
 from shrink_utils.training import RunConfig
 
-CLOUDS = {
-    "log_isoscore": "log IsoScore",
-    "silhouette": "silhouette",
-    "log_edge": "log mean edge",
-}
 # Rows that ask other models and tasks what two hypotheses each ask the cohort.
 QUESTIONS = {
     "lowers-centred-of-none": ("H1", "H2"),
     "metric-kept": ("H3", "H4"),
     "lowers-centred-of-all": ("H5", "H6"),
 }
-SUPPORTS = {"supported": "agrees", "contradicted": "disagrees"}  # a hypothesis; a row
 
 
 @dataclass(frozen=True)
@@ -134,42 +127,10 @@ def full_length(name: str = "cohort") -> FullLength | None:
     return FullLength(profile, recorded(profile))
 
 
-def beside_cohort(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
-    """What other models and tasks say where the cohort has decided, one row per question and cell.
-
-    Parameters
-    ----------
-    decided, claims : DataFrame
-        The cohort's `FullLength.hypotheses`, and `FullLength.claims` of other profiles.
-
-    Returns
-    -------
-    DataFrame
-        As text; ``agreement`` is "agrees" or "disagrees" where the cohort says one thing on both
-        tasks and the row says something, else "not claimed" (docs/preregistration.md).
-    """
-    verdicts = decided.set_index("id").verdict
-    rows = []
-    for row in claims[claims.claim.map(_question).notna()].itertuples():
-        cohort = " and ".join(verdicts[list(QUESTIONS[_question(row.claim)])].unique())
-        claimed = cohort in SUPPORTS and row.adjusted in SUPPORTS.values()
-        found = {"question": row.statement, "model · task": " · ".join(row.claim.split(":")[2:4])}
-        found["difference [95 %]"] = _as_text(Interval(row.estimate, row.low, row.high, row.n))
-        found |= {"seeds": str(row.n), "adjusted verdict": row.adjusted, "the cohort": cohort}
-        alike = "agrees" if row.adjusted == SUPPORTS.get(cohort) else "disagrees"
-        rows.append(found | {"agreement": alike if claimed else "not claimed"})
-    return pd.DataFrame(rows).sort_values("question", kind="stable")
-
-
 def _question(claim: str) -> str | None:
     """Which of `QUESTIONS` a row about prominent bars asks."""
     paper, name, *_, arm = claim.split(":")
     return name if paper == "stl" and arm == "prominent" and name in QUESTIONS else None
-
-
-def _as_text(interval: Interval) -> str:
-    estimate, low, high = map(signed, interval[:3])
-    return f"{estimate} [{low}, {high}]"
 
 
 def _note(row: tuple) -> str:
@@ -182,6 +143,7 @@ def _note(row: tuple) -> str:
     if row.nearest:
         notes.append(f"{round(row.nearest * row.n)} of {row.n} took their nearest point")
     return "; ".join(notes)
+<<<<<<< HEAD
 
 
 def rows_told(claims: pd.DataFrame) -> str:
@@ -191,3 +153,5 @@ def rows_told(claims: pd.DataFrame) -> str:
         f"{row.adjusted}"
         for row in claims.itertuples()
     )
+=======
+>>>>>>> 100f138 (11 is the rule, Holm by hand and twelve rows; 08 is removal, its control and paired differences)

@@ -17,7 +17,6 @@ from shrink_utils.study.claims.stl import at_least_loss
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import (
     FullLength,
-    beside_cohort,
 )
 from shrink_utils.study.records import record_finished, recorded
 from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
@@ -180,19 +179,6 @@ def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_ex
     names = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
     expected = {f"stl:{n}:minilm:{task}:prominent" for n in names for task in ("mrpc", "cola")}
     assert set(fixed) == expected
-
-
-def test_other_tasks_are_held_against_the_cohort(full, glue):
-    decided = full.hypotheses.assign(verdict="supported")
-    decided.loc[decided.id == "H6", "verdict"] = "open"
-    table = beside_cohort(decided, glue.claims).set_index(["question", "model · task"])
-    lowers = table.xs("regularization lowers the first centred score")
-    assert set(lowers.agreement) == {"agrees"} and set(lowers.seeds) == {"5"}
-    kept = table.filter(like="accuracy does not suffer (by 0.02)", axis=0).droplevel(0)
-    assert kept.agreement["minilm · mrpc"] == "disagrees"
-    selected = table.xs("the centred score is lower with selected bars than with all")
-    assert set(selected.agreement) == {"not claimed"}
-    assert set(selected["the cohort"]) == {"supported and open"} and len(table) == 6
 
 
 def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, monkeypatch, tmp_path):

@@ -9,7 +9,6 @@ from shrink_utils.study.profiles import Profile
 
 # Claims on contextuality name the last layer by its number, which is each model's own.
 LAST_LAYER = re.compile(r"^(v:[a-z-]+)-(?!0$|1$)\d+$")
-AT_LAYER = re.compile(r"\blayer \d+")
 # The word depends on the kind of test, which can differ between two models that decide alike.
 SHARED = {own: shared for shared, own in OWN_TEST.items()}
 
@@ -23,24 +22,6 @@ def verdicts_by_model(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
     found = _tested(claims, profile).pivot(index="name", columns="model", values="adjusted")
     several = found[found.notna().sum(axis=1) > 1].rename_axis("claim")
     return several.reindex(columns=[*profile.models, *profile.diagnosed])
-
-
-def models_in_brief(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """`verdicts_by_model` for a page: whole statements, those decided differently first."""
-    verdicts = verdicts_by_model(claims, profile)
-    decided = verdicts.where(verdicts != "inconclusive")
-    verdicts = verdicts.loc[
-        decided.nunique(axis=1).sort_values(ascending=False, kind="stable").index
-    ]
-    first = _tested(claims, profile).drop_duplicates("name").set_index("name").loc[verdicts.index]
-    text = [  # the last layer has a number of its own in each model
-        AT_LAYER.sub("the last layer", statement) if name.endswith("-last") else statement
-        for name, statement in first.statement.items()
-    ]
-    of = zip(text, first.task.fillna(""), first.arm.fillna(""), strict=True)
-    said = ["; ".join(filter(None, parts)) for parts in of]
-    page = verdicts.fillna("").assign(claim=said)[["claim", *verdicts]]
-    return page.rename_axis(columns=None)  # a name would be a column of its own on a page
 
 
 def _tested(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:

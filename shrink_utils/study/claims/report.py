@@ -1,13 +1,8 @@
-"""What people see of the claims: a text and a forest plot."""
+"""What people see of the claims: a text and tables."""
 
 import sys
-import textwrap
-from fnmatch import fnmatch
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,25 +23,6 @@ PAPERS = {
     "lang": "Topology on language (Kushnareva et al. 2021, Tulchinskii et al. 2023, this study)",
     "topology": "Is topology what helps? (claims of this study)",
 }
-# What the study is asked first, one row each: of several models and tasks, the first in the table.
-HEADLINES = (
-    "stl:rises-centred:*:none",
-    "stl:lowers-centred-of-none:*:prominent",
-    "stl:lowers-centred-of-all:*:prominent",
-    "stl:metric-rises:*:prominent",
-    "stl:clusters-kept:*:prominent",
-    "topology:matched:*:random",
-    "topology:matched:*:isoscore",
-    "rp:not-necessarily-partition:*:none",
-    "rp:removal-mean:*:none",
-    "rp:treatment-global:*:none",
-    "v:avgsim-rises",
-    "v:selfsim-falls",
-    "v:lca-objective-over-data",
-    "b:stitch-asymmetry-net:trained",
-    "b:generalization-cka-late-dev",
-)
-
 # A symbol and a colour, so that either is enough; what decides nothing is grey.
 VERDICT_STYLE = {
     "replicated": ("*", PALETTE[0]),
@@ -56,7 +32,6 @@ VERDICT_STYLE = {
     "not replicated": ("P", PALETTE[1]),
     "described": ("d", "0.7"),
 }
-PAPER_STYLE = {"marker": "|", "color": PALETTE[6], "markersize": 12, "markeredgewidth": 2}
 ABOUT_CLAIMS = """\
 Estimates are mean paired differences over n units, with a 95 % t interval. Only a paper's own test
 replicates; every other kind agrees or disagrees, and a described row decides nothing. The counts
@@ -67,7 +42,6 @@ Differences are means over seeds, paired by seed; the intervals hold for all row
 steps. At matched score, the other reward reaches the centred score that prominent bars have. p is
 adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the margins and the
 verdicts."""
-WIDTH = 72  # characters of a label's line
 LINE = 1000  # characters of a line that another program reads
 
 
@@ -112,14 +86,6 @@ def signed(value: float, decimals: int = 3) -> str:
 def p_as_text(p: float) -> str:
     """Three decimals, without the zero before the point; nothing where there is no p."""
     return "" if pd.isna(p) else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
-
-
-def headlines(claims: pd.DataFrame) -> pd.DataFrame:
-    """The answer in one table: the rows of `HEADLINES` that a study has, with whose they are."""
-    found = [claims.index[[fnmatch(name, row) for name in claims.claim]] for row in HEADLINES]
-    rows = claims.loc[[places[0] for places in found if len(places)]]
-    whose = rows.claim.str.split(":").str[0].str.upper().replace("TOPOLOGY", "ours")
-    return claims_in_brief(rows.assign(statement=whose + ": " + rows.statement, departures=""))
 
 
 def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
@@ -205,49 +171,3 @@ def print_brief(profile: Profile, *, runs: int) -> None:
 def counted(verdicts: pd.Series) -> str:
     """How often each verdict is there, such as "3 supported, 1 open"."""
     return ", ".join(f"{n} {verdict}" for verdict, n in verdicts.value_counts().items())
-
-
-def forest(claims: pd.DataFrame, *, xlabel: str) -> Figure:
-    """Draw every claim as its estimate on its 95 % interval, beside the paper's number.
-
-    Claims of one statement stand below it, named by task and arm; a task or an arm that all of them
-    share is the title.
-
-    Raises
-    ------
-    ValueError
-        No claims.
-    """
-    if claims.empty:
-        raise ValueError("claims: empty, there is nothing to draw")
-    names = [name for name in ("task", "arm") if claims[name].nunique() > 1]
-    claims = claims.sort_values("statement", key=_in_order, kind="stable")
-    title = " · ".join(filter(None, claims[["task", "arm"]].drop(columns=names).iloc[0]))
-    labels = [" · ".join(filter(None, row)) for row in claims[names].itertuples(index=False)]
-    first = ~claims.statement.duplicated()
-    labels = [
-        "\n".join([*textwrap.wrap(statement, WIDTH), name] if new else [name]).strip()
-        for statement, name, new in zip(claims.statement, labels, first, strict=True)
-    ]
-    heights = np.array([label.count("\n") + 1.5 for label in labels])  # in lines of text
-    places = heights.sum() - heights.cumsum() + heights / 2
-    fig, ax = plt.subplots(figsize=(10, 0.2 * heights.sum() + 1.4))
-    ax.set(yticks=places, yticklabels=labels, ylim=(0, heights.sum()), title=title)
-    ax.tick_params(axis="y", labelsize="small", length=0)
-    for verdict, (marker, color) in VERDICT_STYLE.items():
-        rows, y = claims[claims.verdict == verdict], places[claims.verdict == verdict]
-        if len(rows):
-            ax.plot([rows.low, rows.high], [y, y], color=color, lw=1.5, gid="95 % interval")
-            ax.plot(rows.estimate, y, marker, color=color, label=verdict)
-    if claims.published.notna().any():
-        label = "the paper, or its mean"
-        ax.plot(claims.published, places, linestyle="none", label=label, **PAPER_STYLE)
-    ax.axvline(0, color="0.6", lw=1)
-    ax.set_xlabel(xlabel, loc="right")  # it may be wider than the axis
-    fig.legend(loc="outside lower center", ncols=5, fontsize="small")
-    return fig
-
-
-def _in_order(column: pd.Series) -> pd.Series:
-    """Where each value first appears."""
-    return pd.Series(pd.factorize(column)[0], column.index)

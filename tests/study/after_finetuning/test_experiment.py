@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy.stats import spearmanr
 
 from shrink_utils import geometry
 from shrink_utils.geometry import principal_axes
@@ -17,7 +16,6 @@ from shrink_utils.study.after_finetuning.experiment import (
     cluster_axes,
     measure_after_finetuning,
     treated_accuracies,
-    treated_spearman,
     treatments,
 )
 from shrink_utils.study.after_finetuning.probes import deal_folds, predict_classes
@@ -122,30 +120,3 @@ def test_clusters_are_treated_each_by_itself():
 def test_a_tight_small_cluster_is_merged_and_not_fitted_alone():
     x = torch.cat([_cloud(n=100)[0], 1e3 + _cloud(n=3)[0]])
     assert len(cluster_axes(x, rank=9, most=2).means) == 1
-
-
-def _pairs(n=80, d=30):
-    """Cosines that people's scores follow, hidden under one long direction that all share."""
-    generator = torch.Generator().manual_seed(0)
-    first = torch.randn(n, d, generator=generator, dtype=torch.float64)
-    alike = torch.rand(n, 1, generator=generator, dtype=torch.float64)
-    second = alike * first + (1 - alike) * torch.randn(n, d, generator=generator).double()
-    x = torch.cat([first, second])
-    x[:, 0] = 30 * torch.randn(2 * n, generator=generator)
-    return x, alike.flatten().numpy()
-
-
-def test_spearman_is_that_of_cosines_of_treated_vectors():
-    x, scores = _pairs()
-    accuracy = treated_spearman(x, scores).set_index(["treatment", "removed", "skipped"])
-    treated = principal_axes(x).treatment(remove=3)(x).numpy()
-    first, second = treated[:80], treated[80:]
-    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    expected = spearmanr((first * second).sum(1) / norms, scores).statistic
-    assert accuracy.spearman["global", 3, 0] == pytest.approx(expected, abs=1e-12)
-
-
-def test_removing_the_long_direction_uncovers_what_it_hid():
-    accuracy = treated_spearman(*_pairs()).set_index(["treatment", "removed", "skipped"])
-    assert accuracy.spearman["untreated", 0, 0] < 0.5 < accuracy.spearman["global", 1, 0]
-    assert accuracy.isotropy["untreated", 0, 0] < accuracy.isotropy["global", 1, 0] <= 0

@@ -1,23 +1,19 @@
-"""The claims as people see them: tables of text, a forest plot, and whether models agree."""
+"""The claims as people see them: tables of text, and whether models agree."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, write_table
-from shrink_utils.study.claims.agreement import agreement, models_in_brief, verdicts_by_model
+from shrink_utils.study.claims.agreement import agreement, verdicts_by_model
 from shrink_utils.study.claims.claim import Claim, adjust, evaluate
 from shrink_utils.study.claims.report import (
-    HEADLINES,
     PAPERS,
     claims_in_brief,
-    forest,
-    headlines,
     of_paper,
     print_brief,
     print_claims,
@@ -68,20 +64,6 @@ def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims, t
 )
 def test_a_number_has_its_sign_where_a_digit_is_left(value, said):
     assert signed(value) == said
-
-
-def test_headlines_are_in_their_order_and_of_the_first_task(claims):
-    ids = ["v:avgsim-rises", "stl:rises-centred:m:a:none", "stl:rises-centred:m:b:none"]
-    found = headlines(adjust(claims.assign(claim=ids, task=["", "a", "b"])))
-    assert found.claim.tolist() == ["STL: second", "V: first"]
-    assert found["of"][1].startswith("a; ")
-
-
-def test_every_headline_is_a_row_of_a_committed_table():
-    assert len(HEADLINES) <= 15
-    tables = (REFERENCE / name / "claims.csv" for name in ("cohort", "quick"))
-    names = [name for table in tables for name in pd.read_csv(table).claim]
-    assert all(any(fnmatch(name, headline) for name in names) for headline in HEADLINES)
 
 
 def test_each_sentence_of_a_paper_has_its_rows_or_says_why_not(claims):
@@ -140,29 +122,6 @@ def test_on_a_terminal_no_line_is_wider_than_it_is(written, monkeypatch, capsys,
     assert max(map(len, piped)) > 100 and max(map(len, shown)) <= max(width, 100)
 
 
-def test_every_claim_is_a_line_from_top_to_bottom_with_its_verdicts_symbol():
-    claimed = [
-        _claim("a", "one", [-3.0, -3.1, -2.9], published=-2.5),
-        _claim("b", "two", [-1.0, 1.0], arm="all"),
-        _claim("c", "one", [2.0, 2.1, 2.2], arm="none"),
-    ]
-    drawn = evaluate(claimed).assign(task="movies")
-    fig = forest(drawn, xlabel="difference")
-    ax = fig.axes[0]
-    places = dict(zip((t.get_text() for t in ax.get_yticklabels()), ax.get_yticks(), strict=True))
-    assert list(places) == ["one", "none", "two\nall"] and ax.get_title(loc="left") == "movies"
-    assert list(places.values()) == sorted(places.values(), reverse=True)
-    points = {line.get_label(): line.get_xydata().round(9).tolist() for line in ax.lines}
-    assert points["agrees"] == [[-3.0, places["one"]]]
-    assert points["disagrees"] == [[2.1, places["none"]]]
-    assert points["inconclusive"] == [[0.0, places["two\nall"]]]
-    assert points["the paper, or its mean"][0] == [-2.5, places["one"]]
-    intervals = {tuple(line.get_xdata()) for line in ax.lines if len(line.get_xdata()) == 2}
-    assert {(row.low, row.high) for row in drawn.itertuples()} <= intervals
-    with pytest.raises(ValueError, match="claims: empty"):
-        forest(drawn.iloc[:0], xlabel="difference")
-
-
 VERDICTS = {  # adjusted
     "stl:rises-raw:big:movies:none": "agrees",
     "stl:rises-raw:small:movies:none": "inconclusive",
@@ -195,9 +154,6 @@ def test_models_agree_where_both_decide_alike_and_indecision_is_no_agreement():
         "decoder beside big: 0 rows decided alike, 1 decided differently, 0 left undecided by at "
         "least one of the two (adjusted verdicts)",
     ]
-    page = models_in_brief(claims, profile)
-    assert page.claim.iloc[0] == "v:avgsim-rises; none"  # what is decided differently comes first
-    assert "v:intrasim-above at the last layer; none" in set(page.claim)
     alone = claims[~claims.claim.str.contains("small|decoder")]
     assert agreement(alone, load_profile("smoke")) == ""
 
