@@ -99,10 +99,10 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
 ):
     first, second, *_ = finished.runs()
 
-    def fail(config, folder, *, on_row, keep_model):
+    def fail(config, folder, *, keep_model):
         if config == second:
             raise RuntimeError("out of memory")
-        pretended(config, folder, on_row=on_row, keep_model=keep_model)
+        pretended(config, folder, keep_model=keep_model)
 
     monkeypatch.setattr(grid_module, "run_or_load", fail)
     configs = {run_id(config): config for config in (first, second)}
