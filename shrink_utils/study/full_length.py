@@ -143,15 +143,3 @@ def _note(row: tuple) -> str:
     if row.nearest:
         notes.append(f"{round(row.nearest * row.n)} of {row.n} took their nearest point")
     return "; ".join(notes)
-<<<<<<< HEAD
-
-
-def rows_told(claims: pd.DataFrame) -> str:
-    """Rows of the full-length table in words: task, estimate, interval and adjusted verdict."""
-    return "; ".join(
-        f"{row.task}: {signed(row.estimate)} [{signed(row.low)}, {signed(row.high)}], "
-        f"{row.adjusted}"
-        for row in claims.itertuples()
-    )
-=======
->>>>>>> 100f138 (11 is the rule, Holm by hand and twelve rows; 08 is removal, its control and paired differences)
