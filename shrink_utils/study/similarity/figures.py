@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from shrink_utils.study.figures import ARM_STYLE, PALETTE, heatmap, log_ticks, look, mean_line
+from shrink_utils.study.figures import ARM_STYLE, heatmap, log_ticks, look, mean_line
 from shrink_utils.study.similarity.experiment import TRACKED
 
 NAMES = {
@@ -18,11 +18,6 @@ NAMES = {
     "svcca": "SVCCA",
     "pwcca": "PWCCA",
     "rsa": "RSA",
-}
-ALIGNMENT_STYLE = {
-    "identity": dict(color=PALETTE[0], marker="o", linestyle="-"),
-    "procrustes": dict(color=PALETTE[1], marker="s", linestyle="--"),
-    "affine": dict(color=PALETTE[2], marker="^", linestyle=":"),
 }
 BESIDE = dict(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))  # legend, off the data
 
@@ -101,55 +96,25 @@ def parts_by_layer(rsa: Mapping[str, Sequence[float]], cka: Sequence[float]) -> 
 
 
 def moved_by_layer(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
-    """Equal layers before and after fine-tuning, with the bounds of one run over sentences."""
-    fig, axes = _equal_layers(table, "finetuned", arms)
-    for ax, measure in zip(axes, TRACKED, strict=True):
-        rows = table[table.measure == measure]
-        low, high = (rows[rows.pair == side] for side in ("low", "high"))
-        label = "none, first seed: 95 %\nover sentences"
-        ax.vlines(low.layer + 0.08, low.value, high.value, color="0.4", lw=2, label=label)
-    axes[0].set_ylabel("similarity of a layer before and after")
-    axes[1].legend(**BESIDE)
-    return fig
+    """Equal layers before and after fine-tuning: mean over seeds, band from least to greatest.
 
-
-def arms_by_layer(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
-    """Equal layers of each arm and of the run without regularizer from the same seed."""
-    fig, axes = _equal_layers(table, "arms", arms)
-    axes[0].set_ylabel("similarity with arm none, same seed")
-    axes[1].legend(title="arm", **BESIDE)
-    return fig
-
-
-def alignments(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
-    """Share of the fine-tuned layers that each map of the pretrained ones explains, by arm."""
-    figsize = (3 * len(arms) + 1, 3.4)
-    fig, axes = plt.subplots(1, len(arms), figsize=figsize, sharey=True, squeeze=False)
-    tuned = table[table.pair == "finetuned"]
-    for ax, arm in zip(axes[0], arms, strict=True):
-        for name, style in ALIGNMENT_STYLE.items():
-            rows = tuned[(tuned.measure == name) & (tuned.arm == arm)]
-            label = name.replace("procrustes", "Procrustes")
-            ax.plot(rows.layer, rows.value, label=label, **style)
-        ax.set(title=arm, xlabel="layer", xticks=sorted(tuned.layer.unique()))
-    axes[0, 0].set_ylabel("share of variance explained,\nheld-out sentences")
-    axes[0, -1].legend(fontsize="small", loc="lower left")
-    return fig
-
-
-def _equal_layers(
-    table: pd.DataFrame, pair: str, arms: Sequence[str]
-) -> tuple[Figure, Sequence[Axes]]:
-    """Both tracked measures: mean over seeds, with a band from the least to the greatest."""
+    Beside them the bounds of one run over sentences.
+    """
     fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True)
-    equal = table[(table.pair == pair) & (table.layer == table.other)]
+    equal = table[(table.pair == "finetuned") & (table.layer == table.other)]
     for ax, measure in zip(axes, TRACKED, strict=True):
         for arm in arms:
             rows = equal[(equal.measure == measure) & (equal.arm == arm)]
             wide = rows.pivot(index="layer", columns="seed", values="value")
             mean_line(ax, wide, extremes=True, label=arm, **ARM_STYLE[arm])
+        rows = table[table.measure == measure]
+        low, high = (rows[rows.pair == side] for side in ("low", "high"))
+        label = "none, first seed: 95 %\nover sentences"
+        ax.vlines(low.layer + 0.08, low.value, high.value, color="0.4", lw=2, label=label)
         ax.set(title=NAMES[measure], xlabel="layer", xticks=sorted(table.layer.unique()))
-    return fig, axes
+    axes[0].set_ylabel("similarity of a layer before and after")
+    axes[1].legend(**BESIDE)
+    return fig
 
 
 def _layers(ax: Axes, values: pd.DataFrame, title: str) -> None:
