@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
@@ -19,15 +19,10 @@ from shrink_utils.names import unknown_name
 from shrink_utils.study.explorer import Explorer, slider
 from shrink_utils.study.figures import PALETTE, bars_only
 from shrink_utils.topology import (
-    Barcode,
-    H0Barcode,
     h0_barcode,
     persistent_entropy,
-    prominent_features,
 )
 
-ENCODERS = ("pretrained", "fine-tuned")  # the other clouds of `class_barcodes` are references
-UNIT = "scale ε (unit of the coordinates)"
 SCALES = [step / 20 for step in range(0, 121)]  # 0 to 6 in steps of 0.05
 
 
@@ -106,97 +101,6 @@ def filtration(points: Tensor, scales: Sequence[float]) -> Figure:
         draw_complex(ax, points, scale)
         ax.set_title(f"ε = {scale}, components: {_components(points, scale)}")
     axes[0].set(xlim=(-1.6, 6.8), ylim=(-2.4, 4.4))
-    return fig
-
-
-def tree_and_barcode(points: Tensor, bars: H0Barcode, scales: Sequence[float]) -> Figure:
-    """The minimum spanning tree beside the H0 barcode, edges and bars with equal numbers."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 3.9), width_ratios=[1, 1.25])
-    draw_complex(left, points, 0.0, balls=False)
-    middle = dict(ha="center", va="center", fontsize="small")
-    disc = dict(boxstyle="circle,pad=0.15", fc="white", ec="none")
-    plate = dict(boxstyle="square,pad=0.05", fc="white", ec="none")  # over the dotted lines
-    for number, edge in enumerate(bars.edges.tolist(), start=1):
-        left.plot(*points[edge].T, color=PALETTE[6], lw=2.5, zorder=0)
-        left.annotate(number, points[edge].mean(0), bbox=disc, **middle)
-    left.set_title("minimum spanning tree")
-
-    right.annotate(
-        "", (3.45, 0), xytext=(0, 0), arrowprops=dict(arrowstyle="-|>", color="0.45", lw=3)
-    )
-    right.text(3.5, 0, "∞", va="center", color="0.45")
-    for number, length in enumerate(bars.lengths.tolist(), start=1):
-        right.plot([0, length], [number] * 2, color=PALETTE[6], lw=4, solid_capstyle="butt")
-        right.text(length + 0.04, number, number, va="center", fontsize="small", bbox=plate)
-    for scale in scales:
-        right.axvline(scale, color="0.6", ls=":", lw=1, zorder=0)
-    right.set(xlabel=UNIT, ylim=(8.8, -0.8), xlim=(0, 3.7))
-    bars_only(right)
-    right.set_title("$H_0$ barcode: one bar per component")
-    return fig
-
-
-def entropy_curve() -> Figure:
-    """Entropy of eight bars, one of length 1 and the others of equal length, with four barcodes."""
-    m, others = 8, torch.linspace(0, 2, 201, dtype=torch.float64)
-    curve = [persistent_entropy(torch.cat([torch.ones(1), s.repeat(m - 1)])).item() for s in others]
-    fig, ax = plt.subplots(figsize=(8, 3.8))
-    ax.plot(others, curve, color=PALETTE[0], lw=2)
-    ax.axhline(math.log(m), color="0.6", ls=":", lw=1)
-    small = dict(fontsize="small", color="0.35")
-    ax.text(2.08, math.log(m) + 0.03, f"ln {m}", ha="right", va="bottom", **small)
-    for s, left in ((0.04, 0.14), (0.3, 0.5), (1.0, 1.05), (1.8, 1.65)):
-        bars = [1.0] + [s] * (m - 1)
-        at = persistent_entropy(torch.tensor(bars)).item()
-        ax.plot([s, left + 0.1], [at, 1.05], color="0.7", lw=0.8, zorder=0)
-        ax.plot(s, at, "o", color=PALETTE[6])
-        inset = ax.inset_axes([left, 0.25, 0.36, 0.75], transform=ax.transData)
-        inset.barh(range(m), bars, color="0.4", height=0.6)
-        inset.set(xlim=(0, 2), ylim=(m - 0.4, -0.6), xticks=[], yticks=[])
-        inset.spines["bottom"].set_visible(False)
-    xlabel = "length s of each of the seven other bars (the first has length 1)"
-    ax.set(xlim=(0, 2.1), ylim=(0, 2.4), xlabel=xlabel, ylabel="persistent entropy E (nats)")
-    return fig
-
-
-def loop(ring: Tensor, barcodes: Sequence[Barcode]) -> Figure:
-    """A ring of points where its longest loop is born, lives and dies, and its H0 and H1 bars."""
-    fig, axes = plt.subplots(1, 4, figsize=(13, 3.4), width_ratios=[1, 1, 1, 1.5])
-    born, dies = barcodes[1].births[0].item(), barcodes[1].deaths[0].item()
-    moments = {"born": born, "alive": (born + dies) / 2, "dies": dies}
-    for ax, (title, scale) in zip(axes, moments.items(), strict=False):
-        draw_complex(ax, ring, scale + 1e-9, balls=False)
-        ax.set_title(f"ε = {scale:.2f}: {title}")
-    offset, beside = 0, dict(xytext=(6, 0), textcoords="offset points", va="center")
-    for dimension, (found, ls) in enumerate(zip(barcodes, ("-", (0, (2, 0.6))), strict=True)):
-        color = (PALETTE[0], "0.55")[dimension]
-        for row, ends in enumerate(zip(found.births, found.deaths, strict=True), start=offset):
-            axes[3].plot(ends, [row] * 2, color=color, ls=ls, lw=2.5)
-        axes[3].annotate(f"$H_{dimension}$", (found.deaths[0], offset), color=color, **beside)
-        offset += len(found.lengths) + 2
-    axes[3].set(xlabel="scale ε", xlim=(0, 2.1))
-    axes[3].invert_yaxis()
-    bars_only(axes[3])
-    axes[3].set_title("barcode")
-    return fig
-
-
-def class_barcodes(lengths: Mapping[tuple[str, str], Tensor]) -> Figure:
-    """Bars by class and cloud in units of their mean; the prominent ones are dark."""
-    fig, axes = plt.subplots(2, 4, figsize=(12, 6.4), sharex=True, sharey=True)
-    for ax, ((label, name), bars) in zip(axes.flat, lengths.items(), strict=True):
-        relative = (bars / bars.mean()).numpy()
-        kept = len(prominent_features(bars))  # the longest ones: under this rule a prefix
-        color = "0.25" if name in ENCODERS else "0.6"  # what is real, and what it is beside
-        style = dict(orientation="horizontal", fill=True, color=color)
-        ax.stairs(relative, alpha=0.35, **style)
-        ax.stairs(relative[:kept], **style)
-        ax.axvline(1, color="0.5", ls=":", lw=1)
-        missing = math.log(len(bars)) - persistent_entropy(bars).item()
-        ax.set_title(f"{name}, {label}\nln m − E = {missing:.4f}, kept {kept} of {len(bars)}")
-        bars_only(ax)
-    axes[0, 0].invert_yaxis()
-    plt.setp(axes[1], xlabel="length / mean length")
     return fig
 
 
