@@ -26,10 +26,10 @@ COUNTS = {"movies": 10_605, "products": 3_708, "editorials": 5_190, "tweets": 4_
 
 @pytest.mark.parametrize("source", CORPORA)
 def test_snippets_are_the_fields_of_the_file(source):
+    snippets = read_snippets(source)  # fetches the file, too
     path = source_path("vader_sentiment") / CORPORA[source]
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    snippets = read_snippets(source)
     assert len(snippets) == COUNTS[source]
     assert [html.unescape(row[2]).strip() for row in rows] == [s.text for s in snippets]
     assert [float(row[1]) for row in rows] == [s.rating for s in snippets]

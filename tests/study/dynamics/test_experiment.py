@@ -55,8 +55,8 @@ def test_following_the_same_training_twice_gives_the_same_numbers(followed):
 def small(tiny_profile, results, monkeypatch):
     """Two seeds and two steps; tables are kept, so that every one is measured once."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(results))
-    sizes = {"steps": 2, "data_sizes": (16, 24), "sources": ("editorials",)}
-    dynamics = replace(tiny_profile.dynamics, **sizes)
+    monkeypatch.setattr(type(tiny_profile.dynamics), "sources", ("editorials",))
+    dynamics = replace(tiny_profile.dynamics, steps=2, data_sizes=(16, 24))
     pretraining = replace(tiny_profile.pretraining, seeds=(0, 1))
     return replace(tiny_profile, name="tiny_dynamics", pretraining=pretraining, dynamics=dynamics)
 
