@@ -28,6 +28,7 @@ from shrink_utils.study.results import read_json, write_json
 from shrink_utils.study.runs import Run
 from shrink_utils.study.tables import first_steps, read_table, write_table
 from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training.trainer import _starts
 
 COMMITTED = data_dir() / "reference" / "quick"
 ELSEWHERE = {"processor": "another", "kernels": "OTHER", "precision": "float32"}
@@ -173,7 +174,7 @@ def _tiny(profile):
 
 def _first_steps(configs):
     runs = []
-    training.trainer._starts.clear()  # a fault in evaluating them is to be seen
+    _starts.clear()  # a fault in evaluating them is to be seen
     for config in configs:
         result = training.finetune(config)
         runs.append(Run(config, result.history, result.evaluations, {}, {}, None))
