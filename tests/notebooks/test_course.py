@@ -99,3 +99,12 @@ def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(
     printed = "".join(output.get("text", "") for output in outputs)
     n_checks = sum("check" in cell.metadata.get("tags", []) for cell in cells)
     assert printed.count(": right") == n_checks
+
+
+def test_the_solutions_are_stored_as_run_with_every_check_passed(chapter):
+    notebook = nbformat.read(chapter.parent / SOLUTIONS / chapter.name, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert "parameters" in cells[0].metadata.tags and chapter.name in cells[0].source
+    told = "".join(output.get("text", "") for output in cells[-1].outputs)
+    assert told.count("right") >= len(read_section(chapter).exercises), told

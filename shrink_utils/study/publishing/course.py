@@ -33,6 +33,7 @@ NBGRADER = {
     "solution-text": {"solution": True, "grade": True, "locked": False, "points": 0},
     SETUP: {"solution": False, "grade": False, "locked": True},
 }
+ANSWERS = ("solution", "solution-text")  # what else is in `solutions` makes them run
 ORDER = rf"{SETUP}( exercise solution check)+"
 HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
@@ -100,7 +101,8 @@ def read_section(chapter: Path) -> Section:
         if not path.is_file():
             raise FileNotFoundError(f"chapter: no notebook {path}")
     notebook = nbformat.read(chapter, as_version=4)
-    solved = {cell.id: cell for cell in nbformat.read(solutions, as_version=4).cells[1:]}
+    answered = nbformat.read(solutions, as_version=4).cells
+    solved = {c.id: c for c in answered if {*c.metadata.get("tags", [])} & {*ANSWERS}}
     tagged = [(t, cell) for cell in notebook.cells for t in cell.metadata.get("tags", [])]
     tags, cells = zip(
         *[pair for pair in tagged if pair[0] in NBGRADER] or [("", None)], strict=True
