@@ -93,6 +93,7 @@ def clone_into():
             if (ROOT / name).is_file():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, root / name)
+        (ROOT / "data" / "raw").mkdir(exist_ok=True)  # before anything was fetched into it
         (root / ".venv").symlink_to(ROOT / ".venv")
         (root / "data" / "raw").symlink_to(ROOT / "data" / "raw")
         return root

@@ -536,17 +536,23 @@ def similarity_grid(
         raise unknown_name("measure", "measure", measure, MEASURES)
     if len(xs) == 0 or (ys is not None and len(ys) == 0):
         raise ValueError("xs and ys need at least one layer each, got none")
-    prepare, compare = MEASURES[measure]
+    prepare, _ = MEASURES[measure]
     first = [prepare(x, f"xs[{i}]") for i, x in enumerate(xs)]
-    second = first if ys is None else [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]
+    if ys is None:
+        return _prepared_grid(measure, first)
+    return _prepared_grid(measure, first, [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)])
+
+
+def _prepared_grid(measure: str, xs: list, ys: list | None = None) -> Tensor:
+    """`similarity_grid` of layers that the measure has prepared."""
     mirrored = ys is None and measure != "pwcca"  # the others do not depend on the side
-    grid = torch.empty(len(first), len(second), dtype=torch.float64)
-    for i, x in enumerate(first):
-        for j, y in enumerate(second):
+    other, ys = ("xs", xs) if ys is None else ("ys", ys)
+    grid = torch.empty(len(xs), len(ys), dtype=torch.float64)
+    for i, x in enumerate(xs):
+        for j, y in enumerate(ys):
             try:
-                grid[i, j] = grid[j, i] if mirrored and j < i else compare(x, y)
+                grid[i, j] = grid[j, i] if mirrored and j < i else MEASURES[measure].compare(x, y)
             except ValueError as error:
-                other = "xs" if ys is None else "ys"
                 raise ValueError(f"xs[{i}] beside {other}[{j}]: {error}") from error
     return grid
 
@@ -604,7 +610,10 @@ def calibrated_maximum(
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
     rng = np.random.default_rng(seed)
     orders = [torch.from_numpy(rng.permutation(len(xs[0]))) for _ in range(permutations)]
-    nulls = [float(similarity_grid(measure, [x[o] for x in xs], ys).max()) for o in orders]
+    prepare = MEASURES[measure].prepare
+    second = [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]  # once for all orders
+    shuffled = ([prepare(x[order], "shuffled xs") for x in xs] for order in orders)
+    nulls = [float(_prepared_grid(measure, first, second).max()) for first in shuffled]
     null, above = float(np.mean(nulls)), sum(found >= value for found in nulls)
     if null > 1 - 1e-9:
         raise ValueError(f"shuffled rows have {measure} 1: of {len(xs[0])} rows, take more")

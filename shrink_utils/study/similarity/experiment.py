@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 
 from shrink_utils.geometry import affine, calibrated_maximum, procrustes, similarity_grid
-from shrink_utils.models import Encoder, WordBatch, load_encoder, random_encoder, word_states
+from shrink_utils.models import WordBatch, load_encoder, random_encoder, word_states
 from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
@@ -75,24 +75,23 @@ def measure_similarity(profile: Profile) -> pd.DataFrame:
     with warnings.catch_warnings():
         # Encoders have dimensions that never vary; notebook 03 counts them.
         warnings.filterwarnings("ignore", message=".* linearly independent direction")
+        random = word_states(random_encoder(encoder.name, seed=profile.base_seed + 1), texts)
         blocks = [
-            *against_others(profile, encoder, states, texts),
-            *against_runs(profile, states, texts),
-            *against_random(profile, texts),
+            *against_others(profile, states, random, texts),
+            *against_runs(profile, states, random, texts),
         ]
     rows = [(pair, *run, *entry) for pair, run, entries in blocks for entry in entries]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def against_others(
-    profile: Profile, encoder: Encoder, states: WordBatch, texts: Sequence[str]
+    profile: Profile, states: WordBatch, random: WordBatch, texts: Sequence[str]
 ) -> Iterator[Block]:
     """The encoder against itself, its random initialization and the profile's partner."""
     (itself,) = matched_layers(states)
     yield "itself", NO_RUN, _grids(itself, itself, SIMILARITIES)
     yield "null", NO_RUN, _null(itself, seed=profile.base_seed)
-    random = random_encoder(encoder.name, seed=profile.base_seed + 1)
-    both = matched_layers(states, word_states(random, texts))
+    both = matched_layers(states, random)
     yield "random", NO_RUN, _grids(*both, SIMILARITIES)
     if profile.partner:
         partner = word_states(load_encoder(profile.partner, device="auto"), texts)
@@ -101,15 +100,18 @@ def against_others(
         yield "partner", NO_RUN, _alignments(*both)
 
 
-def against_runs(profile: Profile, states: WordBatch, texts: Sequence[str]) -> Iterator[Block]:
-    """The encoder before and after runs of the first task, and arms of equal seeds."""
+def against_runs(
+    profile: Profile, states: WordBatch, random: WordBatch, texts: Sequence[str]
+) -> Iterator[Block]:
+    """Runs of the first task: what they were before, the other arm's, random weights."""
     first = profile.runs()[0]
     plain: dict[int, Layers] = {}  # seed → layers of arm none, which comes first
     for run in sorted(run_grid(profile), key=lambda run: run.config.arm != "none"):
         task, arm, seed = about = run.config.task, run.config.arm, run.config.seed
         if (run.config.model, task) != (first.model, first.task) or arm not in ARMS:
             continue
-        before, after = matched_layers(states, word_states(run_encoder(run, device="auto"), texts))
+        read = word_states(run_encoder(run, device="auto"), texts)
+        before, after, chance = matched_layers(states, read, random)
         if seed == first.seed:
             measures = SIMILARITIES if arm == "none" else TRACKED
             yield "finetuned", about, _grids(before, after, measures)
@@ -123,22 +125,9 @@ def against_runs(profile: Profile, states: WordBatch, texts: Sequence[str]) -> I
                 low, high = _bounds(before, after)
                 yield "low", about, low
                 yield "high", about, high
+            yield "neighbours", about, _neighbours(after, chance, seed=profile.base_seed)
         elif seed in plain:
             yield "arms", about, _equal_layers(plain[seed], after)
-
-
-def against_random(profile: Profile, texts: Sequence[str]) -> Iterator[Block]:
-    """Runs of arm none and the encoder's random initialization, searched over layers."""
-    first = profile.runs()[0]
-    random = word_states(random_encoder(first.model, seed=profile.base_seed + 1), texts)
-    for run in run_grid(profile):
-        about = run.config.task, run.config.arm, run.config.seed
-        if run.config.model == first.model and about[:2] == (first.task, "none"):
-            both = matched_layers(word_states(run_encoder(run, device="auto"), texts), random)
-            sentences = (layers.sentences() for layers in both)
-            found = calibrated_maximum("mutual_knn", *sentences, seed=profile.base_seed)
-            values = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}
-            yield "neighbours", about, [(name, *found.layers, v) for name, v in values.items()]
 
 
 def _grids(x: Layers, y: Layers, measures: Sequence[str]) -> list[Entry]:
@@ -170,6 +159,13 @@ def _null(x: Layers, *, seed: int) -> list[Entry]:
             value = similarity_grid(measure, [rows[layer]], [rows[layer][shuffled]]).item()
             entries.append((measure, layer, layer, value))
     return entries
+
+
+def _neighbours(x: Layers, y: Layers, *, seed: int) -> list[Entry]:
+    """The pair of layers whose sentences share most near neighbours, and what a search finds."""
+    found = calibrated_maximum("mutual_knn", x.sentences(), y.sentences(), seed=seed)
+    values = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}
+    return [(name, *found.layers, value) for name, value in values.items()]
 
 
 def _bounds(x: Layers, y: Layers) -> tuple[list[Entry], list[Entry]]:
