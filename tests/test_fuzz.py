@@ -122,9 +122,6 @@ OF_ONE = {
     "Spectrum": lambda x: _streamed(streaming.Spectrum(x.shape[1], k=1), x),
     "Spectrum, centred": lambda x: _streamed(streaming.Spectrum(x.shape[1], k=1, center=True), x),
     "IsoScore": lambda x: _streamed(streaming.IsoScore(x.shape[1]), x),
-    "IsoScore, corrected": lambda x: _streamed(
-        streaming.IsoScore(x.shape[1], bias_corrected=True), x
-    ),
 }
 
 
@@ -151,9 +148,6 @@ OF_TWO = {
     "affine": g.affine,
     "nearest_centre": g.nearest_centre,
     "CKA": lambda x, y: _streamed(streaming.CKA(x.shape[1], y.shape[1]), x, y),
-    "CKA, debiased": lambda x, y: _streamed(
-        streaming.CKA(x.shape[1], y.shape[1], debiased=True), x, y
-    ),
     "similarity_grid": lambda x, y: g.similarity_grid("rsa", [x, y], [y]),
     "mutual_knn": lambda x, y: g.mutual_knn(x, y, k=1),
     "calibrated_maximum": lambda x, y: g.calibrated_maximum("cka", [x], [y], permutations=2),

@@ -14,7 +14,7 @@ from shrink_utils.geometry.rows import as_labels, centred, in_range, unit_scale
 from shrink_utils.topology.arrays import as_rows, power_of_two, unit_rows
 
 UNDEFINED = (
-    "the bias-corrected form is undefined for these {n:.0f} rows: it divides by an estimate of "
+    "the bias-corrected form is undefined for these {n} rows: it divides by an estimate of "
     "‖C‖_F² that is 0: differences of pairs without a common row are all orthogonal (equidistant "
     "rows, or identical ones but for one); take more rows, or bias_corrected=False"
 )
@@ -102,16 +102,9 @@ def _avg_sims(x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None) -> tuple
         raise ValueError(f"groups needs at least 2 different labels, got 1 for {len(x)} rows")
     n, total = sizes.sum(), sums.sum(dim=0)
     squares = sums.square().sum(dim=1)  # (groups,)
-    dots, pairs = products_and_pairs(total, squares.sum(), n, sizes.square().sum())
+    dots, pairs = total @ total - squares.sum(), n**2 - sizes.square().sum()
     left_out = (dots - 2 * (sums @ total - squares)) / (pairs - 2 * (n * sizes - sizes.square()))
     return dots / pairs, left_out
-
-
-def products_and_pairs(
-    total: Tensor, squares: Tensor, n: Tensor, sizes: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Sum of the cosines between groups and how many they are, from S, Σ‖u_s‖², n and Σn_s²."""
-    return total @ total - squares, n**2 - sizes
 
 
 def group_sums(x: Tensor, groups: ArrayLike | Tensor | None) -> tuple[Tensor, Tensor]:
@@ -322,24 +315,16 @@ def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) 
     n = x.shape[0]
     squares = x.square().sum(dim=1)  # (n,)
     trace = squares.sum() / (n - 1)
-    frobenius, fourth = (_gram(x) / (n - 1)).square().sum(), squares.square().sum()
-    fourth = fourth if bias_corrected else None
-    return float(trace_ratio(trace.square(), frobenius, fourth, n))
-
-
-def trace_ratio(
-    squared_trace: Tensor, frobenius: Tensor, fourth: Tensor | None, n: int | Tensor
-) -> Tensor:
-    """PR from (tr S)² and ‖S‖_F²; corrected for bias where Σ‖x_i − x̄‖⁴ is given (f drops out)."""
-    if fourth is None:
-        return squared_trace / frobenius
-    fourth = n * fourth / (n - 1)  # nQ
+    squared_trace, frobenius = trace.square(), (_gram(x) / (n - 1)).square().sum()
+    if not bias_corrected:
+        return float(squared_trace / frobenius)
+    fourth = n * squares.square().sum() / (n - 1)  # nQ; f drops out of the ratio
     above = (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth
     plug_in = (n - 1) * (n - 2) * frobenius + squared_trace
     below = plug_in - fourth
     if below <= 1e-12 * plug_in:  # zero, up to rounding
-        raise ValueError(UNDEFINED.format(n=float(n)))
-    return above / below
+        raise ValueError(UNDEFINED.format(n=n))
+    return float(above / below)
 
 
 def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:

@@ -89,7 +89,7 @@ def compare_rsa(x: Ranks, y: Ranks) -> float:
     return float(x.ranks @ y.ranks)
 
 
-NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
+_NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
 _ROUNDING = 1e-9  # how far above 1 `cka_distance` takes for rounding
 
 
@@ -193,7 +193,7 @@ def minibatch_cka(
     x2, y2 = relative.square().unbind(dim=1)
     weights = torch.stack([x2 * y2, x2 * x2, y2 * y2], dim=1)
     xy, xx, yy = (weights * torch.tensor(terms, dtype=torch.float64)).mean(dim=0).tolist()
-    return cka_of_hsic(xy, xx, yy)
+    return _cka_of_hsic(xy, xx, yy)
 
 
 def cka_distance(ckas: ArrayLike | Tensor) -> float:
@@ -234,7 +234,7 @@ def prepare_cka(x: ArrayLike | Tensor, name: str = "x", *, debiased: bool = Fals
 def compare_cka(x: Centred, y: Centred) -> float:
     """CKA of two prepared matrices."""
     same_rows(len(x.rows), len(y.rows))
-    return cka_of_hsic(_hsic(x, y, _cross(x, y)), x.own, y.own)
+    return _cka_of_hsic(_hsic(x, y, _cross(x, y)), x.own, y.own)
 
 
 def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
@@ -250,7 +250,7 @@ def _with_own(rows: Tensor, debiased: bool) -> Centred:
     x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
     cross = _cross(x, x)
     own = _hsic(x, x, cross)
-    return x._replace(own=own if own > NO_HSIC * cross else 0.0)
+    return x._replace(own=own if own > _NO_HSIC * cross else 0.0)
 
 
 def _cross(x: Centred, y: Centred) -> float:
@@ -262,32 +262,21 @@ def _hsic(x: Centred, y: Centred, cross: float) -> float:
     """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA."""
     if not x.debiased:
         return cross
-    apart = x.squares.sum() * y.squares.sum()
-    return float(unbiased_hsic(cross, x.squares @ y.squares, apart, len(x.rows)))
+    n, both, apart = len(x.rows), x.squares @ y.squares, x.squares.sum() * y.squares.sum()
+    return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2)))
 
 
-def unbiased_hsic(
-    cross: float | Tensor, both: Tensor, apart: Tensor, n: int | Tensor
-) -> float | Tensor:
-    """n(n − 3) HSIC₁ from ‖XᵀY‖², Σk_i l_i, Σk_i Σl_i and n."""
-    return cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2))
-
-
-def cka_of_hsic(xy: float, xx: float, yy: float) -> float:
+def _cka_of_hsic(xy: float, xx: float, yy: float) -> float:
     """CKA from the HSIC of x with y, of x with itself and of y with itself; NaN with a warning."""
     if xx <= 0 or yy <= 0:
-        warn_undefined("x" if xx <= 0 else "y", stacklevel=4)
+        warnings.warn(
+            f"CKA is NaN: the unbiased HSIC of {'x' if xx <= 0 else 'y'} with itself is 0, as for "
+            "mutually equidistant rows, so its alignment with anything is undefined; take more "
+            "rows",
+            stacklevel=3,
+        )
         return math.nan
     return xy / (math.sqrt(xx) * math.sqrt(yy))
-
-
-def warn_undefined(side: str, *, stacklevel: int) -> None:
-    """Say that CKA is NaN because of this side."""
-    warnings.warn(
-        f"CKA is NaN: the unbiased HSIC of {side} with itself is 0, as for mutually equidistant "
-        "rows, so its alignment with anything is undefined; take more rows",
-        stacklevel=stacklevel,
-    )
 
 
 def cca(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Tensor:

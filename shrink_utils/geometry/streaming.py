@@ -27,12 +27,9 @@ from shrink_utils.geometry.isotropy import (
     contributions,
     group_sums,
     leading_shares,
-    products_and_pairs,
-    trace_ratio,
 )
 from shrink_utils.geometry.rows import as_labels, same_rows
-from shrink_utils.geometry.similarity import NO_HSIC, cka_of_hsic, unbiased_hsic
-from shrink_utils.topology.arrays import as_rows, as_tensor, unit_rows
+from shrink_utils.topology.arrays import as_rows, unit_rows
 
 __all__ = ["CKA", "AvgSim", "IsoScore", "RogueDimensions", "SelfSim", "Spectrum"]
 
@@ -65,9 +62,6 @@ class _Sums(Metric):
                     f"incoming_state: {name} has shape {tuple(incoming[name].shape)}, here it has "
                     f"{tuple(state.shape)}; construct both metrics alike"
                 )
-        shift, other = getattr(self, "shift", None), getattr(incoming_state, "shift", None)
-        if shift is not None and other is not None and not torch.equal(shift, other):
-            raise ValueError("incoming_state has another shift; construct both metrics alike")
         super().merge_state(incoming_state)
         self._update_count += 1  # else compute() warns of a metric without rows
 
@@ -131,10 +125,8 @@ class AvgSim(_Sums):
             raise ValueError(
                 f"groups needs at least 2 different labels, got 1 for {int(self.n_rows)} rows"
             )
-        products, pairs = products_and_pairs(
-            self.total, self.group_squares, self.n_rows, self.group_pairs
-        )
-        return products / pairs
+        products = self.total @ self.total - self.group_squares
+        return products / (self.n_rows**2 - self.group_pairs)
 
 
 class RogueDimensions(AvgSim):
@@ -221,60 +213,48 @@ class SelfSim(_Sums):
 
 
 class _Moments(_Sums):
-    """Sums of rows z less a fixed row, of products z zᵀ and, with k = ‖z‖² of each block, of k z.
+    """Sums of rows z and of their products z zᵀ, for what depends on no other moments.
 
-    `blocks` gives the width of each block of columns and its shift; see `Spectrum`.
+    A sum of squares loses what a distance from zero takes up: centred results lose a share of
+    about 1e-16 · (offset / spread)². Where more than 1e-8 may be lost, `compute` refuses.
     """
 
-    def __init__(self, blocks: Sequence[tuple[int, ArrayLike | None]], **kwargs: Any) -> None:
-        widths = [_check_width(width, "n_features") for width, _ in blocks]
-        super().__init__(sum(widths), **kwargs)
-        self.widths = widths
-        n, d = len(blocks), self.n_features
-        self.add_sums(n_rows=(), total=(d,), second=(d, d), norm_products=(n, n), norm_rows=(n, d))
-        rows = [torch.zeros(w) if row is None else as_tensor(row, "shift") for w, row in blocks]
-        shifts = [self.batch(row[None], w, "shift") for row, w in zip(rows, widths, strict=True)]
-        self.register_buffer("shift", torch.cat(shifts, dim=1)[0], persistent=False)
+    def __init__(self, n_features: int, **kwargs: Any) -> None:
+        super().__init__(n_features, **kwargs)
+        d = self.n_features
+        self.add_sums(n_rows=(), total=(d,), second=(d, d))
 
-    def add(self, *blocks: Tensor) -> None:
-        """Take in a batch of rows, (n, d_i) float64 per block."""
-        z = torch.cat(blocks, dim=1) - self.shift  # (n, d)
-        k = self.by_block(z.square())  # (n, blocks)
+    def update(self, x: ArrayLike | Tensor) -> None:
+        """Take in a batch of rows, (n, n_features)."""
+        self.add(self.batch(x, self.n_features))
+
+    def add(self, z: Tensor) -> None:
+        """Add the sums of a batch."""
         self.n_rows += len(z)
         self.total += z.sum(dim=0)
         self.second += z.T @ z
-        self.norm_products += k.T @ k
-        self.norm_rows += k.T @ z
 
-    def by_block(self, values: Tensor) -> Tensor:
-        """Sum of each block's columns, (…, d) to (…, blocks)."""
-        return torch.stack([part.sum(dim=-1) for part in values.split(self.widths, dim=-1)], dim=-1)
-
-    def about_mean(self, *, fourth: bool, least: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Σzzᵀ (d, d), Σk (blocks,) and Σkkᵀ (blocks, blocks) of rows less their mean.
-
-        From k' = k − a with a = 2μ·z − ‖μ‖²: Σkaᵀ and Σaaᵀ need the sums that are kept and no more.
-        """
+    def scatter(self, widths: Sequence[int], least: int) -> list[list[Tensor]]:
+        """Σzzᵀ of rows less their mean, by blocks of columns; each has trace 1 on the diagonal."""
         self.need_rows(self.n_rows, least)
-        n, mean = self.n_rows, self.total / self.n_rows
-        means = torch.block_diag(*mean.split(self.widths))  # (blocks, d)
-        squares = means.square().sum(dim=1)
-        scatter = self.second - n * torch.outer(mean, mean)
-        norms, raw = self.by_block(scatter.diagonal()), self.by_block(self.second.diagonal())
-        ka = 2 * self.norm_rows @ means.T - torch.outer(raw, squares)
-        aa = 4 * means @ self.second @ means.T - 3 * n * torch.outer(squares, squares)
-        name = type(self).__name__
-        if not torch.isfinite(self.norm_products).all():
-            raise ValueError(f"{name}: sums leave float64; take the rows in another unit")
+        scatter = self.second - torch.outer(self.total, self.total) / self.n_rows
+        if not torch.isfinite(self.second).all():
+            raise ValueError("sums leave float64; take the rows in another unit")
+        raw, norms = (
+            torch.stack([part.sum() for part in m.diagonal().split(widths)])
+            for m in (self.second, scatter)
+        )
         precision = torch.finfo(raw.dtype)
         kept = norms / raw.clamp_min(precision.tiny)  # what cancellation leaves
-        if not (kept ** (2 if fourth else 1) > precision.eps / LOSS).all():
+        if not (kept > precision.eps / LOSS).all():
             raise ValueError(
-                f"{name} has seen {int(n)} row(s) whose squared distances from their mean are "
-                f"{float(kept.min()):.1e} of those from zero: they have no variance (all rows are "
-                "identical), or sums lose it: pass shift=, a row near their mean"
+                f"{type(self).__name__} has seen {int(self.n_rows)} row(s) whose squared distances "
+                f"from their mean are {float(kept.min()):.1e} of those from zero: they have no "
+                "variance (all rows are identical), or sums lose it: subtract a row near their mean"
             )
-        return scatter, norms, self.norm_products - ka - ka.T + aa
+        scale = norms.repeat_interleave(torch.tensor(widths, device=norms.device)).sqrt()
+        scatter = scatter / torch.outer(scale, scale)
+        return [part.split(widths, dim=1) for part in scatter.split(widths)]
 
 
 class Spectrum(_Moments):
@@ -286,35 +266,11 @@ class Spectrum(_Moments):
         Columns of the rows.
     k, center
         As in `geometry.anisotropy`.
-    shift : array_like, shape (n_features,), optional
-        With `center`, a row that is subtracted from all others first: see the Notes.
-
-    Notes
-    -----
-    The states are plain sums of squares, which lose what a distance from zero takes up: centred
-    results a share of about 1e-16 · (offset / spread)², and its square where fourth powers enter
-    (bias-corrected, debiased). Where more than 1e-8 may be lost, `compute` refuses. Then give
-    `shift`, a row near the mean (of the first batch, say), the same to all metrics that are merged:
-    it changes nothing but the rounding.
     """
 
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        k: int = 3,
-        center: bool = False,
-        shift: ArrayLike | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if shift is not None and not center:
-            raise ValueError("shift is for centred scores; the others are of the rows as they are")
-        super().__init__([(n_features, shift)], **kwargs)
+    def __init__(self, n_features: int, *, k: int = 3, center: bool = False, **kwargs: Any) -> None:
+        super().__init__(n_features, **kwargs)
         self.k, self.center = k, center
-
-    def update(self, x: ArrayLike | Tensor) -> None:
-        """Take in a batch of rows, (n, n_features)."""
-        self.add(self.batch(x, self.n_features))
 
     def compute(self) -> Tensor:
         """Scores, (k,) float64 (a scalar for k = 1), descending.
@@ -324,10 +280,7 @@ class Spectrum(_Moments):
         self.need_rows(self.n_rows, 1)
         n = int(self.n_rows)
         check_k(self.k, min(n, self.n_features), f"after {n} row(s)")
-        if self.center:
-            second, _, _ = self.about_mean(fourth=False, least=1)
-        else:
-            second = self.second
+        second = self.scatter([self.n_features], 1)[0][0] if self.center else self.second
         if not second.diagonal().sum() > 0 or not torch.isfinite(second).all():
             raise ValueError(
                 f"Spectrum has seen {n} row(s) of nothing but zeros, or beyond float64"
@@ -336,85 +289,38 @@ class Spectrum(_Moments):
 
 
 class IsoScore(_Moments):
-    """IsoScore, (PR − 1) / (d − 1), plain or bias-corrected: `geometry.iso_score` in one pass.
+    """IsoScore, (PR − 1) / (d − 1): `geometry.iso_score` in one pass, without its correction."""
 
-    `shift` and the limits of sums are those of `Spectrum`.
-    """
-
-    def __init__(
-        self,
-        n_features: int,
-        *,
-        bias_corrected: bool = False,
-        shift: ArrayLike | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, n_features: int, **kwargs: Any) -> None:
         if _check_width(n_features, "n_features") < 2:
             raise ValueError(f"n_features must be at least 2, got {n_features}")
-        super().__init__([(n_features, shift)], **kwargs)
-        self.bias_corrected = bias_corrected
-
-    def update(self, x: ArrayLike | Tensor) -> None:
-        """Take in a batch of rows, (n, n_features)."""
-        self.add(self.batch(x, self.n_features))
+        super().__init__(n_features, **kwargs)
 
     def compute(self) -> Tensor:
         """The score, a float64 scalar; refused where `geometry.iso_score` is."""
-        least = 4 if self.bias_corrected else 2
-        scatter, norms, products = self.about_mean(fourth=self.bias_corrected, least=least)
-        # With rows scaled to tr S = 1, as PR has no scale.
-        n, frobenius = self.n_rows, (scatter / norms).square().sum()
-        fourth = (n - 1) ** 2 * products[0, 0] / norms[0] ** 2 if self.bias_corrected else None
-        ratio = trace_ratio(torch.ones_like(frobenius), frobenius, fourth, n)
-        return (ratio - 1) / (self.n_features - 1)
+        scatter = self.scatter([self.n_features], 2)[0][0]  # of trace 1
+        return (1 / scatter.square().sum() - 1) / (self.n_features - 1)
 
 
 class CKA(_Moments):
-    """Linear CKA of two representations, over all pairs of rows: `geometry.cka` in one pass.
+    """Linear CKA of two representations, over all pairs of rows: `geometry.cka`, not debiased.
 
-    Parameters
-    ----------
-    n_features, n_features_y : int
-        Columns of x and of y; as many as x has by default.
-    debiased : bool
-        From the unbiased estimates of the three HSIC. Not the minibatch estimate.
-    shift, shift_y : array_like, shapes (n_features,) and (n_features_y,), optional
-        Rows near the means of x and of y; they and the limits of sums are those of `Spectrum`.
+    `n_features` and `n_features_y` are the columns of x and of y; as many as x has by default.
     """
 
-    def __init__(
-        self,
-        n_features: int,
-        n_features_y: int | None = None,
-        *,
-        debiased: bool = False,
-        shift: ArrayLike | None = None,
-        shift_y: ArrayLike | None = None,
-        **kwargs: Any,
-    ) -> None:
-        n_features_y = n_features if n_features_y is None else n_features_y
-        super().__init__([(n_features, shift), (n_features_y, shift_y)], **kwargs)
-        self.debiased = debiased
+    def __init__(self, n_features: int, n_features_y: int | None = None, **kwargs: Any) -> None:
+        both = n_features, n_features if n_features_y is None else n_features_y
+        self.widths = [_check_width(width, "n_features") for width in both]
+        super().__init__(sum(self.widths), **kwargs)
 
     def update(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> None:
         """Take in a batch: row i of x, (n, n_features), and of y are the same sample."""
         x, y = self.batch(x, self.widths[0]), self.batch(y, self.widths[1], "y")
         same_rows(len(x), len(y))
-        self.add(x, y)
+        self.add(torch.cat([x, y], dim=1))
 
     def compute(self) -> Tensor:
-        """The alignment, a float64 scalar; errors and the warning are those of `geometry.cka`."""
-        least = 4 if self.debiased else 2
-        scatter, norms, products = self.about_mean(fourth=self.debiased, least=least)
-        scale = norms.repeat_interleave(torch.tensor(self.widths, device=norms.device)).sqrt()
-        scatter = scatter / torch.outer(scale, scale)
-        products = products / torch.outer(norms, norms)
-        parts = [part.split(self.widths, dim=1) for part in scatter.split(self.widths)]
-        hsic = []
-        for i, j in ((0, 1), (0, 0), (1, 1)):
-            cross = parts[i][j].square().sum()
-            value = unbiased_hsic(cross, products[i, j], torch.ones_like(cross), self.n_rows)
-            hsic.append(value if self.debiased else cross)
-            if i == j and hsic[-1] <= NO_HSIC * cross:
-                hsic[-1] = torch.zeros_like(cross)
-        return self.total.new_tensor(cka_of_hsic(*map(float, hsic)))
+        """The alignment, a float64 scalar; refused where `geometry.cka` is."""
+        (xx, xy), (_, yy) = self.scatter(self.widths, 2)
+        squared = [part.square().sum() for part in (xy, xx, yy)]
+        return squared[0] / (squared[1] * squared[2]).sqrt()

@@ -93,13 +93,7 @@ CASES = {
         partial(Spectrum, D, center=True), _rows, partial(anisotropy, center=True)
     ),
     "IsoScore": Case(partial(IsoScore, D), _rows, iso_score),
-    "IsoScore, corrected": Case(
-        partial(IsoScore, D, bias_corrected=True), _rows, partial(iso_score, bias_corrected=True)
-    ),
     "CKA": Case(partial(CKA, D, 4), _pair, lambda x: cka(x, other_side(x))),
-    "CKA, debiased": Case(
-        partial(CKA, D, 4, debiased=True), _pair, lambda x: cka(x, other_side(x), debiased=True)
-    ),
 }
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -153,24 +147,18 @@ def test_a_state_is_float64_and_of_one_size_for_any_number_of_rows(case):
 
 
 @pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e8])
-@pytest.mark.parametrize("name", ["Spectrum, centred", "IsoScore, corrected", "CKA, debiased"])
-def test_sums_far_from_zero_are_exact_to_1e_8_or_refused_and_a_shift_mends_them(name, offset):
+@pytest.mark.parametrize("name", ["Spectrum, centred", "IsoScore", "CKA"])
+def test_sums_far_from_zero_are_exact_to_1e_8_or_refused(name, offset):
     x, case = X + offset, CASES[name]
-    metric, batch = case.make(), case.batch(x, np.arange(N))
-    metric.update(*batch)
+    metric = case.make()
+    metric.update(*case.batch(x, np.arange(N)))
     try:
         value = metric.compute()
     except ValueError as error:
-        assert "pass shift=, a row near their mean" in str(error) and offset > 1e2
+        assert "subtract a row near their mean" in str(error) and offset > 1e2
     else:
         np.testing.assert_allclose(value, case.expected(x), rtol=1e-7, atol=1e-9)
         assert offset < 1e8
-    options = {"shift": batch[0][0]} | ({"shift_y": batch[1][0]} if "CKA" in name else {})
-    shifted, other = case.make(**options), case.make(**options)
-    shifted.update(*case.batch(x, np.arange(30)))
-    other.update(*case.batch(x, np.arange(30, N)))
-    shifted.merge_state(other)
-    np.testing.assert_allclose(shifted.compute(), case.expected(x), rtol=1e-7, atol=1e-9)
 
 
 def _worker(rank: int, folder: str) -> None:
@@ -216,7 +204,7 @@ SIX = np.ones((6, D))
         (Spectrum(D), (0 * SIX,), "nothing but zeros|of zeros"),
         (Spectrum(D, center=True), (SIX,), "no variance"),
         (IsoScore(D), (SIX * 1e200,), "leave float64"),
-        (IsoScore(D, bias_corrected=True), (SIX[:3],), "needs at least 4"),
+        (IsoScore(D), (SIX[:1],), "needs at least 2"),
         (CKA(D), (SIX, SIX[:3]), "got 6 and 3 rows"),
     ],
 )
@@ -234,7 +222,3 @@ def test_a_width_that_is_none_and_states_of_other_shapes_are_refused(make):
         make(0)
     with pytest.raises(ValueError, match="construct both metrics alike"):
         Spectrum(5).merge_state(Spectrum(6))
-    with pytest.raises(ValueError, match="another shift"):
-        IsoScore(2).merge_state(IsoScore(2, shift=[1, 1]))
-    with pytest.raises(ValueError, match="shift is for centred scores"):
-        Spectrum(2, shift=[1, 1])
