@@ -1,9 +1,8 @@
 from .arms import ARMS, arm_options
-from .config import RunConfig
+from .config import RunConfig, native_precision, used_precision
 from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
 from .finetune import FinetuneResult, finetune, task_metrics
-from .precision import native_precision, used_precision
-from .regularizers import make_regularizer
+from .penalties import make_regularizer
 from .scratch import (
     ScratchConfig,
     ScratchResult,

@@ -1,7 +1,7 @@
 """The arms of the ablation: what, if anything, is added to the task loss.
 
 To add an arm, add a line to `ARMS`: its name and the options of its regularizer. That is a
-`BarcodeRegularizer`, or the penalty that ``"penalty"`` names, one of `regularizers.PENALTIES`. An
+`BarcodeRegularizer`, or the penalty that ``"penalty"`` names, one of `penalties.PENALTIES`. An
 arm of options that exist leaves finished runs valid; a new penalty is new code, and they are run
 again.
 """

@@ -25,9 +25,8 @@ from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
-from shrink_utils.training.config import SCHEDULES, RunConfig
-from shrink_utils.training.precision import used_precision
-from shrink_utils.training.regularizers import make_regularizer
+from shrink_utils.training.config import SCHEDULES, RunConfig, used_precision
+from shrink_utils.training.penalties import make_regularizer
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
     N_SCORES,

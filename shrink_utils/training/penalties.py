@@ -1,17 +1,27 @@
-"""Penalties on anisotropy that know nothing of topology, behind `BarcodeRegularizer`'s interface.
+"""What an arm adds to the task loss, behind `BarcodeRegularizer`'s interface.
 
-``penalty(embeddings, labels).loss`` is added to the task loss: one term per class, summed. The arms
-of the ablation thus differ in what they reward, and in nothing else.
+``penalty(embeddings, labels).loss`` is added: one term per class, summed. The arms of the ablation
+thus differ in what they reward, and in nothing else. First the penalties that know nothing of
+topology, then the barcode reward with one ingredient replaced: its groups of rows, or its bars.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.topology import class_clouds
+from shrink_utils.topology import (
+    BarcodeRegularizer,
+    RegularizerOutput,
+    class_clouds,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
 from shrink_utils.topology.arrays import eager
 from shrink_utils.topology.regularizer import check_factor
+from shrink_utils.training.arms import arm_options
 
 
 class PenaltyOutput(NamedTuple):
@@ -80,10 +90,6 @@ class ClassPenalty(nn.Module):
     def _value(self, cloud: Tensor) -> Tensor:
         """The penalized quantity () of a cloud (n, d), float64, n ≥ 2."""
         raise NotImplementedError
-
-    def extra_repr(self) -> str:
-        """What ``print(penalty)`` shows."""
-        return f"weight={self.weight}"
 
 
 class AverageCosine(ClassPenalty):
@@ -238,16 +244,6 @@ class IsoScoreStar(ClassPenalty):
                 f"got {d}: make one penalty per model"
             )
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
-        """A stored covariance brings its size along."""
-        if f"{prefix}stable" in state_dict:
-            self.stable = torch.empty_like(state_dict[f"{prefix}stable"])
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
-    def extra_repr(self) -> str:
-        """What ``print(penalty)`` shows."""
-        return f"{super().extra_repr()}, shrinkage={self.shrinkage}, unit_trace={self.unit_trace}"
-
 
 class SIGReg(ClassPenalty):
     r"""Draws each class, in a unit of its own, towards an isotropic Gaussian.
@@ -302,10 +298,6 @@ class SIGReg(ClassPenalty):
         apart = (phase.cos().mean(dim=0) - gaussian).square() + phase.sin().mean(dim=0).square()
         return 2 * n * torch.trapezoid(apart * gaussian, t).mean()
 
-    def extra_repr(self) -> str:
-        """What ``print(penalty)`` shows."""
-        return f"{super().extra_repr()}, directions={self.directions}"
-
 
 def _centred(cloud: Tensor) -> Tensor:
     """Subtract the mean row. Equal rows give exact zeros, and large offsets cost no digits."""
@@ -319,3 +311,108 @@ def _iso_score(covariance: Tensor) -> Tensor:
     varies = squared_norm > 0
     ratio = covariance.trace().square() / squared_norm.where(varies, 1.0)
     return torch.where(varies, (ratio - 1) / (len(covariance) - 1), 1.0)
+
+
+GROUPS, KEPT = ("batch", "shuffled"), ("longest", "shortest")
+
+
+class Regrouped(BarcodeRegularizer):
+    """Barcodes of other groups of rows than the classes; the bars are the prominent ones.
+
+    Parameters
+    ----------
+    groups : {"batch", "shuffled"}
+        One barcode of the whole batch, or one per class after the labels are dealt anew to the
+        rows at random, by torch's global generator.
+    weight : float
+        As of `BarcodeRegularizer`. A batch has one term where two classes have two.
+
+    Raises
+    ------
+    ValueError
+        `groups` is neither.
+    """
+
+    def __init__(self, groups: str, *, weight: float = 1.0) -> None:
+        super().__init__(weight=weight)
+        if groups not in GROUPS:
+            raise ValueError(f"groups must be one of {', '.join(GROUPS)}; got {groups!r}")
+        self.groups = groups
+
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
+        """As `BarcodeRegularizer`; ``classes`` of the result are the groups."""
+        if labels is not None:
+            dealt = torch.randperm(len(labels)).to(labels.device)
+            labels = None if self.groups == "batch" else labels[dealt]
+        return super().forward(embeddings, labels)
+
+
+class RankedBars(nn.Module):
+    r"""Entropy of the longest or of the shortest bars, one barcode per class.
+
+    Parameters
+    ----------
+    keep : {"longest", "shortest"}
+        The longest ones, `share` of the bars, rounded up; or the shortest ones, as many as the
+        rule ``"ratio"`` finds prominent. That rule always takes the longest bars, so "as many
+        longest bars as the rule finds" would be ``prominent`` again: a fixed share says what the
+        rule's own count adds.
+    weight : float
+        λ, as of `BarcodeRegularizer`.
+    share : float
+        Of the bars, for ``"longest"``: in (0, 1].
+
+    Raises
+    ------
+    ValueError
+        `keep` is neither, or `share` outside (0, 1].
+    """
+
+    def __init__(self, keep: str, *, weight: float = 1.0, share: float = 0.5) -> None:
+        super().__init__()
+        if keep not in KEPT:
+            raise ValueError(f"keep must be one of {', '.join(KEPT)}; got {keep!r}")
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1; got {share!r}")
+        self.keep, self.weight, self.share = keep, weight, share
+
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
+        """As `BarcodeRegularizer`: ``loss`` is minus the weighted sum of the classes' entropies."""
+        classes, clouds = class_clouds(embeddings, labels)
+        barcodes = [h0_barcode(cloud).lengths for cloud in clouds if len(cloud)]  # (n - 1,) each
+        chosen = [self._chosen(lengths) for lengths in barcodes]
+        entropies = torch.stack([persistent_entropy(bars) for bars in chosen])  # (k,)
+        dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
+        to = {"dtype": dtype, "device": embeddings.device}
+        return RegularizerOutput(
+            loss=(-self.weight * entropies.sum()).to(**to) + embeddings[:0].sum(),
+            classes=classes,
+            entropy=entropies.detach().to(**to),
+            n_features=torch.tensor([len(bars) for bars in chosen]),
+            n_bars=torch.tensor([len(lengths) for lengths in barcodes]),
+        )
+
+    def _chosen(self, lengths: Tensor) -> Tensor:
+        """The bars that count, of all (m,), longest first."""
+        if self.keep == "longest":
+            return lengths[: math.ceil(self.share * len(lengths))]
+        return lengths[len(lengths) - len(prominent_features(lengths.detach())) :]
+
+
+PENALTIES: dict[str, type[nn.Module]] = {
+    "cosine": AverageCosine,
+    "isoscore": IsoScoreStar,
+    "spectral": SpectralEntropy,
+    "sigreg": SIGReg,
+    "ranked": RankedBars,
+    "regrouped": Regrouped,
+}
+
+
+def make_regularizer(arm: str, *, weight: float = 1.0) -> nn.Module | None:
+    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
+    if (options := arm_options(arm)) is None:
+        return None
+    others = {name: value for name, value in options.items() if name != "penalty"}
+    kind = PENALTIES[options["penalty"]] if "penalty" in options else BarcodeRegularizer
+    return kind(**others, weight=weight)

@@ -17,8 +17,8 @@ from shrink_utils.models.products import OneDNN
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arguments import QuietTrainer
 from shrink_utils.training.gather import whole_batch
-from shrink_utils.training.lengths import by_length
 from shrink_utils.training.penalties import ClassPenalty
+from shrink_utils.training.rows import by_length
 
 N_SCORES = 3  # anisotropy scores kept, as in STL's Table 3
 

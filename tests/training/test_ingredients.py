@@ -11,7 +11,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
-from shrink_utils.training.ingredients import RankedBars, Regrouped
+from shrink_utils.training.penalties import RankedBars, Regrouped
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from transformers import (
 from shrink_utils.models import load_classifier, pool
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.text import load_task
-from shrink_utils.training.lengths import ENCODERS, by_length
-from shrink_utils.training.rows import tokenized
+from shrink_utils.training.rows import ENCODERS, by_length, tokenized
 
 SIZES = {
     "vocab_size": 50,
