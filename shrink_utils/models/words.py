@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from shrink_utils.models.encoders import Encoder
-from shrink_utils.models.states import StateBatch, chosen_layers, state_batches
-from shrink_utils.text.corpora import WORD, as_texts, spelled
+from shrink_utils.models.states import StateBatch, chosen_layers, state_batches, states_of
+from shrink_utils.text.corpora import WORD, as_texts, refuse_unspaced, spelled
 
 SAMPLE = 256  # texts that are looked at for unknown pieces
 SPACES = "▁Ġ"  # as SentencePiece and byte-level tokenizers spell a space
@@ -33,9 +33,10 @@ class WordBatch:
 def split_words(text: str) -> list[str]:
     """The words of a text in lower case: letters and digits with their marks, inner apostrophes.
 
-    Composed and decomposed text give the same words. In a script without spaces between words, such
-    as Chinese or Thai, put some there: a run of letters is one word here.
+    Composed and decomposed text give the same words. Raises ValueError for a text of a script
+    without spaces between words, such as Chinese or Thai, unless spaces were put there.
     """
+    refuse_unspaced([text])
     return [spelled(word) for word in WORD.findall(text)]
 
 
@@ -64,10 +65,18 @@ def word_batches(
     Raises
     ------
     ValueError
-        As `state_batches`; a layer that the encoder has not; or texts whose pieces are nearly all
-        unknown to the tokenizer (it is another model's, or of another language).
+        As `state_batches`; a layer that the encoder has not, or layers of different width; texts of
+        a script without spaces between words, or whose pieces are nearly all unknown to the
+        tokenizer (it is another model's, or of another language); or a tokenizer without a Rust
+        implementation, which cannot tell where in a text its pieces stand.
     """
     texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
+    if not encoder.tokenizer.is_fast:
+        raise ValueError(
+            f"encoder: the tokenizer of {encoder.name} cannot tell where in a text a piece stands; "
+            "take a model that has a tokenizer.json"
+        )
+    refuse_unspaced(texts)
     _refuse_unknown(encoder, texts)
     for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
         words = _WordsOfBatch([texts[row] for row in batch.rows])
@@ -174,7 +183,7 @@ def _pooled(
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
     found = numbers[starts]  # (n_words,)
     return WordBatch(
-        vectors=_means([batch.states[layer] for layer in layers], pieces, starts).cpu(),
+        vectors=_means(states_of(batch, layers), pieces, starts).cpu(),
         sentence=torch.from_numpy(np.array(batch.rows)[words.text[found]]),
         position=torch.from_numpy(found - words.first[words.text[found]]),
         word=[words.word[number] for number in found],

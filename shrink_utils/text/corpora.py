@@ -33,6 +33,14 @@ CORPORA = {
 RUN = r"[\p{L}\p{N}_][\p{L}\p{N}_\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
 WORD = regex.compile(rf"""{RUN}(?:(?:['’＇·׳״]|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){RUN})*""")
 INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
+LETTER = regex.compile(r"\p{L}")
+# Scripts without spaces between words. A run of katakana alone is a word as a rule.
+UNSPACED = regex.compile(
+    r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Javanese}\p{Balinese}\p{Tibetan}]+"
+)
+KATAKANA = regex.compile(r"[\p{Katakana}ー]+")
+LONGEST_MEAN = 3.5  # letters per run; words of such scripts have fewer where they stand apart
+FEW = 0.25  # of the letters: names of other scripts within a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +180,8 @@ def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:
     Raises
     ------
     ValueError
-        A string, a table, a set or a mapping in place of texts in an order; no texts; or an item
-        that is no text.
+        A string, a table, a set or a mapping in place of texts in an order; no texts; an item that
+        is no text, or that holds half a surrogate pair, which no tokenizer reads.
     """
     in_a_row = isinstance(texts, Iterable) and len(getattr(texts, "shape", (0,))) == 1
     if not in_a_row or isinstance(texts, str | bytes | Mapping | set | frozenset):
@@ -186,9 +194,33 @@ def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:
     for i, item in enumerate(items):
         if not isinstance(item, str):
             raise ValueError(f"{argument}: item {i} is {item!r}, expected a string")
+        if not item.isascii() and regex.search(r"\p{Cs}", item):
+            raise ValueError(
+                f"{argument}: item {i}, {item[:50]!r}, holds half a surrogate pair; clean it by "
+                "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+            )
     return [str(item) for item in items]  # NumPy's strings are a kind of their own
 
 
 def spelled(word: str) -> str:
     """A match of `WORD` in lower case, composed and without what is not seen."""
     return unicodedata.normalize("NFC", INVISIBLE.sub("", word).lower())
+
+
+def refuse_unspaced(texts: Iterable[str]) -> None:
+    """A ``ValueError`` for texts of a script without spaces: their runs of letters are no words.
+
+    Texts of such a script whose words stand apart are welcome.
+    """
+    runs, total = [], 0
+    for text in texts:
+        total += len(LETTER.findall(text))
+        if not text.isascii():
+            runs += [run for run in UNSPACED.findall(text) if not KATAKANA.fullmatch(run)]
+    letters = sum(len(LETTER.findall(run)) for run in runs)
+    if letters > FEW * total and letters > LONGEST_MEAN * len(runs):
+        longest = max(runs, key=len)
+        raise ValueError(
+            f"texts: {letters / total:.0%} of their letters are of a script without spaces between "
+            f"words, such as {longest[:20]!r}; put spaces between the words, as a segmenter does"
+        )

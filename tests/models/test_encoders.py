@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import pytest
 import torch
@@ -144,7 +145,7 @@ def _without_tokenizer(folder):
         file.unlink()
 
 
-WRAPPED = "lacks 37 weights that its layers read, such as .*; it has .*: rename and save them"
+WRAPPED = "lacks 37 weights that its layers read, such as .*; it has them below"
 
 
 @pytest.mark.parametrize("load", [load_encoder, lambda n: load_classifier(n, n_labels=2, seed=0)])
@@ -157,12 +158,14 @@ WRAPPED = "lacks 37 weights that its layers read, such as .*; it has .*: rename 
         (_renamed(lambda n: "layer.1" not in n and n), r"lacks 16 weights .*layer\.1"),
         (_renamed(lambda n: "word_emb" not in n and n), "lacks 1 weights .*word_embeddings"),
         (_configured(num_hidden_layers=3), r"lacks 16 weights .*layer\.2"),
-        (_configured(hidden_size=48), r"lacks .* in the shape that config\.json says"),
+        (_configured(hidden_size=48), r"in the file \(32,\), by its config.json \(48,\)"),
+        (_configured(quantization_config={"quant_method": "gptq", "bits": 4}), "is quantized"),
         (_configured(model_type=None, architectures=None), "Should have a `model_type` key"),
         (_configured(model_type="nobodys"), "cannot be read: .*`nobodys`"),
         (_sharded, "no encoder can be read from the folder .*model-00001-of"),
         (_pickled, "no encoder can be read from the folder"),
-        (_moved, "no encoder can be read from the folder .*config.json"),
+        (_moved, "has no config.json; there is one in its folder '0_Transformer'"),
+        (lambda f: (f / "adapter_config.json").write_text("{}"), "is an adapter; merge it"),
         (lambda f: (f / "config.json").write_text("{"), "not a valid JSON"),
         *((_cut_short(kept), "damaged or cut short") for kept in (4, 1000, -100)),
         (_without_tokenizer, r"has no tokenizer .*put tokenizer\.json"),
@@ -181,6 +184,12 @@ def test_a_pooler_or_a_head_may_be_new(saved, encoder):
     _renamed(lambda name: "pooler" not in name and name)(saved)
     found = _same(encoder.model, load_encoder(str(saved)).model)
     assert {name for name, same in found.items() if not same} == {"pooler.dense.weight"}
+
+
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors"])
+def test_a_file_in_place_of_its_folder_is_named(saved, file):
+    with pytest.raises(FileNotFoundError, match=f"{file}' is a file; give its folder, '.*tiny'"):
+        load_encoder(str(saved / file))
 
 
 def test_altered_minilm_weights_are_noticed_at_load(tmp_path, monkeypatch):
@@ -232,9 +241,20 @@ def test_gguf_needs_its_reader_before_anything_is_downloaded(tmp_path, monkeypat
             load_encoder(name)
 
 
-def test_a_hub_that_cannot_be_reached_is_named_with_the_nearest_local_encoder():
+def test_a_hub_that_does_not_answer_is_asked_once_and_a_folder_asks_none(saved, monkeypatch):
+    asked = []
+
+    def no_network(self, name, **options):
+        asked.append(name)
+        assert options["timeout"] <= 5
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(encoders.HfApi, "model_info", no_network)
+    load_encoder(str(saved))
+    since = time.monotonic()
     with pytest.raises(FileNotFoundError, match="no encoder 'someone/some-model'"):
         load_encoder("someone/some-model")
+    assert asked == ["someone/some-model"] and time.monotonic() - since < 5
     with pytest.raises(FileNotFoundError, match=r"did you mean 'minilm'\?.*need no hub"):
         load_encoder("minlm")
 

@@ -1,5 +1,7 @@
 """What the room refuses: the call, of the fixtures that it gets by name, and what its line says."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import BertConfig, BertForTokenClassification
@@ -12,6 +14,7 @@ from shrink_utils.models import (
     read_layers,
     stitch_grid,
     stitched,
+    token_states,
     word_states,
 )
 
@@ -19,10 +22,17 @@ TEXTS = ["one text", "and another"]
 STATES = (torch.ones(3, 4, 5),) * 2
 MASK = torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
 CLASSIFIER = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
+OPT = {"hidden_size": 32, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "ffn_dim": 48}
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL |= {"intermediate_size": 48}
 VIT = {**SMALL, "image_size": 32, "patch_size": 16}
-T5 = {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2}
+WAV2VEC2 = {**SMALL, "conv_dim": [8], "conv_kernel": [4], "conv_stride": [4]}
+
+
+class Slow:
+    """A tokenizer that cannot tell where its pieces stand."""
+
+    is_fast, model_max_length = False, 512
 
 
 def _read(texts=TEXTS, **options):
@@ -51,6 +61,14 @@ def _nothing_to_predict(get):
     return read_layers(get("make_model")("mlm", 0), silent)
 
 
+def _opt(read, **options):
+    def call(get):
+        encoder = load_encoder(get("save_tiny")("opt", **OPT, num_attention_heads=2))
+        return read(encoder, ["the small dog"], **options)
+
+    return call
+
+
 REFUSED = [
     # Texts and how they are read.
     (_read([]), "texts: empty"),
@@ -64,16 +82,34 @@ REFUSED = [
     (_read(max_length=513), "max_length: 513, expected 3 to 512"),
     (_read(max_length=2), "max_length: 2"),
     (_read(batch_size=0), "batch_size: 0"),
+    (
+        lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", "", "one"]),
+        "texts: text 1, '', has no token",
+    ),
+    *(
+        (_opt(read), r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); read")
+        for read in (word_states, hidden_states, token_states)
+    ),
+    (_opt(hidden_states, layers=[-1], pooling="first_last"), "32 and 16 wide"),
     (lambda get: pool(STATES, MASK, pooling="AVG"), "pooling: 'AVG', expected one of cls, mean"),
     (lambda get: pool((), MASK, pooling="cls"), "states: empty"),
     (lambda get: pool(STATES, MASK[:, :3], pooling="cls"), r"shape \(3, 3\).*\(3, 4, 5\)"),
     (lambda get: pool(STATES, MASK, pooling="mean"), "attention_mask: row 1 has no token"),
     # Words.
+    (_words(["猫は家にいます"] * 3), "100% of their letters are of a script without spaces"),
     (_words(["ᚠᚢᚦ ᚨᚱᚲ"] * 40), "texts: 100% of their pieces are unknown to the tokenizer"),
     (_words(["a dog", 3]), "texts: item 1 is 3"),
+    (_words(["dog \ud83d"]), "half a surrogate pair"),
+    (
+        lambda get: word_states(replace(get("encoder"), tokenizer=Slow()), ["a dog"]),
+        r"cannot tell where.*has a tokenizer\.json",
+    ),
     # Models.
-    (lambda get: load_encoder(get("save_tiny")("vit", **VIT)), "does not read texts alone"),
-    (lambda get: load_encoder(get("save_tiny")("t5", **T5)), "does not read texts alone"),
+    (lambda get: load_encoder(get("save_tiny")("vit", **VIT)), "no part with layers that reads"),
+    (
+        lambda get: load_encoder(get("save_tiny")("wav2vec2", **WAV2VEC2)),
+        "no part with layers that reads",
+    ),
     # Stitches.
     (_stitch(back_layer=4), "back_layer: 4, expected 0 to 3"),
     (_stitch(lambda make: make("mlm", 1, width=8)), "states: 16 wide, the model takes 8"),

@@ -7,6 +7,7 @@ import torch
 from shrink_utils.models import (
     POOLINGS,
     hidden_states,
+    load_encoder,
     pool,
     token_states,
 )
@@ -18,6 +19,7 @@ TEXTS = [
     "Regularization shrinks the longest bar.",
     "Another short one.",
 ]
+VARIED = ["One.", "A text of more words than the others have.", "Two words", "..."]
 
 
 def _states_of(encoder, *text, max_length=128):
@@ -65,6 +67,15 @@ def test_chosen_layers_are_those_of_all_layers_and_usable_under_autograd(encoder
     weight = torch.ones(32, requires_grad=True)
     (everything @ weight).sum().backward()
     torch.testing.assert_close(weight.grad, everything.sum(dim=(0, 1)))
+
+
+def test_a_token_without_an_embedding_is_named_and_padding_may_be_one():
+    encoder = load_encoder("tiny-random")
+    encoder.tokenizer.add_special_tokens({"pad_token": "<new>"})
+    _close(hidden_states(encoder, VARIED)[:, :1], hidden_states(encoder, VARIED[:1]))
+    encoder.tokenizer.add_tokens(["zz9"])
+    with pytest.raises(ValueError, match="texts: text 1 has the token 'zz9', of which tiny-random"):
+        hidden_states(encoder, ["a dog", "a zz9"])
 
 
 MASK = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]])

@@ -17,6 +17,7 @@ from shrink_utils.text.corpora import (
     WORD,
     as_texts,
     lines_of,
+    refuse_unspaced,
     spelled,
 )
 
@@ -88,11 +89,25 @@ def test_what_cannot_be_read_is_named(tmp_path, monkeypatch, call, message):
 def test_a_word_keeps_its_letters_and_marks_composed_or_not(text, form):
     expected = [normalize("NFC", part.lower()) for part in text.split()]
     assert [spelled(word) for word in WORD.findall(normalize(form, text))] == expected
+    refuse_unspaced([text])
 
 
 def test_joints_that_are_not_seen_are_no_letters_and_marks_alone_no_words():
     found = WORD.findall("co\u00adoperate ❤\ufe0f \u0903\u0301 \u200b a\u200bb …! 9 x_1 👩\u200d👧")
     assert [spelled(word) for word in found] == ["cooperate", "a", "b", "9", "x_1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("我喜欢狗。", "私は犬が好きです", "ฉันรักภาษาไทย", "ខ្ញុំស្រឡាញ់ភាសាខ្មែរ"),
+        *("မြန်မာဘာသာစကား", "ຂ້ອຍຮັກພາສາລາວ", "བོད་ཡིག་སྐད་ཡིག"),
+    ],
+)
+def test_a_script_without_spaces_is_refused_in_one_line(text):
+    with pytest.raises(ValueError, match=r"of a script without spaces between words, such as '.*'"):
+        refuse_unspaced([text, "three words apart"[:9]])
+    refuse_unspaced([text, "a name in a long text of another script " * 9])
 
 
 @pytest.mark.parametrize(
@@ -118,6 +133,7 @@ def test_texts_are_read_by_position_from_whatever_holds_them(make):
         *((x, "texts: a .*, expected") for x in (np.array("a"), pd.DataFrame({"text": ["a"]}))),
         ([], "texts: empty"),
         *((["a", x], "texts: item 1 is .*, expected a string") for x in (3, None, b"a", ["a"])),
+        (["a", "dog \ud83d"], "texts: item 1, .*, holds half a surrogate pair"),
     ],
 )
 def test_what_holds_no_texts_in_an_order_is_refused(texts, message):
