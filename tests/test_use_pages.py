@@ -79,6 +79,12 @@ def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, c
     assert "with the regularizer; the task alone" in capsys.readouterr().out
     trained, task = names["result"].training_loss, names["trainer"].evaluate()["eval_loss"]
     assert trained < task < 1  # the entropy of two classes is some tenths
+    entries = [entry for entry in names["trainer"].state.log_history if "reward" in entry]
+    assert [entry["step"] for entry in entries] == [2, 4]
+    for entry in entries:
+        assert entry["loss"] == pytest.approx(entry["task_loss"] + entry["reward"], abs=1e-4)
+        assert 0 < -entry["reward"] == pytest.approx(0.1 * entry["entropy"], abs=1e-4)
+        assert entry["bars"] == 32 - 2 and 1 / 32 < entry["first_centred_score"] < 1
 
 
 @pytest.mark.filterwarnings("default")  # Lightning is not pinned: its warnings are its own
