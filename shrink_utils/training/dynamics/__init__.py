@@ -2,26 +2,23 @@
 
 from shrink_utils.training.dynamics.allocation import (
     BATCH,
+    RULES,
     AllocationRecorder,
     Allocator,
     LossChanges,
     loss_change,
 )
 from shrink_utils.training.dynamics.blocks import (
-    COMPONENTS,
     TRUNK,
     Blocks,
     allocated,
-    block_steps,
     hurting,
     shares,
 )
 from shrink_utils.training.dynamics.gradients import FixedSetLoss, Loss
-from shrink_utils.training.dynamics.quadrature import RULES
 
 __all__ = [
     "BATCH",
-    "COMPONENTS",
     "RULES",
     "TRUNK",
     "AllocationRecorder",
@@ -31,7 +28,6 @@ __all__ = [
     "Loss",
     "LossChanges",
     "allocated",
-    "block_steps",
     "hurting",
     "loss_change",
     "shares",

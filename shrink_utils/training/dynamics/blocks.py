@@ -16,7 +16,6 @@ from shrink_utils.training.dynamics.gradients import trainable
 # Components of a layer, in the order of the computation; the encoder's states come in by "cross".
 ATTENTION = ("query", "key", "value", "out")
 TRUNK = (*ATTENTION, *(f"cross {name}" for name in ATTENTION), "W1", "W2", "LayerNorm")
-COMPONENTS = ("embedding", *TRUNK, "head", "other")
 
 LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.+)")
 INSIDE = {  # what follows the number of the layer
@@ -75,48 +74,30 @@ class Blocks:
 
 
 class _Split:
-    """A parameter as one block."""
+    """A parameter as one block; as equal shares of its rows or columns; or by word-pieces.
+
+    `heads` is the number of shares, and `used`, (vocabulary,), the word-pieces that the loss has to
+    do with: their rows are one block, the others another.
+    """
+
+    def __init__(
+        self, *, heads: int | None = None, columns: bool = False, used: Tensor | None = None
+    ) -> None:
+        self.heads, self.columns, self.used = heads, columns, used
 
     def dots(self, before: Tensor, after: Tensor, by: list[Tensor]) -> list[Tensor]:
         """One (blocks,) for each of `by`."""
+        if self.used is not None:
+            return [self._of_touched(before, after, x) for x in by]
         change = after.to(torch.float64, copy=True).sub_(before.double())
         return [self._sums(x.to(torch.float64, copy=True).mul_(change)) for x in by]
 
     def _sums(self, x: Tensor) -> Tensor:
-        return x.sum().reshape(1)
-
-    def describe(self, name: str, parameter: Tensor) -> list[dict]:
-        # Softmax does not see what is added to all keys: the true gradient of their bias is zero,
-        # and the sign of what is computed is rounding.
-        counted = not name.endswith("attention.self.key.bias")
-        return [{"head": -1, "counted": counted, "size": parameter.numel()}]
-
-
-class _Heads(_Split):
-    """Equal shares of the rows, or of the columns, of a parameter: one per head."""
-
-    def __init__(self, heads: int, *, columns: bool) -> None:
-        self.heads, self.columns = heads, columns
-
-    def _sums(self, x: Tensor) -> Tensor:
+        if self.heads is None:
+            return x.sum().reshape(1)
         if self.columns:
             x = x.sum(dim=0)
         return x.reshape(self.heads, -1).sum(dim=1)
-
-    def describe(self, name: str, parameter: Tensor) -> list[dict]:
-        (whole,) = super().describe(name, parameter)
-        size = parameter.numel() // self.heads
-        return [{**whole, "head": head, "size": size} for head in range(self.heads)]
-
-
-class _Vocabulary(_Split):
-    """Rows of the word-pieces that the loss has to do with, and the other rows."""
-
-    def __init__(self, used: Tensor) -> None:
-        self.used = used  # (vocabulary,)
-
-    def dots(self, before: Tensor, after: Tensor, by: list[Tensor]) -> list[Tensor]:
-        return [self._of_touched(before, after, x) for x in by]
 
     def _of_touched(self, before: Tensor, after: Tensor, by: Tensor) -> Tensor:
         touched = by.reshape(len(by), -1).any(dim=1)  # of a large vocabulary mostly none
@@ -125,11 +106,19 @@ class _Vocabulary(_Split):
         return torch.stack([by_row[used].sum(), by_row[~used].sum()])
 
     def describe(self, name: str, parameter: Tensor) -> list[dict]:
-        width = parameter[0].numel()
-        return [
-            {"head": -1, "counted": counted, "size": int(rows.sum()) * width}
-            for counted, rows in ((True, self.used), (False, ~self.used))
-        ]
+        """A row of the table per block."""
+        if self.used is not None:
+            sizes = [int(rows.sum()) * parameter[0].numel() for rows in (self.used, ~self.used)]
+            return [
+                {"head": -1, "counted": counted, "size": size}
+                for counted, size in zip((True, False), sizes, strict=True)
+            ]
+        # Softmax does not see what is added to all keys: the true gradient of their bias is zero,
+        # and the sign of what is computed is rounding.
+        counted = not name.endswith("attention.self.key.bias")
+        heads = [-1] if self.heads is None else range(self.heads)
+        size = parameter.numel() // len(heads)
+        return [{"head": head, "counted": counted, "size": size} for head in heads]
 
 
 def _split(
@@ -139,11 +128,11 @@ def _split(
     if attention in ATTENTION and not (attention == "out" and parameter.ndim == 1):
         owner = re.match(r".*attention\.", name)[0] + "self"
         heads = model.get_submodule(owner).num_attention_heads
-        return _Heads(heads, columns=attention == "out")
+        return _Split(heads=heads, columns=attention == "out")
     if token_ids is not None and re.search(r"word_embeddings|predictions\.(decoder|bias)", name):
         used = torch.zeros(len(parameter), dtype=torch.bool)
         used[token_ids.cpu()] = True
-        return _Vocabulary(used)
+        return _Split(used=used)
     return _Split()
 
 
@@ -170,7 +159,8 @@ def allocated(table: pd.DataFrame, *by: str) -> pd.Series:
     The columns `by` are one or more of ``step``, ``stack``, ``layer``, ``component``, ``head`` and
     ``parameter``; ValueError for none, or one that the table does not have.
     """
-    _check(table, by)
+    if not by or not set(by) <= set(table.columns):
+        raise ValueError(f"by: {list(by)}, expected columns out of {', '.join(table.columns)}")
     return table.groupby(list(by), sort=True, dropna=False).value.sum()
 
 
@@ -188,17 +178,6 @@ def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
     return sums / total
 
 
-def block_steps(table: pd.DataFrame, *by: str) -> pd.DataFrame:
-    """Contributions of each group at each step, (steps, groups).
-
-    Blocks whose sign means nothing are left out: the biases of keys, whose true gradient is zero,
-    and word-pieces that the loss has nothing to do with.
-    """
-    _check(table, by)
-    counted = table[table.counted]
-    return counted.pivot_table(index="step", columns=list(by), values="value", aggfunc="sum")
-
-
 def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
     """Parameters that hurt: block-steps that raised the loss, A > 0 (Vázquez et al.).
 
@@ -206,16 +185,15 @@ def hurting(table: pd.DataFrame, *by: str, gradient: str) -> pd.DataFrame:
     steps), ``of`` (how many there are), ``last`` (the last such step, 0 for none), ``maximum`` (the
     largest contribution, negative when all helped) and ``gradient``: of what it is, such as
     ``"fixed set"`` or ``"mini-batch"``, because the counts depend on it.
+
+    Blocks whose sign means nothing are left out: the biases of keys, whose true gradient is zero,
+    and word-pieces that the loss has nothing to do with.
     """
-    values = block_steps(table, *by)
+    counted = table[table.counted]
+    values = counted.pivot_table(index="step", columns=list(by), values="value", aggfunc="sum")
     positive = values > 0
     last = positive.mul(values.index, axis=0).max()
     found = pd.DataFrame(
         {"positive": positive.sum(), "of": len(values), "last": last, "maximum": values.max()}
     )
     return found.reset_index().assign(gradient=gradient)
-
-
-def _check(table: pd.DataFrame, by: tuple[str, ...]) -> None:
-    if not by or not set(by) <= set(table.columns):
-        raise ValueError(f"by: {list(by)}, expected columns out of {', '.join(table.columns)}")

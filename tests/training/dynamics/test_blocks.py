@@ -13,12 +13,11 @@ from transformers import (
 )
 
 from shrink_utils.training.dynamics import (
-    COMPONENTS,
+    TRUNK,
     Allocator,
     Blocks,
     FixedSetLoss,
     allocated,
-    block_steps,
     hurting,
     shares,
 )
@@ -45,7 +44,7 @@ def test_every_parameter_of_bert_like_models_has_its_place(sizes, kind):
     table = Blocks(model).table
     assert table["size"].sum() == sum(p.numel() for p in model.parameters())
     assert set(table.parameter) == {name for name, _ in model.named_parameters()}
-    assert set(table.component) <= set(COMPONENTS) - {"other"}
+    assert set(table.component) <= {"embedding", *TRUNK, "head"}
     trunk = table[table.layer > 0]
     assert set(trunk.layer) == {1, 2}
     assert {"query", "key", "value", "out", "W1", "W2", "LayerNorm"} <= set(trunk.component)
@@ -121,4 +120,3 @@ def test_the_steps_that_hurt_are_counted_and_dated():
     assert found.loc["W1", ["positive", "of", "last", "maximum"]].tolist() == [2, 4, 4, 0.5]
     assert found.loc["key", ["positive", "of", "last", "maximum"]].tolist() == [0, 4, 0, 0.0]
     assert set(found.gradient) == {"fixed set"}
-    assert block_steps(_planted(), "component").shape == (4, 2)
