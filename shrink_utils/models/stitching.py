@@ -33,6 +33,9 @@ Map = Callable[[Tensor], Tensor]  # states (b, t, d_front) → (b, t, d_back)
 KINDS = (BertForMaskedLM, BertLMHeadModel, BertForSequenceClassification)
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 MAPS = ("identity", "affine", "trained")
+# Of SGD with Nesterov's momentum; the paper's rate of "1.0" is 0.1 in torch's convention.
+SGD = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-3, "nesterov": True}
+LONGEST_GRADIENT = 1.0  # a longer one is clipped
 ROWS_A_COLUMN = 64  # of a least-squares fit: more sharpen it by less than 2 % of what it leaves
 IGNORED = -100  # the label of what is not predicted, in torch and transformers
 
@@ -49,7 +52,7 @@ class Reading:
     @property
     def depth(self) -> int:
         """Number of the last layer."""
-        return depth_of(self.model)
+        return len(self.model.base_model.encoder.layer)
 
 
 class Stitched(NamedTuple):
@@ -85,7 +88,15 @@ def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
     """
     if not len(batches):
         raise ValueError("batches: none, expected at least one")
-    states = [lower_states(model, batch) for batch in batches]
+    if not isinstance(model, KINDS):
+        known = ", ".join(kind.__name__ for kind in KINDS)
+        raise ValueError(f"model: cannot cut a {type(model).__name__}, expected one of {known}")
+    states = []
+    with torch.no_grad(), evaluating(model):
+        for batch in batches:
+            inputs = {name: batch[name].to(model.device) for name in INPUTS if name in batch}
+            found = model.base_model(**inputs, use_cache=False, output_hidden_states=True)
+            states.append(tuple(found.hidden_states))  # (b, t, d) each
     reading = Reading(model, list(batches), states, loss=float("nan"))
     top = reading.depth
     return replace(reading, loss=_mean_loss(reading, reading, identity, top, top))
@@ -146,24 +157,6 @@ def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
     return [stitched(front, back, front_layer=m, back_layer=m) for m in range(back.depth + 1)]
 
 
-def depth_of(model: PreTrainedModel) -> int:
-    """Number of layers above the embeddings; a ValueError for a model that cannot be cut."""
-    if not isinstance(model, KINDS):
-        known = ", ".join(kind.__name__ for kind in KINDS)
-        raise ValueError(f"model: cannot cut a {type(model).__name__}, expected one of {known}")
-    return len(model.base_model.encoder.layer)
-
-
-@torch.no_grad()
-def lower_states(model: PreTrainedModel, batch: Batch) -> tuple[Tensor, ...]:
-    """States of every layer, f_{≤l} for l = 0 (the embeddings) … depth: each (b, t, d)."""
-    depth_of(model)
-    inputs = {name: batch[name].to(model.device) for name in INPUTS if name in batch}
-    with evaluating(model):
-        trunk = model.base_model
-        return tuple(trunk(**inputs, use_cache=False, output_hidden_states=True).hidden_states)
-
-
 def upper_logits(model: PreTrainedModel, states: Tensor, layer: int, batch: Batch) -> Tensor:
     """g_{>m}: run what lies above a layer on given states, at the places that are predicted.
 
@@ -194,7 +187,11 @@ def upper_logits(model: PreTrainedModel, states: Tensor, layer: int, batch: Batc
         raise ValueError(
             f"states: {states.shape[2]} wide, the model takes {width}; map them to its width"
         )
-    mask = _attention_mask(model, states, batch)
+    # Of the form that the model's attention wants: causal for a decoder, padding left out.
+    given = batch["attention_mask"].to(states.device)
+    make = create_causal_mask if model.config.is_decoder else create_bidirectional_mask
+    options = {"past_key_values": None} if model.config.is_decoder else {}
+    mask = make(config=model.config, inputs_embeds=states, attention_mask=given, **options)
     for block in model.base_model.encoder.layer[layer:]:
         states = block(states, mask)  # (b, t, d)
     if isinstance(model, BertForSequenceClassification):
@@ -208,15 +205,6 @@ def summed_loss(logits: Tensor, model: PreTrainedModel, batch: Batch) -> tuple[T
     targets = _targets(model, batch)
     targets = targets[targets != IGNORED]
     return cross_entropy(logits, targets, reduction="sum"), len(targets)
-
-
-def _attention_mask(model: PreTrainedModel, states: Tensor, batch: Batch) -> Tensor | None:
-    """Of the form that the model's attention wants: causal for a decoder, padding left out."""
-    given = batch.get("attention_mask")
-    given = None if given is None else given.to(states.device)
-    make = create_causal_mask if model.config.is_decoder else create_bidirectional_mask
-    options = {"past_key_values": None} if model.config.is_decoder else {}
-    return make(config=model.config, inputs_embeds=states, attention_mask=given, **options)
 
 
 def _targets(model: PreTrainedModel, batch: Batch) -> Tensor:
@@ -263,22 +251,15 @@ def _check(front: Reading, back: Reading, front_layer: int, back_layer: int) -> 
 class MapTraining:
     """How a `NormAffine` is trained; the defaults are those of Brown et al. at full scale.
 
-    Raises ValueError for steps below 1; a learning rate, momentum or clip that is not above 0; a
-    negative warm-up or weight decay.
+    Raises ValueError for steps below 1 or a negative warm-up.
     """
 
     steps: int = 2000
     warmup: int = 200  # the learning rate rises linearly over it, then falls linearly to 0
-    learning_rate: float = 0.1  # of SGD; the paper's "1.0" is 0.1 in torch's convention
-    momentum: float = 0.9  # Nesterov's
-    weight_decay: float = 1e-3
-    clip: float = 1.0  # largest length of the gradient
 
     def __post_init__(self) -> None:
         require(self, "steps", lambda x: x >= 1, "at least 1")
-        # Nesterov's step needs a momentum.
-        require(self, "learning_rate momentum clip", lambda x: x > 0, "above 0")
-        require(self, "warmup weight_decay", lambda x: x >= 0, "0 or more")
+        require(self, "warmup", lambda x: x >= 0, "0 or more")
 
 
 class NormAffine(nn.Module):
@@ -342,29 +323,17 @@ def stitch_grid(
     results = []
     for i, pairs in groupby(sorted(layers), key=itemgetter(0)):
         js = [j for _, j in pairs]
-        maps = _maps(kind, fitted_on, i, js, training or MapTraining(), seed)
+        maps: Iterable[Map] = [identity] * len(js)
+        if kind == "affine":
+            maps = least_squares_maps(*fitted_on, front_layer=i, back_layers=js)
+        elif kind == "trained":  # one at a time, as they are asked for
+            options = {"front_layer": i, "training": training or MapTraining(), "seed": seed}
+            maps = (train_map(*fitted_on, back_layer=m, **options) for m in js)
         for j, phi in zip(js, maps, strict=True):
             results.append(stitched(front, back, phi, front_layer=i, back_layer=j))
             if on_stitch is not None:
                 on_stitch()
     return results
-
-
-def _maps(
-    kind: str,
-    fitted_on: tuple[Reading, Reading] | None,
-    front_layer: int,
-    back_layers: Sequence[int],
-    training: MapTraining,
-    seed: int,
-) -> Iterable[Map]:
-    """The maps from one layer of the front; trained ones one at a time, as they are asked for."""
-    if kind == "identity":
-        return [identity] * len(back_layers)
-    if kind == "affine":
-        return least_squares_maps(*fitted_on, front_layer=front_layer, back_layers=back_layers)
-    options = {"front_layer": front_layer, "training": training, "seed": seed}
-    return (train_map(*fitted_on, back_layer=j, **options) for j in back_layers)
 
 
 def least_squares_maps(
@@ -439,30 +408,20 @@ def train_map(
         phi = NormAffine(below.shape[2], back.states[0][back_layer].shape[2])
     phi.to(device, below.dtype)
     parameters = list(phi.parameters())
-    optimizer = torch.optim.SGD(
-        parameters,
-        lr=training.learning_rate,
-        momentum=training.momentum,
-        weight_decay=training.weight_decay,
-        nesterov=True,
-    )
+    optimizer = torch.optim.SGD(parameters, **SGD)
     schedule = get_linear_schedule_with_warmup(optimizer, training.warmup, training.steps)
+    # Every batch once in a random order, then again in another, until there are enough.
+    n, generator = len(back.batches), torch.Generator().manual_seed(seed)
+    rounds = [torch.randperm(n, generator=generator) for _ in range(-(-training.steps // n))]
     with evaluating(back.model), torch.enable_grad():
-        for i in _order(len(back.batches), training.steps, seed=seed):
+        for i in torch.cat(rounds)[: training.steps].tolist():
             batch, states = back.batches[i], front.states[i][front_layer].to(device)
             logits = upper_logits(back.model, phi(states), back_layer, batch)
-            loss, n = summed_loss(logits, back.model, batch)
-            gradients = torch.autograd.grad(loss / n, parameters)
+            loss, count = summed_loss(logits, back.model, batch)
+            gradients = torch.autograd.grad(loss / count, parameters)
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = gradient
-            nn.utils.clip_grad_norm_(parameters, training.clip)
+            nn.utils.clip_grad_norm_(parameters, LONGEST_GRADIENT)
             optimizer.step()
             schedule.step()
     return phi.eval()
-
-
-def _order(n: int, steps: int, *, seed: int) -> list[int]:
-    """Every batch once in a random order, then again in another, until there are enough."""
-    generator = torch.Generator().manual_seed(seed)
-    rounds = [torch.randperm(n, generator=generator) for _ in range(-(-steps // n))]
-    return torch.cat(rounds)[:steps].tolist()
