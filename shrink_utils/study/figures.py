@@ -59,11 +59,6 @@ ARM_STYLE = {
 # Classes have two greys and two markers.
 CLASS_GREYS, CLASS_MARKERS = ("0.15", "0.6"), ("o", "^")
 
-# Clouds of reference have one look in every chapter, too: greys, since colours belong to arms.
-REFERENCE_STYLE = {
-    "diagonal Gaussian": {"color": "0.4", "linestyle": "--", "marker": "s"},
-    "isotropic Gaussian": {"color": "0.6", "linestyle": ":", "marker": "^"},
-}
 SHUFFLED = {"color": "0.5", "linestyle": ":", "marker": "x"}  # rows dealt at random
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from matplotlib.collections import LineCollection, PatchCollection
 
-from shrink_utils.study.barcodes import draw_complex, filtration_explorer
+from shrink_utils.study.barcodes import draw_complex
 from shrink_utils.study.explorer import Explorer
 
 TRIANGLE = torch.tensor([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]], dtype=torch.float64)
@@ -47,10 +47,3 @@ def test_edges_appear_at_their_length_and_a_triangle_with_its_longest(scale, n_e
     assert (len(edges.get_segments()), len(filled.get_paths())) == (n_edges, n_triangles)
     # balls touch when their edge appears
     assert balls.get_paths()[0].get_extents().width == pytest.approx(scale, rel=1e-3)
-
-
-def test_another_cloud_is_drawn_and_described():
-    explorer = filtration_explorer()
-    assert explorer.picture.value.count("At scale 0.50 the 14 points") == 2  # said and alt text
-    explorer.controls["name"].value = "a circle"
-    assert "At scale 0.50 the 16 points" in explorer.picture.value
