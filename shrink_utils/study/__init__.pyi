@@ -14,7 +14,6 @@ from .contextuality.corpus import measure_corpus, stream_corpus
 from .contextuality.experiment import measure_contextuality
 from .contextuality.words import WordContexts, word_contexts
 from .dynamics.experiment import measure_dynamics, measure_stability
-from .figures import LiveCurves, run_curves
 from .finetuned import default_run, run_encoder, run_or_load
 from .grid import run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
@@ -38,7 +37,6 @@ from .tables import (
 )
 
 __all__ = [
-    "LiveCurves",
     "Profile",
     "Run",
     "ScratchRun",
@@ -67,7 +65,6 @@ __all__ = [
     "provenance",
     "rajaee_claims",
     "read_table",
-    "run_curves",
     "run_encoder",
     "run_grid",
     "run_id",

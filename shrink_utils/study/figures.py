@@ -7,7 +7,7 @@ import inspect
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -21,9 +21,11 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from shrink_utils.names import unknown_name
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 MANY = 1000  # points of a figure; so many are pictures inside an SVG, else large and slow
@@ -79,15 +81,6 @@ def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
     fig.legend(*handles, loc="outside lower center", ncols=columns, fontsize="small")
 
 
-def legend_beside(fig: Figure, axes: Iterable[Axes], **options: object) -> None:
-    """One legend of arms to the right, with each label that any of the axes has."""
-    shown = {}
-    for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        shown |= dict(zip(labels, handles, strict=True))
-    fig.legend(shown.values(), shown, title="arm", loc="outside right center", **options)
-
-
 def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
     """Cells of a table, coloured from 0 to 1 and annotated with two decimals, without labels."""
     said = grid.round(2) + 0.0  # no -0.00; a cell without a value stays empty
@@ -109,6 +102,13 @@ def bars_only(ax: Axes) -> None:
     """Take the vertical axis away, where bars are counted and not placed."""
     ax.set(yticks=[])
     ax.spines["left"].set_visible(False)
+
+
+def draw_classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
+    """Points (n, 2) of the classes 0 and 1: two markers and two greys."""
+    for label in (0, 1):
+        style = dict(color=CLASS_GREYS[label], markersize=4, **look)
+        ax.plot(*x[labels == label].T, CLASS_MARKERS[label], **style)
 
 
 def log_ticks(ax: Axes, values: Sequence[float]) -> None:
@@ -145,13 +145,11 @@ def show(
     alt: str,
     caption: str,
     title: str | None = None,
-    data: pd.DataFrame | None = None,
     widget: DOMWidget | None = None,
 ) -> None:
     """Save a figure, display it with alt text and caption, and close it.
 
-    The profile's ``figures`` folder gets ``<name>.png``, ``<name>.svg`` (which the book shows) and,
-    with `data`, ``<name>.csv``.
+    The profile's ``figures`` folder gets ``<name>.png`` and ``<name>.svg``, which the book shows.
 
     Parameters
     ----------
@@ -161,8 +159,6 @@ def show(
         Markdown that says what to see.
     title : str, optional
         The finding in a few words, above all panels.
-    data : DataFrame, optional
-        The table that was drawn, kept with its index.
     widget : DOMWidget, optional
         Shown in the figure's place by a notebook that has a kernel.
     """
@@ -172,8 +168,6 @@ def show(
     fig.set_layout_engine("none")  # everything has its place
     kept[".svg"] = _svg(fig)
     plt.close(fig)
-    if data is not None:
-        kept[".csv"] = data.to_csv(float_format="%.9g").encode("utf-8")
     for ending, content in kept.items():
         with written(profile.folder / "figures" / f"{name}{ending}") as part:
             part.write_bytes(content)
@@ -241,93 +235,3 @@ def _svg(fig: Figure) -> bytes:
     with plt.rc_context({"svg.hashsalt": "shrink", "svg.fonttype": "path"}):
         FigureCanvasSVG(fig).print_svg(drawn, metadata={"Date": None})
     return drawn.getvalue()
-
-
-def curves(
-    ax: Axes,
-    histories: pd.DataFrame,
-    column: str,
-    *,
-    arms: Sequence[str],
-    label: str,
-    smooth: int = 1,
-) -> None:
-    """Mean over seeds by training step, one line per arm, with a band of ± one standard deviation.
-
-    Parameters
-    ----------
-    histories : DataFrame
-        Columns ``arm``, ``seed``, ``step`` and `column`.
-    arms : sequence of str
-        In the order of the legend.
-    label : str
-        The vertical axis, with its unit.
-    smooth : int
-        Steps of a centred running mean, taken within each run; 1 draws every step as it was.
-
-    Raises
-    ------
-    ValueError
-        An arm that the study does not have.
-    """
-    if unknown := [arm for arm in arms if arm not in ARM_STYLE]:
-        raise unknown_name("arms", "arm", unknown[0], ARM_STYLE)
-    for arm in arms:
-        wide = histories[histories.arm == arm].pivot(index="step", columns="seed", values=column)
-        wide = wide.rolling(smooth, center=True, min_periods=1).mean()
-        every = max(1, len(wide) // 6)
-        mean_line(ax, wide, label=arm, markevery=every, markersize=5, **ARM_STYLE[arm])
-    ax.set(xlabel="training step", ylabel=label)
-
-
-RUN_PANELS = {
-    "loss (nats)": ["task_loss"],
-    "entropy (nats, both classes)": ["entropy_all", "entropy"],
-    "first anisotropy score": ["raw_1", "centred_1"],
-    "gradient norm": ["grad_norm"],
-}
-RUN_NAMES = {
-    "task_loss": "task",
-    "entropy_all": "every bar",
-    "entropy": "selected bars",
-    "raw_1": "raw",
-    "centred_1": "centred",
-    "grad_norm": "before clipping",
-}
-
-
-def run_curves(history: pd.DataFrame, *, title: str) -> Figure:
-    """Four panels over the training steps of one run, from the rows of its `StepRecorder`."""
-    fig, axes = plt.subplots(1, 4, figsize=(13, 2.9), sharex=True)
-    for ax, (label, columns) in zip(axes, RUN_PANELS.items(), strict=True):
-        for column, style, color in zip(columns, ("-", "--"), ("C0", "C1"), strict=False):
-            ax.plot(history.step, history[column], style, color=color, label=RUN_NAMES[column])
-        ax.set(xlabel="training step")
-        ax.set_title(label, fontsize="small")
-        ax.set_ylim(bottom=0)
-        if len(columns) > 1:
-            ax.legend(fontsize="small")
-    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
-    return fig
-
-
-class LiveCurves:
-    """Callable for `run_or_load`'s `on_row`: redraws the curves every few steps as they come."""
-
-    def __init__(self, title: str, *, every: int = 3) -> None:
-        self.title = title
-        self.every = every
-        self._rows: list[dict] = []
-        self._handle = None
-
-    def __call__(self, row: dict) -> None:
-        """Take one step's row."""
-        self._rows.append(row)
-        if len(self._rows) % self.every:
-            return
-        fig = run_curves(pd.DataFrame(self._rows), title=self.title)
-        plt.close(fig)
-        if self._handle is None:
-            self._handle = display(fig, display_id=True)
-        else:
-            self._handle.update(fig)

@@ -72,12 +72,9 @@ def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, lin
     assert not plt.get_fignums()
 
 
-def test_beside_the_picture_are_its_drawing_and_the_table_that_was_drawn(finished, line):
-    table = pd.DataFrame({"mean": [0.25, 1 / 3]}, index=pd.Index([0, 1], name="step"))
-    figures.show(line, "both", profile=finished, alt="A line.", caption="", data=table)
-    folder = finished.folder / "figures"
-    assert (folder / "both.csv").read_text() == "step,mean\n0,0.25\n1,0.333333333\n"
-    drawing = (folder / "both.svg").read_text()
+def test_beside_the_picture_is_its_drawing(finished, line):
+    figures.show(line, "both", profile=finished, alt="A line.", caption="")
+    drawing = (finished.folder / "figures" / "both.svg").read_text()
     assert "<path" in drawing and "<image" not in drawing and "<text" not in drawing
 
 
@@ -112,21 +109,6 @@ def test_every_arm_has_a_look_that_needs_no_colour():
     assert arms <= set(ARM_STYLE)
     for key in ("color", "linestyle", "marker"):
         assert len({str(style[key]) for style in ARM_STYLE.values()}) == len(ARM_STYLE)
-
-
-def test_curves_draw_the_mean_over_seeds():
-    frame = pd.DataFrame(
-        [
-            {"arm": "none", "seed": seed, "step": step, "x": step + seed}
-            for seed in (0, 2)
-            for step in (1, 2, 3)
-        ]
-    )
-    _, ax = plt.subplots()
-    figures.curves(ax, frame, "x", arms=["none"], label="x (m)")
-    (line,) = ax.get_lines()
-    assert line.get_ydata().tolist() == [2, 3, 4]
-    assert ax.get_ylabel() == "x (m)"
 
 
 def _lab(color: str, vision: str) -> np.ndarray:
