@@ -27,36 +27,24 @@ def as_labels(
     Raises
     ------
     ValueError
-        Another number of labels, NaN among them, text beside other labels, labels that cannot be
-        ordered, or masked ones.
+        Another number of labels, NaN among them, labels that cannot be ordered (text beside
+        numbers), or masked ones.
     """
     refuse_masked(labels, name)
     if isinstance(labels, Tensor):
         wide = labels.detach().to_dense().cpu()
         array = (wide.double() if wide.is_floating_point() else wide).numpy()
-    else:
-        array = np.asarray(labels)
+    else:  # of a list, [1, "a"] stay a number and a text
+        array = labels if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=object)
     if array.shape != (n_rows,):
         raise ValueError(f"{name} needs one label per row: {n_rows} rows, got shape {array.shape}")
-    if _has_nan(labels, array):
+    if (array != array).any():
         raise ValueError(f"{name} of shape {array.shape} has NaN labels")
-    if array.dtype.kind == "U" and labels is not array:  # of a list: [1, "a"] are two texts by now
-        if other := next((label for label in labels if not isinstance(label, str)), None):
-            raise ValueError(f"{name} mixes text with {other!r}; make all labels text, or none")
     try:
         distinct, index = np.unique(array, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error
     return distinct.tolist(), torch.from_numpy(index).to(device)
-
-
-def _has_nan(labels: ArrayLike | Tensor, array: np.ndarray) -> bool:
-    if array.dtype.kind == "f":
-        return bool(np.isnan(array).any())
-    if array.dtype.kind not in "OU" or (labels is array and array.dtype.kind == "U"):
-        return False
-    # Not the array: beside strings, NumPy has made the string "nan" of a NaN.
-    return any(isinstance(label, float | np.floating) and np.isnan(label) for label in labels)
 
 
 def same_rows(n_x: int, n_y: int) -> None:

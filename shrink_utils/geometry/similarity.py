@@ -334,7 +334,7 @@ def svcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, variance: float = 0.9
     if not 0 < variance <= 1:
         raise ValueError(f"variance must lie above 0 and not above 1, got {variance}")
     prepared = [leading(prepare_cca(m, name), variance) for m, name in ((x, "x"), (y, "y"))]
-    return float(correlations(*prepared).mean())
+    return _mean_cca(*prepared)
 
 
 def pwcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, symmetric: bool = False) -> float:
@@ -470,29 +470,19 @@ def compare_neighbours(x: Neighbours, y: Neighbours) -> float:
     return float(x.near.flatten() @ y.near.flatten()) / (x.k * len(x.near))
 
 
-class Measure(NamedTuple):
-    """A measure in two steps: what one matrix needs, and what two prepared ones give."""
-
-    prepare: Callable[[ArrayLike | Tensor, str], Any]
-    compare: Callable[[Any, Any], float]
-
-
-def _mean_cca(x: Any, y: Any) -> float:
+def _mean_cca(x: RankedSVD, y: RankedSVD) -> float:
     return float(correlations(x, y).mean())
 
 
-def _svcca_side(x: ArrayLike | Tensor, name: str) -> Any:
-    return leading(prepare_cca(x, name), 0.99)
-
-
-MEASURES = {
-    "rsa": Measure(prepare_rsa, compare_rsa),
-    "cca": Measure(prepare_cca, _mean_cca),
-    "svcca": Measure(_svcca_side, _mean_cca),
-    "pwcca": Measure(prepare_cca, weighted_mean),
-    "cka": Measure(prepare_cka, compare_cka),
-    "cka_debiased": Measure(partial(prepare_cka, debiased=True), compare_cka),
-    "mutual_knn": Measure(prepare_neighbours, compare_neighbours),
+# What one matrix needs, and what two prepared ones give.
+MEASURES: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], float]]] = {
+    "rsa": (prepare_rsa, compare_rsa),
+    "cca": (prepare_cca, _mean_cca),
+    "svcca": (lambda x, name: leading(prepare_cca(x, name), 0.99), _mean_cca),
+    "pwcca": (prepare_cca, weighted_mean),
+    "cka": (prepare_cka, compare_cka),
+    "cka_debiased": (partial(prepare_cka, debiased=True), compare_cka),
+    "mutual_knn": (prepare_neighbours, compare_neighbours),
 }
 
 
@@ -525,7 +515,7 @@ def similarity_grid(
         raise unknown_name("measure", "measure", measure, MEASURES)
     if len(xs) == 0 or (ys is not None and len(ys) == 0):
         raise ValueError("xs and ys need at least one layer each, got none")
-    prepare, _ = MEASURES[measure]
+    prepare = MEASURES[measure][0]
     first = [prepare(x, f"xs[{i}]") for i, x in enumerate(xs)]
     if ys is None:
         return _prepared_grid(measure, first)
@@ -534,13 +524,14 @@ def similarity_grid(
 
 def _prepared_grid(measure: str, xs: list, ys: list | None = None) -> Tensor:
     """`similarity_grid` of layers that the measure has prepared."""
+    compare = MEASURES[measure][1]
     mirrored = ys is None and measure != "pwcca"  # the others do not depend on the side
     other, ys = ("xs", xs) if ys is None else ("ys", ys)
     grid = torch.empty(len(xs), len(ys), dtype=torch.float64)
     for i, x in enumerate(xs):
         for j, y in enumerate(ys):
             try:
-                grid[i, j] = grid[j, i] if mirrored and j < i else MEASURES[measure].compare(x, y)
+                grid[i, j] = grid[j, i] if mirrored and j < i else compare(x, y)
             except ValueError as error:
                 raise ValueError(f"xs[{i}] beside {other}[{j}]: {error}") from error
     return grid
@@ -599,7 +590,7 @@ def calibrated_maximum(
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
     rng = np.random.default_rng(seed)
     orders = [torch.from_numpy(rng.permutation(len(xs[0]))) for _ in range(permutations)]
-    prepare = MEASURES[measure].prepare
+    prepare = MEASURES[measure][0]
     second = [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]  # once for all orders
     shuffled = ([prepare(x[order], "shuffled xs") for x in xs] for order in orders)
     nulls = [float(_prepared_grid(measure, first, second).max()) for first in shuffled]

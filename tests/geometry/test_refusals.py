@@ -119,9 +119,9 @@ REFUSED = [
     (lambda: g.avg_sim_pseudo_values(X[:8], groups=THREE[:8]), "at least 3 different labels"),
     (lambda: g.within_classes(X, THREE[:3]), "labels"),
     # NumPy reads [1, "a"] as two texts, so that 1 and "1" would be one word.
-    (_words([1, "a", "a", 1], min_count=2), "words mixes text with"),
-    (_words(("1", 1, "1", 1), min_count=2), "words mixes text with"),
-    (_words([b"a", "a", "a", "a"], min_count=2), "words mixes text with"),
+    (_words([1, "a", "a", 1], min_count=2), "words mixes labels that cannot be ordered"),
+    (_words(("1", 1, "1", 1), min_count=2), "words mixes labels that cannot be ordered"),
+    (_words([b"a", "a", "a", "a"], min_count=2), "words mixes labels that cannot be ordered"),
     (_words(pd.Series(["a", 1] * 2, dtype=object)), "words mixes labels that cannot be ordered"),
     (_words(THREE, X, sentences=[1, 2]), "sentences needs one label per row"),
     (_words(THREE, X, sentences=[math.nan] * 12), r"sentences of shape .* NaN"),
