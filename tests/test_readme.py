@@ -36,12 +36,16 @@ def test_the_three_line_example_trains_a_model_of_ones_own():
     assert not torch.allclose(encoder.weight.grad, plain)
 
 
-def test_every_link_inside_the_repository_resolves():
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
-    targets += re.findall(r'src="(?!https?:)([^"]+)"', README)
+PAGES = ["README.md", *(f"docs/{name}.md" for name in ("running", "syllabus", "plan"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_inside_the_repository_resolves(page):
+    path = ROOT / page
+    found = r"(?:\]\(|src=\")(?!https?:|#)([^)#\"]+)"
+    targets = re.findall(found, path.read_text(encoding="utf-8"))
     assert targets
-    missing = [target for target in targets if not (ROOT / target).exists()]
-    assert not missing
+    assert not [target for target in targets if not (path.parent / target).exists()]
 
 
 def _printed(number: float, digits: int = 2) -> str:

@@ -67,12 +67,6 @@ def test_every_figure_has_alt_text_and_a_caption(notebook):
                 assert "**What to see.**" in cell.outputs[i + 1].data["text/markdown"]
 
 
-def test_there_is_a_parameters_cell_that_honours_the_environment(notebook):
-    (cell,) = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
-    assert 'os.environ.get("SHRINK_PROFILE", "quick")' in cell.source
-    assert 'os.environ.get("SHRINK_SEED", "0")' in cell.source
-
-
 NOT_LESSONS = {"hide-input", "parameters", "exercise-setup", "solution", "check"}
 DRAWS = re.compile(r"\bfigures\.show\(|\bplt\.|\bfig\b|\.plot\(|\.legend\(|\balt=|\bcaption=")
 
@@ -88,27 +82,6 @@ def test_visible_code_is_short_and_computes(notebook):
     assert len(visible[longest]) <= 17, longest
     drawing = [[bool(DRAWS.search(line)) for line in lines] for lines in visible.values()]
     assert 2 * sum(map(sum, drawing)) <= sum(map(len, drawing))
-
-
-def test_links_between_notebooks_resolve(notebook):
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for target in re.findall(r"\]\(([\w./-]+\.ipynb)\)", cell.source):
-                planned = re.match(r"0[2389]_|10_", target)  # parts B and C
-                assert planned or (ROOT / "notebooks" / target).is_file(), target
-
-
-def test_the_glossary_and_the_chapters_hold_the_same_words():
-    glossary = (ROOT / "docs" / "book" / "glossary.md").read_text(encoding="utf-8")
-    entries = {term.lower().replace(" ", "-") for term in re.findall(r"^## (.+)$", glossary, re.M)}
-    linked = set()
-    for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
-        text = path.read_text(encoding="utf-8")
-        links = re.findall(r"\]\(\.\./docs/book/glossary\.md#([\w-]+)\)", text)
-        assert len(links) == len(set(links)), f"{path.name} links a word more than once"
-        assert text.count("glossary.md") == len(links), f"{path.name} has a link to no entry"
-        linked |= set(links)
-    assert linked == entries
 
 
 def test_the_first_controls_come_before_the_runs_of_the_study(notebook):

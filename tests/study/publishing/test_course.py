@@ -1,7 +1,5 @@
 """The course on made-up chapters: what students see, what a bad source says, what is kept."""
 
-import ast
-
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -74,20 +72,6 @@ def chapter(tmp_path):
     return write
 
 
-def test_a_student_finds_a_line_to_write_at_where_the_solution_stood():
-    kept = without_solution(ANSWER)
-    assert kept == 'def double(x):\n    """Twice x."""\n    pass  # your answer'
-    kept = without_solution("### BEGIN SOLUTION\nvalue = 2\n### END SOLUTION")
-    assert not isinstance(ast.parse(kept).body[-1], ast.Expr), "a notebook echoes its value"
-
-
-def test_every_region_of_an_answer_is_taken_out():
-    answer = f"{ANSWER}\nvalue = None\n### BEGIN SOLUTION\nvalue = double(3)\n### END SOLUTION"
-    kept = without_solution(answer)
-    assert kept.count("# your answer") == 2
-    assert "value = None" in kept and "double(3)" not in kept
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -128,14 +112,6 @@ def test_an_instructors_copy_has_everything_and_nbgraders_marks(section):
     nbformat.validate(copy)
 
 
-@pytest.mark.parametrize(("solved", "up"), [(False, "../"), (True, "../../")])
-def test_links_lead_back_to_the_chapters(section, solved, up):
-    copy = course_notebook(section, solved=solved)
-    title, task = copy.cells[0], copy.cells[2]
-    assert "00 · Numbers" in title.source and f"({up}00_numbers.ipynb)" in title.source
-    assert f"({up}01_next.ipynb)" in task.source
-
-
 @pytest.mark.parametrize(
     ("cells", "found"),
     [
@@ -151,38 +127,6 @@ def test_links_lead_back_to_the_chapters(section, solved, up):
 def test_an_incomplete_source_is_refused_with_the_cells_that_were_found(chapter, cells, found):
     with pytest.raises(ValueError, match=rf"00_numbers\.ipynb: its exercises .*; found .*{found}"):
         read_section(chapter(*cells))
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ("x = 1", r"cell exercise-1-answer: an answer needs regions"),
-        (ANSWER.replace("double", "twice"), r"cell exercise-1-answer: it is not its solution"),
-    ],
-)
-def test_a_solution_of_another_exercise_is_refused(chapter, answer, message):
-    with pytest.raises(ValueError, match=message):
-        read_section(chapter(*_head(), *_exercise(), answer=answer))
-
-
-def test_a_solution_without_its_exercise_is_refused(chapter):
-    more = [_cell("code", ANSWER, "exercise-9-answer", "solution")]
-    with pytest.raises(ValueError, match=r"cell exercise-9-answer: a solution of no exercise"):
-        read_section(chapter(*_head(), *_exercise(), more=more))
-
-
-def test_exercises_stand_where_the_chapter_puts_them(chapter):
-    task, *rest = _exercise()
-    first, last = (new_markdown_cell("A line of text.", id=name) for name in ("text", "last"))
-    section = read_section(chapter(*_head(), task, first, *rest, last))
-    assert section.exercises[0]["check"].source == CHECK, "outside a chapter a check raises"
-
-
-def test_missing_chapters_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no notebook .*00_none\.ipynb"):
-        read_section(tmp_path / "00_none.ipynb")
-    with pytest.raises(FileNotFoundError, match="no chapters"):
-        write_course(tmp_path)
 
 
 def test_both_sets_are_written_and_again_the_same_bytes(chapter, tmp_path):
@@ -214,15 +158,6 @@ def test_answers_that_a_student_wrote_are_kept_and_outputs_alone_are_none(chapte
     assert kept == tmp_path / "exercises.before-1"
     assert "lambda" in (kept / copy.name).read_text()
     assert "lambda" not in copy.read_text()
-
-
-def test_exercises_of_a_chapter_that_is_gone_do_not_stay(chapter, tmp_path):
-    chapter(*_head(), *_exercise())
-    old = chapter(*_head(), *_exercise(), name="01_next.ipynb")
-    write_course(tmp_path)
-    old.unlink()
-    folder = write_course(tmp_path)[0]
-    assert not list(folder.rglob("01_next.ipynb"))
 
 
 def test_a_bad_chapter_leaves_what_was_written_before(chapter, tmp_path):

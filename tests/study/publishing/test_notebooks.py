@@ -10,7 +10,6 @@ from shrink_utils.study.figures import WIDGET_VIEW
 from shrink_utils.study.publishing.notebooks import (
     NotebookFailedError,
     execute,
-    executed_notebooks,
     store,
 )
 from shrink_utils.study.results import alone
@@ -76,12 +75,6 @@ def test_a_kernel_takes_no_port_that_another_execution_may_have_found_too(tmp_pa
     assert cell.outputs[0].text.strip() == "ipc"
 
 
-def test_a_missing_notebook_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="source: no notebook"):
-        execute(tmp_path / "nothing.ipynb", tmp_path / "out.ipynb")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_stored_outputs_carry_no_marks_of_the_execution(tmp_path):
     source = _notebook(tmp_path / "n.ipynb", "1 + 1")
     target = tmp_path / "out" / "n.ipynb"
@@ -119,13 +112,6 @@ def test_a_widget_is_stored_as_its_picture(tmp_path):
     assert set(output.data) == {"image/png", "text/plain"}
     assert output.metadata["image/png"] == {"alt": "A slider.", "width": 4, "height": 3}
     assert "widgets" not in stored.metadata
-
-
-def test_only_whole_notebooks_are_listed_and_by_chapter(tmp_path):
-    names = ["10_b.ipynb", "02_a.ipynb", "02_a.part.ipynb", "03_c.failed.ipynb", "report.ipynb"]
-    for name in names:
-        (tmp_path / name).touch()
-    assert [path.name for path in executed_notebooks(tmp_path)] == ["02_a.ipynb", "10_b.ipynb"]
 
 
 def test_outputs_that_cannot_be_stored_whole_leave_the_notebook_as_it_was(tmp_path, monkeypatch):
