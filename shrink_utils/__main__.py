@@ -207,13 +207,12 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Decide the hypotheses fixed in docs/preregistration*.md from the runs of cohort, strength."""
     from shrink_utils.study.claims import strength
-    from shrink_utils.study.claims.hypotheses import blinded_spreads, too_wide
     from shrink_utils.study.claims.report import print_hypotheses
     from shrink_utils.study.full_length import FullLength
-    from shrink_utils.study.records import BLINDED_SEEDS, check_complete, recorded
+    from shrink_utils.study.records import check_complete, recorded
     from shrink_utils.study.results import written
 
-    if profile.name == "strength" and not options.blinded:
+    if profile.name == "strength":
         check_complete(profile, profile.seeds)
         decided = recorded(profile)
         for name, table in (("hypotheses", strength.decide), ("beside", strength.beside)):
@@ -227,14 +226,8 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
             f"--profile: the hypotheses are of profile cohort, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` decides them"
         )
-    seeds = profile.seeds[: BLINDED_SEEDS if options.blinded else None]
-    check_complete(profile, seeds)
-    tables = {name: table[table.seed.isin(seeds)] for name, table in recorded(profile).items()}
-    if options.blinded:
-        found = blinded_spreads(tables)
-        print(found.to_string(index=False, float_format="{:.4f}".format), too_wide(found), sep="\n")
-        return
-    full = FullLength(profile, tables)
+    check_complete(profile, profile.seeds)
+    full = FullLength(profile, recorded(profile))
     print_hypotheses(full.answer)
     with written(data_dir() / "reference" / profile.name / "hypotheses.csv") as part:
         full.answer.to_csv(part, index=False)
@@ -299,7 +292,6 @@ OF_CHECKOUT = (claims, hypotheses, course, book)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
     record: {"--run": {"action": "store_true", "help": "first compute what is missing"}},
-    hypotheses: {"--blinded": {"action": "store_true", "help": "show spreads but no effects"}},
     verify: {"folder": {"type": Path, "help": "the folder, such as results/quick"}},
     diagnose: {
         "model": {"help": "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder"},

@@ -22,7 +22,6 @@ from shrink_utils.study.runs import Run, kept_folders, load_run, newest_runs
 from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, histories, summarize
 from shrink_utils.training import RunConfig
 
-BLINDED_SEEDS = 8  # after which docs/preregistration.md looks at spreads alone
 KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 STEPS = ["step", "epoch", "rows", "task_loss", "regularizer", "entropy", "entropy_all", *SCORES]

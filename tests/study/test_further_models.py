@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.agreement import agreement
+from shrink_utils.study.claims.report import agreement
 
 
 def test_rows_of_fine_tuned_layers_and_of_language_are_compared_between_models():

@@ -56,19 +56,14 @@ class Claim:
     departures: str = ""  # from the paper's protocol, which no profile removes
 
     def __post_init__(self) -> None:
-        _check("direction", self.direction, Direction)
-        _check("unit", self.unit, Unit)
-        _check("kind", self.kind, Kind)
+        for name, known in (("unit", Unit), ("kind", Kind)):
+            if (found := getattr(self, name)) not in get_args(known):
+                raise ValueError(f"{name} must be one of {get_args(known)}, got {found!r}")
 
     @property
     def margin(self) -> float:
         """The loss that still counts as none."""
         return MARGIN if self.direction == "no_worse" else 0.0
-
-
-def _check(argument: str, name: str, known: object) -> None:
-    if name not in get_args(known):
-        raise ValueError(f"{argument} must be one of {get_args(known)}, got {name!r}")
 
 
 def verdict(
@@ -99,7 +94,8 @@ def verdict(
     ValueError
         An unknown direction, or a margin that is negative, not finite or has no meaning.
     """
-    _check("direction", direction, Direction)
+    if direction not in get_args(Direction):
+        raise ValueError(f"direction must be one of {get_args(Direction)}, got {direction!r}")
     if not 0 <= margin < math.inf:
         raise ValueError(f"margin must be a finite number, not negative, got {margin}")
     if margin and direction != "no_worse":

@@ -7,10 +7,10 @@ change allocation (COLING).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,7 @@ from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.training.dynamics import shares
 
 SMALL = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
+LAYERS_OF_BERT = "{}; Ethayarajh 2019 §4.{} (bert-base-cased)"
 
 
 @judged
@@ -53,45 +54,59 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
     avg_sim = corpus[corpus.quantity == "avg_sim"].set_index("layer").value
     words = corpus[corpus.quantity == "self_sim"]
     words = words.assign(value=words.value - words.layer.map(avg_sim))
+    of = dict(list(contextuality.groupby("quantity")))
     bert = _bert()
-    yield from _avg_sim(contextuality[contextuality.quantity == "avg_sim"], bert, last - 1)
+    yield from _avg_sim(of["avg_sim"], bert["avg_sim"], last - 1)
+    fall = "falls from the embeddings to the last layer"
     yield Claim(
         "v:selfsim-falls",
-        "SelfSim − AvgSim of words falls from the embeddings to the last layer",
+        f"SelfSim − AvgSim of words {fall}",
         "less",
-        _at(words, last) - _at(words, 0),
-        published=_number(bert["self_sim"], 12, 0),
-        source="V; Ethayarajh 2019 §4.2 (bert-base-cased)",
+        _rise(words, last),
+        published=_rise(bert["self_sim"], 12).item(),
+        source=LAYERS_OF_BERT.format("V", "2"),
         unit="words",
     )
-    intra_sim = contextuality[contextuality.quantity == "intra_sim"]
-    yield from _intra_sim(intra_sim, bert["intra_sim"], last)
-    claim = partial(Claim, source="Ethayarajh 2019 abstract, §4.3", unit="words")
-    # As Ethayarajh defines it, and as the released code computes it.
-    for name, quantity, beside, spoken in (
-        ("mev", "mev", "null", "as defined, beyond as many random rows"),
-        (
-            *("mev-released", "mev_released", "baseline"),
-            "as the released code computes it, beyond random words",
-        ),
+    # IntraSim against AvgSim, as V and Ethayarajh do, and against its length-matched null.
+    theirs = _less(bert["intra_sim"], "baseline")
+    of_v = {"source": LAYERS_OF_BERT.format("V", "2")}
+    control = {"source": "our control of V", "kind": "our control"}
+    for column, short, spoken, own in (
+        ("baseline", "avgsim", "AvgSim", of_v),
+        ("null", "null", "its length-matched null", control),
     ):
-        rows = _less(contextuality[contextuality.quantity == quantity], beside)
+        ours, claim = _less(of["intra_sim"], column), partial(Claim, unit="sentences", **own)
+        for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
+            name, statement = f"v:intrasim-above-{short}-{layer}", f"IntraSim exceeds {spoken}"
+            published = _at(theirs, of_bert).item() if own is of_v else None
+            at = _at(ours, layer)
+            yield claim(name, f"{statement} at {where}", "greater", at, published=published)
+        published = _rise(theirs, 12).item() if own is of_v else None
+        name, statement = f"v:intrasim-falls-{short}", f"IntraSim − {spoken} {fall}"
+        yield claim(name, statement, "less", _rise(ours, last), published=published)
+    # The variance that a static vector explains, as Ethayarajh defines it, and as the code has it.
+    claim = partial(Claim, source="Ethayarajh 2019 abstract, §4.3", unit="words")
+    for name, beside, spoken in (
+        ("mev", "null", "as defined, beyond as many random rows"),
+        ("mev_released", "baseline", "as the released code computes it, beyond random words"),
+    ):
         for layer in (1, last):
+            small = _at(_less(of[name], beside), layer) - SMALL
             statement = f"a static vector explains < {SMALL} of a word at layer {layer}, {spoken}"
-            yield claim(f"v:{name}-small-{layer}", statement, "less", _at(rows, layer) - SMALL)
+            yield claim(f"v:{name.replace('_', '-')}-small-{layer}", statement, "less", small)
 
 
 def _at(rows: pd.DataFrame, layer: int) -> pd.Series:
     return by_unit(rows[rows.layer == layer], "value", "item")
 
 
+def _rise(rows: pd.DataFrame, layer: int) -> pd.Series:
+    """From the embeddings to a layer."""
+    return _at(rows, layer) - _at(rows, 0)
+
+
 def _less(rows: pd.DataFrame, column: str) -> pd.DataFrame:
     return rows.assign(value=rows.value - rows[column])
-
-
-def _number(rows: pd.DataFrame, layer: int, minus: int | None = None) -> float:
-    found = _at(rows, layer) if minus is None else _at(rows, layer) - _at(rows, minus)
-    return found.item()
 
 
 def _bert() -> dict[str, pd.DataFrame]:
@@ -101,14 +116,12 @@ def _bert() -> dict[str, pd.DataFrame]:
         table = pd.read_csv(data_dir() / "published" / f"{name.replace('_', '')}_layers.csv")
         table["value"] = table["adjusted_self_sim" if name == "self_sim" else name]
         found[name] = table[table.model == "bert-base-cased"].rename(columns={"model": "item"})
-    avg_sim = found["avg_sim"].set_index("layer").value
-    intra_sim = found["intra_sim"]
-    return found | {"intra_sim": intra_sim.assign(baseline=intra_sim.layer.map(avg_sim))}
+    baseline = found["intra_sim"].layer.map(found["avg_sim"].set_index("layer").value)
+    return found | {"intra_sim": found["intra_sim"].assign(baseline=baseline)}
 
 
-def _avg_sim(rows: pd.DataFrame, bert: dict[str, pd.DataFrame], below: int) -> Iterator[Claim]:
-    source = "V, on BERT; Ethayarajh 2019 §4.1 (bert-base-cased)"
-    claim = partial(Claim, source=source, unit="sentences")
+def _avg_sim(rows: pd.DataFrame, bert: pd.DataFrame, below: int) -> Iterator[Claim]:
+    claim = partial(Claim, source=LAYERS_OF_BERT.format("V, on BERT", "1"), unit="sentences")
     # BERT's own last layer falls (.675 to .477), so the claim holds if either of the last two is
     # higher; the interval allows for two tries.
     layers = rows.layer[rows.layer >= below].unique()
@@ -116,15 +129,15 @@ def _avg_sim(rows: pd.DataFrame, bert: dict[str, pd.DataFrame], below: int) -> I
         "v:avgsim-rises",
         "AvgSim of words rises from the embeddings to the last layer, or to the last but one",
         "greater",
-        **clearest((_at(rows, layer) - _at(rows, 0) for layer in layers), "greater"),
-        published=_number(bert["avg_sim"], 11, 0),
+        **clearest((_rise(rows, layer) for layer in layers), "greater"),
+        published=_rise(bert, 11).item(),
     )
     yield claim(
         "v:avgsim-gradual",
         "no layer but the last makes half of the rise to the last but one (it is gradual)",
         "less",
         _largest_step_less_half_the_rise(rows, below),
-        published=_largest_step_less_half_the_rise(bert["avg_sim"], 11).item(),
+        published=_largest_step_less_half_the_rise(bert, 11).item(),
     )
 
 
@@ -133,28 +146,6 @@ def _largest_step_less_half_the_rise(rows: pd.DataFrame, below: int) -> pd.Serie
     values = rows.pivot(index="item", columns="layer", values="value")
     steps = values.loc[:, :below].diff(axis=1)
     return steps[steps.mean().idxmax()] - (values[below] - values[0]) / 2
-
-
-def _intra_sim(rows: pd.DataFrame, bert: pd.DataFrame, last: int) -> Iterator[Claim]:
-    """Against AvgSim, as V and Ethayarajh do, and against its length-matched null."""
-    ours, theirs = _less(rows, "baseline"), _less(bert, "baseline")
-    source = "V; Ethayarajh 2019 §4.2 (bert-base-cased)"
-    claim = partial(Claim, source=source, unit="sentences")
-    for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
-        published = _number(theirs, of_bert)
-        statement = f"IntraSim exceeds AvgSim at {where}"
-        name = f"v:intrasim-above-avgsim-{layer}"
-        yield claim(name, statement, "greater", _at(ours, layer), published=published)
-    statement = "IntraSim − AvgSim falls from the embeddings to the last layer"
-    fall, published = _at(ours, last) - _at(ours, 0), _number(theirs, 12, 0)
-    yield claim("v:intrasim-falls-avgsim", statement, "less", fall, published=published)
-    ours = _less(rows, "null")
-    claim = partial(Claim, source="our control of V", kind="our control", unit="sentences")
-    for layer, where in ((0, "the embeddings"), (last, f"layer {last}")):
-        statement = f"IntraSim exceeds its length-matched null at {where}"
-        yield claim(f"v:intrasim-above-null-{layer}", statement, "greater", _at(ours, layer))
-    statement = "IntraSim − its length-matched null falls from the embeddings to the last layer"
-    yield claim("v:intrasim-falls-null", statement, "less", _at(ours, last) - _at(ours, 0))
 
 
 def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
@@ -179,6 +170,26 @@ _lca = partial(
 )
 
 
+OF_RUNS = {  # by name of the row: direction, and what is said of every objective
+    # Embeddings, with which these models also predict; whether the contributions add up.
+    "embeddings": ("greater", "embeddings take more than half of the loss change"),
+    "closure": ("less", "the trapezoid's contributions sum to the loss change within 1 %"),
+    # V: the main contributors. They would be that by their number alone.
+    "feed-forward": (
+        "greater",
+        "feed-forward weights take more of the trunk's loss change than "
+        "their share of its weights ({share})",
+    ),
+}
+DESCRIBED = {  # the same of what V show in figures, without a number to test
+    "hurting-half": "share of the block-steps that hurt, less a half (V: of parameters)",
+    "last-layer": "share of the last layer in the trunk's loss change, less an even share",
+    "busiest-head": "share of a layer's busiest head in the trunk's loss change, less that of its "
+    "mean head",
+    "half-time": "share of the training after which half of the loss change is done",
+}
+
+
 @judged
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator[Claim]:
     """On loss change allocation; from `measure_dynamics` and `measure_stability`."""
@@ -187,19 +198,15 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
         for objective, rows in dynamics.groupby("objective")
     }
     yield from _hurting(runs)
-    yield from _controls(runs)
+    yield from _of_runs(runs, ("embeddings", "closure"), source="our control", kind="our control")
     yield from _profiles(profile_pairs(dynamics, stability))
     yield from _likeness(profiles_by_stack(dynamics))
-    yield from _described(runs)
+    yield from _of_runs(runs, ("feed-forward",), source=f"{V}, abstract")
+    yield from _of_runs(runs, DESCRIBED, source=f"after {V}")
 
 
-def _by_seed(runs: dict[int, pd.DataFrame], numbers: Callable) -> pd.DataFrame:
-    """Numbers of every run of an objective, one row per seed."""
-    return pd.DataFrame({seed: numbers(run) for seed, run in runs.items()}).T
-
-
-def _between_seeds(values: pd.Series) -> dict:
-    """The differences, with the mean distance of two seeds as floor; none for a single seed."""
+def _between_seeds(values: list[float]) -> dict:
+    """A number per run, with the mean distance of two seeds as floor; none for a single seed."""
     distances = [abs(a - b) for a, b in combinations(values, 2)]
     return {"differences": values, "floor": float(np.mean(distances)) if distances else None}
 
@@ -212,49 +219,67 @@ def _hurting(runs: dict) -> Iterator[Claim]:
     share = table[table.component.isin(ATTENDING)].groupby("objective").share.sum()
     last = table.groupby("objective")["last"].max()
     gradients = {"fixed set": "fixed", "mini-batch": "batch"}
-    for gradient, short in gradients.items():
-        for objective, spoken in OBJECTIVE_NAMES.items():
-            more = "less" if objective == "mt" else "more"
-            found = _by_seed(runs[objective], lambda run, g=gradient: hurting_steps(run, g).share)
-            yield claim(
-                f"v:lca-attention-{objective}-{short}",
-                f"{spoken}: keys and queries have {more} than their even third of the steps that "
-                f"hurt ({gradient} gradients)",
-                "less" if objective == "mt" else "greater",
-                **_between_seeds(found[ATTENDING].sum(axis=1) - even),
-                published=share[objective] - even,
-            )
-    for gradient, short in gradients.items():
-        found = {
-            objective: _by_seed(of, lambda run, g=gradient: hurting_steps(run, g)["last"])
-            for objective, of in runs.items()
-        }
-        for other in ("clm", "mt"):
-            later = found["mlm"].max(axis=1) - found[other].max(axis=1)
-            yield claim(
-                f"v:lca-lasting-{other}-{short}",
-                "the last step that hurts comes later, in shares of the training, in masked LM "
-                f"than in {OBJECTIVE_NAMES[other]} ({gradient} gradients)",
-                # On the fixed set some component hurts until the last step, in every objective.
-                "greater" if short == "batch" else "described",
-                **_between_seeds(later),
-                published=last["mlm"] - last[other],
-            )
+    found = {
+        (gradient, objective): [hurting_steps(run, gradient) for run in runs[objective].values()]
+        for gradient, objective in product(gradients, OBJECTIVE_NAMES)
+    }
+    for (gradient, objective), steps in found.items():
+        spoken, more = OBJECTIVE_NAMES[objective], "less" if objective == "mt" else "more"
+        yield claim(
+            f"v:lca-attention-{objective}-{gradients[gradient]}",
+            f"{spoken}: keys and queries have {more} than their even third of the steps that hurt "
+            f"({gradient} gradients)",
+            "less" if objective == "mt" else "greater",
+            **_between_seeds([of.share[ATTENDING].sum() - even for of in steps]),
+            published=share[objective] - even,
+        )
+    for gradient, other in product(gradients, ("clm", "mt")):
+        both = zip(found[gradient, "mlm"], found[gradient, other], strict=True)
+        yield claim(
+            f"v:lca-lasting-{other}-{gradients[gradient]}",
+            "the last step that hurts comes later, in shares of the training, in masked LM than in "
+            f"{OBJECTIVE_NAMES[other]} ({gradient} gradients)",
+            # On the fixed set some component hurts until the last step, in every objective.
+            "greater" if gradient == "mini-batch" else "described",
+            **_between_seeds([x["last"].max() - y["last"].max() for x, y in both]),
+            published=last["mlm"] - last[other],
+        )
 
 
-def _controls(runs: dict) -> Iterator[Claim]:
-    """Embeddings, with which these models also predict; and whether the contributions add up."""
-    claim = partial(_lca, source="our control", kind="our control")
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        found = _by_seed(runs[objective], lambda run: shares(allocations(run), "component"))
-        statement = f"{spoken}: embeddings take more than half of the loss change"
-        evidence = _between_seeds(found["embedding"] - 0.5)
-        yield claim(f"v:lca-embeddings-{objective}", statement, "greater", **evidence)
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        found = _by_seed(runs[objective], closure_errors)
-        statement = f"{spoken}: the trapezoid's contributions sum to the loss change within 1 %"
-        evidence = _between_seeds(found["trapezoid"] - 0.01)
-        yield claim(f"v:lca-closure-{objective}", statement, "less", **evidence)
+def _of_runs(runs: dict, names: Iterable[str], **options: str) -> Iterator[Claim]:
+    """Rows of `OF_RUNS`, one per objective."""
+    for name, (objective, spoken) in product(names, OBJECTIVE_NAMES.items()):
+        share = FEED_FORWARD[objective]
+        found = _between_seeds([_number(run, name, share) for run in runs[objective].values()])
+        direction, statement = OF_RUNS.get(name) or ("described", DESCRIBED[name])
+        statement = f"{spoken}: {statement.format(share=share)}"
+        yield _lca(f"v:lca-{name}-{objective}", statement, direction, **found, **options)
+
+
+def _number(run: pd.DataFrame, name: str, share: Fraction) -> float:
+    """What a row of `OF_RUNS` is about; `share`: of the feed-forward weights."""
+    match name:
+        case "embeddings":
+            return shares(allocations(run), "component")["embedding"] - 0.5
+        case "closure":
+            return closure_errors(run)["trapezoid"] - 0.01
+        case "feed-forward":
+            trunk = shares(allocations(run), "component", trunk=True)
+            return trunk[["W1", "W2"]].sum() - float(share)
+        case "hurting-half":
+            return hurting_steps(run, "fixed set").rate.mean() - 0.5
+        case "last-layer":
+            layers = shares(allocations(run), "layer", trunk=True)
+            return layers[layers.index.max()] - 1 / len(layers)
+        case "busiest-head":  # less the mean head of its layer, mean over layers
+            table = allocations(run)
+            heads = table[table["head"] >= 0].groupby(["stack", "layer", "head"]).value.sum()
+            layers = (heads / table[table.layer > 0].value.sum()).groupby(["stack", "layer"])
+            return (layers.max() - layers.mean()).mean()
+        case "half-time":
+            loss = run[run.quantity == "loss"].set_index("step").value.sort_index()
+            done = (loss - loss.iloc[0]) / (loss.iloc[-1] - loss.iloc[0])
+            return (done >= 0.5).idxmax() / loss.index.max()
 
 
 def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
@@ -276,28 +301,25 @@ def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
 def _likeness(profiles: pd.DataFrame) -> Iterator[Claim]:
     """Which language model each half of a translation model is like, in pairs of two seeds."""
     ours = {objective: rows.droplevel(0) for objective, rows in profiles.groupby("objective")}
+
+    def mean_r(half: str, other: str, seeds: Collection[int]) -> float:
+        pairs = permutations(seeds, 2)
+        return np.mean([ours[half].loc[i].corr(ours[other].loc[j]) for i, j in pairs])
+
+    def closer(half: str, like: str, unlike: str, seeds: Collection[int]) -> float:
+        return float(mean_r(half, like, seeds) - mean_r(half, unlike, seeds))
+
     for name, half, like, unlike in (
         ("encoder", "mt", "mlm", "clm"),
         ("decoder", "decoder", "clm", "mlm"),
     ):
         if half in ours and len(ours[half]) > 2:  # leaving a seed out leaves a pair
-
-            def closer(
-                seeds: Collection[int], half: str = half, like: str = like, unlike: str = unlike
-            ) -> float:
-                pairs = list(permutations(seeds, 2))
-                of_like, of_unlike = (
-                    np.mean([ours[half].loc[i].corr(ours[other].loc[j]) for i, j in pairs])
-                    for other in (like, unlike)
-                )
-                return float(of_like - of_unlike)
-
             yield _lca(
                 f"v:lca-{name}-like-{like}",
                 f"the profile of the translation model's {name} correlates more with that of "
                 f"{OBJECTIVE_NAMES[like]} than with that of {OBJECTIVE_NAMES[unlike]}",
                 "greater",
-                pseudo_values(closer, list(ours[half].index)),
+                pseudo_values(partial(closer, half, like, unlike), list(ours[half].index)),
                 source=V,
             )
 
@@ -309,12 +331,10 @@ def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFra
     ``runs`` ("objectives" of `measure_dynamics`, "texts" of `measure_stability`: their numbers of
     steps differ), and those of `correlations`.
     """
-    profiles = profiles_by_stack(dynamics)
-    by_objective = profiles[profiles.index.get_level_values("objective") != "decoder"]
-    pairs = [
-        correlations(profiles_of(stability)).assign(runs="texts"),
-        correlations(by_objective).assign(runs="objectives"),
-    ]
+    ours = profiles_by_stack(dynamics)
+    ours = ours[ours.index.get_level_values("objective") != "decoder"]
+    of = {"texts": profiles_of(stability), "objectives": ours}
+    pairs = [correlations(profiles).assign(runs=runs) for runs, profiles in of.items()]
     return pd.concat(pairs, ignore_index=True)
 
 
@@ -363,61 +383,3 @@ def _excess_of_objectives(pairs: pd.DataFrame) -> float:
     mean = pairs.groupby(["runs", pairs.differs == "seed"]).r.mean().unstack()
     excess = mean[False] - mean[True]
     return float(excess["objectives"] - excess["texts"])
-
-
-def _described(runs: dict) -> Iterator[Claim]:
-    """Feed-forward weights; and what V show in figures, without a number to test."""
-    trunk = {
-        by: {
-            objective: _by_seed(of, lambda run, by=by: shares(allocations(run), by, trunk=True))
-            for objective, of in runs.items()
-        }
-        for by in ("component", "layer")
-    }
-    # V: the main contributors. They would be that by their number alone.
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        share = trunk["component"][objective][["W1", "W2"]].sum(axis=1)
-        statement = f"{spoken}: feed-forward weights take more of the trunk's loss change than "
-        statement += f"their share of its weights ({FEED_FORWARD[objective]})"
-        name = f"v:lca-feed-forward-{objective}"
-        evidence = _between_seeds(share - float(FEED_FORWARD[objective]))
-        yield _lca(name, statement, "greater", **evidence, source=f"{V}, abstract")
-    claim = partial(_lca, source=f"after {V}")
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        rates = _by_seed(runs[objective], lambda run: hurting_steps(run, "fixed set").rate)
-        statement = f"{spoken}: share of the block-steps that hurt, less a half (V: of parameters)"
-        evidence = _between_seeds(rates.mean(axis=1) - 0.5)
-        yield claim(f"v:lca-hurting-half-{objective}", statement, "described", **evidence)
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        layers = trunk["layer"][objective]
-        statement = (
-            f"{spoken}: share of the last layer in the trunk's loss change, less an even share"
-        )
-        evidence = _between_seeds(layers[layers.columns.max()] - 1 / len(layers.columns))
-        yield claim(f"v:lca-last-layer-{objective}", statement, "described", **evidence)
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        statement = f"{spoken}: share of a layer's busiest head in the trunk's loss change, less"
-        evidence = _between_seeds(
-            pd.Series({s: _busiest(run) for s, run in runs[objective].items()})
-        )
-        name = f"v:lca-busiest-head-{objective}"
-        yield claim(name, f"{statement} that of its mean head", "described", **evidence)
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        statement = f"{spoken}: share of the training after which half of the loss change is done"
-        evidence = _between_seeds(pd.Series({s: _half_time(r) for s, r in runs[objective].items()}))
-        yield claim(f"v:lca-half-time-{objective}", statement, "described", **evidence)
-
-
-def _busiest(run: pd.DataFrame) -> float:
-    """The largest share of a head less the mean share of its layer's heads, mean over layers."""
-    table = allocations(run)
-    trunk = table[table.layer > 0].value.sum()
-    heads = table[table["head"] >= 0].groupby(["stack", "layer", "head"]).value.sum() / trunk
-    layers = heads.groupby(["stack", "layer"])
-    return (layers.max() - layers.mean()).mean()
-
-
-def _half_time(run: pd.DataFrame) -> float:
-    loss = run[run.quantity == "loss"].set_index("step").value.sort_index()
-    done = (loss - loss.iloc[0]) / (loss.iloc[-1] - loss.iloc[0])
-    return (done >= 0.5).idxmax() / loss.index.max()

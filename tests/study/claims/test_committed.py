@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.rules import both_rules
+from shrink_utils.study.claims.hypotheses import both_rules
 from shrink_utils.study.full_length import FullLength
 from shrink_utils.study.records import recorded
 

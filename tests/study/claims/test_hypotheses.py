@@ -12,15 +12,13 @@ from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 from shrink_utils.study.claims.hypotheses import (
     BY_ID,
     MARGINS,
-    blinded_spreads,
+    both_rules,
     decide,
     differences,
     holm,
     onset,
     p_of,
-    too_wide,
 )
-from shrink_utils.study.claims.rules import both_rules
 from shrink_utils.study.statistics import Mean, mean_of, two_way_variance
 
 SEEDS, ROWS = range(100, 120), 200
@@ -207,33 +205,6 @@ def test_more_seeds_do_not_replace_more_rows(tables):
     assert predicted == pytest.approx(many.error, rel=1 / 40 + 0.01)  # V_cell is 1/20 of V_row
     assert few.of_rows > 0.9 * few.error**2
     assert mean_of(rng.normal(size=20)).of_rows == 0
-
-
-def test_the_widths_decide_how_many_seeds_there_are(tables):
-    spreads = blinded_spreads(tables).assign(width=0.0)
-    assert too_wide(spreads) == "0 of H1 to H10 are wider than two margins: twenty seeds stay"
-    spreads.loc[spreads.id.isin(["H1", "H2", "H3", "H11"]), "width"] = 1.0
-    assert "3 of H1 to H10" in too_wide(spreads) and "twenty seeds stay" in too_wide(spreads)
-    spreads.loc[spreads.id == "H4", "width"] = 1.0
-    assert too_wide(spreads).endswith("ten seeds are added")
-
-
-@pytest.mark.parametrize("name", ["H1", "H3"])  # a score per seed; correctness per seed and row
-def test_the_widths_are_those_of_t_intervals_of_twenty_seeds(tables, name):
-    by_seed = differences(BY_ID[name], tables).values.reshape(len(SEEDS), -1).mean(axis=1)
-    low, high = stats.ttest_1samp(by_seed, 0).confidence_interval(1 - 0.05 / 12)
-    spread = blinded_spreads(tables).set_index("id").loc[name]
-    assert spread.width == pytest.approx(high - low)
-    assert spread.sd == pytest.approx(by_seed.std(ddof=1)) and spread.n == len(SEEDS)
-
-
-def test_the_blinded_table_shows_no_effect(tables):
-    table = blinded_spreads(tables)
-    assert list(table) == ["id", "n", "sd", "width", "margin"]
-    shifted = tables["runs"].copy()
-    shifted.loc[(shifted.arm == "prominent") & (shifted.epochs == 3), "centred_1"] -= 0.001
-    moved = blinded_spreads(tables | {"runs": shifted}).set_index("id")
-    pd.testing.assert_frame_equal(moved.loc[["H1", "H2"]], table.set_index("id").loc[["H1", "H2"]])
 
 
 def test_a_family_is_judged_by_either_rule():

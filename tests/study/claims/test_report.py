@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, write_table
-from shrink_utils.study.claims.agreement import agreement, verdicts_by_model
 from shrink_utils.study.claims.claim import Claim, adjust, evaluate
 from shrink_utils.study.claims.report import (
     PAPERS,
+    agreement,
     claims_in_brief,
     of_paper,
     print_brief,
@@ -20,6 +20,7 @@ from shrink_utils.study.claims.report import (
     print_hypotheses,
     sentence_table,
     signed,
+    verdicts_by_model,
 )
 
 REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
