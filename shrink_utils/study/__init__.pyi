@@ -1,9 +1,6 @@
 from . import figures
 from .ablation import frontier_table
-from .after_finetuning.experiment import (
-    measure_after_finetuning,
-)
-from .after_finetuning.words import measure_words_after_finetuning
+from .after_finetuning import measure_after_finetuning, measure_words_after_finetuning
 from .claims.brown import stitching_claims
 from .claims.rajaee import accuracy_drops, rajaee_claims
 from .claims.report import claims_in_brief

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from shrink_utils.study.after_finetuning.experiment import measure_after_finetuning
-from shrink_utils.study.after_finetuning.words import measure_words_after_finetuning
+from shrink_utils.study.after_finetuning import (
+    measure_after_finetuning,
+    measure_words_after_finetuning,
+)
 from shrink_utils.study.language.experiment import (
     measure_attention,
     measure_dimension,

@@ -1,24 +1,30 @@
-"""Isotropy and treated vectors of fine-tuned encoders, and STS-B."""
+"""Isotropy and treated vectors of fine-tuned encoders; what a probe reads off words."""
 
 from __future__ import annotations
+
+import math
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 
 from shrink_utils import geometry
-from shrink_utils.geometry import principal_axes
-from shrink_utils.models import hidden_states, load_encoder
+from shrink_utils.models import WordBatch, hidden_states, load_encoder
 from shrink_utils.study import run_encoder
-from shrink_utils.study.after_finetuning.experiment import (
+from shrink_utils.study.after_finetuning import (
     PRETRAINED,
     REMOVED,
+    Target,
     cluster_axes,
+    deal_folds,
+    frequency_target,
     measure_after_finetuning,
+    probed,
     treated_accuracies,
     treatments,
+    type_target,
 )
-from shrink_utils.study.after_finetuning.probes import deal_folds, predict_classes
 from shrink_utils.text import load_task
 
 
@@ -98,17 +104,6 @@ def test_subtracting_the_mean_costs_a_linear_probe_nothing(accuracy):
     assert accuracy["global", 0, 0] == accuracy["untreated", 0, 0] > 0.85
 
 
-def test_an_accuracy_is_the_share_of_rows_that_the_other_half_gets_right(accuracy):
-    x, labels = _cloud()
-    folds = deal_folds(np.arange(400), n_folds=2)
-    right = []
-    for fold in (0, 1):
-        fit, rest = folds != fold, folds == fold
-        treat = principal_axes(x[fit]).treatment(remove=3, skip=3)
-        right.append(predict_classes(treat(x[fit]), labels[fit], treat(x[rest])) == labels[rest])
-    assert accuracy["global", 3, 3] == pytest.approx(np.mean(right))
-
-
 def test_clusters_are_treated_each_by_itself():
     x, _ = _cloud()
     own = cluster_axes(x, rank=2 * max(REMOVED))
@@ -120,3 +115,67 @@ def test_clusters_are_treated_each_by_itself():
 def test_a_tight_small_cluster_is_merged_and_not_fitted_alone():
     x = torch.cat([_cloud(n=100)[0], 1e3 + _cloud(n=3)[0]])
     assert len(cluster_axes(x, rank=9, most=2).means) == 1
+
+
+def test_folds_are_of_equal_size_and_rows_of_one_group_share_theirs():
+    assert sorted(np.bincount(deal_folds(np.arange(103), n_folds=4))) == [25, 26, 26, 26]
+    groups = np.random.default_rng(0).integers(0, 30, size=300)
+    folds = deal_folds(groups, n_folds=2)
+    assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
+
+
+def test_a_held_out_row_never_helps_to_predict_itself():
+    """A column that names each row: a probe that saw the row would read its label off it."""
+    every, labels = np.arange(40), np.arange(40) % 2
+    assert probed(torch.eye(40), Target("type", every, labels, every))["value"] < 0.7
+
+
+def test_chance_is_the_commonest_class_of_the_other_half():
+    halves = deal_folds(np.arange(16), n_folds=2)
+    labels = np.where(halves == 0, "a", "b")
+    labels[np.flatnonzero(halves == 0)[0]] = "b"  # two classes to fit on
+    labels[np.flatnonzero(halves == 1)[0]] = "a"
+    target = Target("type", np.arange(16), labels, np.arange(16))
+    assert probed(torch.randn(16, 2), target)["chance"] == 2 / 16
+
+
+SENTENCES = [["the", "cat", "sat"], ["the", "dog", "sat"], ["a", "cat"], ["the", "end"]] * 10
+COUNTS = Counter({"the": 900, "cat": 20, "sat": 7, "dog": 20, "a": 400, "end": 1})
+
+
+def _words(sentences=SENTENCES):
+    word = [w for sentence in sentences for w in sentence]
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    return WordBatch(
+        vectors=torch.randn(1, len(word), 4),
+        sentence=torch.arange(len(sentences)).repeat_interleave(lengths),
+        position=torch.zeros(len(word), dtype=torch.long),
+        word=word,
+        n_texts=len(sentences),
+    )
+
+
+def test_frequency_is_the_logarithm_of_the_count_at_a_words_first_occurrence():
+    target = frequency_target(_words(), COUNTS)
+    assert target.rows.tolist() == [0, 1, 2, 4, 6, 9]  # the cat sat dog a end
+    assert target.values.tolist() == [math.log(n) for n in (900, 20, 7, 20, 400, 1)]
+    assert len(set(target.groups)) == 6  # no word is in both folds
+
+
+def test_what_is_in_the_vectors_is_read_off():
+    words, rng = _words(), np.random.default_rng(0)
+    names = {word: vector for word, vector in zip(COUNTS, np.eye(6), strict=True)}
+    x = torch.from_numpy(np.array([names[w] for w in words.word]) + rng.normal(size=(100, 6)) / 9)
+    assert probed(x, type_target(words))["value"] == 1.0
+
+
+def test_a_frequency_in_the_vectors_is_read_off_for_words_held_out():
+    sentences = [[f"w{i}" for i in range(s, s + 5)] for s in range(0, 200, 5)]
+    counts = Counter({f"w{i}": i + 1 for i in range(200)})
+    words = _words(sentences)
+    x = torch.randn(200, 3, dtype=torch.float64)
+    x[:, 1] = torch.tensor([math.log(counts[w]) for w in words.word])
+    target = frequency_target(words, counts)
+    assert probed(x, target)["value"] > 0.99
+    shuffled = target._replace(values=np.random.default_rng(0).permutation(target.values))
+    assert probed(x, shuffled)["value"] < 0.1

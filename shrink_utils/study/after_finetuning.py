@@ -1,14 +1,28 @@
-"""Rajaee & Pilehvar's questions, asked of the ablation's own encoders: the shape of the space."""
+"""Rajaee & Pilehvar's questions, asked of the ablation's own encoders (chapter 08).
+
+What shape does the space have, where does it keep the task, and what do words still say?
+"""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from datasets import Dataset
+from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -22,20 +36,31 @@ from shrink_utils.geometry import (
     partition_isotropy,
     principal_axes,
 )
-from shrink_utils.models import Encoder, load_encoder, pool, state_batches
-from shrink_utils.study.after_finetuning.probes import deal_folds, predict_classes
+from shrink_utils.models import (
+    Encoder,
+    WordBatch,
+    load_encoder,
+    pool,
+    split_words,
+    state_batches,
+    word_states,
+)
 from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import measured
 from shrink_utils.study.runs import Run
-from shrink_utils.text import load_task
+from shrink_utils.text import load_sentences, load_task
 from shrink_utils.training.rows import second_texts
 
 PRETRAINED = "pretrained"  # in the column `arm`
 POOLINGS = ("cls", "mean")
 ARMS = ("none", "prominent", "all")  # whose models are read layer by layer: a minute per arm
 COLUMNS = "model task arm seed vectors layer n measure treatment removed skipped value".split()
+REMOVED = (1, 3, 10)  # directions
+MOST_CLUSTERS = 8
+PENALTIES = np.logspace(0, 5, 11)  # of standardized features; leave-one-out on the fit rows chooses
+TYPES = 40  # the most frequent words, told apart by the type probe
 
 
 @measured("after_finetuning")
@@ -56,19 +81,29 @@ def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
     """
     runs, frames = run_grid(profile), []
     for entry in profile.grid:
-        n_rows = profile.diagnostic_sentences * 2 // 3
-        rows = load_task(entry.task, max_eval=n_rows)["validation"]
+        rows = load_task(entry.task, max_eval=profile.diagnostic_sentences * 2 // 3)["validation"]
         labels = np.asarray(rows["label"])
         for keys, seeds, encoder in study_encoders(profile, runs, task=entry.task):
             states = text_states(encoder, rows, max_length=entry.max_length)
             with threadpool_limits(1):  # small matrices: threads would wait for each other
-                by_layer = _by_layer(states["cls"])
+                by_layer = isotropy_by_layer(states["cls"])
                 found = [by_layer.assign(seed=seed) for seed in seeds]
                 if entry.task == profile.tasks[0]:
-                    found += [_treated(states, labels, seed) for seed in seeds]
+                    last = {"layer": len(states["cls"]) - 1}
+                    found += [
+                        treated_accuracies(layers[-1], labels, seed=seed).assign(
+                            vectors=vectors, seed=seed, **last
+                        )
+                        for seed in seeds
+                        for vectors, layers in states.items()
+                    ]
             frames.append(pd.concat(found).assign(**keys, n=len(rows)))
         gaussian = {**keys, "arm": "isotropic", "seed": seeds[0], "n": len(rows)}
-        frames.append(_isotropic(states["cls"].shape).assign(**gaussian))
+        layers, *shape = states["cls"].shape  # a sample of this shape can reach no more than:
+        cloud = torch.from_numpy(np.random.default_rng(0).normal(size=shape))
+        even = pd.DataFrame(isotropy(cloud).items(), columns=["measure", "value"])
+        even = even.merge(pd.DataFrame({"layer": range(1, layers)}), how="cross")
+        frames.append(even.assign(vectors="cls", **gaussian))
     return pd.concat(frames, ignore_index=True)[COLUMNS]
 
 
@@ -111,6 +146,16 @@ def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str
     return {pooling: torch.cat(found, dim=1)[:, back] for pooling, found in parts.items()}
 
 
+def isotropy_by_layer(states: Tensor) -> pd.DataFrame:
+    """Every measure of every layer but the first, where all [CLS] vectors are one point."""
+    rows = [
+        {"vectors": "cls", "layer": layer, "measure": measure, "value": value}
+        for layer in range(1, len(states))
+        for measure, value in isotropy(states[layer]).items()
+    ]
+    return pd.DataFrame(rows)
+
+
 def isotropy(x: Tensor) -> dict[str, float]:
     """Every measure of isotropy that is taken before and after fine-tuning, of a cloud (n, d).
 
@@ -123,37 +168,6 @@ def isotropy(x: Tensor) -> dict[str, float]:
         "AvgSim": avg_sim(x).value,
         "elongated directions": float(elongated_directions(x)),
     }
-
-
-def _by_layer(states: Tensor) -> pd.DataFrame:
-    """Isotropy of every layer but the first, where all [CLS] vectors are one point."""
-    rows = [
-        {"vectors": "cls", "layer": layer, "measure": measure, "value": value}
-        for layer in range(1, len(states))
-        for measure, value in isotropy(states[layer]).items()
-    ]
-    return pd.DataFrame(rows)
-
-
-def _treated(states: dict[str, Tensor], labels: np.ndarray, seed: int) -> pd.DataFrame:
-    """The probe on treated vectors of the last layer; the seed deals the texts to two halves."""
-    frames = [
-        treated_accuracies(layers[-1], labels, seed=seed).assign(vectors=vectors, seed=seed)
-        for vectors, layers in states.items()
-    ]
-    return pd.concat(frames).assign(layer=len(states["cls"]) - 1)
-
-
-def _isotropic(shape: torch.Size) -> pd.DataFrame:
-    """The measures of a Gaussian cloud, at every layer: what a sample of this shape can reach."""
-    layers, n, d = shape
-    cloud = torch.from_numpy(np.random.default_rng(0).normal(size=(n, d)))
-    table = pd.DataFrame(isotropy(cloud).items(), columns=["measure", "value"])
-    return table.assign(vectors="cls").merge(pd.DataFrame({"layer": range(1, layers)}), how="cross")
-
-
-REMOVED = (1, 3, 10)  # directions
-MOST_CLUSTERS = 8
 
 
 def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.DataFrame:
@@ -183,10 +197,9 @@ def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.Da
     for fold in np.unique(folds):
         fit, rest = folds != fold, folds == fold
         for key, treat in treatments(x[fit]).items():
-            predicted = predict_classes(treat(x[fit]), labels[fit], treat(x[rest]))
-            right.setdefault(key, []).append(predicted == labels[rest])
-        classes, counts = np.unique(labels[fit], return_counts=True)
-        guess = classes[counts.argmax()]
+            probe = linear(RidgeClassifierCV(PENALTIES)).fit(treat(x[fit]).numpy(), labels[fit])
+            right.setdefault(key, []).append(probe.predict(treat(x[rest]).numpy()) == labels[rest])
+        guess = DummyClassifier().fit(labels[fit], labels[fit]).predict(labels[rest])
         right.setdefault(("commonest", 0, 0), []).append(labels[rest] == guess)
     rows = [(*key, np.concatenate(hits).mean()) for key, hits in right.items() if len(hits) == 2]
     columns = ["treatment", "removed", "skipped", "value"]
@@ -221,3 +234,108 @@ def cluster_axes(fit: Tensor, *, rank: int, most: int = MOST_CLUSTERS) -> Princi
             if min(map(len, axes.directions)) >= rank:
                 return axes
     return principal_axes(fit)
+
+
+def linear(model):
+    """A linear model of standardized features, to be fitted."""
+    return make_pipeline(StandardScaler(), model)
+
+
+def deal_folds(groups: ArrayLike, *, n_folds: int, seed: int = 0) -> np.ndarray:
+    """Deal groups of rows to folds as equal in number of groups as can be, (n,).
+
+    `groups` has a label per row. Rows of one group share their fold, so that none of them is
+    predicted by a probe that saw another: sentences for their words, word types for their
+    occurrences.
+    """
+    distinct, index = np.unique(np.asarray(groups), return_inverse=True)
+    dealt = np.random.default_rng(seed).permutation(np.arange(len(distinct)) % n_folds)
+    return dealt[index]
+
+
+@measured("words_after_finetuning")
+def measure_words_after_finetuning(profile: Profile) -> pd.DataFrame:
+    """Decodability of word frequency and word type at the first, middle and last layer.
+
+    For the profile's first model and first task, every seed and `ARMS`; a sixth of
+    `diagnostic_sentences`, drawn from all corpora.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, task, arm, seed, layer, probe ("frequency", in R², or "type", in accuracy),
+        labels ("true" or, for the pretrained model, "shuffled" as a control), n (rows), value,
+        chance. The arm "pretrained" has a row per seed: only the halves of its probe differ.
+    """
+    n_texts = profile.diagnostic_sentences // 6
+    texts = load_sentences("all", n=n_texts, seed=profile.base_seed)["text"]
+    counts = Counter(word for text in load_sentences("all")["text"] for word in split_words(text))
+    rows = []
+    for keys, seeds, encoder in study_encoders(profile, run_grid(profile), task=profile.tasks[0]):
+        layers = sorted({1, len(encoder.layers) // 2, len(encoder.layers) - 1})
+        words = word_states(encoder, texts, layers=layers)
+        targets = [frequency_target(words, counts), type_target(words)]
+        if keys["arm"] == PRETRAINED:
+            targets += [
+                target._replace(
+                    values=np.random.default_rng(0).permutation(target.values), labels="shuffled"
+                )
+                for target in targets
+            ]
+        with threadpool_limits(1):  # small matrices: threads would wait for each other
+            for seed, (layer, x), target in product(
+                seeds, zip(layers, words.vectors, strict=True), targets
+            ):
+                score = probed(x, target, seed=seed)
+                rows.append({**keys, "seed": seed, "layer": layer, **score})
+    return pd.DataFrame(rows)
+
+
+class Target(NamedTuple):
+    """What is to be read off which word vectors; vectors of one group share their fold."""
+
+    probe: str
+    rows: np.ndarray  # (n,) of all words
+    values: np.ndarray  # (n,)
+    groups: np.ndarray  # (n,)
+    labels: str = "true"
+
+
+def frequency_target(words: WordBatch, counts: Counter) -> Target:
+    """ln of a word's count in all corpora, from one occurrence per word: new words are held out.
+
+    The mean over occurrences would betray the count by its length: means of many are shorter.
+    """
+    first: dict[str, int] = {}
+    for row, word in enumerate(words.word):
+        first.setdefault(word, row)
+    rows = np.array(list(first.values()))
+    values = np.array([math.log(counts[word]) for word in first])
+    return Target("frequency", rows, values, rows)
+
+
+def type_target(words: WordBatch) -> Target:
+    """Which of the 40 commonest words it is, from all their occurrences: sentences are held out."""
+    common = {word for word, _ in Counter(words.word).most_common(TYPES)}
+    rows = np.array([row for row, word in enumerate(words.word) if word in common])
+    values = np.array(words.word)[rows]
+    return Target("type", rows, values, words.sentence.numpy()[rows])
+
+
+def probed(x: Tensor, target: Target, *, seed: int = 0) -> dict:
+    """What a ridge regression reads off word vectors (n, d), each half predicted from the other.
+
+    ``value`` is R² for frequencies and accuracy for types; ``chance`` is the same of predicting the
+    mean or the commonest type of the other half.
+    """
+    x, halves = x[target.rows].double().numpy(), deal_folds(target.groups, n_folds=2, seed=seed)
+    ridge, dummy, score = {
+        "frequency": (RidgeCV(PENALTIES), DummyRegressor(), r2_score),
+        "type": (RidgeClassifierCV(PENALTIES), DummyClassifier(), accuracy_score),
+    }[target.probe]
+    value, chance = (
+        score(target.values, cross_val_predict(model, x, target.values, cv=PredefinedSplit(halves)))
+        for model in (linear(ridge), dummy)
+    )
+    found = {"probe": target.probe, "labels": target.labels, "n": len(x)}
+    return found | {"value": float(value), "chance": float(chance)}
