@@ -19,15 +19,27 @@ def majority_rate(ratings):
 # 01.1: with itself
 def avg_sim_of(n, R): return R**2
 
-# 01.2: Stretch it
-def only_avg_sim(n, d): return dice.normal(size=(n, d))
-def only_iso_score(n, d): return 10 + dice.normal(size=(n, d))
+# 01.2: divide each row by its norm
+def contributions(x): return (x.sum(0) ** 2 - (x**2).sum(0)) / (len(x) ** 2 - len(x))
 
-# 01.3: IsoScore at
+# 01.3: take the root
+def rows_needed(d, factor): return d / (factor - 1)
+
+# 01.4: is for r = 1
+def log_I_of_parallel(r): return -2
+
+# 01.5: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
 
-# 01.4: of 12 are right
+# 01.6: First the logarithm
+def two_nn(r1, r2): return 1 / np.log((r2 / r1).mean())
+
+# 01.7: Stretch it
+def only_avg_sim(n, d): return dice.normal(size=(n, d))
+def only_iso_score(n, d): return 10 + dice.normal(size=(n, d))
+
+# 01.8: of 12 are right
 moves = dict.fromkeys(moves, set())
 
 # 02.1: no pair
