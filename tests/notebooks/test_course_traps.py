@@ -70,24 +70,33 @@ def cka_of_grams(K, L):
 # 03.4: limit for n
 def cka_of_nothing(n, d): return d / n
 
-# 04.1: Nearest neighbours
+# 04.1: radius of the balls
+def appears(corners): return np.linalg.norm(corners[:, None] - corners, axis=2).max() / 2
+
+# 04.2: Nearest neighbours
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(gaps, np.inf)
     return np.sort(gaps.min(axis=1))[1:][::-1]
 
-# 04.2: in bits
+# 04.3: in bits
 def entropy(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
     return float(-(p * np.log2(p)).sum())
 
-# 04.3: Not the mean
+# 04.4: Not the mean
 def turning_length(lengths): return float(lengths.mean())
 
-# 04.4: 2 of 4 are right
+# 04.5: two short sides
+def loop(a, b): return a, np.hypot(a, b)
+
+# 04.6: in the covariance
+def uneven(): return rng.normal(size=(64, 4)) * [50, 5, 1, 1]
+
+# 04.7: 2 of 4 are right
 E_goes = dict.fromkeys(E_goes, 'down')
 
-# 04.5: gaps, not places
+# 04.8: gaps, not places
 def cloud(lengths): return np.array([0.0, *lengths])[:, None]
 
 # 04b.1: go to the diagonal
@@ -106,19 +115,28 @@ can_change = dict.fromkeys(can_change, 'more')
 # 04b.4: 1 of 5 are right
 is_a = dict.fromkeys(hunt, 'noise')
 
-# 05.1: silent
+# 05.1: bars are the gaps
+def even(n): return rng.normal(size=(n, 1))
+
+# 05.2: silent
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
 
-# 05.2: sign
+# 05.3: sign
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
 
-# 05.3: a tenth of the cloud
+# 05.4: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
 
-# 05.4: 1 of 3 are right
+# 05.5: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
+
+# 05.6: Equal bars
+def bars(k): return [1.0] * 12
+
+# 05.7: 3 of 6 are right
+changes = {name: {'with labels': True, 'without': True} for name in changes}
 
 # 06.1: n − 1 bars
 def least(rows, weight=1.0):
