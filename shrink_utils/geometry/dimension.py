@@ -25,7 +25,6 @@ def intrinsic_dimension(
     x: ArrayLike | Tensor,
     *,
     method: str = "twonn",
-    alpha: float = 1.0,
     seed: int = 0,
     return_error: bool = False,
 ) -> float | tuple[float, float]:
@@ -38,8 +37,6 @@ def intrinsic_dimension(
     method : {"twonn", "ph"}
         "twonn": the ratios of second to first nearest-neighbour distances. "ph": the growth of
         minimum spanning trees.
-    alpha : float
-        "ph" only: the power of the tree's edge lengths, above 0.
     seed : int
         "ph" only: which subsamples the trees span.
     return_error : bool
@@ -56,7 +53,7 @@ def intrinsic_dimension(
     Raises
     ------
     ValueError
-        Unknown `method`, `alpha` ≤ 0, fewer than 4 ("twonn") or 32 ("ph") distinct rows; for
+        Unknown `method`, fewer than 4 ("twonn") or 32 ("ph") distinct rows; for
         "twonn" also a lattice, whose first and second neighbours are equally far.
 
     Notes
@@ -65,18 +62,16 @@ def intrinsic_dimension(
     F(μ) = 1 − μ^(−D). D is the slope of −ln(1 − i/n) against the i-th smallest ln μ, a line through
     the origin fitted to the lowest 90 % (Facco et al. 2017, equation 5).
 
-    *PH.* Σ|edge|^α of the spanning tree of n points grows as n^((D − α)/D), so D = α / (1 − slope)
-    of its logarithm against ln n: least squares over 5 subsamples at each of 8 sizes from n/8 to
+    *PH.* Σ|edge| of the spanning tree of n points grows as n^((D − 1)/D), so D = 1 / (1 − slope) of
+    its logarithm against ln n: least squares over 5 subsamples at each of 8 sizes from n/8 to
     n (Schweinhart 2020; Birdal et al. 2021, section 3). The error of D follows from the slope's by
-    the delta method: it is D²/α times that.
+    the delta method: it is D² times that.
 
     Both underestimate high dimensions: n points cannot fill them. Compare with a cloud of known
     dimension and the same n.
     """
     if method not in ("twonn", "ph"):
         raise ValueError(f'method must be "twonn" or "ph", got {method!r}')
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"alpha must be a positive number, got {alpha}")
     given = as_tensor(x, "x")
     x = as_rows(given)
     distinct = distinct_rows((x / power_of_two(x)).cpu(), precision_of(given.dtype)).numpy()
@@ -86,7 +81,7 @@ def intrinsic_dimension(
             f"x of shape {tuple(x.shape)} has {len(distinct)} distinct row(s); "
             f'method "{method}" needs at least {needed}'
         )
-    found = _two_nn(distinct) if method == "twonn" else _ph_dimension(distinct, alpha, seed)
+    found = _two_nn(distinct) if method == "twonn" else _ph_dimension(distinct, seed)
     return found if return_error else found[0]
 
 
@@ -133,16 +128,16 @@ def _two_nn(x: np.ndarray) -> tuple[float, float]:
     return dimension, float(np.sqrt(variance / (log_mu @ log_mu)))
 
 
-def _ph_dimension(x: np.ndarray, alpha: float, seed: int) -> tuple[float, float]:
+def _ph_dimension(x: np.ndarray, seed: int) -> tuple[float, float]:
     rng, n = np.random.default_rng(seed), len(x)
     points, log_size, log_total = torch.from_numpy(x), [], []
     for size in np.geomspace(n / 8, n, _TREE_SIZES).round().astype(int).repeat(_TREES_PER_SIZE):
         rows = rng.permutation(n)[:size]
         edges = h0_barcode(points[rows]).lengths.double().numpy()
         log_size.append(math.log(size))
-        log_total.append(math.log((edges**alpha).sum()))
+        log_total.append(math.log(edges.sum()))
     line = linregress(log_size, log_total)
     if line.slope >= 1:
         return math.inf, math.inf
-    dimension = float(alpha / (1 - line.slope))
-    return dimension, float(line.stderr * dimension**2 / alpha)
+    dimension = float(1 / (1 - line.slope))
+    return dimension, float(line.stderr * dimension**2)
