@@ -193,21 +193,6 @@ def _pooled(
 
 def _means(layers: list[Tensor], pieces: np.ndarray, starts: np.ndarray) -> Tensor:
     """Means over the runs of pieces that begin at `starts`: (n_layers, n_words, d), float32."""
-    counts = np.diff(starts, append=len(pieces))
-    several = counts > 1  # most words are one piece, which is only copied
-    first, rows, bags, places = (
-        torch.from_numpy(indices).to(layers[0].device)
-        for indices in (
-            pieces[starts],
-            pieces[np.repeat(several, counts)],
-            np.cumsum(counts[several]) - counts[several],
-            np.flatnonzero(several),
-        )
-    )
-    means = layers[0].new_empty(len(layers), len(starts), layers[0].shape[-1], dtype=torch.float32)
-    for out, layer in zip(means, layers, strict=True):
-        states = layer.flatten(0, 1).float()  # (b t, d)
-        torch.index_select(states, 0, first, out=out)
-        if len(places):
-            out[places] = embedding_bag(rows, states, bags, mode="mean")
-    return means
+    rows, bags = (torch.from_numpy(i).to(layers[0].device) for i in (pieces, starts))
+    states = (layer.flatten(0, 1).float() for layer in layers)  # (b t, d) each
+    return torch.stack([embedding_bag(rows, x, bags, mode="mean") for x in states])
