@@ -6,7 +6,6 @@ The templates are after McCoy, Pavlick & Linzen (2019), *Right for the Wrong Rea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import cycle, islice
@@ -303,6 +302,7 @@ HELD_OUT_PART = 10  # every tenth text, by its hash
 MAX_HELD_OUT = 2048
 
 
+@lru_cache(maxsize=4)
 def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
     """Sentences and their translations, to train on and to judge by.
 
@@ -328,19 +328,11 @@ def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
     A tenth of the texts, by the hash of each, is held out whatever ``n`` is, so that models that
     saw more or less are judged by the same sentences, at most 2,048 of them. Of equal texts (but
     for case and white space) all or none are. The order is hashed, and the first of it are taken:
-    a smaller ``n`` gives a part of what a larger one does.
+    a smaller ``n`` gives a part of what a larger one does. Calls share one result: leave it as is.
     """
-    from datasets import DatasetDict
+    from datasets import Dataset, DatasetDict
 
     check_maximum("n", n, "sentences")
-    # Whoever changes what is given out, a dict or the format of a split, does not change the cache.
-    return DatasetDict({side: copy(rows) for side, rows in _splits(source, n).items()})
-
-
-@lru_cache(maxsize=4)
-def _splits(source: str, n: int | None) -> dict[str, Dataset]:
-    from datasets import Dataset
-
     if source not in (known := [*CORPORA, "all"]):
         raise unknown_name("source", "corpus", source, known)
     texts = load_sentences(source)["text"][:]
@@ -349,10 +341,12 @@ def _splits(source: str, n: int | None) -> dict[str, Dataset]:
         held_out = stable_hash("held_out", text_key(texts[i])) % HELD_OUT_PART == 0
         sides["held_out" if held_out else "train"].append(texts[i])
     chosen = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
-    return {
-        side: Dataset.from_dict({"text": rows, "translation": list(map(translate, rows))})
-        for side, rows in chosen.items()
-    }
+    return DatasetDict(
+        {
+            side: Dataset.from_dict({"text": rows, "translation": list(map(translate, rows))})
+            for side, rows in chosen.items()
+        }
+    )
 
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # their ids are 0 to 4
