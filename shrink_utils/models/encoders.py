@@ -116,7 +116,7 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
 
 
 def load_classifier(
-    name: str, *, n_labels: int, seed: int, is_regression: bool = False
+    name: str, *, n_labels: int, seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load an encoder with a new head that classifies (or scores) texts, for fine-tuning.
 
@@ -125,11 +125,9 @@ def load_classifier(
     name
         As for `load_encoder`; the encoder below the head has the same weights as there.
     n_labels
-        Number of classes, at least 2; 1 for a regression.
+        Number of classes; 1 for a regression, a single output that is trained with squared error.
     seed
         Of the head's weights. The global random state is left as it was.
-    is_regression
-        The head has one output, trained with squared error.
 
     Returns
     -------
@@ -139,12 +137,11 @@ def load_classifier(
     Raises
     ------
     FileNotFoundError, ValueError
-        As `load_encoder`; and ``n_labels`` that does not fit ``is_regression``.
+        As `load_encoder`; and ``n_labels`` below 1.
     """
-    if (n_labels < 2 and not is_regression) or (n_labels != 1 and is_regression):
-        expected = "1 for a regression" if is_regression else "at least 2 classes"
-        raise ValueError(f"n_labels: {n_labels}, expected {expected}")
-    problem = "regression" if is_regression else "single_label_classification"
+    if n_labels < 1:
+        raise ValueError(f"n_labels: {n_labels}, expected 1 for a regression, or 2 classes or more")
+    problem = "regression" if n_labels == 1 else "single_label_classification"
     head = {"num_labels": n_labels, "problem_type": problem}
     with quiet(), seeded(seed):
         if name == TINY:

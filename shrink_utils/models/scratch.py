@@ -26,7 +26,7 @@ from transformers import (
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import quiet, seeded
-from shrink_utils.names import unknown_name
+from shrink_utils.names import require, unknown_name
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
 Activation = Literal["gelu", "solu"]
@@ -48,15 +48,12 @@ class Trunk:
     dropout: float = 0.1  # of embeddings, attention weights and both outputs of a layer
 
     def __post_init__(self) -> None:
-        for name in ("width", "depth", "heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: must be at least 1, found {getattr(self, name)}")
+        require(self, "width depth heads", lambda v: v >= 1, "at least 1")
         if self.width % self.heads:
             raise ValueError(f"width: {self.width} does not divide into {self.heads} heads")
         if self.activation not in get_args(Activation):
             raise unknown_name("activation", "activation", self.activation, get_args(Activation))
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout: must be at least 0 and below 1, found {self.dropout}")
+        require(self, "dropout", lambda v: 0 <= v < 1, "at least 0 and below 1")
 
 
 class SoLU(nn.Module):

@@ -21,7 +21,6 @@ from transformers import (
     TrainingArguments,
 )
 
-from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
@@ -29,11 +28,11 @@ from shrink_utils.training.config import SCHEDULES, RunConfig, used_precision
 from shrink_utils.training.penalties import make_regularizer
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
-    N_SCORES,
     Evaluation,
     RegularizedTrainer,
     StepRecorder,
     class_scores,
+    scores,
 )
 
 # What an untrained model and its evaluation depend on: arms and weights of a seed begin alike.
@@ -88,9 +87,7 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
         random_state_kept(),
         tempfile.TemporaryDirectory(prefix="shrink-run-") as folder,
     ):
-        model, tokenizer = load_classifier(
-            config.model, n_labels=spec.n_labels, seed=config.seed, is_regression=spec.is_regression
-        )
+        model, tokenizer = load_classifier(config.model, n_labels=spec.n_labels, seed=config.seed)
         recorder = StepRecorder(on_row)
         trainer = _trainer(config, model, tokenizer, rows, recorder, folder)
         trainer.train()
@@ -192,16 +189,10 @@ def _evaluations(log: list[dict], evaluated: list[Evaluation], labels: Tensor | 
     ]
     return [
         entry
-        | _scores("raw", seen.embeddings)
-        | _scores("centred", seen.embeddings)
+        | scores(seen.embeddings)
         | ({} if labels is None else _clusters(seen.embeddings, labels))
         for entry, seen in zip(entries, evaluated, strict=True)
     ]
-
-
-def _scores(space: str, x: Tensor) -> dict[str, float]:
-    scores = anisotropy(x, k=min(N_SCORES, *x.shape), center=space == "centred")
-    return {f"{space}_{k}": score for k, score in enumerate(scores.tolist(), 1)}
 
 
 def _clusters(x: Tensor, labels: Tensor) -> dict[str, float]:

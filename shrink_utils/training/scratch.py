@@ -2,9 +2,8 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -16,7 +15,6 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     TrainerCallback,
-    TrainingArguments,
 )
 
 from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
@@ -90,18 +88,9 @@ class ScratchConfig:
         return asdict(self)
 
 
-class _Reading(NamedTuple):
-    """The fields of a configuration that decide the tokens: the key under which they are cached."""
-
-    objective: str
-    source: str
-    sentences: int | None
-    max_length: int
-    masked: float
-
-
-def _reading(config: ScratchConfig) -> _Reading:
-    return _Reading(*(getattr(config, name) for name in _Reading._fields))
+def _reading(config: ScratchConfig, **changes: object) -> ScratchConfig:
+    """What decides the tokens, for a key of a cache: seeds and activation do not."""
+    return replace(config, activation="gelu", seed=0, data_seed=0, **changes)
 
 
 def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
@@ -109,16 +98,15 @@ def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
 
     It is trained on the sentences and on their translations, so that all objectives share it.
     """
-    return _tokenizer(config.source, config.sentences, config.vocabulary, config.max_length)
+    return _tokenizer(_reading(config, objective="mlm"))
 
 
 @lru_cache(maxsize=8)
-def _tokenizer(
-    source: str, sentences: int | None, vocabulary: int, max_length: int
-) -> PreTrainedTokenizerBase:
-    rows = load_pairs(source, n=sentences)["train"]
-    tokenizer = train_tokenizer([*rows["text"], *rows["translation"]], vocab_size=vocabulary)
-    tokenizer.model_max_length = max_length
+def _tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
+    rows = load_pairs(config.source, n=config.sentences)["train"]
+    texts = [*rows["text"], *rows["translation"]]
+    tokenizer = train_tokenizer(texts, vocab_size=config.vocabulary)
+    tokenizer.model_max_length = config.max_length
     return tokenizer
 
 
@@ -171,7 +159,7 @@ def held_out_batches(
 
 @lru_cache(maxsize=12)
 def _tokens(
-    reading: _Reading, tokenizer: PreTrainedTokenizerBase, split: str, n: int | None = None
+    reading: ScratchConfig, tokenizer: PreTrainedTokenizerBase, split: str, n: int | None = None
 ) -> Dataset:
     """The first `n` sentences of a split, or all, as in `examples`."""
     rows = load_pairs(reading.source, n=reading.sentences)[split]
@@ -195,7 +183,7 @@ def _tokens(
 
 
 def _masked(
-    rows: list[list[int]], reading: _Reading, tokenizer: PreTrainedTokenizerBase
+    rows: list[list[int]], reading: ScratchConfig, tokenizer: PreTrainedTokenizerBase
 ) -> dict[str, list[list[int]]]:
     """Masks that never change, drawn sentence by sentence so that the first n are the same."""
     mask = DataCollatorForLanguageModeling(
@@ -248,7 +236,19 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
         model = new_model(config, tokenizer)
         trainer = QuietTrainer(
             model=model,
-            args=_arguments(config, scratch),
+            args=quiet_arguments(
+                scratch,
+                max_steps=config.steps,
+                per_device_train_batch_size=config.batch_size,
+                learning_rate=config.learning_rate,
+                adam_beta1=BETAS[0],
+                adam_beta2=BETAS[1],
+                weight_decay=0.0,
+                warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
+                lr_scheduler_type="inverse_sqrt",
+                seed=config.seed,
+                data_seed=config.data_seed,
+            ),
             train_dataset=_tokens(_reading(config), tokenizer, "train"),
             data_collator=collator(config, tokenizer),
             callbacks=list(callbacks),
@@ -262,22 +262,6 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
         tokenizer=tokenizer,
         history=pd.DataFrame(rows)[["step", "loss", "learning_rate"]],
         evaluations=[{"step": 0, "loss": before}, {"step": config.steps, "loss": after}],
-    )
-
-
-def _arguments(config: ScratchConfig, scratch: str) -> TrainingArguments:
-    return quiet_arguments(
-        scratch,
-        max_steps=config.steps,
-        per_device_train_batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        adam_beta1=BETAS[0],
-        adam_beta2=BETAS[1],
-        weight_decay=0.0,
-        warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
-        lr_scheduler_type="inverse_sqrt",
-        seed=config.seed,
-        data_seed=config.data_seed,
     )
 
 

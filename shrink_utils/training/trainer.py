@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import pandas as pd
@@ -88,8 +89,7 @@ class StepRecorder(TrainerCallback):
             "regularizer": regularizer.item(),
             "entropy": float(bars.entropy.sum()),
             "entropy_all": float(every.entropy.sum()),
-            **_scores("raw", x, center=False),
-            **_scores("centred", x, center=True),
+            **scores(x),
             **({} if labels is None else class_scores(x, labels)),
             "n_selected": float(bars.n_features.sum()),
             "missing_entropy": float(_missing(bars)),
@@ -129,13 +129,14 @@ def _of_step(parts: list[dict]) -> dict:
     return step
 
 
-def _scores(name: str, x: Tensor, *, center: bool) -> dict[str, float]:
-    """First anisotropy scores; empty for a batch without spread (one row, equal rows)."""
-    try:
-        scores = anisotropy(x, k=min(N_SCORES, *x.shape), center=center)
-    except ValueError:
-        return {}
-    return {f"{name}_{k}": float(score) for k, score in enumerate(scores, 1)}
+def scores(x: Tensor) -> dict[str, float]:
+    """First anisotropy scores, ``raw_k`` and ``centred_k``; empty without spread (equal rows)."""
+    found = {}
+    for space in ("raw", "centred"):
+        with suppress(ValueError):
+            values = anisotropy(x, k=min(N_SCORES, *x.shape), center=space == "centred")
+            found |= {f"{space}_{k}": float(value) for k, value in enumerate(values, 1)}
+    return found
 
 
 def class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
