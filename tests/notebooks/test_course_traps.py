@@ -213,7 +213,10 @@ def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)
 # 12.2: That is the slope
 def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 
-# 12.3: not added
+# 12.3: pair by pair
+def match(a, b): return (a + b) / 2, (a + b) / 2
+
+# 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 """
 TRAPS = [
