@@ -38,9 +38,9 @@ def as_labels(
         array = labels if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=object)
     if array.shape != (n_rows,):
         raise ValueError(f"{name} needs one label per row: {n_rows} rows, got shape {array.shape}")
-    if (array != array).any():
-        raise ValueError(f"{name} of shape {array.shape} has NaN labels")
     try:
+        if (array != array).any():  # of pandas' NA, a TypeError
+            raise ValueError(f"{name} of shape {array.shape} has NaN labels")
         distinct, index = np.unique(array, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error

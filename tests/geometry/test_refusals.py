@@ -123,6 +123,7 @@ REFUSED = [
     (_words(("1", 1, "1", 1), min_count=2), "words mixes labels that cannot be ordered"),
     (_words([b"a", "a", "a", "a"], min_count=2), "words mixes labels that cannot be ordered"),
     (_words(pd.Series(["a", 1] * 2, dtype=object)), "words mixes labels that cannot be ordered"),
+    (_words(pd.array([0, 1, None, 1])), "words mixes labels that cannot be ordered: .*NA"),
     (_words(THREE, X, sentences=[1, 2]), "sentences needs one label per row"),
     (_words(THREE, X, sentences=[math.nan] * 12), r"sentences of shape .* NaN"),
     (_words(THREE, X, sentences=THREE % 2, min_count=3), "in 3 different sentences or more"),
