@@ -331,6 +331,11 @@ def _errors_that_name(name: str) -> Iterator[None]:
                 f"name: {name!r} needs code that comes with it, and no such code is run here; take "
                 "a model whose architecture transformers has"
             ) from error
+        if told.startswith("Unrecognized configuration class"):
+            raise ValueError(
+                f"name: {name!r} is of a class that AutoModel does not read; save the part that "
+                "reads texts alone, such as model.encoder, with the tokenizer, and give its folder"
+            ) from error
         if isinstance(error, OSError):
             folder = f"name: no encoder can be read from the folder {name!r}: {told}"
             is_folder = Path(name).is_dir()

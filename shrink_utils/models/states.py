@@ -191,8 +191,8 @@ def states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
     if len(widths := {layer.shape[2] for layer in states}) > 1:
         found = ", ".join(f"{i}: {state.shape[2]}" for i, state in zip(layers, states, strict=True))
         raise ValueError(
-            f"layers: of {len(widths)} widths ({found}); read those of one width, such as "
-            f"layers=[{layers[0]}]"
+            f"layers: of {len(widths)} widths ({found}); in Python, read those of one width "
+            f"by layers=[{layers[0]}]"
         )
     return states
 
@@ -212,7 +212,8 @@ def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
     if (len(states), *shapes) != expected:
         raise ValueError(
             f"encoder: {encoder.name} gives {len(states)} layers of (texts, tokens) "
-            f"{[tuple(shape) for shape in shapes]}, expected {expected[0]} of {tuple(expected[1])}"
+            f"{[tuple(shape) for shape in shapes]}, expected {expected[0]} of {(*expected[1],)}; "
+            "take a model that has a vector per token at every layer, also without an image"
         )
     return states
 

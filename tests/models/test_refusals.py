@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import BertConfig, BertForTokenClassification
+from transformers import (
+    BertConfig,
+    BertForTokenClassification,
+    EncoderDecoderConfig,
+    EncoderDecoderModel,
+    FunnelConfig,
+    FunnelModel,
+)
 
 from shrink_utils.models import (
     hidden_states,
@@ -27,6 +34,9 @@ SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL |= {"intermediate_size": 48}
 VIT = {**SMALL, "image_size": 32, "patch_size": 16}
 WAV2VEC2 = {**SMALL, "conv_dim": [8], "conv_kernel": [4], "conv_stride": [4]}
+SIZES = {"d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 32, "block_sizes": [1, 1]}
+FUNNEL = FunnelModel(FunnelConfig(vocab_size=376, num_decoder_layers=1, **SIZES))
+PAIRED = EncoderDecoderConfig.from_encoder_decoder_configs(CLASSIFIER, CLASSIFIER)
 
 
 class Slow:
@@ -87,7 +97,7 @@ REFUSED = [
         "texts: text 1, '', has no token",
     ),
     *(
-        (_opt(read), r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); read")
+        (_opt(read), r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); in Python, read")
         for read in (word_states, hidden_states, token_states)
     ),
     (_opt(hidden_states, layers=[-1], pooling="first_last"), "32 and 16 wide"),
@@ -109,6 +119,16 @@ REFUSED = [
     (
         lambda get: load_encoder(get("save_tiny")("wav2vec2", **WAV2VEC2)),
         "no part with layers that reads",
+    ),
+    (
+        lambda get: word_states(
+            load_encoder(get("save_tiny")("", model=FUNNEL)), ["the small dog"]
+        ),
+        r"tiny gives 5 layers .*; take a model that has a vector per token",
+    ),
+    (
+        lambda get: load_encoder(get("save_tiny")("", model=EncoderDecoderModel(PAIRED))),
+        r"a class that AutoModel does not read; save the part that .*, such as model\.encoder",
     ),
     # Stitches.
     (_stitch(back_layer=4), "back_layer: 4, expected 0 to 3"),
