@@ -108,6 +108,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         write_diagnosis,
     )
     from shrink_utils.text import load_sentences
+    from shrink_utils.text.corpora import stable_hash
 
     since = time.perf_counter()
     if options.record and options.text:
@@ -131,9 +132,11 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         raise (OSError if isinstance(error, OSError) else ValueError)(told) from error
     title = f"{options.model} on {len(texts)} texts ({source})"
     command = f"python -m shrink_utils {shlex.join(options.words)}"
-    written = write_diagnosis(
-        table, options.out, name=file_name(options.model), title=title, command=command
-    )
+    # Neither "." nor a file's name says which model and which texts these are.
+    place = Path(options.model)
+    identity = stable_hash(str(place.resolve() if place.exists() else place), texts, limits)
+    name = {"name": file_name(options.model), "title": title, "identity": f"{identity:016x}"}
+    written = write_diagnosis(table, options.out, command=command, **name)
     if options.record:
         written.append(record_diagnosis(table, profile, model=options.model, since=since))
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")

@@ -71,6 +71,16 @@ def test_a_text_is_diagnosed_or_refused_in_one_line(results, capsys, options, co
     assert bool(list(results.glob("diagnose-*"))) == (not message)
 
 
+def test_what_is_called_alike_in_two_folders_leaves_two_diagnoses(results, monkeypatch):
+    for folder, animal in (("a", "dog"), ("b", "cat"), ("a", "dog")):
+        (results / folder).mkdir(exist_ok=True)
+        (results / folder / "my.txt").write_text(f"a {animal} in a house\n" * 40, encoding="utf-8")
+        monkeypatch.chdir(results / folder)
+        assert main(["diagnose", "tiny-random", "--text", "my.txt", "--out", "../out"]) == 0
+    found = {path.name for path in (results / "out").glob("*.csv")}
+    assert found == {"diagnose-tiny-random.csv", "diagnose-tiny-random-2.csv"}
+
+
 def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text, capsys):
     taken = results / "a file"
     taken.write_text("mine")

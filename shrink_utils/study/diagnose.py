@@ -228,11 +228,18 @@ def file_name(model: str) -> str:
 
 
 def write_diagnosis(
-    table: pd.DataFrame, folder: Path, *, name: str, title: str, command: str = ""
+    table: pd.DataFrame,
+    folder: Path,
+    *,
+    name: str,
+    title: str,
+    command: str = "",
+    identity: str = "",
 ) -> list[Path]:
     """Write ``diagnose-<name>.csv``, ``.png`` and a page, ``.html``; returns their paths.
 
-    Files of that name of another diagnosis, by its title, stay: a number tells the new ones apart.
+    Files of that name of another diagnosis, by its title and identity, stay: a number tells the new
+    ones apart.
     """
     use_house_style()
     figure, picture = diagnosis_figure(table, title=title), io.BytesIO()
@@ -240,7 +247,8 @@ def write_diagnosis(
         figure.savefig(picture, format="png")
     finally:
         plt.close(figure)  # else a notebook would show it
-    page = diagnosis_page(table, picture.getvalue(), title=title, command=command)
+    told = {"title": title, "command": command, "identity": identity}
+    page = diagnosis_page(table, picture.getvalue(), **told)
     head = page.partition("</title>")[0]
     names = (f"diagnose-{name}" + (f"-{n}" if n > 1 else "") for n in count(1))
     for stem in names:
@@ -254,7 +262,9 @@ def write_diagnosis(
     return paths
 
 
-def diagnosis_page(table: pd.DataFrame, picture: bytes, *, title: str, command: str) -> str:
+def diagnosis_page(
+    table: pd.DataFrame, picture: bytes, *, title: str, command: str, identity: str = ""
+) -> str:
     """One HTML page that needs no other file: figure, measures, nulls, recorded encoders."""
     shown = [table.assign(of="this encoder").reset_index()]
     if "null" in table.attrs:
@@ -269,7 +279,8 @@ def diagnosis_page(table: pd.DataFrame, picture: bytes, *, title: str, command: 
     packages = ("torch", "transformers", "numpy")
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     image = base64.b64encode(picture).decode()
-    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>
+    return f"""<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="diagnosis" content="{escape(identity)}"><title>{escape(title)}</title>
 <style>body {{font: 16px sans-serif; margin: 2em auto; max-width: 70em}} img {{max-width: 100%}}
 td, th {{padding: .1em .8em; text-align: right}} code {{background: #eee}}</style>
 <h1>{escape(title)}</h1><img alt="The measures by layer" src="data:image/png;base64,{image}">
