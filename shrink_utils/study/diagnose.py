@@ -9,6 +9,7 @@ import lzma
 import platform
 import tempfile
 import time
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -93,6 +94,7 @@ def read_texts(path: Path, *, column: str | None = None) -> list[str]:
         for mark, decompressed in COMPRESSED.items():
             if content.startswith(mark):
                 content, name = decompressed(content), name.rpartition(".")[0]
+        content = content.removeprefix(BOM_UTF8)  # pandas' reader of JSON stops at it
         kind = _kind_of(content, name)
         if kind is None and column:
             raise ValueError("plain text has no columns; leave out --column")

@@ -80,6 +80,7 @@ FORMS = {
     "a.parquet": TABLE.to_parquet(index=False),
     "a.json": TABLE.to_json(orient="records").encode(),
     "a.jsonl": TABLE.to_json(orient="records", lines=True).encode(),
+    "mark.jsonl": b"\xef\xbb\xbf" + TABLE.to_json(orient="records", lines=True).encode(),
     "stdin": gzip.compress(TABLE.to_json(orient="records", lines=True).encode()),
 }
 
