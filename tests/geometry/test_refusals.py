@@ -7,18 +7,15 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from shrink_utils import geometry as g
-from shrink_utils.geometry.rows import unit_scale
 from shrink_utils.geometry.similarity import MEASURES
-from shrink_utils.topology.arrays import as_rows
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 5)), RNG.normal(size=(12, 4))
 THREE = np.repeat([0, 1, 2], 4)
-NAN, INFINITE, ZEROS, MASKED = X.copy(), X.copy(), X.copy(), np.ma.masked_array(X, mask=False)
-NAN[3, 2], INFINITE[3, 2], MASKED[3, 1] = math.nan, -math.inf, np.ma.masked
+NAN, ZEROS, MASKED = X.copy(), X.copy(), np.ma.masked_array(X, mask=False)
+NAN[3, 2], MASKED[3, 1] = math.nan, np.ma.masked
 ZEROS[[4, 7]] = 0
 HUGE = X.clip(-1, 1) * 1.7e308
 ONES = np.full((12, 5), 0.1)
@@ -45,7 +42,6 @@ OF_ROWS = [
 ]
 ROWS = [
     (NAN, r"x of shape \(12, 5\) has NaN or infinity in 1 row"),
-    (INFINITE, r"x of shape \(12, 5\) has NaN or infinity in 1 row"),
     (MASKED, r"x is a masked array .*\(12, 5\) with 1 masked value"),
     (np.zeros(5), r"x must have two axes .* got shape \(5,\)"),
     (np.zeros((2, 3, 4)), r"x must have two axes .* got shape \(2, 3, 4\)"),
@@ -99,47 +95,27 @@ REFUSED = [
             lambda x: g.procrustes(x, Y)(-x),
         )
     ),
-    # Not a matrix of real numbers.
-    (lambda: as_rows([["a", "b"]]), "x must hold real numbers, got dtype"),
-    (lambda: as_rows([[1j, 2]]), "x must hold real numbers, got dtype"),
-    (lambda: as_rows(torch.ones(3, 2, dtype=torch.complex64)), "x must hold real numbers"),
-    (lambda: as_rows([[None, 1.0]]), "x must hold real numbers, got dtype"),
-    (lambda: as_rows(torch.eye(4).to_sparse()), "a sparse tensor: make it dense"),
-    (lambda: as_rows(torch.eye(4).to(torch.float8_e5m2)), "too coarse to measure"),
-    (lambda: as_rows([[1.0, 2.0], [3.0]]), "x is not a matrix of numbers"),
-    (lambda: as_rows(np.ones((3, 2)), min_rows=4), r"at least 4 row.* got shape \(3, 2\)"),
-    (lambda: unit_scale(torch.zeros(3, 2), center=False), "has nothing but zeros"),
-    (lambda: unit_scale(torch.full((3, 2), 0.1), center=True), "all its rows are identical"),
     # Labels.
     (_with_groups([0, 1]), "groups needs one label per row: 12 rows, got shape"),
-    (_with_groups(np.zeros((12, 1))), "groups needs one label per row: 12 rows, got shape"),
-    (_with_groups(7), "groups needs one label per row: 12 rows, got shape"),
     (_with_groups(["a"] * 12), "groups needs at least 2 different labels"),
     (_with_groups(np.ma.masked_array(THREE, mask=THREE == 1)), "groups is a masked array"),
     (lambda: g.avg_sim_pseudo_values(X[:8], groups=THREE[:8]), "at least 3 different labels"),
     (lambda: g.within_classes(X, THREE[:3]), "labels"),
     # NumPy reads [1, "a"] as two texts, so that 1 and "1" would be one word.
-    (_words([1, "a", "a", 1], min_count=2), "words mixes labels that cannot be ordered"),
     (_words(("1", 1, "1", 1), min_count=2), "words mixes labels that cannot be ordered"),
-    (_words([b"a", "a", "a", "a"], min_count=2), "words mixes labels that cannot be ordered"),
-    (_words(pd.Series(["a", 1] * 2, dtype=object)), "words mixes labels that cannot be ordered"),
     (_words(pd.array([0, 1, None, 1])), "words mixes labels that cannot be ordered: .*NA"),
     (_words(THREE, X, sentences=[1, 2]), "sentences needs one label per row"),
     (_words(THREE, X, sentences=[math.nan] * 12), r"sentences of shape .* NaN"),
     (_words(THREE, X, sentences=THREE % 2, min_count=3), "in 3 different sentences or more"),
     *(
         (_with_groups(kind([other, nan] * 6)), r"groups of shape \(12,\) has NaN labels")
-        for kind in (list, pd.Series, lambda labels: np.array(labels, dtype=object))
-        for other in ("a", 1.0)
-        for nan in (math.nan, np.float32("nan"))
+        for kind in (list, pd.Series)
+        for other, nan in (("a", math.nan), (1.0, np.float32("nan")))
     ),
     # Words and sentences.
     *((lambda f=f: f(X, THREE[1:]), "needs one label per row: 12 rows") for f in UNITS.values()),
     *((lambda f=f: f(X, THREE, min_count=9), "stands in 9 rows or more") for f in UNITS.values()),
     *((lambda f=f: f(X, THREE, min_count=1), "must be at least 2.* got 1") for f in UNITS.values()),
-    (_words(THREE, ZEROS, min_count=2), "2 zero row"),
-    (lambda: g.intra_sim(ZEROS, THREE), "2 zero row"),
-    (lambda: g.intra_sim(X, THREE[1:]), "needs one label per row: 12 rows"),
     (lambda: g.intra_sim(X, THREE, n_permutations=0), "n_permutations must be at least 1, got 0"),
     (lambda: g.intra_sim(np.eye(3), [0, 0, 0]), "at least 2 sentences, .* got 1 of at most 3"),
     (lambda: g.intra_sim(np.eye(3), [0, 1, 2]), "one of them of 2 .* got 3 of at most 1"),
@@ -167,7 +143,6 @@ REFUSED = [
     ),
     (lambda: g.iso_score(np.arange(5.0)[:, None]), r"2 column.* got shape \(5, 1\)"),
     (lambda: g.iso_score(X[:3], bias_corrected=True), r"at least 4 row.* got shape \(3, 5\)"),
-    (lambda: g.mean_squared_distance(X * 1e160), "squared distances of x"),
     (lambda: g.pair_distances(X, metric="cosin"), 'must be "cosine" or "euclidean", got \'cosin\''),
     (lambda: g.pair_distances(X, n_pairs=0), "n_pairs must be at least 1, got 0"),
     *(
@@ -189,11 +164,9 @@ REFUSED = [
         if m != "mutual_knn"  # which first asks for more rows
     ),
     (lambda: g.mutual_knn(X, Y[:-1], k=2), "same samples as rows, got 12 and 11 rows"),
-    (lambda: g.similarity_grid("cka", [X, X[:-1]]), r"xs\[0\] beside xs\[1\]: "),
     (lambda: g.similarity_grid("cka", [X], [Y, ONES]), r"ys\[1\] of shape \(12, 5\) has no varian"),
     (lambda: g.similarity_grid("pwca", [X], [Y]), "no measure 'pwca', did you mean 'pwcca'"),
     (lambda: g.similarity_grid("cka", []), "at least one layer each"),
-    (lambda: g.similarity_grid("cka", [X], []), "at least one layer each"),
     *(
         (lambda v=v: g.svcca(X, Y, variance=v), "variance must lie above 0 and not above 1")
         for v in (0.0, 1.1, math.nan)
@@ -204,15 +177,9 @@ REFUSED = [
     ),
     (lambda: g.cka(X[:3], Y[:3], debiased=True), r"x needs at least 4 row.* got shape \(3, 5\)"),
     (lambda: g.minibatch_cka([]), "batches is empty"),
-    (lambda: g.minibatch_cka(iter(())), "batches is empty"),
     (lambda: g.minibatch_cka([(X, Y), (X[:3], Y[:3])]), r"x needs at least 4 row.*\(3, 5\)"),
     (lambda: g.minibatch_cka([(X, Y[:9])]), "got 12 and 9 rows"),
     *((lambda c=c: g.cka_distance(c), "ckas") for c in ([1.001], [-1.1], [0.5, math.nan])),
-    (lambda: g.cka_distance([]), "at least 1 row.* 1 col"),
-    *(
-        (lambda f=f: f(X, np.ones((12, 3))), r"y of shape \(12, 3\) has no variance")
-        for f in (g.procrustes, g.affine)
-    ),
     *(
         (lambda f=f: f(X, Y[:8]), "same samples as rows, got 12 and 8 rows")
         for f in (g.procrustes, g.affine)
@@ -241,9 +208,6 @@ REFUSED = [
         r"x of shape \(2, 3\) has other columns .* \(1, 5\)",
     ),
     (lambda: g.principal_axes(X, centres=np.ones((2, 4))), "other columns"),
-    (lambda: g.principal_axes(np.ones(4)), "two axes"),
-    (lambda: g.principal_axes([[1.0, math.nan]]), "NaN or infinity"),
-    (lambda: g.principal_axes(np.empty((0, 3))), "at least"),
     *(
         (lambda r=r: g.elongated_directions(X, ratio=r), "ratio must be above 0")
         for r in (0, -1.0, math.nan)

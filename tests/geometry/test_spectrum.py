@@ -116,7 +116,3 @@ def test_effective_rank_is_the_exponential_of_the_entropy(x, center):
 )
 def test_iso_score_of_k_equal_axes_is_k_minus_one_over_d_minus_one(x, score):
     assert iso_score(x) == pytest.approx(score, abs=1e-12)
-
-
-ALL_BUT_ONE = np.tile(np.float16([-0.3625, 1.824]), (6, 1))
-ALL_BUT_ONE[4] = -0.7627, 2.803

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import gudhi
+import numpy as np
 import pytest
 import torch
 
@@ -58,8 +60,20 @@ FLOATS = [
     (torch.bfloat16, torch.float32),
 ]
 
+
+def gudhi_intervals(dimension, **given):
+    """Finite intervals of gudhi's own Rips persistence of points or a distance_matrix, (m, 2).
+
+    Longest first; components of copies have length 0, other bars of length 0 are left out.
+    """
+    tree = gudhi.RipsComplex(**given).create_simplex_tree(max_dimension=dimension + 1)
+    tree.compute_persistence(min_persistence=0.0 if dimension else -1.0)
+    found = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
+    found = found[np.isfinite(found[:, 1])]
+    return found[np.argsort(found[:, 0] - found[:, 1], kind="stable")]
+
+
 # The dtype that is given, and the dtype of the result.
-floating = pytest.mark.parametrize(("given_dtype", "expected"), FLOATS)
 dtypes = pytest.mark.parametrize(
     ("given_dtype", "expected"), [*FLOATS, (torch.int64, torch.float32)]
 )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 
-import gudhi
 import numpy as np
 import pytest
 import torch
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from shrink_utils.topology import barcode, h0_barcode
+from tests.topology.conftest import gudhi_intervals
 
 matrices = hnp.arrays(
     np.float64,
@@ -19,29 +19,18 @@ matrices = hnp.arrays(
 )
 
 
-def gudhi_intervals(points, dimension, *, min_persistence=0.0):
-    """Finite intervals of gudhi's own Rips persistence, (m, 2), longest first."""
-    tree = gudhi.RipsComplex(points=np.asarray(points)).create_simplex_tree(
-        max_dimension=dimension + 1
-    )
-    tree.compute_persistence(min_persistence=min_persistence)
-    found = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
-    found = found[np.isfinite(found[:, 1])]
-    return found[np.argsort(found[:, 0] - found[:, 1], kind="stable")]
-
-
 def assert_same(actual, expected, scale=1.0):
     np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12 * scale)
 
 
 def test_h0_lengths_are_gudhis_deaths(cloud):
-    deaths = gudhi_intervals(cloud, 0, min_persistence=-1)[:, 1]
+    deaths = gudhi_intervals(0, points=cloud.numpy())[:, 1]
     assert_same(h0_barcode(cloud).lengths, deaths)
 
 
 @given(matrices)
 def test_h0_lengths_are_gudhis_deaths_on_any_cloud(points):
-    deaths = gudhi_intervals(points, 0, min_persistence=-1)[:, 1]
+    deaths = gudhi_intervals(0, points=points)[:, 1]
     assert_same(h0_barcode(torch.from_numpy(points)).lengths, deaths)
 
 
@@ -65,7 +54,11 @@ def test_far_tight_clusters_keep_all_their_bars(clouds):
     cloud = clouds["far_tight_clusters"].float()
     lengths = h0_barcode(cloud).lengths
     assert (lengths > 0).sum() == 127
-    assert_same(lengths, gudhi_intervals(cloud.double(), 0)[:, 1].astype(np.float32), scale=1e5)
+    assert_same(
+        lengths,
+        gudhi_intervals(0, points=cloud.double().numpy())[:, 1].astype(np.float32),
+        scale=1e5,
+    )
     inside = torch.cat([h0_barcode(half).lengths for half in (cloud[:64], cloud[64:])])
     assert torch.equal(lengths[1:], inside.sort(descending=True).values)
 
@@ -85,7 +78,7 @@ def test_float64_squares_neither_overflow_nor_vanish(scale):
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_barcode_is_gudhis_in_higher_dimensions(clouds, name, dimension):
     bars = barcode(clouds[name], max_dim=dimension)[dimension]
-    expected = gudhi_intervals(clouds[name], dimension)
+    expected = gudhi_intervals(dimension, points=clouds[name].numpy())
     expected = expected[expected[:, 1] - expected[:, 0] > 1e-12]  # the rest is rounding in ties
     real = bars.lengths > 1e-12
     assert_same(bars.lengths[real], expected[:, 1] - expected[:, 0])

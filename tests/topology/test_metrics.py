@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import gudhi
 import numpy as np
 import pytest
 import torch
 from scipy.spatial.distance import pdist, squareform
 
 from shrink_utils.topology import barcode, h0_barcode, persistent_entropy
-
-
-def _gudhi(distances, dimension):
-    """Finite intervals of gudhi's Rips persistence of a matrix, (m, 2), longest first."""
-    rips = gudhi.RipsComplex(distance_matrix=distances)
-    tree = rips.create_simplex_tree(max_dimension=dimension + 1)
-    tree.compute_persistence(min_persistence=0.0 if dimension else -1.0)
-    found = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
-    found = found[np.isfinite(found[:, 1])]
-    return found[np.argsort(found[:, 0] - found[:, 1], kind="stable")]
+from tests.topology.conftest import gudhi_intervals
 
 
 def _cloud(n=24, d=3, **options):
@@ -34,7 +24,7 @@ def _distances(cloud, metric):
 def test_bars_of_a_matrix_of_distances_are_gudhis(metric, dimension):
     distances = _distances(_cloud(40, 4), metric)
     bars = barcode(torch.from_numpy(distances), max_dim=dimension, metric="precomputed")[dimension]
-    expected = _gudhi(distances, dimension)
+    expected = gudhi_intervals(dimension, distance_matrix=distances)
     assert len(expected) > 0
     np.testing.assert_allclose(bars.births, expected[:, 0], rtol=1e-14)
     np.testing.assert_allclose(bars.deaths, expected[:, 1], rtol=1e-14)
@@ -45,7 +35,7 @@ def test_bars_of_a_matrix_of_distances_are_gudhis(metric, dimension):
 def test_cosine_bars_are_gudhis_of_one_less_the_cosine(dimension):
     cloud = _cloud(30) * torch.linspace(0.01, 100, 30, dtype=torch.float64)[:, None]
     bars = barcode(cloud, max_dim=dimension, metric="cosine")[dimension]
-    expected = _gudhi(_distances(cloud, "cosine"), dimension)
+    expected = gudhi_intervals(dimension, distance_matrix=_distances(cloud, "cosine"))
     assert len(expected) > 0
     np.testing.assert_allclose(bars.births, expected[:, 0], atol=1e-14)
     np.testing.assert_allclose(bars.deaths, expected[:, 1], atol=1e-14)
