@@ -21,7 +21,7 @@ from shrink_utils.study.language.experiment import (
 )
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Measure, measured
-from shrink_utils.study.similarity.experiment import measure_similarity
+from shrink_utils.study.similarity import measure_similarity
 
 # By the name of the table that each is kept in.
 OF_FIRST_MODEL = {

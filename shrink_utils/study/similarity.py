@@ -1,14 +1,15 @@
-"""How alike layers are: of one encoder, of several, before and after fine-tuning."""
+"""How alike layers are: of one encoder, of several, before and after fine-tuning (chapter 03)."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 from shrink_utils.geometry import affine, calibrated_maximum, procrustes, similarity_grid
 from shrink_utils.models import WordBatch, load_encoder, random_encoder, word_states
@@ -16,11 +17,11 @@ from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import measured
-from shrink_utils.study.similarity.layers import Layers, matched_layers
 from shrink_utils.study.statistics import bootstrap_interval
 from shrink_utils.text import load_sentences
 
 SIMILARITIES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
+WORDS = 2000  # rows of the measures that need n ≫ 2d
 TRACKED = ("cka_debiased", "rsa")  # followed through every run
 ALIGNMENTS = ("identity", "procrustes", "affine")
 
@@ -203,3 +204,43 @@ def _alignments(x: Layers, y: Layers) -> list[Entry]:
         for name, mapped in maps.items():
             entries.append((name, layer, other, mapped.explained(a[~fit], b[~fit])))
     return entries
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The vectors that one encoder makes of some texts, layer by layer."""
+
+    words: Tensor  # (layers, n, d)
+    sentence: Tensor  # (n,): the sentence of each word
+
+    def thinned(self) -> Layers:
+        """At most 2,000 words, evenly spaced over the texts."""
+        n = len(self.sentence)
+        kept = torch.arange(min(n, WORDS)) * n // min(n, WORDS)
+        return Layers(self.words[:, kept], self.sentence[kept])
+
+    def sentences(self) -> Tensor:
+        """The mean of each sentence's words, (layers, sentences, d)."""
+        _, index, sizes = self.sentence.unique(return_inverse=True, return_counts=True)
+        sums = self.words.new_zeros(len(self.words), len(sizes), self.words.shape[2])
+        return sums.index_add_(1, index, self.words) / sizes[:, None]
+
+    def rows(self, measure: str) -> Tensor:
+        """The vectors that a measure compares: sentences for RSA, words for the others."""
+        return self.sentences() if measure == "rsa" else self.thinned().words
+
+
+def matched_layers(*states: WordBatch) -> list[Layers]:
+    """The words that all encoders read, row for row.
+
+    A word is named by its sentence and its position there, whatever the tokenizers. A word that one
+    encoder did not read to its end (texts are cut at different words) is dropped from all.
+    """
+    names = [[*zip(s.sentence.tolist(), s.position.tolist(), strict=True)] for s in states]
+    shared = sorted(set(names[0]).intersection(*names[1:]))
+    layers = []
+    for state, of_state in zip(states, names, strict=True):
+        row_of = {name: row for row, name in enumerate(of_state)}
+        rows = torch.tensor([row_of[name] for name in shared])
+        layers.append(Layers(state.vectors[:, rows], state.sentence[rows]))
+    return layers

@@ -8,21 +8,21 @@ import torch
 
 from shrink_utils.geometry import affine, cka, rsa, svcca
 from shrink_utils.models import WordBatch, load_encoder, word_states
-from shrink_utils.study import run_encoder, run_grid
-from shrink_utils.study.similarity import experiment
-from shrink_utils.study.similarity.experiment import (
+from shrink_utils.study import run_encoder, run_grid, similarity
+from shrink_utils.study.similarity import (
     ALIGNMENTS,
     SIMILARITIES,
+    Layers,
     _alignments,
+    matched_layers,
     measure_similarity,
     similarity_texts,
 )
-from shrink_utils.study.similarity.layers import Layers, matched_layers
 
 
 @pytest.fixture
 def table(finished, monkeypatch):
-    monkeypatch.setattr(experiment, "ARMS", ("none", "all"))  # those of the tiny grid
+    monkeypatch.setattr(similarity, "ARMS", ("none", "all"))  # those of the tiny grid
     return measure_similarity(finished)  # kept by the profile: measured once
 
 

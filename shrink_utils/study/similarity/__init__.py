@@ -1,1 +1,0 @@
-"""How alike the layers of encoders are: measured and shown (chapter 03)."""
