@@ -64,7 +64,7 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
                 f"b:{name}:{task}:{arm}",
                 statement,
                 "greater",
-                _more_alike(own) if pair in ("within", "neighbours") else _late_less_early(own),
+                _differences(pair, own),
                 source=source,
                 kind="scaled test" if arm == "none" and pair != "neighbours" else "analogue",
                 task=task,
@@ -73,25 +73,20 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
             )
 
 
-def _late_less_early(rows: pd.DataFrame) -> pd.Series:
-    """Change, 1 − similarity, of the last layer less that of the first."""
-    equal = rows[rows.layer == rows.other].assign(change=1 - rows.value)
-    last, first = (
-        by_unit(equal[equal.layer == layer], "change") for layer in (rows.layer.max(), 1)
-    )
-    return last - first
-
-
-def _more_alike(rows: pd.DataFrame) -> pd.Series:
-    """Neighbouring layers less distant ones; a calibrated score is less chance as it stands."""
-    if rows.measure.iloc[0] == "calibrated":
-        return by_unit(rows, "value")
-    apart = (rows.layer - rows.other).abs()
-    near, far = (
-        rows[which].groupby("seed").value.mean()
-        for which in (apart == 1, apart > rows.layer.max() / 2)
-    )
-    return near - far
+def _differences(pair: str, rows: pd.DataFrame) -> pd.Series:
+    """What the rows of `SIMILARITY` on these pairs of clouds are about, by seed."""
+    match pair:
+        case "neighbours":  # less chance, as it stands
+            return by_unit(rows, "value")
+        case "within":  # neighbouring layers less distant ones
+            apart, half = (rows.layer - rows.other).abs(), rows.layer.max() / 2
+            near, far = (rows[which].groupby("seed").value for which in (apart == 1, apart > half))
+            return near.mean() - far.mean()
+        case _:  # change of the last layer less that of the first
+            equal = rows[rows.layer == rows.other].assign(change=1 - rows.value)
+            ends = (equal[equal.layer == layer] for layer in (rows.layer.max(), 1))
+            last, first = (by_unit(end, "change") for end in ends)
+            return last - first
 
 
 # --- Stitching ------------------------------------------------------------------------------------
@@ -151,8 +146,8 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     found = _between_seeds(stitched[stitched.relation == "seed"])
     claim = partial(Claim, source="after B §3", kind="analogue")
     for name, (direction, statement, kind) in BETWEEN_SEEDS.items():
-        name, statement = f"b:stitch-{name}", f"between seeds, {statement}"
-        yield claim(name, statement, direction, found.pop(0), floor=floors[kind])
+        options = {"differences": found[name], "floor": floors[kind]}
+        yield claim(f"b:stitch-{name}", f"between seeds, {statement}", direction, **options)
     # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
     own = stitched.assign(own=stitched.loss - stitched.penalty)
     own = own.groupby(["back_number", "back"]).own.mean().unstack()
@@ -200,16 +195,18 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
 
 
-def _between_seeds(rows: pd.DataFrame) -> list[list[float]]:
+def _between_seeds(rows: pd.DataFrame) -> dict[str, list[float]]:
     """Differences of `BETWEEN_SEEDS`: maps on the same stitches, and layers far apart."""
     affine, identity, trained = (rows.kind == kind for kind in ("affine", "identity", "trained"))
     at_trained = rows.front_layer.isin(rows.front_layer[trained])
     apart = (rows.front_layer - rows.back_layer).abs()
-    return [
-        _of_less(rows, affine & rows.equal, identity & rows.equal),
-        _of_less(rows, trained & rows.equal, affine & rows.equal & at_trained),
-        _of_less(rows, affine & (apart > rows.front_layer.max() / 2), affine & (apart == 0)),
-    ]
+    far = apart > rows.front_layer.max() / 2
+    pairs = {
+        "affine-identity": (affine & rows.equal, identity & rows.equal),
+        "trained-affine": (trained & rows.equal, affine & rows.equal & at_trained),
+        "distance": (affine & far, affine & (apart == 0)),
+    }
+    return {name: _of_less(rows, of, minus) for name, (of, minus) in pairs.items()}
 
 
 def _equal_layers(table: pd.DataFrame) -> pd.Series:

@@ -123,29 +123,22 @@ def _cloud(run: Run) -> dict:
         labels = torch.zeros(len(labels))
     classes = labels.unique()
     several = len(classes) > 1
+    lengths = torch.cat([h0_barcode(after[labels == one]).lengths for one in classes])
+    shrunk = (before.var(dim=0).mean() / after.var(dim=0).mean()).item()  # mean eigenvalues
     return {
         **keys_of(run.config),
         "classes": len(classes) if several else 0,
-        "log_edge": _log_edge([after[labels == one] for one in classes]),
+        "log_edge": math.log(lengths.mean()),
         "class_cosine": _class_cosine(after, labels) if len(classes) == 2 else math.nan,
         "elongated_before": elongated_directions(before, ratio=RATIO),
         "elongated_own": elongated_directions(after, ratio=RATIO),
-        "elongated_pretrained": elongated_directions(after, ratio=RATIO * _spread(before, after)),
+        "elongated_pretrained": elongated_directions(after, ratio=RATIO * shrunk),
         "isoscore": iso_score(after, bias_corrected=True),
         "silhouette": float(silhouette_score(after, labels)) if several else math.nan,
     }
-
-
-def _log_edge(classes: list[Tensor]) -> float:
-    return math.log(torch.cat([h0_barcode(points).lengths for points in classes]).mean())
 
 
 def _class_cosine(x: Tensor, labels: Tensor) -> float:
     top = torch.linalg.svd(x - x.mean(dim=0), full_matrices=False)[2][0]  # (d,)
     means = [x[labels == one].mean(dim=0) for one in labels.unique()]
     return abs(torch.cosine_similarity(top, means[1] - means[0], dim=0).item())
-
-
-def _spread(x: Tensor, y: Tensor) -> float:
-    """Mean eigenvalue of the covariance of x over that of y."""
-    return (x.var(dim=0).mean() / y.var(dim=0).mean()).item()

@@ -48,54 +48,30 @@ class Hypothesis(NamedTuple):
 
 
 HYPOTHESES = [  # in the words and order of the page; of prominent bars
-    Hypothesis(
-        "H1", "the regularizer lowers the centred score on movies",
-        "score", MOVIES, "none", "less",
-    ),
-    Hypothesis(
-        "H2", "the regularizer lowers the centred score on products",
-        "score", PRODUCTS, "none", "less",
-    ),
-    Hypothesis(
-        "H3", "accuracy on movies does not suffer beyond .02",
-        "accuracy", MOVIES, "none", "no_worse",
-    ),
-    Hypothesis(
-        "H4", "accuracy on products does not suffer beyond .02",
-        "accuracy", PRODUCTS, "none", "no_worse",
-    ),
-    Hypothesis(
-        "H5", "selected bars lower the centred score more than all bars, on movies",
-        "score", MOVIES, "all", "less",
-    ),
-    Hypothesis(
-        "H6", "selected bars lower the centred score more than all bars, on products",
-        "score", PRODUCTS, "all", "less",
-    ),
-    Hypothesis(
-        "H7", "at matched score, prominent bars keep more accuracy than as many random ones",
-        "matched", PRODUCTS, "random", "greater",
-    ),
-    Hypothesis(
-        "H8", "at matched score, bars cost no more accuracy than IsoScore★",
-        "matched", PRODUCTS, "isoscore", "no_worse",
-    ),
-    Hypothesis(
-        "H9", "at matched score, bars cost no more accuracy than spectral entropy",
-        "matched", PRODUCTS, "spectral", "no_worse",
-    ),
-    Hypothesis(
-        "H10", "at matched score, bars cost no more accuracy than the average cosine",
-        "matched", PRODUCTS, "cosine", "no_worse",
-    ),
-    Hypothesis(
-        "H11", "the regularizer lowers the level that ten epochs reach",
-        "level", PRODUCTS, "none", "less",
-    ),
-    Hypothesis(
-        "H12", "the regularizer delays the rise",
-        "onset", PRODUCTS, "none", "greater",
-    ),
+    Hypothesis("H1", "the regularizer lowers the centred score on movies",
+               "score", MOVIES, "none", "less"),
+    Hypothesis("H2", "the regularizer lowers the centred score on products",
+               "score", PRODUCTS, "none", "less"),
+    Hypothesis("H3", "accuracy on movies does not suffer beyond .02",
+               "accuracy", MOVIES, "none", "no_worse"),
+    Hypothesis("H4", "accuracy on products does not suffer beyond .02",
+               "accuracy", PRODUCTS, "none", "no_worse"),
+    Hypothesis("H5", "selected bars lower the centred score more than all bars, on movies",
+               "score", MOVIES, "all", "less"),
+    Hypothesis("H6", "selected bars lower the centred score more than all bars, on products",
+               "score", PRODUCTS, "all", "less"),
+    Hypothesis("H7", "at matched score, prominent bars keep more accuracy than as many random ones",
+               "matched", PRODUCTS, "random", "greater"),
+    Hypothesis("H8", "at matched score, bars cost no more accuracy than IsoScore★",
+               "matched", PRODUCTS, "isoscore", "no_worse"),
+    Hypothesis("H9", "at matched score, bars cost no more accuracy than spectral entropy",
+               "matched", PRODUCTS, "spectral", "no_worse"),
+    Hypothesis("H10", "at matched score, bars cost no more accuracy than the average cosine",
+               "matched", PRODUCTS, "cosine", "no_worse"),
+    Hypothesis("H11", "the regularizer lowers the level that ten epochs reach",
+               "level", PRODUCTS, "none", "less"),
+    Hypothesis("H12", "the regularizer delays the rise",
+               "onset", PRODUCTS, "none", "greater"),
 ]  # fmt: skip
 SIMULTANEOUS = LEVEL / len(HYPOTHESES)
 BY_ID = {hypothesis.id: hypothesis for hypothesis in HYPOTHESES}

@@ -37,8 +37,6 @@ FIGURES = ["full_long_runs"]  # shown by the README
 MACHINE = "machine.json"
 ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
 SMALL = ["learning_rate"]  # too small for an absolute difference; a schedule has no rounding
-# In another precision near-tied bars are selected otherwise: one batch in three, by 5 % of a sum.
-COARSER = 10
 CONFIDENCE, RARE = 0.95, 1e-3  # of the intervals; how seldom chance may raise an alarm
 # Of digits of one kind: a near tie falls differently on another machine, and is no fault.
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
@@ -63,9 +61,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     """
     if (folder := _reference(profile)) is None:
         return None
-    of, here = read_json(folder / MACHINE), machine(profile)
-    same, coarser = of == here, 1 if of["precision"] == here["precision"] else COARSER
-    compared = []
+    same, compared = read_json(folder / MACHINE) == machine(profile), []
     for name, (keys, columns) in TABLES.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
         sides = [_long(table, keys, columns) for table in (ours, reference)]
@@ -75,7 +71,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
         both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
         absolute = np.where(both.column.isin(SMALL), 0.0, ABSOLUTE)
-        rounding = coarser * np.maximum(absolute, RELATIVE * both.value_reference.abs())
+        rounding = np.maximum(absolute, RELATIVE * both.value_reference.abs())
         sampling = np.hypot(both.half, both.half_reference)
         both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
         compared.append(both.assign(table=name))

@@ -21,42 +21,38 @@ from shrink_utils.study.tables import RUN
 ARM = "prominent"
 TABLE3 = "STL Table 3"
 SELECTED = (ARM, "published")
-# What STL say of an arm beside plain fine-tuning, and of selected bars beside all: the name of the
-# row, its statement, direction, column and source (without one: Table 3, or its mean).
-OF_NONE = (
-    (
-        "lowers-centred-of-none",
+# What STL say of an arm beside plain fine-tuning, and of selected bars beside all, by name of the
+# row: statement, direction, column and source (without one: Table 3, or its mean).
+OF_NONE = {
+    "lowers-centred-of-none": (
         "regularization lowers the first centred score",
         "less",
         "centred_1",
     ),
-    ("lowers-raw-of-none", "regularization lowers the first raw score", "less", "raw_1"),
-    ("metric-rises", "{metric} rises", "greater", "graded", "STL abstract, §5, §6"),
-    (
-        "metric-kept",
+    "lowers-raw-of-none": ("regularization lowers the first raw score", "less", "raw_1"),
+    "metric-rises": ("{metric} rises", "greater", "graded", "STL abstract, §5, §6"),
+    "metric-kept": (
         f"{{metric}} does not suffer (by {MARGIN}): it falls by less than that, or not at all",
         *("no_worse", "graded", "STL Table 2"),
     ),
-    ("raises-centred-2", "regularization raises the second centred score", "greater", "centred_2"),
-    ("raises-centred-3", "regularization raises the third centred score", "greater", "centred_3"),
-)
-OF_ALL = (
-    (
-        "lowers-centred-of-all",
+    "raises-centred-2": ("regularization raises the second centred score", "greater", "centred_2"),
+    "raises-centred-3": ("regularization raises the third centred score", "greater", "centred_3"),
+}
+OF_ALL = {
+    "lowers-centred-of-all": (
         "the centred score is lower with selected bars than with all",
         *("less", "centred_1"),
     ),
-    (
-        "lowers-raw-of-all",
+    "lowers-raw-of-all": (
         "the raw score is lower with selected bars than with all",
-        *("less", "raw_1"),
+        "less",
+        "raw_1",
     ),
-    (
-        "metric-above-all",
+    "metric-above-all": (
         "{metric} is higher with selected bars than with all",
         *("greater", "graded", "STL, second hypothesis"),
     ),
-)
+}
 AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `at_least_loss`
 DEPARTURES = (
     "AdamW, where STL use Adam; a constant rate after the warm-up, where their code has a cosine "
@@ -147,9 +143,9 @@ def _arm(
 ) -> Iterator[Claim]:
     arm, metric = rows.arm.iloc[0], rows.metric.iloc[0]
     selected = arm in SELECTED and "all" in set(runs.arm)
-    for other, questions in {"none": OF_NONE, "all": OF_ALL if selected else ()}.items():
+    for other, questions in {"none": OF_NONE, "all": OF_ALL if selected else {}}.items():
         theirs = runs[runs.arm == other]
-        for name, statement, direction, column, *own in questions:
+        for name, (statement, direction, column, *own) in questions.items():
             statement = statement.format(metric=metric)
             known = {arm, other} <= set(scores.index) and column in scores
             yield claim(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shrink_utils.study.claims.claim import (
-    COLUMNS,
     MARGIN,
     Claim,
     Kind,
@@ -107,25 +106,6 @@ def test_an_unknown_unit_is_refused():
         replace(CLAIM, unit="layers")
     with pytest.raises(ValueError, match=r"kind must be one of .*'guess'"):
         replace(CLAIM, kind="guess")
-
-
-def test_evaluate_gives_one_row_per_claim_in_order():
-    changes = {"direction": "no_worse", "unit": "words", "floor": 0.3, "differences": [0.01]}
-    second = replace(CLAIM, id="metric", task="", arm="", published=None, **changes)
-    table = evaluate([CLAIM, second])
-    first = paired_interval(CLAIM.differences)
-    assert table.columns.tolist() == COLUMNS
-    expected = {"claim": "first-score", "source": "STL §4, Table 3", "kind": "scaled test"}
-    expected |= {"statement": CLAIM.statement, "task": "mrpc", "arm": "prominent"}
-    expected |= {"published": -0.25, **first._asdict(), "unit": "seeds", "verdict": "agrees"}
-    assert table.loc[0, list(expected)].to_dict() == expected
-    assert table.p[0] == pytest.approx(stats.ttest_1samp(CLAIM.differences, 0).pvalue)
-    expected = {"claim": "metric", "task": "", "low": -math.inf, "n": 1, "unit": "words"}
-    expected |= {"floor": 0.3, "verdict": "inconclusive", "adjusted": "", "departures": ""}
-    assert table.loc[1, list(expected)].to_dict() == expected
-    assert table[["floor", "published", "p"]].isna().to_numpy().tolist() == [
-        *[[True, False, False], [False, True, True]]
-    ]
 
 
 def test_p_is_of_the_bound_that_decides():

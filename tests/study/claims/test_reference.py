@@ -90,7 +90,7 @@ def test_equal_tables_are_within_and_named_by_kind(quick, elsewhere):
 
 
 def test_another_machine_passes(elsewhere):
-    for seed in range(10):
+    for seed in range(4):
         for name in TABLES:
             table = pd.read_csv(COMMITTED / f"{name}.csv")
             write_table(table, name, profile=elsewhere)
@@ -116,14 +116,6 @@ def test_a_learning_rate_is_compared_though_it_is_small(elsewhere):
     assert _is_within(elsewhere)
     _change(elsewhere, "first_steps", lambda t: t.__setitem__("learning_rate", 2 * t.learning_rate))
     assert not _is_within(elsewhere)
-
-
-@pytest.mark.parametrize(("precision", "within"), [("float32", False), ("bfloat16", True)])
-def test_a_reward_in_another_precision_may_select_other_bars(quick, tmp_path, precision, within):
-    machine = ELSEWHERE | {"precision": precision}
-    write_json(tmp_path / "data" / "reference" / "quick" / MACHINE, machine)
-    _change(quick, "first_steps", lambda t: t.__setitem__("regularizer", 1.05 * t.regularizer))
-    assert _is_within(quick) == within
 
 
 def test_quick_multiplies_in_one_precision_on_every_machine():

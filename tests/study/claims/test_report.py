@@ -14,7 +14,6 @@ from shrink_utils.study.claims.report import (
     PAPERS,
     agreement,
     claims_in_brief,
-    of_paper,
     print_brief,
     print_claims,
     print_hypotheses,
@@ -157,8 +156,3 @@ def test_models_agree_where_both_decide_alike_and_indecision_is_no_agreement():
     ]
     alone = claims[~claims.claim.str.contains("small|decoder")]
     assert agreement(alone, load_profile("smoke")) == ""
-
-
-def test_every_claim_belongs_to_one_paper(claims):
-    found = [of_paper(claims, paper).claim.tolist() for paper in PAPERS]
-    assert found == [["stl:a"], ["v:b"], [], ["rp:c"], [], [], []]
