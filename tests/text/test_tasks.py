@@ -32,11 +32,3 @@ def test_a_subsample_is_drawn_without_replacement_from_its_own_split():
         drawn = part[split]["text"][:]
         assert len(drawn) == n
         assert all(drawn.count(text) <= everything.count(text) for text in set(drawn))
-
-
-@pytest.mark.parametrize(
-    ("typo", "meant"), [("sentiment_movie", "sentiment_movies"), ("mrcp", "mrpc")]
-)
-def test_a_task_name_with_a_typo_gets_the_nearest_name_and_the_list(typo, meant):
-    with pytest.raises(ValueError, match=f"did you mean '{meant}'.*word_order, coherence"):
-        load_task(typo)

@@ -1,7 +1,6 @@
 """What the Trainer is asked for: rows per pass, precision; what it seeds comes back."""
 
 import random
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import torch
 from transformers import TrainingArguments
 
-from shrink_utils.training import finetune, trainer
 from shrink_utils.training.arguments import quiet_arguments, random_state_kept
 from shrink_utils.training.finetune import fine_tuning_arguments
 
@@ -23,26 +21,6 @@ def test_a_steps_rows_are_shared_out_over_its_parts(config, tmp_path, monkeypatc
     message = r"batch_size: 16 rows do not make 4 .* each of 3 processes"
     with pytest.raises(ValueError, match=message):
         fine_tuning_arguments(config, str(tmp_path))
-
-
-def test_bfloat16_is_for_the_encoder_and_not_for_the_regularizer(config, monkeypatch):
-    """The bars are taken in float32, of what the rounded pass gives."""
-    config = replace(config, arm="all", train_rows=32, epochs=1)
-    exact = finetune(config).history
-    seen = []
-    regularize = trainer.RegularizedTrainer._regularize
-
-    def watched(self, embeddings, *others):
-        seen.append((embeddings.dtype, torch.is_autocast_enabled("cpu")))
-        return regularize(self, embeddings, *others)
-
-    monkeypatch.setattr(trainer.RegularizedTrainer, "_regularize", watched)
-    module = sys.modules["shrink_utils.training.finetune"]  # the package's name is the function
-    monkeypatch.setattr(module, "used_precision", lambda precision: precision)
-    rounded = finetune(replace(config, precision="bfloat16")).history
-    assert seen == [(torch.float32, False)] * 2
-    difference = (rounded.regularizer - exact.regularizer).abs()
-    assert difference.between(1e-7, 0.02).all()  # bfloat16 has three digits
 
 
 def test_a_process_that_sees_several_gpus_is_told_to_take_one(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from transformers import EvalPrediction
 
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.text import task_spec
-from shrink_utils.training import finetune, task_metrics, trainer
+from shrink_utils.training import finetune, task_metrics
 
 # Of each kind one at least; the others are tested one by one (loops: 8 points hardly have any).
 ARMS = ("none", "prominent", "published", "all", "random", "isoscore")
@@ -55,20 +55,6 @@ def test_arms_of_a_seed_start_equal_and_then_part(results):
     first = {result.history.task_loss.iloc[0] for result in results.values()}
     last = {result.history.task_loss.iloc[-1] for result in results.values()}
     assert (len(first), len(last)) == (1, len(ARMS))
-
-
-def test_the_start_is_evaluated_once_for_all_arms_of_a_seed(config, monkeypatch):
-    monkeypatch.setattr(trainer, "_starts", {})
-    passes = []
-    judge = trainer.QuietTrainer.evaluation_loop
-    monkeypatch.setattr(
-        trainer.QuietTrainer, "evaluation_loop", lambda *a, **k: passes.append(1) or judge(*a, **k)
-    )
-    alone, beside = finetune(replace(config, arm="none")), finetune(replace(config, arm="none"))
-    assert len(passes) == 2 * config.epochs + 1
-    assert alone.history.equals(beside.history) and alone.evaluations == beside.evaluations
-    finetune(replace(config, seed=config.seed + 1))
-    assert len(passes) == 3 * config.epochs + 2  # another head
 
 
 def test_a_configuration_fixes_the_numbers_and_another_seed_changes_them(config, results):

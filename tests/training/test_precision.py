@@ -44,24 +44,21 @@ def rounded(config, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("capabilities", "native"),
+    ("capabilities", "gpu", "native"),
     [
-        ({"avx512_f": True, "avx512_bf16": True, "amx_bf16": False}, "bfloat16"),
-        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16"),
-        ({"avx512_f": True, "avx512_vnni": True, "avx512_bf16": False}, "float32"),  # emulates it
-        ({"avx512_f": True, "amx_tile": True, "amx_bf16": False}, "float32"),
-        ({"architecture": "aarch64"}, "float32"),
+        ({"avx512_f": True, "avx512_bf16": True, "amx_bf16": False}, None, "bfloat16"),
+        ({"avx512_bf16": False, "amx_bf16": True}, None, "bfloat16"),
+        # These emulate it.
+        ({"avx512_vnni": True, "avx512_bf16": False}, None, "float32"),
+        ({"avx512_f": True, "amx_tile": True, "amx_bf16": False}, None, "float32"),
+        ({"architecture": "aarch64"}, None, "float32"),
+        # A GPU trains, and so the processor is not asked.
+        ({"avx512_bf16": False, "amx_bf16": False}, "native", "bfloat16"),
+        ({"avx512_bf16": True, "amx_bf16": True}, "emulated", "float32"),
     ],
 )
-def test_a_processor_is_asked_for_its_instructions(device, capabilities, native):
-    device(capabilities)
-    assert native_precision() == native
-
-
-@pytest.mark.parametrize(("gpu", "native"), [("native", "bfloat16"), ("emulated", "float32")])
-def test_a_gpu_trains_and_so_the_processor_is_not_asked(device, gpu, native):
-    other = native == "float32"
-    device({"avx512_bf16": other, "amx_bf16": other}, gpu=gpu)
+def test_what_trains_is_asked_for_its_instructions(device, capabilities, gpu, native):
+    device(capabilities, gpu=gpu)
     assert native_precision() == native
 
 

@@ -19,15 +19,6 @@ def tokenizer():
     return load_encoder("tiny-random").tokenizer
 
 
-def test_rows_are_tokenized_and_cut_at_max_length_beside_their_labels(tokenizer):
-    whole, cut = tokenized(_rows(), tokenizer), tokenized(_rows(), tokenizer, max_length=5)
-    assert whole["labels"] == cut["labels"] == [0, 1, 1, 0, 1]
-    assert [list(ids) for ids in whole["input_ids"]] == tokenizer(TEXTS).input_ids
-    assert [len(ids) for ids in cut["input_ids"]] == [
-        min(5, len(ids)) for ids in tokenizer(TEXTS).input_ids
-    ]
-
-
 def test_second_texts_stand_behind_the_first(tokenizer):
     pairs = ["one", "two", "three", "four", "five"]
     rows = _rows(pairs)

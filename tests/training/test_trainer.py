@@ -91,20 +91,6 @@ def test_the_gradient_of_a_step_in_parts(make_trainer, weight, monkeypatch):
         torch.testing.assert_close(gradients.seen[name], parameter.grad, rtol=1e-4, atol=1e-7)
 
 
-def test_the_loss_is_task_minus_weighted_entropies_class_by_class(make_trainer):
-    trainer, regularizer = make_trainer(), BarcodeRegularizer("all")
-    model, batch = trainer.model.train(), _batch(trainer)
-    outputs = model(**batch, output_hidden_states=True)
-    cls = outputs.hidden_states[-1][:, 0]  # (b, d)
-    entropy = sum(-regularizer(cls[batch["labels"] == c]).loss for c in (0, 1))
-    loss = trainer.compute_loss(model, batch)
-    assert torch.allclose(loss, outputs.loss - 0.7 * entropy)
-    assert loss.item() < trainer.recorder._parts[-1]["task_loss"]
-    loss.backward()
-    gradients = [p.grad for p in model.base_model.encoder.parameters()]
-    assert all(g is not None and g.isfinite().all() for g in gradients)
-
-
 def test_evaluation_sees_the_task_alone(make_trainer):
     trainer = make_trainer()
     model, batch = trainer.model.eval(), _batch(trainer)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from torch import nn
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -17,7 +16,6 @@ from shrink_utils.training import RegularizedTrainer, StepRecorder, make_regular
 from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.dynamics import (
     BATCH,
-    RULES,
     AllocationRecorder,
     Allocator,
     FixedSetLoss,
@@ -102,41 +100,6 @@ def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights,
     found = found[[name for name, _ in model.named_parameters()]].to_numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-8)
     assert np.abs(found).max() > 1e-3
-
-
-def test_training_with_it_is_training_without_it_to_the_bit(sizes, batches, train):
-    ends = []
-    for watched in (False, True):
-        torch.manual_seed(5)
-        model = BertForMaskedLM(BertConfig(**sizes)).train()
-        allocator = Allocator(model, FixedSetLoss(batches), rules=RULES) if watched else None
-        train(model, batches, allocator, steps=4, lr=0.5, momentum=0.9)
-        ends.append(model.state_dict())
-    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
-
-
-def test_adaptive_splitting_holds_where_euler_errs_by_more_than_its_size():
-    """Momentum SGD that overshoots, on a loss with steep walls."""
-    model = nn.Linear(3, 1, bias=False)
-    nn.init.constant_(model.weight, 2.0)
-    x = torch.tensor([[1.0, 0.2, -0.1], [0.3, 1.0, 0.4], [-0.2, 0.1, 1.0]])
-
-    def loss(model):
-        return [torch.cosh(model(x)).sum().log()]
-
-    rules = ("euler", "trapezoid", "adaptive")
-    allocator = Allocator(model, loss, rules=rules, tolerance=1e-4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=2.5, momentum=0.9)
-    for _ in range(12):
-        optimizer.zero_grad()
-        loss(model)[0].backward()
-        allocator.start()
-        optimizer.step()
-        allocator.finish()
-    changes = allocator.changes()
-    assert changes.closure("euler") > 1
-    assert changes.closure("adaptive") <= 1e-3
-    assert changes.pieces.max() > 1
 
 
 def test_the_batch_gradient_is_the_one_that_the_optimizer_was_given(masked_lm, batches, train):
