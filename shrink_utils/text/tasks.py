@@ -55,13 +55,8 @@ TASKS = {
     spec.name: spec
     for spec in (
         *(
-            _spec(
-                f"sentiment_{source}",
-                "accuracy f1",
-                "negative positive",
-                build=partial(sentiment, source),
-            )
-            for source in CORPORA
+            _spec(f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(sentiment, s))
+            for s in CORPORA
         ),
         _spec("word_order", "matthews accuracy", "swapped acceptable", build=word_order),
         _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=coherence),

@@ -1,6 +1,7 @@
 """transformers' Trainer as every training here uses it, and what it leaves of torch's state."""
 
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -71,12 +72,13 @@ class EveryStep(TrainerCallback):
 
 
 @contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Torch's threads within a ``with`` statement; afterwards as many as before."""
+def place_to_train(threads: int) -> Iterator[str]:
+    """A temporary folder and a number of threads for torch; threads and draws are given back."""
     found = torch.get_num_threads()
-    torch.set_num_threads(count)
+    torch.set_num_threads(threads)
     try:
-        yield
+        with random_state_kept(), tempfile.TemporaryDirectory(prefix="shrink-run-") as folder:
+            yield folder
     finally:
         torch.set_num_threads(found)
 

@@ -1,6 +1,5 @@
 """Train small classifiers of sentence pairs: one common start, and models that part from it."""
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,9 +17,8 @@ from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
 from shrink_utils.training.arguments import (
     EveryStep,
     QuietTrainer,
+    place_to_train,
     quiet_arguments,
-    random_state_kept,
-    torch_threads,
 )
 from shrink_utils.training.rows import fixed_batches, tokenized
 
@@ -126,15 +124,11 @@ def _train(
     seed: int,
     on_step: Callable[[], None] | None,
 ) -> PreTrainedModel:
-    with (
-        torch_threads(training.threads),
-        random_state_kept(),
-        tempfile.TemporaryDirectory(prefix="shrink-pairs-") as scratch,
-    ):
+    with place_to_train(training.threads) as folder:
         trainer = QuietTrainer(
             model=model,
             args=quiet_arguments(
-                scratch,
+                folder,
                 max_steps=training.steps,
                 per_device_train_batch_size=64,
                 learning_rate=training.learning_rate,

@@ -1,7 +1,6 @@
 """One run: fine-tune an encoder on a task, with or without the regularizer, and keep its story."""
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from transformers import (
 
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.text import TaskSpec, load_task, task_spec
-from shrink_utils.training.arguments import quiet_arguments, random_state_kept, torch_threads
+from shrink_utils.training.arguments import place_to_train, quiet_arguments
 from shrink_utils.training.config import SCHEDULES, RunConfig, used_precision
 from shrink_utils.training.penalties import make_regularizer
 from shrink_utils.training.rows import tokenized
@@ -82,11 +81,7 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    with (
-        torch_threads(config.threads),
-        random_state_kept(),
-        tempfile.TemporaryDirectory(prefix="shrink-run-") as folder,
-    ):
+    with place_to_train(config.threads) as folder:
         model, tokenizer = load_classifier(config.model, n_labels=spec.n_labels, seed=config.seed)
         recorder = StepRecorder(on_row)
         trainer = _trainer(config, model, tokenizer, rows, recorder, folder)

@@ -1,6 +1,5 @@
 """Train a small transformer from nothing: masked LM, causal LM or translation."""
 
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
@@ -22,9 +21,8 @@ from shrink_utils.names import require, unknown_name
 from shrink_utils.text import load_pairs, train_tokenizer
 from shrink_utils.training.arguments import (
     QuietTrainer,
+    place_to_train,
     quiet_arguments,
-    random_state_kept,
-    torch_threads,
 )
 from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.rows import fixed_batches
@@ -228,16 +226,12 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     tokenizer = scratch_tokenizer(config)
     available = len(load_pairs(config.source, n=config.sentences)["held_out"])
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, available))
-    with (
-        torch_threads(config.threads),
-        random_state_kept(),
-        tempfile.TemporaryDirectory(prefix="shrink-scratch-") as scratch,
-    ):
+    with place_to_train(config.threads) as folder:
         model = new_model(config, tokenizer)
         trainer = QuietTrainer(
             model=model,
             args=quiet_arguments(
-                scratch,
+                folder,
                 max_steps=config.steps,
                 per_device_train_batch_size=config.batch_size,
                 learning_rate=config.learning_rate,
