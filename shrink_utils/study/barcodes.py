@@ -1,4 +1,4 @@
-"""Clouds in the plane, and a drawing of their Vietoris–Rips complexes (chapters 04 and 04b)."""
+"""Clouds in the plane (chapters 04 and 04b)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import math
 from collections.abc import Callable
 
 import torch
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PatchCollection
-from matplotlib.patches import Circle, Polygon
 from torch import Tensor
 
 from shrink_utils.names import unknown_name
-from shrink_utils.study.figures import PALETTE
 
 
 def example_cloud(name: str) -> Tensor:
@@ -55,29 +51,3 @@ CLOUDS: dict[str, Callable[[Callable], Tensor]] = {
     "an even grid": _grid,
     "one round cloud": lambda noise: _groups([(5.0, 3.0)], 16, 1.1, noise),
 }
-
-
-def draw_complex(ax: Axes, points: Tensor, scale: float, *, balls: bool = True) -> None:
-    """Draw the Vietoris–Rips complex of points in the plane at a scale.
-
-    Parameters
-    ----------
-    points : Tensor, shape (n, 2)
-    scale : float
-        Length of the longest edge, in the unit of the coordinates.
-    balls : bool
-        Draw balls of radius scale/2: two of them touch where an edge appears.
-    """
-    d, n = torch.cdist(points, points), len(points)
-    edges = [(i, j) for i in range(n) for j in range(i) if d[i, j] <= scale]
-    triangles = [(i, j, k) for i, j in edges for k in range(j) if max(d[i, k], d[j, k]) <= scale]
-    if balls:
-        circles = [Circle(point, scale / 2) for point in points.tolist()]
-        ax.add_collection(PatchCollection(circles, color=PALETTE[6], alpha=0.25, lw=0))
-    fill = [Polygon(points[list(corners)].numpy()) for corners in triangles]
-    ax.add_collection(PatchCollection(fill, color=PALETTE[4], alpha=0.5, lw=0))
-    lines = [points[list(edge)].numpy() for edge in edges]
-    ax.add_collection(LineCollection(lines, color="0.45", lw=1))
-    ax.plot(*points.T, "o", color=PALETTE[0], markersize=5)
-    ax.set(aspect="equal", xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)

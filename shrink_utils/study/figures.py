@@ -90,14 +90,6 @@ def heatmap(ax: Axes, grid: pd.DataFrame, **options: object) -> None:
     ax.set(xlabel="", ylabel="")
 
 
-def mean_line(ax: Axes, wide: pd.DataFrame, *, extremes: bool = False, **style: object) -> None:
-    """Mean over the columns (seeds), in a band of ± one standard deviation or to the extremes."""
-    mean, sd = wide.mean(axis=1), wide.std(axis=1)
-    low, high = (wide.min(axis=1), wide.max(axis=1)) if extremes else (mean - sd, mean + sd)
-    ax.plot(mean.index, mean, **style)
-    ax.fill_between(mean.index, low, high, color=style["color"], alpha=0.15, lw=0)
-
-
 def bars_only(ax: Axes) -> None:
     """Take the vertical axis away, where bars are counted and not placed."""
     ax.set(yticks=[])
