@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 
 import pandas as pd
 
@@ -35,75 +36,67 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
     # a rise in every layer refutes it. Of [CLS], in plain fine-tuning, as RP ask.
     for short, measure in ISOTROPY.items():
         shape = table[(table.vectors == "cls") & (table.measure == measure)]
-        for claim, cell, rows, before in _arms(shape, arms=("none",)):
-            layers = (
-                by_unit(rows[rows.layer == layer], "value")
-                - by_unit(before[before.layer == layer], "value")
-                for layer in rows.layer.unique()
-            )
-            yield claim(
-                f"rp:not-necessarily-{short}:{cell}",
+        for (model, task), own in shape.groupby(["model", "task"], sort=False):
+            of = {key: by_unit(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
+            layers = own.layer[own.arm == "none"].unique()
+            yield Claim(
+                f"rp:not-necessarily-{short}:{model}:{task}:none",
                 f"in at least one layer fine-tuning lowers {measure}",
                 "less",
-                **clearest(layers, "less"),
+                **clearest((of["none", i] - of["pretrained", i] for i in layers), "less"),
                 source=f"{ABSTRACT}: not necessarily more isotropic",
+                task=task,
+                arm="none",
             )
     lost = accuracy_lost(table[table.vectors == "mean"])
     for short, (treatment, removed, spoken) in TREATMENTS.items():
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
-        for claim, cell, rows, _ in _arms(treated):
+        for claim, cell, after, _ in _arms(treated, "lost"):
             yield claim(
                 f"rp:treatment-{short}:{cell}",
                 f"after fine-tuning, {spoken} does not help the probe (accuracy lost; a gain of up "
                 f"to {MARGIN} is no help)",
                 "no_worse",
-                by_unit(rows, "lost"),
+                after,
                 source=f"{ABSTRACT}: existing methods do not help",
             )
-    yield from _removals(accuracy_drops(table))
+    # The dominant directions of the whole cloud, and as control the next ones.
+    drops = accuracy_drops(table)
+    drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
+    control = {"source": "our control of RP", "kind": "our control"}
+    for (vectors, spoken), (skipped, suffix, which, own) in product(
+        {"cls": "[CLS]", "mean": "mean"}.items(),
+        ((0, "", "3 longest", {"source": ABSTRACT}), (3, "-control", "next 3 (control)", control)),
+    ):
+        chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
+        statement = f"removing the {which} directions costs fine-tuned {spoken} vectors more "
+        statement += "accuracy than pretrained ones"
+        for claim, cell, after, before in _arms(chosen, "drop"):
+            name = f"rp:removal-{vectors}{suffix}:{cell}"
+            yield claim(name, statement, "greater", after - before, **own)
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
-    for probe, spoken in {
-        "frequency": "word frequency (R²)",
-        "type": "word type (accuracy)",
-    }.items():
-        for claim, cell, rows, before in _arms(last[last.probe == probe]):
+    probes = {"frequency": "word frequency (R²)", "type": "word type (accuracy)"}
+    for probe, spoken in probes.items():
+        for claim, cell, after, before in _arms(last[last.probe == probe], "value"):
             yield claim(
                 f"rp:words-{probe}:{cell}",
                 f"fine-tuning makes {spoken} less decodable",
                 "less",
-                by_unit(rows, "value") - by_unit(before, "value"),
+                after - before,
                 source=f"after {ABSTRACT}: a massive change (its direction is ours)",
                 kind="analogue",
             )
 
 
-def _arms(table: pd.DataFrame, arms: tuple[str, ...] = ()) -> Iterator[tuple]:
-    """Per model, task and fine-tuned arm: what makes claims, the cell, its rows, and before."""
+def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
+    """Per model, task and fine-tuned arm: what makes claims, the cell, and a column by seed."""
     for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
-        if arm in (arms or set(table.arm) - {"pretrained", "isotropic"}):
+        if arm not in ("pretrained", "isotropic"):
             kind = "scaled test" if arm == "none" else "analogue"
             claim = partial(Claim, kind=kind, task=task, arm=arm)
-            here = (table.model == model) & (table.task == task)
-            yield claim, f"{model}:{task}:{arm}", rows, table[here & (table.arm == "pretrained")]
-
-
-def _removals(drops: pd.DataFrame) -> Iterator[Claim]:
-    """The dominant directions of the whole cloud, and as control the next ones."""
-    drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
-    for vectors, spoken in {"cls": "[CLS]", "mean": "mean"}.items():
-        for skipped, which in {0: "longest", 3: "next 3 (control)"}.items():
-            which = f"the {'3 ' if not skipped else ''}{which} directions"
-            chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
-            for claim, cell, rows, before in _arms(chosen):
-                control = {"source": "our control of RP", "kind": "our control"}
-                yield claim(
-                    f"rp:removal-{vectors}{'-control' if skipped else ''}:{cell}",
-                    f"removing {which} costs fine-tuned {spoken} vectors more accuracy than "
-                    "pretrained ones",
-                    "greater",
-                    by_unit(rows, "drop") - by_unit(before, "drop"),
-                    **control if skipped else {"source": ABSTRACT},
-                )
+            before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
+            of = (by_unit(part, value) for part in (rows, table[before]))
+            yield claim, f"{model}:{task}:{arm}", *of
 
 
 def accuracy_lost(table: pd.DataFrame) -> pd.DataFrame:

@@ -36,7 +36,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
     Raises
     ------
     ValueError
-        If an arm lacks a seed that the prominent bars have, or they one of an arm's.
+        If an arm lacks a seed that the prominent bars have, or they one of an arm's (`evaluate`).
     """
     for (model, task), rows in with_grades(frontier).groupby(CELL, sort=False):
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
@@ -55,8 +55,9 @@ def _beside(
     weight, metric = ours.weight.iloc[0], ours.metric.iloc[0]
     spoken, each = OTHERS[other], f"at weight {weight:g}"
     theirs = rows[(rows.arm == other) & (rows.weight == weight)]
-    _check_seeds(cell, other, set(ours.seed) - set(rows.seed[rows.arm == other]), of=ARM)
-    _check_seeds(cell, ARM, set(theirs.seed) - set(ours.seed), of=other)
+    if missing := sorted(set(ours.seed) - set(rows.seed[rows.arm == other])):
+        lacking = f"frontier: {other} lacks the seeds {missing} of {ARM} on {cell}"
+        raise ValueError(f"{lacking}; run it too")
     score, graded = by_unit(ours, "centred_1"), by_unit(ours, "graded")
     if len(theirs) and other != "all":
         statement = f"prominent bars lower the first centred score more than {spoken}, {each} each"
@@ -99,10 +100,3 @@ def _stronger(claim: partial, cell: str, rows: pd.DataFrame, weight: float) -> I
                 by_unit(of[ARM], "graded") - by_unit(of["all"], "graded"),
                 source="ours, after STL's second hypothesis",
             )
-
-
-def _check_seeds(cell: str, arm: str, missing: set[int], *, of: str) -> None:
-    if missing:
-        raise ValueError(
-            f"frontier: {arm} lacks the seeds {sorted(missing)} of {of} on {cell}; run it too"
-        )
