@@ -1,10 +1,9 @@
-"""What is packed: the wheel and the sdist; and the wheel in an environment of its own."""
+"""The wheel: what it holds, and what it does in an environment of its own."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import tarfile
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
@@ -16,17 +15,16 @@ import shrink_utils
 from tests.test_environment import CORE
 
 pytestmark = pytest.mark.nightly
-BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory, clone_into):
-    """The folder of the wheel and the sdist, made of a copy of the repository."""
+    """The folder of the wheel, made of a copy of the repository."""
     source, target = (tmp_path_factory.mktemp(name) for name in ("source", "packed"))
     clone_into(source)
-    for kind in ("sdist", "wheel"):
-        command = [sys.executable, "-c", BUILD.format(kind), str(target)]
-        subprocess.run(command, cwd=source, check=True, capture_output=True)
+    command = [sys.executable, "-c", BUILD, str(target)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
     return target
 
 
@@ -43,20 +41,6 @@ def test_the_wheel_holds_the_package_and_nothing_else(packed):
         p.relative_to(root).as_posix() for k in kinds for p in root.glob(f"shrink_utils/**/{k}")
     }
     assert {name for name in names if name.startswith("shrink_utils/")} == files
-
-
-def test_the_sdist_holds_what_the_wheel_is_built_of_and_no_stray_tests(packed):
-    (sdist,) = packed.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        names = [Path(*Path(member.name).parts[1:]).as_posix() for member in archive]
-    top = {name.split("/")[0] for name in names}
-    wanted = {"CITATION.cff", "CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml"}
-    assert top >= {*wanted, "shrink_utils"} and "shrink_utils/py.typed" in names
-    assert top - wanted <= {"shrink_utils", "shrink_utils.egg-info", "."} | {
-        "MANIFEST.in",
-        "PKG-INFO",
-        "setup.cfg",
-    }
 
 
 def _closure(requirements):

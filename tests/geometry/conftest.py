@@ -7,6 +7,21 @@ import math
 import numpy as np
 import pytest
 
+from shrink_utils import geometry
+
+ROW_FUNCTIONS = [
+    geometry.avg_sim,
+    geometry.anisotropy,
+    geometry.partition_isotropy,
+    geometry.participation_ratio,
+    geometry.iso_score,
+    geometry.effective_rank,
+    geometry.rogue_dimensions,
+    geometry.intrinsic_dimension,
+    geometry.mean_squared_distance,
+    geometry.pair_distances,
+]
+
 
 def cosine(a, b):
     """Of two vectors whose squares may leave float64."""

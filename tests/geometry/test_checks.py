@@ -9,19 +9,7 @@ import torch
 
 from shrink_utils import geometry
 from shrink_utils.topology.arrays import unit_rows
-
-ROW_FUNCTIONS = [
-    geometry.avg_sim,
-    geometry.anisotropy,
-    geometry.partition_isotropy,
-    geometry.participation_ratio,
-    geometry.iso_score,
-    geometry.effective_rank,
-    geometry.rogue_dimensions,
-    geometry.intrinsic_dimension,
-    geometry.mean_squared_distance,
-    geometry.pair_distances,
-]
+from tests.geometry.conftest import ROW_FUNCTIONS
 
 
 def _cloud(n=12, d=5, **options):

@@ -10,6 +10,7 @@ import pytest
 
 from shrink_utils import geometry as g
 from shrink_utils.geometry.similarity import MEASURES
+from tests.geometry.conftest import ROW_FUNCTIONS
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 5)), RNG.normal(size=(12, 4))
@@ -28,18 +29,6 @@ FLAT = RNG.normal(size=(40, 3)) @ RNG.normal(size=(3, 6))  # varies in three dir
 CANCEL = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]
 CENTRES = np.array([[30.0, 0, 0, 0, 0], [0, 30, 0, 0, 0], [1e6] * 5])
 
-OF_ROWS = [
-    g.avg_sim,
-    g.anisotropy,
-    g.partition_isotropy,
-    g.participation_ratio,
-    g.iso_score,
-    g.effective_rank,
-    g.rogue_dimensions,
-    g.intrinsic_dimension,
-    g.mean_squared_distance,
-    g.pair_distances,
-]
 ROWS = [
     (NAN, r"x of shape \(12, 5\) has NaN or infinity in 1 row"),
     (MASKED, r"x is a masked array .*\(12, 5\) with 1 masked value"),
@@ -75,7 +64,7 @@ def _words(words, x=X[:4], **options):
 
 
 REFUSED = [
-    *((lambda f=f, x=x: f(x), match) for f in OF_ROWS for x, match in ROWS),
+    *((lambda f=f, x=x: f(x), match) for f in ROW_FUNCTIONS for x, match in ROWS),
     *((lambda f=f: f(ONES), "no variance") for f in WITHOUT_VARIANCE),
     *(
         (lambda f=f: f(ZEROS), r"\(12, 5\) has 2 zero row.* first at row 4")

@@ -84,14 +84,6 @@ def test_visible_code_is_short_and_computes(notebook):
     assert 2 * sum(map(sum, drawing)) <= sum(map(len, drawing))
 
 
-def test_the_first_controls_come_before_the_runs_of_the_study(notebook):
-    """In a fresh clone these are trained first: nobody waits for that to move a slider."""
-    sources = [cell.source for cell in _code(notebook)]
-    controls = [i for i, source in enumerate(sources) if "widget=" in source]
-    runs = [i for i, source in enumerate(sources) if re.search(r"\brun_(grid|sweep)\(", source)]
-    assert not controls or controls[0] < min(runs, default=len(sources))
-
-
 def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:

@@ -139,20 +139,6 @@ def test_a_penalty_is_added_and_the_prominent_bars_are_watched(make_trainer):
     assert all(p.grad.isfinite().all() for p in model.base_model.encoder.parameters())
 
 
-def test_a_step_notes_the_scores_of_its_embeddings_raw_and_centred(make_trainer):
-    """σ_k²/Σσ² by a singular value decomposition, of the rows and of the rows less their mean."""
-    trainer = make_trainer()
-    trainer.compute_loss(trainer.model.train(), _batch(trainer))
-    observed = trainer.recorder._parts[-1]
-    encoder = Encoder("tiny", trainer.model.base_model, trainer.data_collator.tokenizer)
-    x = hidden_states(encoder, TEXTS, layers=[-1])[0].double()  # (n, d)
-    for space, rows in (("raw", x), ("centred", x - x.mean(0))):
-        squared = torch.linalg.svdvals(rows).square()
-        for k in (1, 2, 3):
-            share = (squared[k - 1] / squared.sum()).item()
-            assert observed[f"{space}_{k}"] == pytest.approx(share, rel=1e-4)
-
-
 def test_a_step_notes_the_gradients_of_both_losses_at_the_embeddings(make_trainer):
     """Against the same pass by hand; the parts of like lengths together have the batch's norm."""
     regularizer = BarcodeRegularizer("all", weight=0.7)
