@@ -136,13 +136,7 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
                 kind="our control" if name == "untrained" else "scaled test",
                 floor=own_floor.get(name, floors[kind]),
             )
-    affine = stitched[(stitched.kind == "affine") & stitched.equal]
-    seeds = (affine.relation == "seed") & (affine.back == "gelu")
-    for below, spoken in {"gelu": "GeLU below SoLU", "solu": "SoLU below GeLU"}.items():
-        crossing = (affine.relation == "activation") & (affine.front == below)
-        statement = f"{spoken} costs more than GeLU below GeLU of another seed (least squares)"
-        name, found = f"b:stitch-crossing-{below}:affine", _of_less(affine, crossing, seeds)
-        yield Claim(name, statement, "greater", found, source="B §3", floor=floors["affine"])
+    yield from _crossings(stitched[(stitched.kind == "affine") & stitched.equal], floors["affine"])
     found = _between_seeds(stitched[stitched.relation == "seed"])
     claim = partial(Claim, source="after B §3", kind="analogue")
     for name, (direction, statement, kind) in BETWEEN_SEEDS.items():
@@ -159,6 +153,15 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
         source="B §3, premise (the margin is ours)",
         floor=math.sqrt(own.var().mean()),
     )
+
+
+def _crossings(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
+    seeds = (rows.relation == "seed") & (rows.back == "gelu")
+    for below, spoken in {"gelu": "GeLU below SoLU", "solu": "SoLU below GeLU"}.items():
+        crossing = (rows.relation == "activation") & (rows.front == below)
+        statement = f"{spoken} costs more than GeLU below GeLU of another seed (least squares)"
+        name, found = f"b:stitch-crossing-{below}:affine", _of_less(rows, crossing, seeds)
+        yield Claim(name, statement, "greater", found, source="B §3", floor=floor)
 
 
 def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]:

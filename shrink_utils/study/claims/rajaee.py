@@ -32,22 +32,7 @@ TREATMENTS = {
 @judged
 def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
     """From `measure_after_finetuning` and `measure_words_after_finetuning`."""
-    # "Not necessarily" is a claim of existence: one layer where isotropy falls is enough, and only
-    # a rise in every layer refutes it. Of [CLS], in plain fine-tuning, as RP ask.
-    for short, measure in ISOTROPY.items():
-        shape = table[(table.vectors == "cls") & (table.measure == measure)]
-        for (model, task), own in shape.groupby(["model", "task"], sort=False):
-            of = {key: by_unit(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
-            layers = own.layer[own.arm == "none"].unique()
-            yield Claim(
-                f"rp:not-necessarily-{short}:{model}:{task}:none",
-                f"in at least one layer fine-tuning lowers {measure}",
-                "less",
-                **clearest((of["none", i] - of["pretrained", i] for i in layers), "less"),
-                source=f"{ABSTRACT}: not necessarily more isotropic",
-                task=task,
-                arm="none",
-            )
+    yield from _not_necessarily(table[table.vectors == "cls"])
     lost = accuracy_lost(table[table.vectors == "mean"])
     for short, (treatment, removed, spoken) in TREATMENTS.items():
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
@@ -60,20 +45,7 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
                 after,
                 source=f"{ABSTRACT}: existing methods do not help",
             )
-    # The dominant directions of the whole cloud, and as control the next ones.
-    drops = accuracy_drops(table)
-    drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
-    control = {"source": "our control of RP", "kind": "our control"}
-    for (vectors, spoken), (skipped, suffix, which, own) in product(
-        {"cls": "[CLS]", "mean": "mean"}.items(),
-        ((0, "", "3 longest", {"source": ABSTRACT}), (3, "-control", "next 3 (control)", control)),
-    ):
-        chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
-        statement = f"removing the {which} directions costs fine-tuned {spoken} vectors more "
-        statement += "accuracy than pretrained ones"
-        for claim, cell, after, before in _arms(chosen, "drop"):
-            name = f"rp:removal-{vectors}{suffix}:{cell}"
-            yield claim(name, statement, "greater", after - before, **own)
+    yield from _removals(accuracy_drops(table))
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
     probes = {"frequency": "word frequency (R²)", "type": "word type (accuracy)"}
     for probe, spoken in probes.items():
@@ -86,6 +58,43 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
                 source=f"after {ABSTRACT}: a massive change (its direction is ours)",
                 kind="analogue",
             )
+
+
+def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
+    """A claim of existence: one layer where isotropy falls is enough, and only rises refute it.
+
+    Of [CLS], in plain fine-tuning, as RP ask.
+    """
+    for short, measure in ISOTROPY.items():
+        shape = table[table.measure == measure]
+        for (model, task), own in shape.groupby(["model", "task"], sort=False):
+            of = {key: by_unit(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
+            layers = own.layer[own.arm == "none"].unique()
+            yield Claim(
+                f"rp:not-necessarily-{short}:{model}:{task}:none",
+                f"in at least one layer fine-tuning lowers {measure}",
+                "less",
+                **clearest((of["none", i] - of["pretrained", i] for i in layers), "less"),
+                source=f"{ABSTRACT}: not necessarily more isotropic",
+                task=task,
+                arm="none",
+            )
+
+
+def _removals(drops: pd.DataFrame) -> Iterator[Claim]:
+    """The dominant directions of the whole cloud, and as control the next ones."""
+    drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
+    control = {"source": "our control of RP", "kind": "our control"}
+    for (vectors, spoken), (skipped, suffix, which, own) in product(
+        {"cls": "[CLS]", "mean": "mean"}.items(),
+        ((0, "", "3 longest", {"source": ABSTRACT}), (3, "-control", "next 3 (control)", control)),
+    ):
+        chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
+        statement = f"removing the {which} directions costs fine-tuned {spoken} vectors more "
+        statement += "accuracy than pretrained ones"
+        for claim, cell, after, before in _arms(chosen, "drop"):
+            name = f"rp:removal-{vectors}{suffix}:{cell}"
+            yield claim(name, statement, "greater", after - before, **own)
 
 
 def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:

@@ -40,6 +40,7 @@ from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.training.dynamics import shares
 
 SMALL = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
+FALLS = "falls from the embeddings to the last layer"
 LAYERS_OF_BERT = "{}; Ethayarajh 2019 §4.{} (bert-base-cased)"
 
 
@@ -57,33 +58,16 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
     of = dict(list(contextuality.groupby("quantity")))
     bert = _bert()
     yield from _avg_sim(of["avg_sim"], bert["avg_sim"], last - 1)
-    fall = "falls from the embeddings to the last layer"
     yield Claim(
         "v:selfsim-falls",
-        f"SelfSim − AvgSim of words {fall}",
+        f"SelfSim − AvgSim of words {FALLS}",
         "less",
         _rise(words, last),
         published=_rise(bert["self_sim"], 12).item(),
         source=LAYERS_OF_BERT.format("V", "2"),
         unit="words",
     )
-    # IntraSim against AvgSim, as V and Ethayarajh do, and against its length-matched null.
-    theirs = _less(bert["intra_sim"], "baseline")
-    of_v = {"source": LAYERS_OF_BERT.format("V", "2")}
-    control = {"source": "our control of V", "kind": "our control"}
-    for column, short, spoken, own in (
-        ("baseline", "avgsim", "AvgSim", of_v),
-        ("null", "null", "its length-matched null", control),
-    ):
-        ours, claim = _less(of["intra_sim"], column), partial(Claim, unit="sentences", **own)
-        for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
-            name, statement = f"v:intrasim-above-{short}-{layer}", f"IntraSim exceeds {spoken}"
-            published = _at(theirs, of_bert).item() if own is of_v else None
-            at = _at(ours, layer)
-            yield claim(name, f"{statement} at {where}", "greater", at, published=published)
-        published = _rise(theirs, 12).item() if own is of_v else None
-        name, statement = f"v:intrasim-falls-{short}", f"IntraSim − {spoken} {fall}"
-        yield claim(name, statement, "less", _rise(ours, last), published=published)
+    yield from _intra_sim(of["intra_sim"], bert["intra_sim"], last)
     # The variance that a static vector explains, as Ethayarajh defines it, and as the code has it.
     claim = partial(Claim, source="Ethayarajh 2019 abstract, §4.3", unit="words")
     for name, beside, spoken in (
@@ -94,6 +78,26 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
             small = _at(_less(of[name], beside), layer) - SMALL
             statement = f"a static vector explains < {SMALL} of a word at layer {layer}, {spoken}"
             yield claim(f"v:{name.replace('_', '-')}-small-{layer}", statement, "less", small)
+
+
+def _intra_sim(rows: pd.DataFrame, bert: pd.DataFrame, last: int) -> Iterator[Claim]:
+    """Against AvgSim, as V and Ethayarajh do, and against its length-matched null."""
+    theirs = _less(bert, "baseline")
+    of_v = {"source": LAYERS_OF_BERT.format("V", "2")}
+    control = {"source": "our control of V", "kind": "our control"}
+    for column, short, spoken, own in (
+        ("baseline", "avgsim", "AvgSim", of_v),
+        ("null", "null", "its length-matched null", control),
+    ):
+        ours, claim = _less(rows, column), partial(Claim, unit="sentences", **own)
+        for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
+            name, statement = f"v:intrasim-above-{short}-{layer}", f"IntraSim exceeds {spoken}"
+            published = _at(theirs, of_bert).item() if own is of_v else None
+            at = _at(ours, layer)
+            yield claim(name, f"{statement} at {where}", "greater", at, published=published)
+        published = _rise(theirs, 12).item() if own is of_v else None
+        name, statement = f"v:intrasim-falls-{short}", f"IntraSim − {spoken} {FALLS}"
+        yield claim(name, statement, "less", _rise(ours, last), published=published)
 
 
 def _at(rows: pd.DataFrame, layer: int) -> pd.Series:
