@@ -152,7 +152,6 @@ def _oineus(points: Tensor) -> object:
 
 
 OURS, ALL, SELECTION, EVERY_BAR = "ours", "ours, all bars", "published", "published, all bars"
-CDIST = "torch.cdist"
 PROMINENT, EVERY = BarcodeRegularizer(), BarcodeRegularizer("all")
 WAYS: dict[str, Way] = {
     OURS: Way(_step(lambda x: PROMINENT(x).loss)),
@@ -167,11 +166,9 @@ WAYS: dict[str, Way] = {
     "quitefastmst": Way(_quitefastmst, "quitefastmst", 50_000, "n² distances", exact=False),
     "fast-hdbscan": Way(_fast_hdbscan, "fast_hdbscan", 8192, "a k-d tree", exact=False),
     "scipy's tree": Way(_scipy, "scipy", 8192, "n² distances"),
-    CDIST: Way(lambda x: torch.cdist(x, x), "torch", 8192, "n² distances", exact=False),
+    "torch.cdist": Way(lambda x: torch.cdist(x, x), "torch", 8192, "n² distances", exact=False),
 }
 FORWARD_ONLY = set(WAYS) - {OURS, ALL, SELECTION, EVERY_BAR}
-# What is aimed at: by how often to be faster than the first two, and the share of the third's time.
-AIMS = {64: (150, 5, 1.5), 512: (200, 3, 1.5), 2048: (500, 5, 0.8), 8192: (None, 5, 0.7)}
 
 
 def measure(n: int, repeats: int) -> dict[str, tuple[float, float, float | None]]:
@@ -226,7 +223,7 @@ def _status(name: str) -> int:
 
 
 def show(n: int, results: dict[str, tuple[float, float, float | None]]) -> None:
-    """Print one size's table, and how it stands to the aims."""
+    """Print one size's table."""
     ours = results[OURS][0]
     print(f"\n{n:,} points, d = {WIDTH}")
     print(f"  {'':22}{'median':>11}{'least':>11}{'× ours':>10}{'peak MiB':>10}")
@@ -234,14 +231,6 @@ def show(n: int, results: dict[str, tuple[float, float, float | None]]) -> None:
         label = f"{name}{' *' if name in FORWARD_ONLY else ''}{'' if WAYS[name].exact else ' ~'}"
         memory = "" if peak is None else f"{peak:10.0f}"
         print(f"  {label:22}{_time(median):>11}{_time(least):>11}{median / ours:10.2f}{memory}")
-    for name, aim, against in zip(
-        (SELECTION, EVERY_BAR, CDIST), AIMS.get(n, ()), (OURS, ALL, OURS), strict=False
-    ):
-        if aim is not None and name in results:
-            slower, faster = results[name][0], results[against][0]
-            value, sign = (faster / slower, "≤") if name == CDIST else (slower / faster, "≥")
-            what = "the time of" if name == CDIST else "× faster than"
-            print(f"  {value:8.2f} {what} {name} (aim {sign} {aim})")
 
 
 def _time(seconds: float) -> str:

@@ -175,15 +175,6 @@ def test_the_mean_is_that_of_the_raw_vectors():
     assert found.per_sentence[0] != pytest.approx(math.sqrt(0.5))
 
 
-@pytest.mark.parametrize("length", [2, 5, 20])
-def test_the_null_follows_the_length_as_the_notes_say(length):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(200 * length, 400)) + 0.5
-    found = intra_sim(x, np.repeat(np.arange(200), length))
-    expected = math.sqrt((1 + (length - 1) * found.baseline) / length)
-    assert found.null == pytest.approx(expected, rel=0.01)
-
-
 # MEV
 
 mev_of_pairs = partial(max_explainable_variance, min_count=2)
