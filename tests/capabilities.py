@@ -1,6 +1,6 @@
 """Run a command as other processors would, one after another, on this machine.
 
-``python tests/capabilities.py pytest -q tests/study/stitching``, or ``--only avx2 make reproduce``.
+``python tests/capabilities.py pytest -q tests/models``, or ``--only avx2 make reproduce``.
 Libraries choose their kernels by the processor, and round differently;
 what holds on one processor by luck fails under another of these. The status is the number of
 capabilities under which the command failed.

@@ -18,11 +18,6 @@ from .results import provenance
 from .runs import Run, load_run, run_id
 from .scratch import ScratchRun, scratch_config, scratch_encoder, train_or_load
 from .session import begin
-from .stitching.experiment import (
-    measure_stitched,
-    penalty_floors,
-    stitching_runs,
-)
 from .tables import (
     as_printed,
     histories,
@@ -55,9 +50,7 @@ __all__ = [
     "measure_corpus",
     "measure_dynamics",
     "measure_stability",
-    "measure_stitched",
     "measure_words_after_finetuning",
-    "penalty_floors",
     "profile_names",
     "provenance",
     "rajaee_claims",
@@ -71,7 +64,6 @@ __all__ = [
     "scratch_config",
     "scratch_encoder",
     "stitching_claims",
-    "stitching_runs",
     "stl_claims",
     "stream_corpus",
     "summarize",

@@ -211,6 +211,28 @@ def measured(name: str) -> Callable[[Measure], Measure]:
     return decorate
 
 
+def kept(name: str) -> Measure:
+    """A function of a profile: the table that a chapter keeps by ``measured(name)``, as it is.
+
+    Raises
+    ------
+    FileNotFoundError
+        The profile, as it is now, has no such table: the chapter was not run.
+    """
+
+    def load(profile: Profile) -> pd.DataFrame:
+        now = json.loads(json.dumps(asdict(profile)))
+        for folder in sorted((profile.folder / "measured").glob(f"{name}-{'?' * 16}")):
+            if read_json(folder / CONFIG).get("profile") == now:
+                return read_measured(folder)
+        raise FileNotFoundError(
+            f"{profile.folder / 'measured'} has no table {name!r} of profile {profile.name!r}; "
+            f'run the notebook with @measured("{name}") first'
+        )
+
+    return load
+
+
 def _own_code(function: Callable) -> dict[str, object]:
     """Of a notebook's function: its code, and functions and constants of the notebook it names."""
     if function.__module__.startswith("shrink_utils."):  # whose code `code_hash` has

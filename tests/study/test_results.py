@@ -19,6 +19,7 @@ from shrink_utils.study.results import (
     DamagedResultError,
     Result,
     alone,
+    kept,
     measured,
     read_json,
     written,
@@ -215,6 +216,14 @@ def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile
     assert len(calls) == 2
     names = [name[:-17] for name in _names(profile.folder / "measured")]
     assert sorted(names) == ["lengths", "lengths-by-word"]  # a name that begins alike stays
+
+
+def test_what_one_chapter_measured_another_one_reads(profile, measure, calls):
+    with pytest.raises(FileNotFoundError, match="no table 'lengths' of profile 'smoke'"):
+        kept("lengths")(profile)
+    pd.testing.assert_frame_equal(measure(profile), kept("lengths")(profile), check_exact=True)
+    with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
+        kept("lengths")(replace(profile, diagnostic_sentences=7))
 
 
 @pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes", "code_hash"])

@@ -16,10 +16,15 @@ import pandas as pd
 from shrink_utils.geometry import cka_distance
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged, leaving_out
-from shrink_utils.study.generalization.experiment import crossed, gap, numbers_of, pairs_of
 from shrink_utils.study.statistics import pseudo_values
-from shrink_utils.study.stitching.experiment import penalty_floors
-from shrink_utils.study.stitching.figures import turned
+from shrink_utils.study.stitching import (
+    crossed,
+    gap,
+    numbers_of,
+    pairs_of,
+    penalty_floors,
+    turned,
+)
 from shrink_utils.text.pairs import HELD_OUT
 
 CKA_OF = "CKA of {}, one sample: B's is of tokens, in 1,000 batches of 1,024"

@@ -11,7 +11,7 @@ import torch
 
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.dynamics.reading import COUNTED
-from shrink_utils.study.generalization.experiment import COLUMNS, GROUPS
+from shrink_utils.study.stitching import GROUPS
 from shrink_utils.text.pairs import TEMPLATES
 
 SEEDS = (0, 1, 2)
@@ -238,7 +238,10 @@ def generalization(noise=0.005):
             keys = dict(zip(names, (*front, *back), strict=True))
             about = {"quantity": quantity, "data": data, "layer": layer}
             rows.append({**about, **keys, "value": value + noise * rng.standard_normal()})
-    return pd.DataFrame([{**COLUMNS, **row} for row in rows])
+    words = ("quantity", "group", "other", "data", "heuristic", "label", "template")
+    empty = dict.fromkeys(words, "")
+    empty |= dict.fromkeys(["number", "other_number", "layer"], -1)
+    return pd.DataFrame([{**empty, **row} for row in rows])
 
 
 ARMS = [(arm, seed) for arm in ("pretrained", "none", "all") for seed in SEEDS]

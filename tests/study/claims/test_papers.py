@@ -32,8 +32,8 @@ from shrink_utils.study.claims.vazquez import (
 )
 from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.dynamics.reading import COUNTED
-from shrink_utils.study.generalization.experiment import GROUPS
 from shrink_utils.study.statistics import paired_interval
+from shrink_utils.study.stitching import GROUPS
 from shrink_utils.training import ARMS
 from tests.study.claims import planted
 

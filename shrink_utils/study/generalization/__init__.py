@@ -1,1 +1,0 @@
-"""Models that learn a rule and models that learn a short cut."""

@@ -1,0 +1,95 @@
+"""What chapter 09 and the claims read off stitched models, and off models of two groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import NamedTuple
+
+import pandas as pd
+
+from shrink_utils.study.statistics import paired_interval, pseudo_values
+
+GROUPS = ("heuristic", "generalizing")
+CROSSINGS = ("heuristic below generalizing", "generalizing below heuristic")
+
+
+def penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
+    """By how much penalties differ between pairs of models that differ in their seed alone.
+
+    Of chapter 09's stitches: ``kind``, ``front_layer``, ``back_layer`` and ``floor``, which is the
+    standard deviation over pairs of relation "seed", within each activation, in nats per token.
+    """
+    cell = ["kind", "front_layer", "back_layer"]
+    seeds = stitched[stitched.relation == "seed"]
+    variance = seeds.groupby([*cell, "back"]).penalty.var()
+    return (variance.groupby(cell).mean() ** 0.5).rename("floor").reset_index()
+
+
+class Turned(NamedTuple):
+    """Change of a stitch when its two models change places."""
+
+    mixed: pd.Series  # SoLU below GeLU minus GeLU below SoLU, by the pair's number
+    alike: pd.Series  # the same of two seeds, by activation and both numbers
+    floor: float  # the root mean square of `alike`, where no direction is special
+
+
+def turned(stitches: pd.DataFrame, value: str) -> Turned:
+    """Differences of a column (penalty or loss) between both directions of each pair of models."""
+    mixed, alike = (stitches[stitches.relation == name] for name in ("activation", "seed"))
+    mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
+    alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
+    alike = alike - alike.swaplevel().reindex(alike.index)
+    return Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
+
+
+def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
+    """Rows of chapter 09's groups between two models, with their ``relation`` and ``crossing``.
+
+    ``relation`` is the group that both models are of, or "between"; ``crossing`` says which group
+    is below where there are two, and is empty where there is one.
+    """
+    rows = table[(table.quantity == quantity) & (table.data == data)].copy()
+    two = rows.group != rows.other
+    rows["relation"] = rows.group.where(~two, "between")
+    rows["crossing"] = (rows.group + " below " + rows.other).where(two, "")
+    return rows
+
+
+def numbers_of(rows: pd.DataFrame) -> list[int]:
+    """The numbers of the models; each names one model per group."""
+    return sorted(set(rows.number) | set(rows.other_number) - {-1})
+
+
+def relation_intervals(rows: pd.DataFrame, *, by: str = "relation") -> pd.DataFrame:
+    """Mean over pairs for each layer and relation, with a jackknife's interval over models.
+
+    Of `pairs_of`, by "relation" or by "crossing": columns `by`, ``layer``, ``estimate``, ``low``,
+    ``high``, ``n`` (models per group).
+    """
+    found = []
+    for (name, layer), cell in rows[rows[by] != ""].groupby([by, "layer"], sort=False):
+        values = pseudo_values(partial(_mean, cell), numbers_of(rows))
+        found.append({by: name, "layer": layer, **paired_interval(values)._asdict()})
+    return pd.DataFrame(found)
+
+
+def gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
+    """Mean of pairs within the groups minus that of pairs between them, at one layer.
+
+    `rows` are of `pairs_of`; only models of these `numbers` count.
+    """
+    cell = rows[rows.layer == layer]
+    within, other = (_mean(cell[cell.relation == group], numbers) for group in GROUPS)
+    return (within + other) / 2 - _mean(cell[cell.relation == "between"], numbers)
+
+
+def crossed(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
+    """Mean with a generalizing model below minus that with one above; arguments as of `gap`."""
+    cell = rows[rows.layer == layer]
+    above, below = (_mean(cell[cell.crossing == crossing], numbers) for crossing in CROSSINGS)
+    return below - above
+
+
+def _mean(rows: pd.DataFrame, numbers: Collection[int]) -> float:
+    return float(rows[rows.number.isin(numbers) & rows.other_number.isin(numbers)].value.mean())
