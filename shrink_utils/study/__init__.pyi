@@ -10,7 +10,6 @@ from .claims.verdicts import all_claims
 from .contextuality.corpus import measure_corpus, stream_corpus
 from .contextuality.experiment import measure_contextuality
 from .contextuality.words import WordContexts, word_contexts
-from .dynamics.experiment import measure_dynamics, measure_stability
 from .finetuned import default_run, run_encoder, run_or_load
 from .grid import run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
@@ -48,8 +47,6 @@ __all__ = [
     "measure_after_finetuning",
     "measure_contextuality",
     "measure_corpus",
-    "measure_dynamics",
-    "measure_stability",
     "measure_words_after_finetuning",
     "profile_names",
     "provenance",

@@ -118,7 +118,7 @@ SOURCES = {  # of rows that are not B's as they stand
 
 @judged
 def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
-    """On stitching, from `measure_stitched`.
+    """On stitching, from the table that chapter 09 keeps.
 
     Penalties are of stitches between equal layers above the embeddings, averaged over the layers,
     but where layers of unequal height are compared: there the embeddings count as one. Pairs of
@@ -239,7 +239,7 @@ def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
 
 @judged
 def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
-    """On models that generalize or follow a heuristic; `measure_generalization`.
+    """On models that generalize or follow a heuristic; from chapter 09.
 
     The unit is a number that names one model of each group. Accuracies give one difference per
     number; of CKA and stitching, which pairs of models have, the interval leaves out numbers.

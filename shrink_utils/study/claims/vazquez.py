@@ -26,10 +26,11 @@ from shrink_utils.study.claims.claim import (
     leaving_out,
     named,
 )
-from shrink_utils.study.dynamics.experiment import CELL, allocations
-from shrink_utils.study.dynamics.reading import (
+from shrink_utils.study.dynamics import (
+    CELL,
     COUNTED,
     OBJECTIVE_NAMES,
+    allocations,
     closure_errors,
     correlations,
     hurting_steps,
@@ -196,7 +197,7 @@ DESCRIBED = {  # the same of what V show in figures, without a number to test
 
 @judged
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator[Claim]:
-    """On loss change allocation; from `measure_dynamics` and `measure_stability`."""
+    """On loss change allocation; from the two tables that chapter 10 keeps."""
     runs = {
         objective: dict(list(rows.groupby("seed")))
         for objective, rows in dynamics.groupby("objective")
@@ -289,7 +290,7 @@ def _number(run: pd.DataFrame, name: str, share: Fraction) -> float:
 def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
     """Shares of the trunk's loss change by layer and component, without cross-attention.
 
-    A row per run of `measure_dynamics`, named by objective and seed; of a translation model, "mt"
+    A row per run of chapter 10, named by objective and seed; of a translation model, "mt"
     is its encoder, and "decoder" a row of its own.
     """
     found = {}
@@ -332,8 +333,7 @@ def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFra
     """Pearson's r of the profiles of two runs of different seeds, which begin with other weights.
 
     Profiles are those of `profiles_by_stack`; of a translation model, of its encoder. Columns
-    ``runs`` ("objectives" of `measure_dynamics`, "texts" of `measure_stability`: their numbers of
-    steps differ), and those of `correlations`.
+    ``runs`` ("objectives" or "texts", whose numbers of steps differ), and those of `correlations`.
     """
     ours = profiles_by_stack(dynamics)
     ours = ours[ours.index.get_level_values("objective") != "decoder"]

@@ -20,7 +20,6 @@ from shrink_utils.study.claims.vazquez import (
 from shrink_utils.study.contextuality.corpus import measure_corpus
 from shrink_utils.study.contextuality.experiment import measure_contextuality
 from shrink_utils.study.contextuality.models import measure_models
-from shrink_utils.study.dynamics.experiment import measure_dynamics, measure_stability
 from shrink_utils.study.further_models import OF_FIRST_MODEL, OF_FURTHER_MODELS
 from shrink_utils.study.grid import run_grid, run_sweep
 from shrink_utils.study.profiles import Profile
@@ -34,10 +33,10 @@ MEASURES = {
     "contextuality": measure_contextuality,
     "corpus": measure_corpus,
     "models_contextuality": measure_models,
-    "dynamics": measure_dynamics,
-    "dynamics_stability": measure_stability,
-    "stitched": kept("stitched"),  # chapter 09 measures these
-    "generalization": kept("generalization"),
+    **{
+        name: kept(name)  # by chapters 09 and 10, which measure them
+        for name in ("dynamics", "dynamics_stability", "stitched", "generalization")
+    },
     **OF_FIRST_MODEL,
 }
 

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.dynamics.reading import COUNTED
+from shrink_utils.study.dynamics import COUNTED
 from shrink_utils.study.stitching import GROUPS
 from shrink_utils.text.pairs import TEMPLATES
 
@@ -146,7 +146,7 @@ def dynamics():
 
 
 def stability():
-    """Of `measure_stability`: profiles that do not depend on the text."""
+    """Of chapter 10: profiles that do not depend on the text."""
     rows = [
         (source, size, seed, layer, name, 100, -1.0 - i)
         for source, size, seed in product(("movies", "editorials"), (10, 20), SEEDS)
@@ -205,7 +205,7 @@ SWAPS = {0: -0.6, 1: -0.5, 2: 0.0, 3: 0.2, 4: 0.4}  # generalizing below less ge
 
 
 def generalization(noise=0.005):
-    """Of `measure_generalization`: two groups of four that part late."""
+    """Of chapter 09: two groups of four that part late."""
     rng, rows, numbers = np.random.default_rng(0), [], range(4)
     members = [(group, number) for number in numbers for group in GROUPS]
     luck = {member: noise * rng.standard_normal() for member in members}

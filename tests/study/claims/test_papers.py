@@ -31,7 +31,7 @@ from shrink_utils.study.claims.vazquez import (
     vazquez_claims,
 )
 from shrink_utils.study.claims.verdicts import further_models_claims
-from shrink_utils.study.dynamics.reading import COUNTED
+from shrink_utils.study.dynamics import COUNTED
 from shrink_utils.study.statistics import paired_interval
 from shrink_utils.study.stitching import GROUPS
 from shrink_utils.training import ARMS

@@ -1,16 +1,43 @@
-"""What is read off records: closure errors, and the steps that hurt beside V's."""
+"""Records of loss changes: nothing is lost in the table, and what is read off it."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study.dynamics.reading import (
+from shrink_utils.study import load_profile
+from shrink_utils.study.dynamics import (
     COUNTED,
+    NOWHERE,
+    allocations,
     closure_errors,
+    dynamics_config,
     hurting_steps,
     published_steps,
+    record_table,
 )
+from shrink_utils.training import held_out_batches, pretrain, scratch_tokenizer
+from shrink_utils.training.dynamics import BATCH, AllocationRecorder, FixedSetLoss
+
+
+def test_every_contribution_is_in_the_table_once():
+    config = dynamics_config(load_profile("smoke"), "mlm", seed=1)
+    loss = FixedSetLoss(held_out_batches(config, scratch_tokenizer(config), n=8))
+    rules = ("trapezoid", "simpson")
+    recorder = AllocationRecorder(loss, rules=rules, token_ids=loss.token_ids, batch_gradient=True)
+    pretrain(config, callbacks=[recorder])
+    changes = recorder.changes()
+    table = record_table(changes)
+    for rule in (*rules, BATCH):
+        found = allocations(table, rule)
+        by_step = found.groupby("step").value.sum().to_numpy()
+        np.testing.assert_allclose(by_step, changes.values[rule].sum(axis=1), rtol=1e-9)
+        assert not found.duplicated(["step", *NOWHERE]).any()
+    errors = closure_errors(table)
+    assert set(errors.index) == set(rules)  # of a mini-batch there is none
+    for rule, error in errors.items():
+        assert error == pytest.approx(changes.closure(rule), rel=1e-6)
 
 
 def record(rule: str = "trapezoid", **values: list[float]) -> pd.DataFrame:

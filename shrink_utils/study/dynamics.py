@@ -1,4 +1,4 @@
-"""What records of loss changes say: closure, steps that hurt, profiles of the trunk."""
+"""Records of loss changes, and what chapter 10 and the claims read off them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,51 @@ import pandas as pd
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
-from shrink_utils.study.dynamics.experiment import CELL, RUN, allocations
-from shrink_utils.training.dynamics import BATCH, hurting, shares
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.scratch import scratch_config
+from shrink_utils.training import ScratchConfig
+from shrink_utils.training.dynamics import BATCH, LossChanges, hurting, shares
 
+NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
+RUN = ["source", "size", "seed"]
+CELL = ["layer", "component"]
 OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
 COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
 GRADIENTS = {"fixed set": "trapezoid", "mini-batch": BATCH}  # whose gradient, and the rule for it
+
+
+def dynamics_config(
+    profile: Profile, objective: str, *, seed: int = 0, **changes: object
+) -> ScratchConfig:
+    """The short training that is followed: the profile's trunk, and the sizes of its ``dynamics``.
+
+    `seed` is one of ``profile.pretraining.seeds``; `changes` are fields of `ScratchConfig`.
+    """
+    names = ("steps", "batch_size", "learning_rate", "max_length", "vocabulary")
+    values = {name: getattr(profile.dynamics, name) for name in names} | changes
+    return scratch_config(profile, objective, seed=seed, **values)
+
+
+def record_table(changes: LossChanges) -> pd.DataFrame:
+    """A record as one tidy table of one value per row.
+
+    Columns ``quantity``, ``rule``, ``step``, ``stack``, ``layer``, ``component``, ``head``,
+    ``counted`` and ``value``. By ``quantity``: "allocation", of each rule, weights and biases of a
+    place together; "loss" after each step, and before training at step 0.
+    """
+    frames = []
+    for rule in changes.values:
+        sums = changes.table(rule).groupby(["step", *NOWHERE], sort=False).value.sum()
+        frames.append(sums.reset_index().assign(quantity="allocation", rule=rule))
+    losses = [changes.losses[0, 0], *changes.losses[:, 1]]
+    loss = pd.DataFrame({"step": np.arange(len(losses)), "value": losses})
+    frames.append(loss.assign(quantity="loss", rule="", **NOWHERE))
+    return pd.concat(frames, ignore_index=True)[["quantity", "rule", "step", *NOWHERE, "value"]]
+
+
+def allocations(record: pd.DataFrame, rule: str = "trapezoid") -> pd.DataFrame:
+    """The allocation by one rule of a `record_table`, for the functions of `training.dynamics`."""
+    return record[(record.quantity == "allocation") & (record.rule == rule)]
 
 
 def closure_errors(record: pd.DataFrame) -> pd.Series:
@@ -74,7 +113,7 @@ def published_steps() -> pd.DataFrame:
 
 
 def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Shares of the trunk's loss change: a row of sum 1 per run of `measure_stability`."""
+    """Shares of the trunk's loss change: a row of sum 1 per run of chapter 10's texts."""
     runs = {run: shares(rows, *CELL, trunk=True) for run, rows in table.groupby(RUN)}
     return pd.DataFrame(runs).T.rename_axis(index=RUN)
 
