@@ -177,7 +177,7 @@ def _inputs() -> dict[str, str]:
 Measure = Callable[["Profile"], "pd.DataFrame"]
 
 
-def measured(name: str) -> Callable[[Measure], Measure]:
+def measured(name: str, *, of: Measure | None = None) -> Callable[[Measure], Measure]:
     """Decorate a function of a profile: its table is computed at the first call, then loaded.
 
     The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, its
@@ -186,14 +186,15 @@ def measured(name: str) -> Callable[[Measure], Measure]:
     (`code_hash`) and the function's own: in a notebook, also the functions and the constants in
     capitals that it names. What else its cell needs stands within the function.
 
-    The function takes a `Profile` and returns a DataFrame; `name` is unique in the study.
+    The function takes a `Profile` and returns a DataFrame; `name` is unique in the study. Where it
+    only calls a chapter's function `of`, the code of that one counts.
     """
 
     def decorate(measure: Measure) -> Measure:
         @wraps(measure)
         def load_or_measure(profile: Profile) -> pd.DataFrame:
             parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
-            key = key_of(*parts, _own_code(measure), code=code_hash(study=True))
+            key = key_of(*parts, _own_code(of or measure), code=code_hash(study=True))
             result = Result(profile.folder / "measured" / f"{name}-{key}")
             return result.load_or_compute(read_measured, lambda: save(profile, result))
 

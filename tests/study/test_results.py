@@ -274,6 +274,17 @@ def test_a_notebooks_function_follows_its_own_code_and_what_it_names(
     assert len(calls) == times
 
 
+def test_a_table_that_only_calls_a_chapters_function_follows_that_functions_code(profile, calls):
+    for two in ("2", "3"):
+        text, name = CELL.replace("2 * x", f"{two} * x"), f"<cell of {two}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        cell = {"__name__": "__main__", "measured": measured, "pd": pd, "calls": calls}
+        exec(compile(text, name, "exec"), cell)
+        inner = cell["measure"].__wrapped__
+        table = measured("outer", of=inner)(lambda profile, inner=inner: inner(profile))(profile)
+        assert table.value.tolist() == [0, int(two)]
+
+
 def test_a_table_follows_the_precision_and_the_arms_that_its_profile_names(
     profile, measure, calls, monkeypatch
 ):
