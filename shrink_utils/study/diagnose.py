@@ -47,7 +47,12 @@ STAMPED = ("time", "commit", "device", "threads")  # of a record
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 COMPRESSED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
-BINARY = {b"PK\x03\x04": "an archive or an Office document", b"%PDF": "a PDF", b"ARROW1": "Arrow"}
+BINARY = {
+    b"PK\x03\x04": "an archive or an Office document",
+    b"%PDF": "a PDF",
+    b"ARROW1": "Arrow",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
+}
 TABLES = {
     "Parquet": pd.read_parquet,
     "CSV": partial(pd.read_csv, dtype=str, keep_default_na=False),
@@ -88,7 +93,8 @@ def read_texts(path: Path, *, column: str | None = None) -> list[str]:
         anything.
     """
     if not path.exists() or path.is_dir():
-        raise FileNotFoundError(f"text: no file {path}")
+        found = "is a folder: name a file in it" if path.is_dir() else "is not there"
+        raise FileNotFoundError(f"text: no file {path}; it {found}")
     content, name = path.read_bytes(), path.name.lower()
     try:
         for mark, decompressed in COMPRESSED.items():
@@ -133,9 +139,11 @@ def _column_of(content: bytes, kind: str, column: str | None) -> list[str]:
     table = TABLES[kind](io.BytesIO(content))
     if column not in table:
         found = f"no column {column!r}; " if column else ""
+        columns = ", ".join(map(str, table))
+        if kind == "CSV" and ";" in columns and len(table.columns) == 1:
+            raise ValueError(f"{found}{columns!r} is one column; save the table with commas")
         raise ValueError(
-            f"{found}a {kind} table with the columns {', '.join(map(str, table))}: name the one "
-            "of texts by --column"
+            f"{found}a {kind} table with the columns {columns}: name the one of texts by --column"
         )
     return as_texts(table[column].dropna(), argument=f"column {column}")
 

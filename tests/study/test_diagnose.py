@@ -110,6 +110,7 @@ def _openers(content):
     [
         (b"PK\x03\x04...", "this is an archive or an Office document; save its sentences"),
         (b"%PDF-1.7", "this is a PDF"),
+        (b"\x28\xb5\x2f\xfd...", "this is compressed by zstd"),
         (gzip.compress(PLAIN)[:-20], "text: .*: Compressed file ended"),
         (b"PAR1 and no more", "text: .*: .*[Pp]arquet"),
         ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
@@ -121,6 +122,14 @@ def test_what_holds_no_texts_is_named_in_one_line(tmp_path, content, message):
     with pytest.raises(ValueError, match=message) as told:
         read_texts(path)
     assert "\n" not in str(told.value)
+
+
+def test_a_folder_and_a_table_with_semicolons_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file .*; it is a folder"):
+        read_texts(tmp_path)
+    (path := tmp_path / "a.csv").write_text(TABLE.to_csv(index=False, sep=";"), encoding="utf-8")
+    with pytest.raises(ValueError, match="'label;text' is one column; save the table with commas"):
+        read_texts(path, column="text")
 
 
 def test_a_record_holds_each_model_once_with_its_provenance(table, tmp_path, monkeypatch):
