@@ -333,8 +333,8 @@ def _errors_that_name(name: str) -> Iterator[None]:
             ) from error
         if told.startswith("Unrecognized configuration class"):
             raise ValueError(
-                f"name: {name!r} is of a class that AutoModel does not read; save a part of it that "
-                "it does read and that reads texts alone, such as model.encoder, with its tokenizer"
+                f"name: {name!r} is of a class that AutoModel does not read; save the part that it "
+                "reads and that reads texts alone, such as model.encoder, with its tokenizer"
             ) from error
         if isinstance(error, OSError):
             folder = f"name: no encoder can be read from the folder {name!r}: {told}"

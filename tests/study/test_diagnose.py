@@ -125,10 +125,10 @@ def test_what_holds_no_texts_is_named_in_one_line(tmp_path, content, message):
 
 
 def test_a_folder_and_a_table_with_semicolons_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*; it is a folder"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*; it is a folder"):
         read_texts(tmp_path)
     (path := tmp_path / "a.csv").write_text(TABLE.to_csv(index=False, sep=";"), encoding="utf-8")
-    with pytest.raises(ValueError, match="'label;text' is one column; save the table with commas"):
+    with pytest.raises(ValueError, match=r"'label;text' is one column; save the table with commas"):
         read_texts(path, column="text")
 
 
