@@ -17,7 +17,7 @@ from shrink_utils.study.runs import run_id
 from shrink_utils.study.tables import first_steps, score_table, summarize, task_table, write_table
 from shrink_utils.study.verify import verify_folder, write_provenance
 from shrink_utils.text.sources import sha256_of
-from shrink_utils.training import precision
+from shrink_utils.training import config
 
 MEASURED = "dynamics_sgd-0123456789abcdef"
 
@@ -212,8 +212,8 @@ def test_a_folder_from_a_machine_of_another_precision_is_checked_in_its_own(
 ):
     trained = read_json(sent / "provenance.json")["precision"]
     other = {"float32": "bfloat16", "bfloat16": "float32"}[trained]
-    monkeypatch.setattr(precision, "native_precision", lambda: other)
-    precision.used_precision.cache_clear()
+    monkeypatch.setattr(config, "native_precision", lambda: other)
+    config.used_precision.cache_clear()
     try:
         assert profile.used_precision == other
         assert _faults(sent) == ""
@@ -221,4 +221,4 @@ def test_a_folder_from_a_machine_of_another_precision_is_checked_in_its_own(
         write_json(sent / "provenance.json", page | {"precision": other})
         assert "no whole run" in _faults(sent)  # the page lies
     finally:
-        precision.used_precision.cache_clear()
+        config.used_precision.cache_clear()
