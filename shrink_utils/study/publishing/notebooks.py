@@ -79,9 +79,13 @@ def store(executed: Path, source: Path) -> None:
     """Put the outputs of an executed copy into the notebook that readers open.
 
     Sources, cell ids and tags stay; papermill's marks and timings go, so that storing the same
-    outputs twice changes nothing; so do widgets, which need a kernel: their pictures stay.
+    outputs twice changes nothing; so do widgets, which need a kernel: their pictures stay. What one
+    cell printed is one output, however the kernel happened to cut it.
     """
+    from nbconvert.preprocessors import CoalesceStreamsPreprocessor  # executing needs none of it
+
     notebook = nbformat.read(executed, as_version=4)
+    notebook, _ = CoalesceStreamsPreprocessor().preprocess(notebook, {})
     for name in ("papermill", "widgets"):
         notebook.metadata.pop(name, None)
     for cell in notebook.cells:
