@@ -201,7 +201,8 @@ def measured(name: str, *, of: Measure | None = None) -> Callable[[Measure], Mea
         def save(profile: Profile, result: Result) -> None:
             since = time.perf_counter()
             table = measure(profile)
-            with result.save({"table": name, "profile": asdict(profile)}, since=since) as part:
+            about = {"table": name, "profile": asdict(profile), "code": code_hash(study=True)}
+            with result.save(about, since=since) as part:
                 table.to_parquet(part / TABLE, index=False)
             for old in result.folder.parent.glob(f"{name}-{'?' * 16}"):
                 if old != result.folder:
@@ -218,17 +219,18 @@ def kept(name: str) -> Measure:
     Raises
     ------
     FileNotFoundError
-        The profile, as it is now, has no such table: the chapter was not run.
+        The profile and the package, as they are now, have no such table: the chapter was not run.
     """
 
     def load(profile: Profile) -> pd.DataFrame:
-        now = json.loads(json.dumps(asdict(profile)))
+        now = json.loads(json.dumps(asdict(profile))), code_hash(study=True)
         for folder in sorted((profile.folder / "measured").glob(f"{name}-{'?' * 16}")):
-            if read_json(folder / CONFIG).get("profile") == now:
+            about = read_json(folder / CONFIG)
+            if (about.get("profile"), about.get("code")) == now:
                 return read_measured(folder)
         raise FileNotFoundError(
-            f"{profile.folder / 'measured'} has no table {name!r} of profile {profile.name!r}; "
-            f'run the notebook with @measured("{name}") first'
+            f"{profile.folder / 'measured'} has no table {name!r} of profile {profile.name!r}, as "
+            f'profile and code are now; run the notebook with @measured("{name}") first'
         )
 
     return load

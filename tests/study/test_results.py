@@ -218,12 +218,15 @@ def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile
     assert sorted(names) == ["lengths", "lengths-by-word"]  # a name that begins alike stays
 
 
-def test_what_one_chapter_measured_another_one_reads(profile, measure, calls):
+def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no table 'lengths' of profile 'smoke'"):
         kept("lengths")(profile)
     pd.testing.assert_frame_equal(measure(profile), kept("lengths")(profile), check_exact=True)
     with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
         kept("lengths")(replace(profile, diagnostic_sentences=7))
+    monkeypatch.setattr(results, "code_hash", lambda **_: "of other code")
+    with pytest.raises(FileNotFoundError, match="as profile and code are now"):
+        kept("lengths")(profile)
 
 
 @pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes", "code_hash"])
