@@ -24,7 +24,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from shrink_utils.text import fetch, hub_revision
+from shrink_utils.text import fetch, hub_revisions
 
 TINY = "tiny-random"
 PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sources.toml
@@ -363,7 +363,7 @@ def _location(name: str) -> dict[str, object]:
     _check_path(name, Path(path))
     location = {
         "pretrained_model_name_or_path": path,
-        "revision": hub_revision(name) or "main",
+        "revision": hub_revisions().get(name) or "main",
         "local_files_only": Path(path).is_dir() or not _hub_answers(name),
     }
     if file := next(Path(path).glob("*.gguf"), None):

@@ -17,7 +17,7 @@ import pandas as pd
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import CONFIG, STAMP, Result, key_of, read_json, write_json
 from shrink_utils.study.staleness import code_hash
-from shrink_utils.text import hub_revision
+from shrink_utils.text import hub_revisions
 from shrink_utils.training import RunConfig, arm_options
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run_id(config: RunConfig) -> str:
 
     The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
-    options, commit = arm_options(config.arm), hub_revision(config.model)
+    options, commit = arm_options(config.arm), hub_revisions().get(config.model)
     return key_of(config.as_dict(), options, commit, code=code_hash())
 
 

@@ -13,7 +13,6 @@ from shrink_utils.text.pairs import (
 from shrink_utils.text.sources import (
     Source,
     fetch,
-    hub_revision,
     hub_revisions,
     sha256_of,
     source_hashes,
@@ -32,7 +31,6 @@ __all__ = [
     "fetch",
     "glue_dir",
     "heuristic_pairs",
-    "hub_revision",
     "hub_revisions",
     "load_pairs",
     "load_sentences",

@@ -76,23 +76,17 @@ def read_snippets(source: str) -> list[Snippet]:
     """
     if source not in CORPORA:
         raise unknown_name("source", "corpus", source, CORPORA)
-    path = fetch("vader_sentiment") / CORPORA[source]
-    lines = enumerate(lines_of(path.read_bytes()), 1)
-    return [_parse(source, line, f"{path}, line {i}") for i, line in lines]
-
-
-def _parse(source: str, line: str, where: str) -> Snippet:
-    fields = line.split("\t")
-    if len(fields) != 3:
-        raise ValueError(f"{where}: {len(fields)} fields, expected id, rating and text")
-    document, _, position = fields[0].partition("_")
-    return Snippet(
-        source=source,
-        document=f"{source}/{document}",
-        position=int(position or 1),
-        rating=float(fields[1]),
-        text=html.unescape(fields[2]).strip(),
-    )
+    path, snippets = fetch("vader_sentiment") / CORPORA[source], []
+    for i, line in enumerate(lines_of(path.read_bytes()), 1):
+        fields = line.split("\t")
+        if len(fields) != 3:
+            raise ValueError(
+                f"{path}, line {i}: {len(fields)} fields, expected id, rating and text"
+            )
+        document, _, position = fields[0].partition("_")
+        name, text = f"{source}/{document}", html.unescape(fields[2]).strip()
+        snippets.append(Snippet(source, name, int(position or 1), float(fields[1]), text))
+    return snippets
 
 
 def load_sentences(name: str = "editorials", *, n: int | None = None, seed: int = 0) -> Dataset:
@@ -122,9 +116,8 @@ def load_sentences(name: str = "editorials", *, n: int | None = None, seed: int 
     names = CORPORA if name == "all" else [name]
     snippets = [snippet for source in names for snippet in read_snippets(source)]
     chosen = sorted(hash_order(len(snippets), "sentences", name, seed)[:n])
-    rows = [snippets[i] for i in chosen]
     columns = ("text", "document", "source")
-    return Dataset.from_dict({name: [getattr(row, name) for row in rows] for name in columns})
+    return Dataset.from_dict({c: [getattr(snippets[i], c) for i in chosen] for c in columns})
 
 
 def check_maximum(argument: str, n: int | None, of: str) -> None:

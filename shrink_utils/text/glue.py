@@ -8,12 +8,13 @@ Understanding*.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
 from shrink_utils.text.corpora import labelled_columns, lines_of
-from shrink_utils.text.sources import configured_folder, hub_revision
+from shrink_utils.text.sources import hub_revisions
 
 HUB_ID = "nyu-mll/glue"
 PAIR = ("sentence1", "sentence2")
@@ -25,42 +26,30 @@ class GlueFormat:
     """Where a task's fields stand in GLUE's files and on the hub."""
 
     folder: str
-    columns: tuple[str, ...]  # in the file: text, pair (if any), label; numbers when no header
-    hub_columns: tuple[str, ...]
-    labels: tuple[str, ...] = ()  # the file's words for the labels 0, 1, …; () when it has numbers
-    validation: str = "dev"
-    hub_validation: str = "validation"
+    columns: tuple[str | int, ...]  # in the file: text, pair (if any), label; places if no header
+    hub_columns: tuple[str, ...] = ()  # of the texts; () where they are called as in the file
+    labels: tuple[str, ...] = ("0", "1")  # the file's words for 0, 1, …; () for a regression
+    matched: str = ""  # what the names of the validation split end in
     skip_short_rows: bool = False
-
-    @property
-    def has_header(self) -> bool:
-        return not self.columns[0].isdigit()
 
 
 GLUE = {
-    "cola": GlueFormat("CoLA", ("3", "1"), ("sentence",)),
-    "sst2": GlueFormat("SST-2", ("sentence", "label"), ("sentence",)),
+    "cola": GlueFormat("CoLA", (3, 1), ("sentence",)),
+    "sst2": GlueFormat("SST-2", ("sentence", "label")),
     "mrpc": GlueFormat("MRPC", ("#1 String", "#2 String", "Quality"), PAIR),
-    "qqp": GlueFormat(
-        "QQP",
-        ("question1", "question2", "is_duplicate"),
-        ("question1", "question2"),
-        skip_short_rows=True,  # QQP's train.tsv has some broken rows, which its readers leave out
-    ),
-    "stsb": GlueFormat("STS-B", (*PAIR, "score"), PAIR),
+    # QQP's train.tsv has some broken rows, which its readers leave out.
+    "qqp": GlueFormat("QQP", ("question1", "question2", "is_duplicate"), skip_short_rows=True),
+    "stsb": GlueFormat("STS-B", (*PAIR, "score"), labels=()),
     "mnli": GlueFormat(
         "MNLI",
         (*PAIR, "gold_label"),
         ("premise", "hypothesis"),
         labels=("entailment", "neutral", "contradiction"),
-        validation="dev_matched",
-        hub_validation="validation_matched",
+        matched="_matched",
     ),
-    "qnli": GlueFormat(
-        "QNLI", ("question", "sentence", "label"), ("question", "sentence"), labels=ENTAILED
-    ),
-    "rte": GlueFormat("RTE", (*PAIR, "label"), PAIR, labels=ENTAILED),
-    "wnli": GlueFormat("WNLI", (*PAIR, "label"), PAIR),
+    "qnli": GlueFormat("QNLI", ("question", "sentence", "label"), labels=ENTAILED),
+    "rte": GlueFormat("RTE", (*PAIR, "label"), labels=ENTAILED),
+    "wnli": GlueFormat("WNLI", (*PAIR, "label")),
 }
 
 
@@ -69,10 +58,11 @@ def glue_dir() -> Path | None:
 
     Raises ``FileNotFoundError`` if ``SHRINK_GLUE_DIR`` is set and is not a folder.
     """
-    if configured := configured_folder("SHRINK_GLUE_DIR"):
-        return configured
-    local = data_dir() / "raw" / "glue"
-    return local if local.is_dir() else None
+    configured = os.environ.get("SHRINK_GLUE_DIR")
+    folder = Path(configured) if configured else data_dir() / "raw" / "glue"
+    if configured and not folder.is_dir():
+        raise FileNotFoundError(f"SHRINK_GLUE_DIR: {configured} is not a folder")
+    return folder if folder.is_dir() else None
 
 
 def read_glue(name: str) -> dict[str, dict[str, list]]:
@@ -98,44 +88,39 @@ def read_glue(name: str) -> dict[str, dict[str, list]]:
     if root is None or not (root / form.folder).is_dir():
         return _from_hub(name, form)
     return {
-        "train": _read_tsv(name, form, root / form.folder / "train.tsv"),
-        "validation": _read_tsv(name, form, root / form.folder / f"{form.validation}.tsv"),
+        "train": _read_tsv(form, root / form.folder / "train.tsv"),
+        "validation": _read_tsv(form, root / form.folder / f"dev{form.matched}.tsv"),
     }
 
 
-def _read_tsv(name: str, form: GlueFormat, path: Path) -> dict[str, list]:
+def _read_tsv(form: GlueFormat, path: Path) -> dict[str, list]:
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: GLUE's file for task {name!r} is missing")
+        raise FileNotFoundError(f"{path}: GLUE's file is missing")
     # Quotation marks are text in GLUE's files and often unbalanced: split at tabs, nothing more.
-    lines = lines_of(path.read_bytes())
-    places = _places(form, lines[0].split("\t"), path)
-    needed, first, rows = max(places) + 1, int(form.has_header), []
-    for number, line in enumerate(lines[first:], first + 1):
-        fields, where = line.split("\t"), f"{path}, line {number}"
+    header, *lines = [line.split("\t") for line in lines_of(path.read_bytes())]
+    places, first = form.columns, 2
+    if isinstance(places[0], int):  # there is no header
+        lines, first = [header, *lines], 1
+    elif absent := [column for column in places if column not in header]:
+        raise ValueError(f"{path}: the header {header} has no column {', '.join(absent)}")
+    else:
+        places = [header.index(column) for column in places]
+    rows = []
+    for number, fields in enumerate(lines, first):
+        where, needed = f"{path}, line {number}", max(places) + 1
         if len(fields) >= needed:
             *texts, label = (fields[place] for place in places)
-            rows.append((*texts, _label(name, form, label, where)))
+            rows.append((*texts, _label(form, label, where)))
         elif not form.skip_short_rows:
             raise ValueError(f"{where}: {len(fields)} fields, expected at least {needed}")
     return labelled_columns(rows)
 
 
-def _places(form: GlueFormat, header: list[str], path: Path) -> list[int]:
-    """Where the columns of ``form`` stand in a row."""
-    if not form.has_header:
-        return [int(column) for column in form.columns]
-    if absent := [column for column in form.columns if column not in header]:
-        raise ValueError(f"{path}: the header {header} has no column {', '.join(absent)}")
-    return [header.index(column) for column in form.columns]
-
-
-def _label(name: str, form: GlueFormat, word: str, where: str) -> int | float:
+def _label(form: GlueFormat, word: str, where: str) -> int | float:
     try:
-        if name == "stsb":
-            return float(word)
-        return form.labels.index(word) if form.labels else ("0", "1").index(word)
+        return form.labels.index(word) if form.labels else float(word)
     except ValueError:
-        expected = "a number" if name == "stsb" else ", ".join(form.labels or ("0", "1"))
+        expected = ", ".join(form.labels) or "a number"
         raise ValueError(f"{where}: label {word!r}, expected {expected}") from None
 
 
@@ -143,16 +128,16 @@ def _from_hub(name: str, form: GlueFormat) -> dict[str, dict[str, list]]:
     try:
         import datasets
 
-        hub = datasets.load_dataset(HUB_ID, name, revision=hub_revision(HUB_ID))
+        hub = datasets.load_dataset(HUB_ID, name, revision=hub_revisions().get(HUB_ID))
     except Exception as error:  # the hub's client raises errors of several libraries
         raise ConnectionError(
             f"could not read GLUE task {name!r} from the hub ({type(error).__name__}). Set "
             f"SHRINK_GLUE_DIR to a folder that holds {form.folder}/train.tsv, or run profile quick "
             "or smoke, which need no hub"
         ) from error
-    wanted = (*form.hub_columns, "label")
-    splits = {"train": hub["train"], "validation": hub[form.hub_validation]}
-    return {
-        split: labelled_columns(list(zip(*(rows[column] for column in wanted), strict=True)))
-        for split, rows in splits.items()
+    splits = {"train": hub["train"], "validation": hub[f"validation{form.matched}"]}
+    columns = {
+        k: [v[c] for c in (*(form.hub_columns or form.columns[:-1]), "label")]
+        for k, v in splits.items()
     }
+    return {k: labelled_columns(list(zip(*v, strict=True))) for k, v in columns.items()}

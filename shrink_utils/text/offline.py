@@ -52,10 +52,20 @@ def word_order() -> dict[str, dict[str, list]]:
     since a capital or a full stop in the wrong place would give the answer away; a sentence without
     such a pair is left out of both classes.
     """
-    return {
-        side: labelled_columns(_word_order_rows([s.text for s in rows], side))
-        for side, (rows, _) in _split(read_snippets("editorials")).items()
-    }
+    columns = {}
+    for side, (snippets, _) in _split(read_snippets("editorials")).items():
+        texts = [s.text for s in snippets]
+        swappable = [(text, places) for text in texts if (places := _swappable(text.split()))]
+        rows = []
+        for rank, i in enumerate(hash_order(len(swappable), "word_order", side)):
+            text, places = swappable[i]
+            words = text.split()
+            if rank % 2 == 0:
+                at = places[stable_hash("swap", text) % len(places)]
+                words[at], words[at + 1] = words[at + 1], words[at]
+            rows.append((" ".join(words), rank % 2))
+        columns[side] = labelled_columns(rows)
+    return columns
 
 
 def coherence() -> dict[str, dict[str, list]]:
@@ -64,23 +74,22 @@ def coherence() -> dict[str, dict[str, list]]:
     Of all pairs of consecutive sentences every second one, in hashed order, has its second sentence
     replaced by the second sentence of a pair of another editorial of the same split.
     """
-    return {
-        side: labelled_columns(_coherence_rows(rows, groups, side))
-        for side, (rows, groups) in _split(read_snippets("editorials")).items()
-    }
-
-
-def _word_order_rows(texts: list[str], side: str) -> list[tuple]:
-    swappable = [(text, places) for text in texts if (places := _swappable(text.split()))]
-    rows = []
-    for rank, i in enumerate(hash_order(len(swappable), "word_order", side)):
-        text, places = swappable[i]
-        words = text.split()
-        if rank % 2 == 0:
-            at = places[stable_hash("swap", text) % len(places)]
-            words[at], words[at + 1] = words[at + 1], words[at]
-        rows.append((" ".join(words), rank % 2))
-    return rows
+    columns = {}
+    for side, (snippets, groups) in _split(read_snippets("editorials")).items():
+        pairs = [
+            (first.text, second.text, group)
+            for first, second, group in zip(snippets, snippets[1:], groups, strict=False)
+            if first.document == second.document and second.position == first.position + 1
+        ]
+        rows = []
+        for rank, i in enumerate(hash_order(len(pairs), "coherence", side)):
+            first, second, group = pairs[i]
+            if rank % 2 == 0:
+                draws = (stable_hash("stranger", first, second, n) % len(pairs) for n in count())
+                second = next(pairs[j][1] for j in draws if pairs[j][2] != group)
+            rows.append((first, second, rank % 2))
+        columns[side] = labelled_columns(rows)
+    return columns
 
 
 def _swappable(words: list[str]) -> list[int]:
@@ -94,22 +103,6 @@ def _swappable(words: list[str]) -> list[int]:
         and words[i + 1].isalnum()
         and words[i].casefold() != words[i + 1].casefold()
     ]
-
-
-def _coherence_rows(snippets: list[Snippet], groups: np.ndarray, side: str) -> list[tuple]:
-    pairs = [
-        (first.text, second.text, group)
-        for first, second, group in zip(snippets, snippets[1:], groups, strict=False)
-        if first.document == second.document and second.position == first.position + 1
-    ]
-    rows = []
-    for rank, i in enumerate(hash_order(len(pairs), "coherence", side)):
-        first, second, group = pairs[i]
-        if rank % 2 == 0:
-            draws = (stable_hash("stranger", first, second, n) % len(pairs) for n in count())
-            second = next(pairs[j][1] for j in draws if pairs[j][2] != group)
-        rows.append((first, second, rank % 2))
-    return rows
 
 
 def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray]]:

