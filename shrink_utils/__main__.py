@@ -148,7 +148,7 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
 
 def runs(profile: Profile, options: argparse.Namespace) -> None:
     """List the finished and the missing runs of the profile's grid and sweep."""
-    from shrink_utils.study.runs import list_runs
+    from shrink_utils.study.grid import list_runs
 
     print(list_runs(profile).to_string(index=False))
 
@@ -254,9 +254,8 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the end of a study: what was computed, the verdicts, and the committed tables."""
     from shrink_utils.study.claims.reference import print_comparison
     from shrink_utils.study.claims.report import print_brief
-    from shrink_utils.study.grid import run_all
+    from shrink_utils.study.grid import drop_models, run_all
     from shrink_utils.study.records import print_record_comparison
-    from shrink_utils.study.runs import drop_models
     from shrink_utils.study.tables import first_steps, write_table
     from shrink_utils.study.verify import write_provenance
 

@@ -10,11 +10,10 @@ from .claims.verdicts import all_claims
 from .contextuality.corpus import measure_corpus, stream_corpus
 from .contextuality.experiment import measure_contextuality
 from .contextuality.words import WordContexts, word_contexts
-from .finetuned import default_run, run_encoder, run_or_load
-from .grid import run_grid, run_sweep
+from .grid import default_run, run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
 from .results import provenance
-from .runs import Run, load_run, run_id
+from .runs import Run, load_run, run_encoder, run_id, run_or_load
 from .scratch import ScratchRun, scratch_config, scratch_encoder, train_or_load
 from .session import begin
 from .tables import (

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from shrink_utils.study.figures import ARM_STYLE
+from shrink_utils.training import ARMS
 
 CELL = ["model", "task"]
 RUN = [*CELL, "arm", "weight", "seed"]
@@ -62,7 +62,7 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
                 f"summary: {rows.model.iloc[0]} on {rows.task.iloc[0]} has a sweep of weights and "
                 "no arm 'none'; add it to the profile's grid"
             )
-    place = {arm: i for i, arm in enumerate(ARM_STYLE)}
+    place = {arm: i for i, arm in enumerate(ARMS)}
     ordered = [rows.sort_values(["arm", "weight", "seed"], key=_in(place)) for rows in kept]
     return pd.concat(ordered, ignore_index=True) if ordered else table.iloc[:0]
 

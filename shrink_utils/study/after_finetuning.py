@@ -45,11 +45,10 @@ from shrink_utils.models import (
     state_batches,
     word_states,
 )
-from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
+from shrink_utils.study.measured import measured
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import measured
-from shrink_utils.study.runs import Run
+from shrink_utils.study.runs import Run, run_encoder
 from shrink_utils.text import load_sentences, load_task
 from shrink_utils.training.rows import second_texts
 

@@ -9,9 +9,6 @@ import pandas as pd
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
-from shrink_utils.study.profiles import Profile
-from shrink_utils.study.scratch import scratch_config
-from shrink_utils.training import ScratchConfig
 from shrink_utils.training.dynamics import BATCH, LossChanges, hurting, shares
 
 NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
@@ -20,18 +17,6 @@ CELL = ["layer", "component"]
 OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
 COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
 GRADIENTS = {"fixed set": "trapezoid", "mini-batch": BATCH}  # whose gradient, and the rule for it
-
-
-def dynamics_config(
-    profile: Profile, objective: str, *, seed: int = 0, **changes: object
-) -> ScratchConfig:
-    """The short training that is followed: the profile's trunk, and the sizes of its ``dynamics``.
-
-    `seed` is one of ``profile.pretraining.seeds``; `changes` are fields of `ScratchConfig`.
-    """
-    names = ("steps", "batch_size", "learning_rate", "max_length", "vocabulary")
-    values = {name: getattr(profile.dynamics, name) for name in names} | changes
-    return scratch_config(profile, objective, seed=seed, **values)
 
 
 def record_table(changes: LossChanges) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from shrink_utils.study.finetuned import run_or_load
+import pandas as pd
+
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import Result, progress_bar
-from shrink_utils.study.runs import Run, load_run, run_id
+from shrink_utils.study.results import STAMP, Result, progress_bar, read_json
+from shrink_utils.study.runs import Run, load_run, model_of, run_id, run_or_load
 from shrink_utils.training import RunConfig, used_precision
 
 if TYPE_CHECKING:
@@ -156,3 +158,37 @@ def _compute_run(
             )
         run_or_load(config, folder, keep_model=keep_model)
     return [(warning.category, str(warning.message)) for warning in caught]
+
+
+def default_run(profile: Profile, *, arm: str) -> Run:
+    """The profile's first model, task and seed under `arm`: the run that notebooks look into."""
+    for config in profile.runs():
+        if config.arm == arm:
+            return run_or_load(config, profile.folder / "runs")
+    raise ValueError(f"arm: profile {profile.name} runs no arm {arm!r}")
+
+
+def drop_models(profile: Profile) -> None:
+    """Remove those models of a finished study that the profile does not keep."""
+    if profile.models_kept == "all":
+        return
+    kept = {profile.runs()[0].seed} if profile.models_kept == "first seed" else set()
+    for config in profile.all_runs():
+        if config.seed not in kept:
+            model = model_of(profile.folder / "runs" / run_id(config))
+            shutil.rmtree(model.folder, ignore_errors=True)
+
+
+def list_runs(profile: Profile) -> pd.DataFrame:
+    """The profile's grid and weight sweep, one run per row, each once.
+
+    Columns run (its folder's name), model, task, arm, weight, seed, and ``seconds`` that it took: a
+    dash for a run that is not there.
+    """
+    rows = []
+    for config in profile.all_runs():
+        stamp = profile.folder / "runs" / run_id(config) / STAMP
+        row = {name: getattr(config, name) for name in ("model", "task", "arm", "weight", "seed")}
+        seconds = read_json(stamp)["seconds"] if stamp.is_file() else "–"
+        rows.append({"run": run_id(config), **row, "seconds": seconds})
+    return pd.DataFrame(rows)

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
+from shrink_utils.study.ablation import RUN
 from shrink_utils.study.claims.clouds import measure_clouds
 from shrink_utils.study.grid import run_configs
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
 from shrink_utils.study.runs import Run, kept_folders, load_run, newest_runs
-from shrink_utils.study.tables import RUN, SCORES, correct_rows, evaluations, histories, summarize
+from shrink_utils.study.tables import SCORES, correct_rows, evaluations, histories, summarize
 from shrink_utils.training import RunConfig
 
 KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs

@@ -5,10 +5,8 @@ Fine-tuning runs, models trained from nothing and measured tables are kept so.
 
 from __future__ import annotations
 
-import ast
 import fcntl
 import hashlib
-import inspect
 import json
 import os
 import platform
@@ -22,30 +20,21 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import cache, wraps
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from textwrap import dedent
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TypeVar
 from uuid import uuid4
 
 import psutil
 from tqdm.auto import tqdm
 
 from shrink_utils.paths import home
-from shrink_utils.study.staleness import code_hash, code_only
-from shrink_utils.text import hub_revisions, source_hashes
+from shrink_utils.text import source_hashes
 from shrink_utils.text.sources import sha256_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from shrink_utils.study.profiles import Profile
-
 CONFIG, STAMP, MANIFEST = "config.json", "provenance.json", "manifest.json"
-TABLE = "table.parquet"  # of a measured table
 HOST = socket.gethostname().replace(".", "-")
 PART = re.compile(r".+\.(\d+)\.([^.]+)\.[0-9a-f]{8}\.part")  # <name>.<pid>.<host>.<random>.part
 DAY = 24 * 3600.0
@@ -172,95 +161,6 @@ def key_of(*parts: object, code: str) -> str:
 @cache
 def _inputs() -> dict[str, str]:
     return source_hashes() | {name: version(name) for name in LIBRARIES}
-
-
-Measure = Callable[["Profile"], "pd.DataFrame"]
-
-
-def measured(name: str, *, of: Measure | None = None) -> Callable[[Measure], Measure]:
-    """Decorate a function of a profile: its table is computed at the first call, then loaded.
-
-    The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, its
-    precision or an arm of it, the code, a library, or a pin in ``data/`` (hub commits, archives)
-    changes, it is computed again and the old one removed. Code is that of the package
-    (`code_hash`) and the function's own: in a notebook, also the functions and the constants in
-    capitals that it names. What else its cell needs stands within the function.
-
-    The function takes a `Profile` and returns a DataFrame; `name` is unique in the study. Where it
-    only calls a chapter's function `of`, the code of that one counts.
-    """
-
-    def decorate(measure: Measure) -> Measure:
-        @wraps(measure)
-        def load_or_measure(profile: Profile) -> pd.DataFrame:
-            parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
-            key = key_of(*parts, _own_code(of or measure), code=code_hash(study=True))
-            result = Result(profile.folder / "measured" / f"{name}-{key}")
-            return result.load_or_compute(read_measured, lambda: save(profile, result))
-
-        def save(profile: Profile, result: Result) -> None:
-            since = time.perf_counter()
-            table = measure(profile)
-            about = {"table": name, "profile": asdict(profile), "code": code_hash(study=True)}
-            with result.save(about, since=since) as part:
-                table.to_parquet(part / TABLE, index=False)
-            for old in result.folder.parent.glob(f"{name}-{'?' * 16}"):
-                if old != result.folder:
-                    shutil.rmtree(old, ignore_errors=True)
-
-        return load_or_measure
-
-    return decorate
-
-
-def kept(name: str) -> Measure:
-    """A function of a profile: the table that a chapter keeps by ``measured(name)``, as it is.
-
-    Raises
-    ------
-    FileNotFoundError
-        The profile and the package, as they are now, have no such table: the chapter was not run.
-    """
-
-    def load(profile: Profile) -> pd.DataFrame:
-        now = json.loads(json.dumps(asdict(profile))), code_hash(study=True)
-        for folder in sorted((profile.folder / "measured").glob(f"{name}-{'?' * 16}")):
-            about = read_json(folder / CONFIG)
-            if (about.get("profile"), about.get("code")) == now:
-                return read_measured(folder)
-        raise FileNotFoundError(
-            f"{profile.folder / 'measured'} has no table {name!r} of profile {profile.name!r}, as "
-            f'profile and code are now; run the notebook with @measured("{name}") first'
-        )
-
-    return load
-
-
-def _own_code(function: Callable) -> dict[str, object]:
-    """Of a notebook's function: its code, and functions and constants of the notebook it names."""
-    if function.__module__.startswith("shrink_utils."):  # whose code `code_hash` has
-        return {}
-    found: dict[str, object] = {}
-    waiting = {function.__name__: function}
-    while waiting:
-        name, value = waiting.popitem()
-        if inspect.isfunction(value) and value.__module__ == function.__module__:
-            source = dedent(inspect.getsource(value))
-            found[name] = code_only(source)
-            names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-            names &= function.__globals__.keys() - found.keys()
-            waiting |= {named: function.__globals__[named] for named in names}
-        elif name.isupper() and not callable(value):
-            found[name] = value
-    return found
-
-
-def read_measured(folder: Path) -> pd.DataFrame:
-    """The table of a folder that `measured` saved; `DamagedResultError` if it is not as saved."""
-    import pandas as pd  # most of who writes files whole needs no pandas
-
-    Result(folder).verify()
-    return pd.read_parquet(folder / TABLE)
 
 
 @contextmanager

@@ -1,29 +1,41 @@
-"""A fine-tuning run: its name, and its folder when it is finished.
+"""A fine-tuning run: its name, its folder, and run or load: a run is computed once.
 
-A run is named and listed without torch; to read or write its vectors and its model imports it.
+A run is named without the Trainer; what needs it loads it.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import torch.distributed as dist
 
-from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import CONFIG, STAMP, Result, key_of, read_json, write_json
+from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
+from shrink_utils.study.ablation import RUN
+from shrink_utils.study.results import (
+    CONFIG,
+    STAMP,
+    Result,
+    key_of,
+    progress_bar,
+    read_json,
+    write_json,
+)
 from shrink_utils.study.staleness import code_hash
 from shrink_utils.text import hub_revisions
-from shrink_utils.training import RunConfig, arm_options
+from shrink_utils.training import RunConfig, arm_options, used_precision
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from shrink_utils.training import FinetuneResult
+    from shrink_utils.models import Encoder
 
 NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}  # of folders of results
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
@@ -50,6 +62,11 @@ def run_id(config: RunConfig) -> str:
     """
     options, commit = arm_options(config.arm), hub_revisions().get(config.model)
     return key_of(config.as_dict(), options, commit, code=code_hash())
+
+
+def keys_of(config: RunConfig) -> dict[str, object]:
+    """What tells the runs of a study apart: model, task, arm, weight, seed."""
+    return {name: getattr(config, name) for name in RUN}
 
 
 def load_run(folder: Path) -> Run:
@@ -99,48 +116,83 @@ def load_model(folder: Path) -> Path:
     return folder / MODEL
 
 
-def save_run(
-    config: RunConfig, result: FinetuneResult, target: Path, *, since: float, **facts: object
+def run_or_load(
+    config: RunConfig,
+    folder: Path,
+    *,
+    on_row: Callable[[dict], None] | None = None,
+    keep_model: bool = True,
+) -> Run:
+    """The run of `config`: loaded from `folder` when it is there and whole, else computed.
+
+    `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
+    training step; `keep_model` saves the model of a run that is computed beside it. A damaged run
+    is moved aside (``<id>.damaged-<n>``), with a warning, and computed again.
+    """
+    config = replace(config, precision=used_precision(config.precision))
+    target = folder / run_id(config)
+    return Result(target).load_or_compute(
+        load_run, lambda: _compute(config, target, on_row, keep_model), lock=_rank() == 0
+    )
+
+
+def _rank() -> int:
+    """This process among those that share every run (``accelerate launch``, ``torchrun``); else 0.
+
+    The first one, 0, writes; the others are with it inside its lock.
+    """
+    return int(os.environ.get("RANK") or 0)
+
+
+def _compute(
+    config: RunConfig, target: Path, on_row: Callable[[dict], None] | None, keep_model: bool
 ) -> None:
-    """Write a run's folder, as `Result.save` does; `since` and `facts` are for its stamp."""
     from safetensors.torch import save_file
 
-    with Result(target).save(config.as_dict(), since=since, **facts) as part:
-        write_json(part / "evaluations.json", result.evaluations)
-        result.history.to_parquet(part / "history.parquet", index=False)
-        embeddings = {name: x.contiguous() for name, x in result.embeddings.items()}
-        save_file(embeddings, part / "embeddings.safetensors")
+    since = time.perf_counter()
+    result = training.finetune(config, on_row=on_row)
+    if _rank() == 0:
+        if keep_model:
+            _save_model(config, result.model, result.tokenizer, target, since=since)
+        processes = int(os.environ.get("WORLD_SIZE") or 1)
+        facts = {"threads": config.threads, "precision": config.precision, "processes": processes}
+        with Result(target).save(config.as_dict(), since=since, **facts) as part:
+            write_json(part / "evaluations.json", result.evaluations)
+            result.history.to_parquet(part / "history.parquet", index=False)
+            embeddings = {name: x.contiguous() for name, x in result.embeddings.items()}
+            save_file(embeddings, part / "embeddings.safetensors")
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()  # all are to find it
 
 
-def save_model(config: RunConfig, result: FinetuneResult, run: Path, *, since: float) -> None:
-    """Write the model of a run, in the same way."""
+def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
+    """The fine-tuned encoder of a run, without its head, for reading its layers.
+
+    A model that was not kept is trained again, and one that was damaged, with a warning.
+    """
+    from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
+
+    model = model_of(run.folder).load_or_compute(load_model, lambda: _train_again(run))
+    return replace(load_encoder(str(model), device=device), name=run.config.label)
+
+
+def _train_again(run: Run) -> None:
+    since, label = time.perf_counter(), f"{run.config.label}, whose model was not kept"
+    with progress_bar(total=len(run.history), unit="step", description=label) as bar:
+        result = training.finetune(run.config, on_row=lambda row: bar.update())
+    _save_model(run.config, result.model, result.tokenizer, run.folder, since=since)
+
+
+def _save_model(
+    config: RunConfig,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    run: Path,
+    *,
+    since: float,
+) -> None:
+    """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 
     with model_of(run).save(config.as_dict(), since=since) as part:
-        save_classifier(result.model, result.tokenizer, part / MODEL)
-
-
-def drop_models(profile: Profile) -> None:
-    """Remove those models of a finished study that the profile does not keep."""
-    if profile.models_kept == "all":
-        return
-    kept = {profile.runs()[0].seed} if profile.models_kept == "first seed" else set()
-    for config in profile.all_runs():
-        if config.seed not in kept:
-            model = model_of(profile.folder / "runs" / run_id(config))
-            shutil.rmtree(model.folder, ignore_errors=True)
-
-
-def list_runs(profile: Profile) -> pd.DataFrame:
-    """The profile's grid and weight sweep, one run per row, each once.
-
-    Columns run (its folder's name), model, task, arm, weight, seed, and ``seconds`` that it took: a
-    dash for a run that is not there.
-    """
-    rows = []
-    for config in profile.all_runs():
-        stamp = profile.folder / "runs" / run_id(config) / STAMP
-        row = {name: getattr(config, name) for name in ("model", "task", "arm", "weight", "seed")}
-        seconds = read_json(stamp)["seconds"] if stamp.is_file() else "–"
-        rows.append({"run": run_id(config), **row, "seconds": seconds})
-    return pd.DataFrame(rows)
+        save_classifier(model, tokenizer, part / MODEL)

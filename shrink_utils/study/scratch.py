@@ -64,6 +64,18 @@ def scratch_config(
     return ScratchConfig(objective=objective, **{"source": "all", **values, **changes})
 
 
+def dynamics_config(
+    profile: Profile, objective: str, *, seed: int = 0, **changes: object
+) -> ScratchConfig:
+    """The short training that is followed: the profile's trunk, and the sizes of its ``dynamics``.
+
+    `seed` is one of ``profile.pretraining.seeds``; `changes` are fields of `ScratchConfig`.
+    """
+    names = ("steps", "batch_size", "learning_rate", "max_length", "vocabulary")
+    values = {name: getattr(profile.dynamics, name) for name in names} | changes
+    return scratch_config(profile, objective, seed=seed, **values)
+
+
 def language_model(profile: Profile, *, seed: int, **changes: object) -> ScratchConfig:
     """A causal language model of the profile, with vocabulary and steps of its ``[stitching]``.
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from shrink_utils.geometry import affine, calibrated_maximum, procrustes, similarity_grid
 from shrink_utils.models import WordBatch, load_encoder, random_encoder, word_states
-from shrink_utils.study.finetuned import run_encoder
 from shrink_utils.study.grid import run_grid
+from shrink_utils.study.measured import measured
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import measured
+from shrink_utils.study.runs import run_encoder
 from shrink_utils.study.statistics import bootstrap_interval
 from shrink_utils.text import load_sentences
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from shrink_utils.study.ablation import RUN
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
-from shrink_utils.study.runs import Run
+from shrink_utils.study.runs import Run, keys_of
 from shrink_utils.text import task_spec
-from shrink_utils.training import RunConfig
 
 LAST = 0.3  # STL average their scores over the last 30 % of the training steps
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
@@ -19,7 +19,6 @@ FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 c
 BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
 CELL = ["model", "task", "arm"]
-RUN = [*CELL, "weight", "seed"]
 
 
 def histories(runs: Iterable[Run]) -> pd.DataFrame:
@@ -86,11 +85,6 @@ def first_steps(runs: Iterable[Run]) -> pd.DataFrame:
 def _last(values: pd.Series) -> float:
     """Mean of the last 30 %."""
     return float(values.tail(math.ceil(LAST * len(values))).mean())
-
-
-def keys_of(config: RunConfig) -> dict[str, object]:
-    """What tells the runs of a study apart: model, task, arm, weight, seed."""
-    return {name: getattr(config, name) for name in RUN}
 
 
 def evaluations(runs: Iterable[Run]) -> pd.DataFrame:

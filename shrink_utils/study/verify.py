@@ -20,6 +20,7 @@ import pandas as pd
 
 from shrink_utils.study.claims.reference import TABLES
 from shrink_utils.study.claims.verdicts import claims_from, measures_of
+from shrink_utils.study.measured import read_measured
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import (
     MANIFEST,
@@ -27,7 +28,6 @@ from shrink_utils.study.results import (
     differences,
     provenance,
     read_json,
-    read_measured,
     write_json,
     written,
 )

@@ -20,8 +20,7 @@ import pytest
 from shrink_utils.__main__ import main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
-from shrink_utils.study.finetuned import run_or_load
-from shrink_utils.study.runs import load_run, model_of, run_id
+from shrink_utils.study.runs import load_run, model_of, run_id, run_or_load
 
 CHAPTERS = sorted((home() / "notebooks").glob("[0-9]*.ipynb"))
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1800)]

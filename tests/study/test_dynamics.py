@@ -12,11 +12,11 @@ from shrink_utils.study.dynamics import (
     NOWHERE,
     allocations,
     closure_errors,
-    dynamics_config,
     hurting_steps,
     published_steps,
     record_table,
 )
+from shrink_utils.study.scratch import dynamics_config
 from shrink_utils.training import held_out_batches, pretrain, scratch_tokenizer
 from shrink_utils.training.dynamics import BATCH, AllocationRecorder, FixedSetLoss
 

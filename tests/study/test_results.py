@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, results
+from shrink_utils.study import measured as measuring
+from shrink_utils.study.measured import kept, measured
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
     DamagedResultError,
     Result,
     alone,
-    kept,
-    measured,
     read_json,
     written,
 )
@@ -224,17 +224,20 @@ def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, mo
     pd.testing.assert_frame_equal(measure(profile), kept("lengths")(profile), check_exact=True)
     with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
         kept("lengths")(replace(profile, diagnostic_sentences=7))
-    monkeypatch.setattr(results, "code_hash", lambda **_: "of other code")
+    monkeypatch.setattr(measuring, "code_hash", lambda **_: "of other code")
     with pytest.raises(FileNotFoundError, match="as profile and code are now"):
         kept("lengths")(profile)
 
 
-@pytest.mark.parametrize("pins", ["hub_revisions", "source_hashes", "code_hash"])
+@pytest.mark.parametrize(
+    ("module", "pins"),
+    [(measuring, "hub_revisions"), (results, "source_hashes"), (measuring, "code_hash")],
+)
 def test_what_other_pins_and_code_bring_is_measured_anew(
-    profile, measure, calls, uncached, monkeypatch, pins
+    profile, measure, calls, uncached, monkeypatch, module, pins
 ):
     measure(profile)
-    monkeypatch.setattr(results, pins, lambda *_, **__: {"an input": "another commit"})
+    monkeypatch.setattr(module, pins, lambda *_, **__: {"an input": "another commit"})
     measure(profile)
     assert len(calls) == 2
 

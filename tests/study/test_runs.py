@@ -11,8 +11,9 @@ import torch
 
 from shrink_utils.models import hidden_states
 from shrink_utils.study import load_run, run_encoder, run_id, run_or_load
+from shrink_utils.study.grid import drop_models
 from shrink_utils.study.results import DamagedResultError
-from shrink_utils.study.runs import drop_models, model_of
+from shrink_utils.study.runs import model_of
 from shrink_utils.text import load_task
 
 

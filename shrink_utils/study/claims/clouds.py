@@ -19,8 +19,7 @@ from shrink_utils.geometry import elongated_directions, iso_score
 from shrink_utils.study.ablation import CELL
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
 from shrink_utils.study.claims.stl import ARM, SELECTED, claims_on, table3
-from shrink_utils.study.runs import Run
-from shrink_utils.study.tables import keys_of
+from shrink_utils.study.runs import Run, keys_of
 from shrink_utils.text import task_spec
 from shrink_utils.topology import h0_barcode
 

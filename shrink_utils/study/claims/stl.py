@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import CELL
+from shrink_utils.study.ablation import CELL, RUN
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
-from shrink_utils.study.tables import RUN
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"

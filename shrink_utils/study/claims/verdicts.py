@@ -5,6 +5,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
+from shrink_utils.study.after_finetuning import (
+    measure_after_finetuning,
+    measure_words_after_finetuning,
+)
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import evaluate, named, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
@@ -20,24 +24,34 @@ from shrink_utils.study.claims.vazquez import (
 from shrink_utils.study.contextuality.corpus import measure_corpus
 from shrink_utils.study.contextuality.experiment import measure_contextuality
 from shrink_utils.study.contextuality.models import measure_models
-from shrink_utils.study.further_models import OF_FIRST_MODEL, OF_FURTHER_MODELS
 from shrink_utils.study.grid import run_grid, run_sweep
+from shrink_utils.study.measured import Measure, kept, of_further_models
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import Measure, kept
 from shrink_utils.study.runs import Run
+from shrink_utils.study.similarity import measure_similarity
 from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
 
 FURTHER = "models_"  # begins the name of a table on further models
-# By the name of the table that each is kept in.
+# By the name of the table that each is kept in: what is measured of the first model, and of others.
+OF_FIRST_MODEL = {
+    "similarity": measure_similarity,
+    "after_finetuning": measure_after_finetuning,
+    "words_after_finetuning": measure_words_after_finetuning,
+}
+OF_FURTHER_MODELS = {
+    f"{FURTHER}{name}": of_further_models(f"{FURTHER}{name}", measure)
+    for name, measure in OF_FIRST_MODEL.items()
+}
+# What chapters 09, 10 and 12 measure and keep is only read here.
+LANGUAGE = [f"language_{part}" for part in ("attention", "dimension", "divergence", "lifetimes")]
+CHAPTERS = ["dynamics", "dynamics_stability", "stitched", "generalization", *LANGUAGE]
+OF_FURTHER_MODELS |= {f"{FURTHER}{name}": kept(f"{FURTHER}{name}") for name in LANGUAGE}
 MEASURES = {
     "contextuality": measure_contextuality,
     "corpus": measure_corpus,
     "models_contextuality": measure_models,
-    **{
-        name: kept(name)  # by chapters 09 and 10, which measure them
-        for name in ("dynamics", "dynamics_stability", "stitched", "generalization")
-    },
     **OF_FIRST_MODEL,
+    **{name: kept(name) for name in CHAPTERS},
 }
 
 

@@ -14,8 +14,9 @@ from torch import Tensor
 from shrink_utils.geometry import anisotropy, effective_rank, iso_score, similarity_grid
 from shrink_utils.geometry.streaming import AvgSim, RogueDimensions, SelfSim
 from shrink_utils.models import Encoder, WordBatch, load_encoder, split_words, word_batches
+from shrink_utils.study.measured import measured
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import measured, progress_bar
+from shrink_utils.study.results import progress_bar
 from shrink_utils.text import load_sentences
 
 # Texts that are tokenized and sorted together: their tokens take some 7 kB each.

@@ -11,8 +11,8 @@ from torch import Tensor, nan
 
 from shrink_utils.geometry import avg_sim_pseudo_values, intra_sim, max_explainable_variance
 from shrink_utils.models import Encoder, load_encoder, word_states
+from shrink_utils.study.measured import measured
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import measured
 from shrink_utils.text import load_sentences
 
 MIN_COUNT = 5  # occurrences of a word whose MEV is measured

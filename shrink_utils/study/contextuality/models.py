@@ -7,8 +7,8 @@ import pandas as pd
 from shrink_utils.models import load_encoder
 from shrink_utils.study.contextuality.corpus import corpus_of
 from shrink_utils.study.contextuality.experiment import COLUMNS, contextuality_of
+from shrink_utils.study.measured import measured
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import measured
 
 OF_CORPUS = ("avg_sim", "self_sim")  # quantities that claims read off the whole corpus
 
