@@ -9,7 +9,7 @@ import pandas as pd
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
-from shrink_utils.training.dynamics import BATCH, LossChanges, hurting, shares
+from shrink_utils.training.dynamics import BATCH, LossChanges, shares
 
 NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
 RUN = ["source", "size", "seed"]
@@ -68,7 +68,8 @@ def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
     DataFrame
         Indexed by `COUNTED` (cross-attention is left out): ``positive`` block-steps, ``share``
         of all positive ones (even shares where there are none), ``rate`` among all block-steps,
-        ``last`` (as a share of the training, 0 for none) and ``maximum`` (in nats).
+        ``last`` (as a share of the training, 0 for none) and ``maximum`` (in nats). The biases of
+        keys, whose true gradient is zero, do not count: their sign is rounding.
 
     Raises
     ------
@@ -78,15 +79,20 @@ def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
     if gradient not in GRADIENTS:
         raise unknown_name("gradient", "gradient", gradient, GRADIENTS)
     table = allocations(record, GRADIENTS[gradient])
-    steps = table.step.max()
-    table = table[table.component.isin(COUNTED)]
-    found = hurting(table, "stack", "layer", "component", gradient=gradient)
-    named = {"positive": "sum", "of": "sum", "last": "max", "maximum": "max"}
-    by = found.groupby("component").agg(named).loc[list(COUNTED)]
+    table = table[table.component.isin(COUNTED) & table.counted]
+    sums = table.groupby(["component", "stack", "layer", "step"]).value.sum().reset_index()
+    sums["hurts"] = sums.value > 0
+    sums["last"] = sums.step.where(sums.hurts, 0) / sums.step.max()
+    named = {
+        "positive": ("hurts", "sum"),
+        "rate": ("hurts", "mean"),
+        "last": ("last", "max"),
+        "maximum": ("value", "max"),
+    }
+    by = sums.groupby("component").agg(**named).loc[list(COUNTED)]
     total = by.positive.sum()
-    share = by.positive / total if total else 1 / len(by)
-    columns = ["positive", "share", "rate", "last", "maximum"]
-    return by.assign(share=share, rate=by.positive / by.of, last=by["last"] / steps)[columns]
+    by.insert(1, "share", by.positive / total if total else 1 / len(by))
+    return by
 
 
 def published_steps() -> pd.DataFrame:

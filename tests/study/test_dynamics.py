@@ -25,7 +25,7 @@ def test_every_contribution_is_in_the_table_once():
     config = dynamics_config(load_profile("smoke"), "mlm", seed=1)
     loss = FixedSetLoss(held_out_batches(config, scratch_tokenizer(config), n=8))
     rules = ("trapezoid", "simpson")
-    recorder = AllocationRecorder(loss, rules=rules, token_ids=loss.token_ids, batch_gradient=True)
+    recorder = AllocationRecorder(loss, rules=rules, batch_gradient=True)
     pretrain(config, callbacks=[recorder])
     changes = recorder.changes()
     table = record_table(changes)

@@ -4,31 +4,20 @@ from shrink_utils.training.dynamics.allocation import (
     BATCH,
     RULES,
     AllocationRecorder,
-    Allocator,
     LossChanges,
     loss_change,
 )
-from shrink_utils.training.dynamics.blocks import (
-    TRUNK,
-    Blocks,
-    allocated,
-    hurting,
-    shares,
-)
-from shrink_utils.training.dynamics.gradients import FixedSetLoss, Loss
+from shrink_utils.training.dynamics.blocks import TRUNK, Blocks, shares
+from shrink_utils.training.dynamics.gradients import FixedSetLoss
 
 __all__ = [
     "BATCH",
     "RULES",
     "TRUNK",
     "AllocationRecorder",
-    "Allocator",
     "Blocks",
     "FixedSetLoss",
-    "Loss",
     "LossChanges",
-    "allocated",
-    "hurting",
     "loss_change",
     "shares",
 ]

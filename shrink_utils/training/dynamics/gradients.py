@@ -54,18 +54,6 @@ class FixedSetLoss:
                 loss = model(**{key: x.to(device) for key, x in batch.items()}).loss
                 yield count / sum(predicted) * loss
 
-    @property
-    def token_ids(self) -> Tensor:
-        """The word-pieces that occur in the set, as inputs or as labels, sorted."""
-        ids = [
-            x.flatten()
-            for batch in self.batches
-            for key, x in batch.items()
-            if key.endswith("input_ids") or (key == "labels" and x.ndim == 2)  # (n, tokens)
-        ]
-        found = torch.cat(ids).unique()
-        return found[found >= 0]
-
 
 class Point(NamedTuple):
     """The loss somewhere, and its gradient by parameter."""

@@ -52,18 +52,16 @@ def mean_loss():
 
 @pytest.fixture
 def train():
-    """Some steps of SGD on one batch after the other, followed by an allocator if there is one."""
+    """Some steps of SGD on one batch after the other, followed by a recorder."""
 
-    def run(model, batches, allocator, *, steps, **sgd):
+    def run(model, batches, recorder, *, steps, **sgd):
         optimizer = torch.optim.SGD(model.parameters(), **sgd)
         for i in range(steps):
             optimizer.zero_grad()
             model(**batches[i % len(batches)]).loss.backward()
-            if allocator is not None:
-                allocator.start()
+            recorder.start()
             optimizer.step()
-            if allocator is not None:
-                allocator.finish()
+            recorder.finish()
 
     return run
 

@@ -17,7 +17,6 @@ from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.dynamics import (
     BATCH,
     AllocationRecorder,
-    Allocator,
     FixedSetLoss,
     loss_change,
 )
@@ -62,20 +61,11 @@ def test_simpson_is_exact_for_a_cubic_loss_and_the_trapezoid_misses_half_the_thi
     assert _theta(changes, "trapezoid") == pytest.approx(_exact(model) + third, rel=1e-12)
 
 
-def test_adaptive_splitting_halves_until_the_tolerance_holds(power):
-    model = power(9)
-    pieces = []
-    for tolerance in (1.0, 1e-2, 1e-4):
-        changes = _changes(model, rules=("adaptive",), tolerance=tolerance, max_pieces=500)
-        assert abs(_theta(changes, "adaptive") - _exact(model)) <= tolerance
-        pieces.append(int(changes.pieces[0]))
-    assert 1 < pieces[0] < pieces[1] < pieces[2]
-
-
 def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights, train):
     """Trapezoid by definition, parameter by parameter, with backward and no sharing."""
     model = masked_lm
-    allocator = Allocator(model, FixedSetLoss(batches), rules=("euler", "trapezoid"))
+    recorder = AllocationRecorder(FixedSetLoss(batches), rules=("euler", "trapezoid"))
+    recorder.begin(model)
     expected = []
 
     def gradients():
@@ -87,7 +77,7 @@ def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights,
 
     for batch in batches:
         starts, at_start = weights(model), gradients()
-        train(model, [batch], allocator, steps=1, lr=0.3)
+        train(model, [batch], recorder, steps=1, lr=0.3)
         moves = [(p.detach() - starts[n]).double() for n, p in model.named_parameters()]
         expected.append(
             [
@@ -95,7 +85,7 @@ def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights,
                 for move, g, h in zip(moves, at_start, gradients(), strict=True)
             ]
         )
-    table = allocator.changes().table("trapezoid")
+    table = recorder.changes().table("trapezoid")
     found = table.groupby(["step", "parameter"], sort=False).value.sum().unstack()
     found = found[[name for name, _ in model.named_parameters()]].to_numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-8)
@@ -103,11 +93,12 @@ def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights,
 
 
 def test_the_batch_gradient_is_the_one_that_the_optimizer_was_given(masked_lm, batches, train):
-    allocator = Allocator(masked_lm, FixedSetLoss(batches), batch_gradient=True)
-    train(masked_lm, batches, allocator, steps=1, lr=0.1)
+    recorder = AllocationRecorder(FixedSetLoss(batches), batch_gradient=True)
+    recorder.begin(masked_lm)
+    train(masked_lm, batches, recorder, steps=1, lr=0.1)
     squares = sum(float((p.grad.double() ** 2).sum()) for p in masked_lm.parameters())
     # SGD moves by −lr · gradient.
-    assert allocator.changes().values[BATCH].sum() == pytest.approx(-0.1 * squares, rel=1e-4)
+    assert recorder.changes().values[BATCH].sum() == pytest.approx(-0.1 * squares, rel=1e-4)
 
 
 @pytest.fixture
