@@ -18,13 +18,13 @@ ARMS: dict[str, Options | None] = {
     # Beyond the paper: is topology what helps?
     "random": {"selection": "random", "rule": "ratio"},  # as many bars as prominent keeps
     "cosine": {"penalty": "cosine"},
-    "isoscore": {"penalty": "isoscore", "shrinkage": 0.2, "unit_trace": True},
+    "isoscore": {"penalty": "isoscore"},
     "spectral": {"penalty": "spectral"},
     "sigreg": {"penalty": "sigreg"},
     # One ingredient of `prominent` replaced: the groups of rows, or the choice of bars.
     "whole_batch": {"penalty": "regrouped", "groups": "batch"},
     "shuffled_classes": {"penalty": "regrouped", "groups": "shuffled"},
-    "longest": {"penalty": "ranked", "keep": "longest", "share": 0.5},
+    "longest": {"penalty": "ranked", "keep": "longest"},
     "shortest": {"penalty": "ranked", "keep": "shortest"},
     "loops": {"selection": "prominent", "rule": "ratio", "homology_dim": 1},
 }

@@ -23,6 +23,9 @@ from shrink_utils.topology.arrays import eager
 from shrink_utils.topology.regularizer import check_factor
 from shrink_utils.training.arms import arm_options
 
+SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one
+DIRECTIONS = 256  # K of SIGReg
+
 
 class PenaltyOutput(NamedTuple):
     """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
@@ -157,21 +160,12 @@ class IsoScoreStar(ClassPenalty):
         \mathrm{PR}(C) = \frac{(\mathrm{tr}\, C)^2}{\|C\|_F^2}, \quad
         C = (1 - \zeta)\, C_c + \zeta\, C_\text{stable}
 
-    with C_c the covariance of the rows of class c, over its trace.
-
-    Parameters
-    ----------
-    shrinkage : float
-        ζ, how far the covariance of a class in the batch is drawn towards the stable one:
-        0 is the plain IsoScore, below 1.
-    unit_trace : bool
-        Whether covariances are divided by their traces first; False is the published formula.
+    with C_c the covariance of the rows of class c over its trace, and ζ = .2.
 
     Raises
     ------
     ValueError
-        `shrinkage` lies outside [0, 1), or the rows have fewer than two dimensions, or another
-        number of them than the rows before.
+        The rows have fewer than two dimensions, or another number of them than the rows before.
 
     Notes
     -----
@@ -194,14 +188,8 @@ class IsoScoreStar(ClassPenalty):
     form is that of `shrink_utils.geometry.iso_score`.
     """
 
-    def __init__(
-        self, *, weight: float = 1.0, shrinkage: float = 0.2, unit_trace: bool = True
-    ) -> None:
+    def __init__(self, *, weight: float = 1.0) -> None:
         super().__init__(weight=weight)
-        if not 0 <= shrinkage < 1:
-            raise ValueError(f"shrinkage must be at least 0 and below 1; got {shrinkage!r}")
-        self.shrinkage = shrinkage
-        self.unit_trace = unit_trace
         self.register_buffer("stable", torch.zeros(0, 0, dtype=torch.float64))  # before any batch
         # Degrees of freedom behind it: rows − 1, summed over classes and batches.
         self.register_buffer("degrees", torch.zeros((), dtype=torch.int64))
@@ -213,15 +201,13 @@ class IsoScoreStar(ClassPenalty):
         if self.training:
             self.stable, self.degrees = stable, degrees
         return [
-            1 - _iso_score((1 - self.shrinkage) * covariance + self.shrinkage * stable)
+            1 - _iso_score((1 - SHRINKAGE) * covariance + SHRINKAGE * stable)
             for covariance in covariances
         ]
 
     def _covariance(self, cloud: Tensor) -> Tensor:
         x = _centred(cloud)
         covariance = x.T @ x / (len(x) - 1)  # (d, d)
-        if not self.unit_trace:
-            return covariance
         trace = covariance.trace()
         return covariance / trace.where(trace > 0, 1.0)
 
@@ -252,18 +238,8 @@ class SIGReg(ClassPenalty):
         \Bigl| \frac{1}{n} \sum_j e^{i t \langle a_k, z_j \rangle} - e^{-t^2/2} \Bigr|^2
         e^{-t^2/2} \, dt
 
-    with K directions a_k drawn anew each time, uniform on the sphere, and z the rows of the class
-    less their mean, over the square root of their mean variance per dimension.
-
-    Parameters
-    ----------
-    directions : int
-        K, at least 1.
-
-    Raises
-    ------
-    ValueError
-        `directions` is below 1.
+    with K = 256 directions a_k drawn anew each time, uniform on the sphere, and z the rows of the
+    class less their mean, over the square root of their mean variance per dimension.
 
     Notes
     -----
@@ -278,19 +254,13 @@ class SIGReg(ClassPenalty):
     Balestriero & LeCun 2025, *LeJEPA* (arXiv 2511.08544), algorithm 1; Epps & Pulley 1983.
     """
 
-    def __init__(self, *, weight: float = 1.0, directions: int = 256) -> None:
-        super().__init__(weight=weight)
-        if directions < 1:
-            raise ValueError(f"directions must be at least 1; got {directions!r}")
-        self.directions = directions
-
     def _value(self, cloud: Tensor) -> Tensor:
         x = _centred(cloud)  # (n, d)
         n, d = x.shape
         variance = x.square().sum() / ((n - 1) * d)
         if variance == 0:
             return cloud.new_zeros(())
-        drawn = torch.randn(d, self.directions, dtype=x.dtype).to(x.device)
+        drawn = torch.randn(d, DIRECTIONS, dtype=x.dtype).to(x.device)
         z = x @ (drawn / torch.linalg.vector_norm(drawn, dim=0)) / variance.sqrt()  # (n, K)
         t = torch.linspace(0.0, 5.0, 9, dtype=x.dtype, device=x.device)  # the integrand is even
         phase, gaussian = z[:, :, None] * t, torch.exp(-t.square() / 2)
@@ -313,9 +283,6 @@ def _iso_score(covariance: Tensor) -> Tensor:
     return torch.where(varies, (ratio - 1) / (len(covariance) - 1), 1.0)
 
 
-GROUPS, KEPT = ("batch", "shuffled"), ("longest", "shortest")
-
-
 class Regrouped(BarcodeRegularizer):
     """Barcodes of other groups of rows than the classes; the bars are the prominent ones.
 
@@ -335,8 +302,8 @@ class Regrouped(BarcodeRegularizer):
 
     def __init__(self, groups: str, *, weight: float = 1.0) -> None:
         super().__init__(weight=weight)
-        if groups not in GROUPS:
-            raise ValueError(f"groups must be one of {', '.join(GROUPS)}; got {groups!r}")
+        if groups not in ("batch", "shuffled"):
+            raise ValueError(f"groups must be 'batch' or 'shuffled'; got {groups!r}")
         self.groups = groups
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
@@ -353,28 +320,24 @@ class RankedBars(nn.Module):
     Parameters
     ----------
     keep : {"longest", "shortest"}
-        The longest ones, `share` of the bars, rounded up; or the shortest ones, as many as the
+        The longest half of the bars, rounded up; or the shortest ones, as many as the
         rule ``"ratio"`` finds prominent. That rule always takes the longest bars, so "as many
-        longest bars as the rule finds" would be ``prominent`` again: a fixed share says what the
+        longest bars as the rule finds" would be ``prominent`` again: a fixed half says what the
         rule's own count adds.
     weight : float
         λ, as of `BarcodeRegularizer`.
-    share : float
-        Of the bars, for ``"longest"``: in (0, 1].
 
     Raises
     ------
     ValueError
-        `keep` is neither, or `share` outside (0, 1].
+        `keep` is neither.
     """
 
-    def __init__(self, keep: str, *, weight: float = 1.0, share: float = 0.5) -> None:
+    def __init__(self, keep: str, *, weight: float = 1.0) -> None:
         super().__init__()
-        if keep not in KEPT:
-            raise ValueError(f"keep must be one of {', '.join(KEPT)}; got {keep!r}")
-        if not 0 < share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1; got {share!r}")
-        self.keep, self.weight, self.share = keep, weight, share
+        if keep not in ("longest", "shortest"):
+            raise ValueError(f"keep must be 'longest' or 'shortest'; got {keep!r}")
+        self.keep, self.weight = keep, weight
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`: ``loss`` is minus the weighted sum of the classes' entropies."""
@@ -395,7 +358,7 @@ class RankedBars(nn.Module):
     def _chosen(self, lengths: Tensor) -> Tensor:
         """The bars that count, of all (m,), longest first."""
         if self.keep == "longest":
-            return lengths[: math.ceil(self.share * len(lengths))]
+            return lengths[: math.ceil(len(lengths) / 2)]
         return lengths[len(lengths) - len(prominent_features(lengths.detach())) :]
 
 
