@@ -7,9 +7,6 @@ from .claims.report import claims_in_brief
 from .claims.stl import stl_claims
 from .claims.vazquez import dynamics_claims, vazquez_claims
 from .claims.verdicts import all_claims
-from .contextuality.corpus import measure_corpus, stream_corpus
-from .contextuality.experiment import measure_contextuality
-from .contextuality.words import WordContexts, word_contexts
 from .grid import default_run, run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
 from .results import provenance
@@ -30,7 +27,6 @@ __all__ = [
     "Profile",
     "Run",
     "ScratchRun",
-    "WordContexts",
     "accuracy_drops",
     "all_claims",
     "as_printed",
@@ -44,8 +40,6 @@ __all__ = [
     "load_profile",
     "load_run",
     "measure_after_finetuning",
-    "measure_contextuality",
-    "measure_corpus",
     "measure_words_after_finetuning",
     "profile_names",
     "provenance",
@@ -61,11 +55,9 @@ __all__ = [
     "scratch_encoder",
     "stitching_claims",
     "stl_claims",
-    "stream_corpus",
     "summarize",
     "task_table",
     "train_or_load",
     "vazquez_claims",
-    "word_contexts",
     "write_table",
 ]

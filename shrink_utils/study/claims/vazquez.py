@@ -47,7 +47,7 @@ LAYERS_OF_BERT = "{}; Ethayarajh 2019 §4.{} (bert-base-cased)"
 
 @judged
 def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[Claim]:
-    """On one pretrained encoder; from `measure_contextuality` and `measure_corpus`.
+    """On one pretrained encoder; from two tables that chapter 02 keeps.
 
     An interval speaks of more sentences or words like these, read by the same encoder, and of no
     other one. The published numbers are those of bert-base-cased.
@@ -154,7 +154,7 @@ def _largest_step_less_half_the_rise(rows: pd.DataFrame, below: int) -> pd.Serie
 
 
 def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
-    """The same rows of every further model of the profile; from `measure_models`."""
+    """The same rows of every further model of the profile; from a table that 02 keeps."""
     found = [evaluate([])]
     for model, rows in tables.groupby("model", sort=False):
         parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))

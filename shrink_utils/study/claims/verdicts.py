@@ -21,9 +21,6 @@ from shrink_utils.study.claims.vazquez import (
     models_claims,
     vazquez_claims,
 )
-from shrink_utils.study.contextuality.corpus import measure_corpus
-from shrink_utils.study.contextuality.experiment import measure_contextuality
-from shrink_utils.study.contextuality.models import measure_models
 from shrink_utils.study.grid import run_grid, run_sweep
 from shrink_utils.study.measured import Measure, kept, of_further_models
 from shrink_utils.study.profiles import Profile
@@ -42,14 +39,12 @@ OF_FURTHER_MODELS = {
     f"{FURTHER}{name}": of_further_models(f"{FURTHER}{name}", measure)
     for name, measure in OF_FIRST_MODEL.items()
 }
-# What chapters 09, 10 and 12 measure and keep is only read here.
+# What chapters 02, 09, 10 and 12 measure and keep is only read here.
 LANGUAGE = [f"language_{part}" for part in ("attention", "dimension", "divergence", "lifetimes")]
-CHAPTERS = ["dynamics", "dynamics_stability", "stitched", "generalization", *LANGUAGE]
+CHAPTERS = ["contextuality", "corpus", f"{FURTHER}contextuality", *LANGUAGE]
+CHAPTERS += ["dynamics", "dynamics_stability", "stitched", "generalization"]
 OF_FURTHER_MODELS |= {f"{FURTHER}{name}": kept(f"{FURTHER}{name}") for name in LANGUAGE}
 MEASURES = {
-    "contextuality": measure_contextuality,
-    "corpus": measure_corpus,
-    "models_contextuality": measure_models,
     **OF_FIRST_MODEL,
     **{name: kept(name) for name in CHAPTERS},
 }

@@ -98,7 +98,7 @@ LEVELS = {  # by layer: value, null, baseline
 
 
 def contextuality(n=40):
-    """Of `measure_contextuality`; an item's own noise is in all its layers."""
+    """Of 02; an item's own noise is in all its layers."""
     luck = 0.01 * np.random.default_rng(1).standard_normal(n)
     rows = [
         (name, layer, str(i), values[layer] + luck[i], null[layer] + luck[i], baseline[layer])
@@ -109,7 +109,7 @@ def contextuality(n=40):
 
 
 def corpus(fall=0.1):
-    """Of `measure_corpus`: SelfSim falls by so much per layer."""
+    """Of 02: SelfSim falls by so much per layer."""
     words = [
         ("self_sim", layer, f"w{i}", 0.9 - fall * layer) for i in range(50) for layer in range(4)
     ]
