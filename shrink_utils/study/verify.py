@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.study.claims.reference import TABLES
-from shrink_utils.study.claims.verdicts import claims_from, measures_of
+from shrink_utils.study.claims.verdicts import claims_from, tables_of
 from shrink_utils.study.measured import read_measured
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import (
@@ -170,7 +170,7 @@ def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path
     )
 
     def claims() -> pd.DataFrame:
-        measured = {name: _measured(whole, name) for name in measures_of(profile)}
+        measured = {name: _measured(whole, name) for name in tables_of(profile)}
         return claims_from(grid, sweep, measured, weight=profile.weight)
 
     make = {

@@ -41,7 +41,7 @@ def sent(profile, tiny_runs, tmp_path, monkeypatch):
     shutil.copytree(profile.folder / "runs", tmp_path / "tiny" / "runs")
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     monkeypatch.setattr(verify, "claims_from", _claims)
-    monkeypatch.setattr(verify, "measures_of", lambda profile: {"dynamics_sgd": None})
+    monkeypatch.setattr(verify, "tables_of", lambda profile: ["dynamics_sgd"])
     monkeypatch.setattr(verify, "load_profile", lambda name, seed: profile)
     monkeypatch.setattr(verify, "profile_names", lambda: ["tiny"])
     summary = summarize(tiny_runs)

@@ -5,10 +5,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.after_finetuning import (
-    measure_after_finetuning,
-    measure_words_after_finetuning,
-)
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import evaluate, named, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
@@ -22,49 +18,41 @@ from shrink_utils.study.claims.vazquez import (
     vazquez_claims,
 )
 from shrink_utils.study.grid import run_grid, run_sweep
-from shrink_utils.study.measured import Measure, kept, of_further_models
+from shrink_utils.study.measured import kept
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run
-from shrink_utils.study.similarity import measure_similarity
 from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
 
 FURTHER = "models_"  # begins the name of a table on further models
-# By the name of the table that each is kept in: what is measured of the first model, and of others.
-OF_FIRST_MODEL = {
-    "similarity": measure_similarity,
-    "after_finetuning": measure_after_finetuning,
-    "words_after_finetuning": measure_words_after_finetuning,
-}
-OF_FURTHER_MODELS = {
-    f"{FURTHER}{name}": of_further_models(f"{FURTHER}{name}", measure)
-    for name, measure in OF_FIRST_MODEL.items()
-}
-# What chapters 02, 09, 10 and 12 measure and keep is only read here.
-LANGUAGE = [f"language_{part}" for part in ("attention", "dimension", "divergence", "lifetimes")]
-CHAPTERS = ["contextuality", "corpus", f"{FURTHER}contextuality", *LANGUAGE]
-CHAPTERS += ["dynamics", "dynamics_stability", "stitched", "generalization"]
-OF_FURTHER_MODELS |= {f"{FURTHER}{name}": kept(f"{FURTHER}{name}") for name in LANGUAGE}
-MEASURES = {
-    **OF_FIRST_MODEL,
-    **{name: kept(name) for name in CHAPTERS},
-}
+# Tables that chapters measure and keep, by their names; the second ones also of further models.
+MEASURED = """contextuality corpus models_contextuality dynamics dynamics_stability stitched
+generalization""".split()
+OF_MODELS = """similarity after_finetuning words_after_finetuning language_attention
+language_dimension language_divergence language_lifetimes""".split()
 
 
-def measures_of(profile: Profile) -> dict[str, Measure]:
-    """What the claims of a profile rest on beside its runs, by the name of the table."""
-    return MEASURES | (OF_FURTHER_MODELS if len(profile.models) > 1 else {})
+def tables_of(profile: Profile) -> list[str]:
+    """Names of the measured tables that the claims of a profile rest on beside its runs."""
+    further = [f"{FURTHER}{name}" for name in OF_MODELS] if len(profile.models) > 1 else []
+    return [*MEASURED, *OF_MODELS, *further]
 
 
 def all_claims(profile: Profile) -> pd.DataFrame:
-    """Test every claim of every paper (`evaluate`); what has been run or measured is loaded."""
-    tables = {name: measure(profile) for name, measure in measures_of(profile).items()}
+    """Test every claim of every paper (`evaluate`) on the runs, and on what the chapters measured.
+
+    Raises
+    ------
+    FileNotFoundError
+        A chapter has not measured its table, as profile and code are now.
+    """
+    tables = {name: kept(name)(profile) for name in tables_of(profile)}
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
 
 
 def claims_from(
     grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
 ) -> pd.DataFrame:
-    """The claims that runs and the tables of `measures_of` support, wherever these come from.
+    """The claims that runs and the tables of `tables_of` support, wherever these come from.
 
     Parameters
     ----------
@@ -115,7 +103,7 @@ def finetuning_claims(
 
 
 def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows of chapters 03, 08 and 12 on every further model; from `OF_FURTHER_MODELS`, if there."""
+    """Rows of chapters 03, 08 and 12 on every further model, if they are there."""
     found = [evaluate([])]
     further = {name: t for name, t in tables.items() if name.startswith(FURTHER)}
     first = further.get(f"{FURTHER}similarity", pd.DataFrame({"model": []}))
