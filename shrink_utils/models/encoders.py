@@ -86,16 +86,17 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     ValueError
         The file lacks weights that a layer reads, or its weights are cut short, quantized or an
         adapter's; a pinned file has other bytes; the model reads no texts, or needs code of its
-        own; there is no such `device`. Or the weights are in GGUF, and the package gguf, which
-        reads them, is not installed.
+        own. Or the weights are in GGUF, and the package gguf, which reads them, is not installed.
     """
-    name, place = str(name), _device(device)
+    name = str(name)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     with quiet(), seeded(0):
         if name == TINY:
             model = AutoModel.from_config(tiny_config())
         else:
             model = _pretrained(AutoModel, name, read=_text_part)
-        return Encoder(name, model.eval().to(place), load_tokenizer(name))
+        return Encoder(name, model.eval().to(device), load_tokenizer(name))
 
 
 def random_encoder(name: str, *, seed: int = 0) -> Encoder:
@@ -177,10 +178,24 @@ def tiny_config(**head: object) -> BertConfig:
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's."""
+    """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's.
+
+    It was read from files: without any, transformers makes one up.
+    """
     location = _location("minilm" if name == TINY else name)
+    missing = (
+        f"name: {name!r} has no tokenizer that can be read: put tokenizer.json, or the files of "
+        "its vocabulary, beside the weights"
+    )
     with _errors_that_name(name):
-        tokenizer = _tokenizer(name, location)
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(**location, trust_remote_code=False)
+        except (TypeError, ValueError) as error:  # Marian's asks for the name of a file, None
+            if NEEDS_CODE in str(error):
+                raise
+            raise FileNotFoundError(f"{missing} ({str(error).splitlines()[0]})") from error
+        if set(tokenizer.get_vocab()) <= {*tokenizer.all_special_tokens, "▁"}:
+            raise FileNotFoundError(missing)
     tokenizer.padding_side = "right"
     if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
         tokenizer.pad_token = tokenizer.eos_token
@@ -295,85 +310,53 @@ def _text_part(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-def _tokenizer(name: str, location: dict[str, object]) -> PreTrainedTokenizerBase:
-    """A tokenizer that was read from files: without any, transformers makes one up."""
-    missing = (
-        f"name: {name!r} has no tokenizer that can be read: put tokenizer.json, or the files of "
-        "its vocabulary, beside the weights"
-    )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(**location, trust_remote_code=False)
-    except (TypeError, ValueError) as error:  # Marian's asks for the name of a file, None
-        if NEEDS_CODE in str(error):
-            raise
-        raise FileNotFoundError(f"{missing} ({str(error).splitlines()[0]})") from error
-    if set(tokenizer.get_vocab()) <= {*tokenizer.all_special_tokens, "▁"}:
-        raise FileNotFoundError(missing)
-    return tokenizer
-
-
 @contextmanager
 def _errors_that_name(name: str) -> Iterator[None]:
     """What goes wrong while an encoder is read, as errors that say which one and what to do."""
     try:
         yield
-    except SafetensorError as error:
-        raise ValueError(
-            f"name: the weights of {name!r} are damaged or cut short ({error}); copy or download "
-            "them again"
-        ) from error
     except Exception as error:  # of several libraries
         told = " ".join(str(error).split())[:200] or type(error).__name__
         if told.startswith("name: "):
             raise
-        if NEEDS_CODE in str(error):
-            raise ValueError(
-                f"name: {name!r} needs code that comes with it, and no such code is run here; take "
-                "a model whose architecture transformers has"
-            ) from error
-        if told.startswith("Unrecognized configuration class"):
-            raise ValueError(
-                f"name: {name!r} is of a class that AutoModel does not read; save the part that it "
-                "reads and that reads texts alone, such as model.encoder, with its tokenizer"
-            ) from error
-        if isinstance(error, OSError):
-            folder = f"name: no encoder can be read from the folder {name!r}: {told}"
-            is_folder = Path(name).is_dir()
-            raise FileNotFoundError(folder if is_folder else _no_encoder(name, told)) from error
-        raise ValueError(f"name: {name!r} cannot be read: {told}") from error
-
-
-def _no_encoder(name: str, told: str) -> str:
-    others = [known for known in (*PINNED, TINY) if known != name]
-    hint = get_close_matches(name, others, n=1)
-    return (
-        f"name: no encoder {name!r}"
-        + (f", did you mean {hint[0]!r}?" if hint else "")
-        + f" (expected {', '.join(PINNED)} or {TINY!r}, which need no hub, a local folder with"
-        " model.safetensors, or the id of a model on a hub that can be reached):"
-        f" {told}"
-    )
+        kind, says = ValueError, f"{name!r} cannot be read: {told}"
+        if isinstance(error, SafetensorError):
+            says = f"the weights of {name!r} are damaged or cut short ({told}); copy or download "
+            says += "them again"
+        elif NEEDS_CODE in str(error):
+            says = f"{name!r} needs code that comes with it, and no such code is run here; take a "
+            says += "model whose architecture transformers has"
+        elif told.startswith("Unrecognized configuration class"):
+            says = f"{name!r} is of a class that AutoModel does not read; save the part that it "
+            says += "reads and that reads texts alone, such as model.encoder, with its tokenizer"
+        elif isinstance(error, OSError) and Path(name).is_dir():
+            kind, says = (
+                FileNotFoundError,
+                f"no encoder can be read from the folder {name!r}: {told}",
+            )
+        elif isinstance(error, OSError):
+            known = [other for other in (*PINNED, TINY) if other != name]
+            nearest = get_close_matches(name, known, n=1)
+            kind, says = FileNotFoundError, f"no encoder {name!r}"
+            says += f", did you mean {nearest[0]!r}?" if nearest else ""
+            says += f" (expected {', '.join(PINNED)} or {TINY!r}, which need no hub, a local folder"
+            says += f" with model.safetensors, or the id of a model on a hub in reach): {told}"
+        raise kind(f"name: {says}") from error
 
 
 def _location(name: str) -> dict[str, object]:
-    """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it."""
-    if name == "gemma":  # before it is downloaded
-        _check_gguf(name)
-    path = fetch(name) if name in PINNED else name
-    _check_path(name, Path(path))
-    location = {
-        "pretrained_model_name_or_path": path,
-        "revision": hub_revisions().get(name) or "main",
-        "local_files_only": Path(path).is_dir() or not _hub_answers(name),
-    }
-    if file := next(Path(path).glob("*.gguf"), None):
-        _check_gguf(name)
-        location["gguf_file"] = file.name
-    return location
+    """What ``from_pretrained`` is to read: a folder, or a hub's id at the commit pinned for it.
 
-
-def _check_path(name: str, path: Path) -> None:
-    """Errors for what lies here and is no model's folder; whatever is not here may be on a hub."""
+    What lies here and is no model's folder is refused; whatever is not here may be on a hub.
+    """
+    pinned, path = name in PINNED, Path(name)
+    is_gguf = name == "gemma" or (not pinned and any(path.glob("*.gguf")))
+    if is_gguf and find_spec("gguf") is None:  # before it is downloaded
+        raise ValueError(
+            f"name: the weights of {name!r} are in GGUF, which another package reads: "
+            "`pip install gguf==0.19.0`"
+        )
+    path = fetch(name) if pinned else path
     if path.is_file():
         raise FileNotFoundError(f"name: {name!r} is a file; give its folder, {str(path.parent)!r}")
     if (path / "adapter_config.json").is_file():
@@ -381,18 +364,16 @@ def _check_path(name: str, path: Path) -> None:
             f"name: {name!r} is an adapter; merge it into its model (peft's merge_and_unload), "
             "save that, and give its folder"
         )
-    if path.is_dir() and not (path / "config.json").is_file() and not any(path.glob("*.gguf")):
+    if path.is_dir() and not is_gguf and not (path / "config.json").is_file():
         found = sorted(file.parent.name for file in path.glob("*/config.json"))
         hint = f"; there is one in its folder {found[0]!r}" if found else ""
         raise FileNotFoundError(f"name: the folder {name!r} has no config.json{hint}")
-
-
-def _check_gguf(name: str) -> None:
-    if find_spec("gguf") is None:
-        raise ValueError(
-            f"name: the weights of {name!r} are in GGUF, which another package reads: "
-            "`pip install gguf==0.19.0`"
-        )
+    location = {
+        "pretrained_model_name_or_path": path if pinned else name,
+        "revision": hub_revisions().get(name) or "main",
+        "local_files_only": path.is_dir() or not _hub_answers(name),
+    }
+    return location | ({"gguf_file": next(path.glob("*.gguf")).name} if is_gguf else {})
 
 
 def _hub_answers(name: str) -> bool:
@@ -404,13 +385,3 @@ def _hub_answers(name: str) -> bool:
     except Exception:  # errors of several libraries: no network, no permission, no such id
         return False
     return True
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:  # the latter where torch has no CUDA
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"device: {name!r} is not to be had here ({reason})") from error

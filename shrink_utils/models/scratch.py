@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +26,10 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.names import require, unknown_name
+from shrink_utils.text.pairs import SPECIAL_TOKENS
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
-Activation = Literal["gelu", "solu"]
+ACTIVATIONS = ("gelu", "solu")
 LABELS = {0: "entailment", 1: "not_entailment"}
 
 
@@ -44,15 +44,15 @@ class Trunk:
     width: int  # the feed-forward part is four times as wide
     depth: int
     heads: int
-    activation: Activation = "gelu"  # of the feed-forward part; "solu" comes with its LayerNorm
+    activation: str = "gelu"  # of the feed-forward part; "solu" comes with its LayerNorm
     dropout: float = 0.1  # of embeddings, attention weights and both outputs of a layer
 
     def __post_init__(self) -> None:
         require(self, "width depth heads", lambda v: v >= 1, "at least 1")
         if self.width % self.heads:
             raise ValueError(f"width: {self.width} does not divide into {self.heads} heads")
-        if self.activation not in get_args(Activation):
-            raise unknown_name("activation", "activation", self.activation, get_args(Activation))
+        if self.activation not in ACTIVATIONS:
+            raise unknown_name("activation", "activation", self.activation, ACTIVATIONS)
         require(self, "dropout", lambda v: 0 <= v < 1, "at least 0 and below 1")
 
 
@@ -85,7 +85,7 @@ class TranslationModel(EncoderDecoderModel):
 
     def forward(
         self,
-        input_ids: Tensor | None = None,
+        input_ids: Tensor | None = None,  # by name, as the Trainer asks for the names
         attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
         decoder_input_ids: Tensor | None = None,
@@ -98,12 +98,8 @@ class TranslationModel(EncoderDecoderModel):
         """
         if labels is not None and decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        output = super().forward(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            decoder_input_ids=decoder_input_ids,
-            **options,
-        )
+        options |= {"attention_mask": attention_mask, "decoder_input_ids": decoder_input_ids}
+        output = super().forward(input_ids=input_ids, **options)
         if labels is not None:
             output.loss = cross_entropy(output.logits.flatten(0, 1), labels.flatten())
         return output
@@ -115,9 +111,6 @@ def scratch_model(
     *,
     vocab_size: int,
     max_length: int,
-    pad_id: int = 0,
-    start_id: int = 2,
-    end_id: int = 3,
     seed: int,
 ) -> PreTrainedModel:
     """A model with fresh weights, in evaluation mode, on the CPU, in float64.
@@ -130,9 +123,7 @@ def scratch_model(
         causal. ``"mt"``: a `TranslationModel` (an ``EncoderDecoderModel``), whose encoder is the
         trunk and whose decoder is a ``BertLMHeadModel`` of the same sizes with cross-attention.
     vocab_size, max_length
-        Word-pieces, and tokens of the longest input.
-    pad_id, start_id, end_id
-        Tokens that pad, begin and end a text; the defaults are `train_tokenizer`'s.
+        Word-pieces of a `train_tokenizer`, and tokens of the longest input.
     seed
         Of the weights. The trunk's are the same for every objective. The global random state is
         left as it was.
@@ -162,9 +153,9 @@ def scratch_model(
         "attention_probs_dropout_prob": trunk.dropout,
         "max_position_embeddings": max_length,
         "type_vocab_size": 1,
-        "pad_token_id": pad_id,
-        "bos_token_id": start_id,
-        "eos_token_id": end_id,
+        "pad_token_id": SPECIAL_TOKENS.index("[PAD]"),
+        "bos_token_id": SPECIAL_TOKENS.index("[CLS]"),
+        "eos_token_id": SPECIAL_TOKENS.index("[SEP]"),
         "use_cache": False,
     }
     with _drawing(seed):
@@ -186,7 +177,7 @@ def trunk_of(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def new_pair_classifier(
-    trunk: Trunk, *, vocab_size: int, max_length: int, pad_id: int = 0, seed: int
+    trunk: Trunk, *, vocab_size: int, max_length: int, seed: int
 ) -> PreTrainedModel:
     """A ``BertForSequenceClassification`` that says whether a text entails another.
 
@@ -199,10 +190,8 @@ def new_pair_classifier(
     768; a trunk of 64 that begins at .02 has next to no attention pattern to begin with and, in
     some hundred steps, does not learn to find a word of one text in the other.
     """
-    scratch = scratch_model(
-        trunk, "mlm", vocab_size=vocab_size, max_length=max_length, pad_id=pad_id, seed=seed
-    )
-    config = scratch.config
+    sizes = {"vocab_size": vocab_size, "max_length": max_length}
+    config = scratch_model(trunk, "mlm", **sizes, seed=seed).config
     config.initializer_range = trunk.width**-0.5
     config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
     with _drawing(seed):
@@ -245,7 +234,6 @@ def _with_head(objective: str, sizes: dict) -> PreTrainedModel:
         return model
     decoder = BertLMHeadModel(BertConfig(**sizes, is_decoder=True, add_cross_attention=True))
     model = TranslationModel(encoder=BertModel(config, add_pooling_layer=False), decoder=decoder)
-    model.config.pad_token_id = config.pad_token_id
     model.config.decoder_start_token_id = config.bos_token_id
-    model.config.eos_token_id = config.eos_token_id
+    model.config.pad_token_id, model.config.eos_token_id = config.pad_token_id, config.eos_token_id
     return model

@@ -76,7 +76,11 @@ def hidden_states(
     for batch in state_batches(
         encoder, texts, text_pairs=text_pairs, batch_size=batch_size, max_length=max_length
     ):
-        _refuse_empty(batch, texts)
+        for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
+            if not has_token:  # `pool` would know it by its row in the batch only
+                raise ValueError(
+                    f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
+                )
         states_of(batch, chosen)
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
@@ -149,9 +153,14 @@ def state_batches(
     """
     texts = as_texts(texts)
     text_pairs = None if text_pairs is None else as_texts(text_pairs, argument="text_pairs")
-    max_length = min(MAX_LENGTH, encoder.max_length) if max_length is None else max_length
-    _check(encoder, texts, text_pairs, batch_size, max_length)
-    tokenizer = encoder.tokenizer
+    if text_pairs is not None and len(text_pairs) != len(texts):
+        raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
+    if batch_size < 1:
+        raise ValueError(f"batch_size: {batch_size}, expected at least 1")
+    limit, tokenizer = encoder.max_length, encoder.tokenizer
+    max_length = min(MAX_LENGTH, limit) if max_length is None else max_length
+    if not 3 <= max_length <= limit:
+        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
     options = {"truncation": True, "max_length": max_length, "return_special_tokens_mask": True}
     found = tokenizer(texts, text_pairs, **options)
     n_known = _refuse_unknown_tokens(encoder, found["input_ids"])
@@ -240,31 +249,6 @@ def _padded(of_texts: list[list[int]], value: int) -> Tensor:
     return torch.from_numpy(table)
 
 
-def _refuse_empty(batch: StateBatch, texts: Sequence[str]) -> None:
-    """A text without a token has no vector; `pool` would know it by its row in the batch only."""
-    for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
-        if not has_token:
-            raise ValueError(
-                f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
-            )
-
-
-def _check(
-    encoder: Encoder,
-    texts: list[str],
-    text_pairs: list[str] | None,
-    batch_size: int,
-    max_length: int,
-) -> None:
-    if text_pairs is not None and len(text_pairs) != len(texts):
-        raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
-    if batch_size < 1:
-        raise ValueError(f"batch_size: {batch_size}, expected at least 1")
-    limit = encoder.max_length
-    if not 3 <= max_length <= limit:
-        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
-
-
 def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cls") -> Tensor:
     """One vector per text from the hidden states of an encoder; differentiable.
 
@@ -311,16 +295,11 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         raise ValueError(f"states: {states[0].shape[2]} and {states[-1].shape[2]} wide, so no mean")
     if pooling == "cls":
         return states[-1][:, 0]
-    if pooling == "last":
-        return _last(states[-1], attention_mask)
+    if pooling == "last":  # wherever padding stands
+        after = attention_mask.flip(1).argmax(dim=1)  # (b,): tokens of padding behind it
+        rows = torch.arange(len(after), device=states[-1].device)
+        return states[-1][rows, attention_mask.shape[1] - 1 - after]
     return _mean([states[-1]] if pooling == "mean" else [states[0], states[-1]], attention_mask)
-
-
-def _last(layer: Tensor, attention_mask: Tensor) -> Tensor:
-    """The vector of each text's last token, wherever padding stands, (b, d)."""
-    after = attention_mask.flip(1).argmax(dim=1)  # (b,): tokens of padding behind it
-    rows = torch.arange(len(layer), device=layer.device)
-    return layer[rows, layer.shape[1] - 1 - after]
 
 
 def _mean(layers: list[Tensor], attention_mask: Tensor) -> Tensor:

@@ -249,7 +249,7 @@ def _check(front: Reading, back: Reading, front_layer: int, back_layer: int) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class MapTraining:
-    """How a `NormAffine` is trained; the defaults are those of Brown et al. at full scale.
+    """How LayerNorm + affine is trained; the defaults are those of Brown et al. at full scale.
 
     Raises ValueError for steps below 1 or a negative warm-up.
     """
@@ -262,19 +262,6 @@ class MapTraining:
         require(self, "warmup", lambda x: x >= 0, "0 or more")
 
 
-class NormAffine(nn.Module):
-    """LayerNorm, then an affine map: the stitch of Brown et al., (b, t, width) to width_out."""
-
-    def __init__(self, width: int, width_out: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.affine = nn.Linear(width, width_out)
-
-    def forward(self, states: Tensor) -> Tensor:
-        """(b, t, width) to (b, t, width_out)."""
-        return self.affine(self.norm(states))
-
-
 def stitch_grid(
     front: Reading,
     back: Reading,
@@ -284,7 +271,6 @@ def stitch_grid(
     layers: Sequence[tuple[int, int]] | None = None,
     training: MapTraining | None = None,
     seed: int = 0,
-    on_stitch: Callable[[], object] | None = None,
 ) -> list[Stitched]:
     """Stitch every layer of one model to every layer of another.
 
@@ -301,8 +287,6 @@ def stitch_grid(
         Pairs (front layer, back layer); all of them by default.
     training, seed
         Of "trained" maps; the training is that of the paper by default.
-    on_stitch
-        Called after each stitch, as for a progress bar.
 
     Returns
     -------
@@ -331,8 +315,6 @@ def stitch_grid(
             maps = (train_map(*fitted_on, back_layer=m, **options) for m in js)
         for j, phi in zip(js, maps, strict=True):
             results.append(stitched(front, back, phi, front_layer=i, back_layer=j))
-            if on_stitch is not None:
-                on_stitch()
     return results
 
 
@@ -384,7 +366,7 @@ def train_map(
     back_layer: int,
     training: MapTraining,
     seed: int = 0,
-) -> NormAffine:
+) -> nn.Sequential:
     """Train LayerNorm + affine between two layers on the loss of the stitched model.
 
     Gradients are taken with respect to the map alone: parameters, gradients, ``requires_grad`` and
@@ -405,7 +387,8 @@ def train_map(
     device = back.model.device
     below = front.states[0][front_layer]
     with seeded(seed):
-        phi = NormAffine(below.shape[2], back.states[0][back_layer].shape[2])
+        width, width_out = below.shape[2], back.states[0][back_layer].shape[2]
+        phi = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width_out))
     phi.to(device, below.dtype)
     parameters = list(phi.parameters())
     optimizer = torch.optim.SGD(parameters, **SGD)

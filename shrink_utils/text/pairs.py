@@ -236,10 +236,11 @@ def _words(lexicon: str, rng: np.random.Generator, *, but: Collection[str] = ())
 
 
 def _dataset(rows: Iterable[Row]) -> Dataset:
-    from datasets import ClassLabel, Dataset
+    from datasets import ClassLabel, Dataset, Features, Value
 
+    kinds = dict.fromkeys(COLUMNS, Value("string")) | {"label": ClassLabel(names=ENTAILMENT)}
     columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
-    return Dataset.from_dict(columns).cast_column("label", ClassLabel(names=ENTAILMENT))
+    return Dataset.from_dict(columns, features=Features(kinds))
 
 
 # Vowels become the next vowel, consonants the next consonant; other characters stay.

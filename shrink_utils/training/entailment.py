@@ -65,7 +65,6 @@ def common_start(
         trunk,
         vocab_size=len(tokenizer),
         max_length=MAX_LENGTH,
-        pad_id=tokenizer.pad_token_id,
         seed=seed,
     )
     return _train(model, tokenizer, rows, training, seed, on_step), tokenizer

@@ -266,9 +266,6 @@ def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
         config.objective,
         vocab_size=len(tokenizer),
         max_length=config.max_length,
-        pad_id=tokenizer.pad_token_id,
-        start_id=tokenizer.cls_token_id,
-        end_id=tokenizer.sep_token_id,
         seed=config.seed,
     )
 
