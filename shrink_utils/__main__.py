@@ -1,6 +1,6 @@
 """The command line: python -m shrink_utils COMMAND.
 
-People call diagnose, runs, claims, hypotheses, course and verify; make calls the rest.
+People call diagnose, claims, hypotheses, course and verify; make calls the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _not_installed(error: ModuleNotFoundError) -> str:
 
 
 try:
-    from shrink_utils.study.profiles import Profile, load_profile, profile_names
+    from shrink_utils.study.profiles import Profile, load_profile
 except ModuleNotFoundError as error:
     sys.exit(_not_installed(error))
 except KeyboardInterrupt:
@@ -43,7 +43,6 @@ def main(arguments: list[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         options.words = sys.argv[1:] if arguments is None else arguments
         profile = load_profile(options.profile, seed=options.seed)
-        _check_own_profile(options)
         status = _with_hint(profile, options) or 0
         sys.stdout.flush()  # here, where an error is known for what it is
         return status
@@ -64,30 +63,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _check_own_profile(options: argparse.Namespace) -> None:
-    """A profile file of your own serves the commands that compute runs; the others take names."""
-    path = Path(options.profile)
-    if path.suffix != ".toml":
-        return
-    if path.stem in profile_names():
-        raise ValueError(
-            f"--profile: {path} would write to the results of the profile {path.stem}; rename it"
-        )
-    if options.command not in OWN_PROFILE:
-        names = ", ".join(function.__name__ for function in OWN_PROFILE)
-        raise ValueError(
-            f"--profile: a file of your own serves {names}; for the whole study put {path.name} "
-            f"into shrink_utils/study/profiles and say --profile {path.stem}"
-        )
-
-
 def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
     """Run the command; where it fails for want of the hub, say which profiles need none."""
     try:
         return options.command(profile, options)
     except EXPECTED as error:
-        if options.command in OF_CHECKOUT and not (home() / "data" / "sources.toml").is_file():
-            error.add_note(f"{home()} is no checkout of the study: set SHRINK_HOME to one.")
         if "hub" in str(error) and profile.name not in OFFLINE:
             *others, last = OFFLINE
             error.add_note(f"Profiles {', '.join(others)} and {last} need no model hub.")
@@ -144,13 +124,6 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         limit = table.attrs["max_length"]
         print(f"{cut} of {len(texts)} texts were cut at {limit} tokens (--max-length).")
     print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
-
-
-def runs(profile: Profile, options: argparse.Namespace) -> None:
-    """List the finished and the missing runs of the profile's grid and sweep."""
-    from shrink_utils.study.grid import list_runs
-
-    print(list_runs(profile).to_string(index=False))
 
 
 def claims(profile: Profile, options: argparse.Namespace) -> None:
@@ -215,25 +188,23 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     from shrink_utils.study.records import check_complete, recorded
     from shrink_utils.study.results import written
 
-    if profile.name == "strength":
-        check_complete(profile, profile.seeds)
-        decided = recorded(profile)
-        for name, table in (("hypotheses", strength.decide), ("beside", strength.beside)):
-            found = table(decided)
-            print(found.to_string(index=False, float_format="{:.4f}".format))
-            with written(data_dir() / "reference" / profile.name / f"{name}.csv") as part:
-                found.to_csv(part, index=False)
-        return
-    if profile.name != "cohort":
+    if profile.name not in ("cohort", "strength"):
         raise ValueError(
             f"--profile: the hypotheses are of profile cohort, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` decides them"
         )
     check_complete(profile, profile.seeds)
-    full = FullLength(profile, recorded(profile))
-    print_hypotheses(full.answer)
-    with written(data_dir() / "reference" / profile.name / "hypotheses.csv") as part:
-        full.answer.to_csv(part, index=False)
+    records = recorded(profile)
+    if profile.name == "cohort":
+        decided = {"hypotheses": FullLength(profile, records).answer}
+        print_hypotheses(decided["hypotheses"])
+    else:
+        decided = {"hypotheses": strength.decide(records), "beside": strength.beside(records)}
+        for table in decided.values():
+            print(table.to_string(index=False, float_format="{:.4f}".format))
+    for name, table in decided.items():
+        with written(data_dir() / "reference" / profile.name / f"{name}.csv") as part:
+            table.to_csv(part, index=False)
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:
@@ -241,9 +212,7 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
     from shrink_utils.study.publishing.notebooks import execute, executed_notebooks
 
     # The kernel reads its profile and seed from here.
-    own = str(options.profile).endswith(".toml")
-    os.environ["SHRINK_PROFILE"] = str(Path(options.profile).resolve()) if own else profile.name
-    os.environ["SHRINK_SEED"] = str(options.seed)
+    os.environ |= {"SHRINK_PROFILE": options.profile, "SHRINK_SEED": str(options.seed)}
     name, seconds = options.source.stem, execute(options.source, options.target)
     done = len(executed_notebooks(options.target.parent))
     chapters = len(executed_notebooks(options.source.parent))
@@ -286,11 +255,9 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 
 # For people, then for make.
 COMMANDS = (
-    *(diagnose, runs, claims, hypotheses, course, verify, book),
+    *(diagnose, claims, hypotheses, course, verify, book),
     *(ablate, record, execute, report, store, reference),
 )
-OWN_PROFILE = (diagnose, runs, ablate, execute)
-OF_CHECKOUT = (claims, hypotheses, course, book)
 ARGUMENTS = {
     execute: {"source": {"type": Path}, "target": {"type": Path}},
     record: {"--run": {"action": "store_true", "help": "first compute what is missing"}},

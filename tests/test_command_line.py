@@ -14,7 +14,6 @@ import pytest
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import home
-from shrink_utils.study.profiles import FOLDER
 from shrink_utils.text import load_sentences
 
 
@@ -109,7 +108,7 @@ def test_a_pipe_is_a_text_like_a_file(results, text):
 
 
 def test_a_reader_that_has_enough_ends_the_command_quietly(results):
-    done = _shell("$SHRINK runs | true; echo ${PIPESTATUS[0]}", results)
+    done = _shell("$SHRINK record | true; echo ${PIPESTATUS[0]}", results)
     assert (done.stdout, done.stderr) == ("141\n", "")
 
 
@@ -136,42 +135,17 @@ def test_ctrl_c_is_one_line_and_status_130(results, after):
     assert "shrink: interrupted\n" in told and "Traceback" not in told
 
 
-def test_a_profile_of_ones_own_serves_what_computes_runs(results, capsys, monkeypatch):
-    own = results / "mine.toml"
-    own.write_text((FOLDER / "smoke.toml").read_text(encoding="utf-8"), encoding="utf-8")
-    assert main(["--profile", str(own), "runs"]) == 0
-    assert main(["--profile", str(own), "report"]) == 1
-    error = capsys.readouterr().err
-    assert "--profile: a file of your own serves diagnose, runs, ablate, execute" in error
-    assert "put mine.toml into shrink_utils/study/profiles and say --profile mine" in error
-    own.rename(results / "quick.toml")
-    assert main(["--profile", str(results / "quick.toml"), "runs"]) == 1
-    assert "would write to the results of the profile quick; rename it" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("given", "seed"), [("mine.toml", 0), ("smoke", 3)])
-def test_a_notebook_is_executed_with_the_profile_of_the_command(results, monkeypatch, given, seed):
-    (results / "mine.toml").write_text((FOLDER / "smoke.toml").read_text(encoding="utf-8"))
+def test_a_notebook_is_executed_with_the_profile_of_the_command(results, monkeypatch):
     monkeypatch.chdir(results)
     monkeypatch.setenv("SHRINK_SEED", "0")
     cell = nbformat.v4.new_code_cell(
         "import os\nprint(os.environ['SHRINK_PROFILE'], os.environ['SHRINK_SEED'])"
     )
     nbformat.write(nbformat.v4.new_notebook(cells=[cell]), results / "any.ipynb")
-    options = ["--profile", given, "--seed", str(seed)]
+    options = ["--profile", "strength", "--seed", "3"]
     assert main([*options, "execute", "any.ipynb", "done.ipynb"]) == 0
     executed = nbformat.read(results / "done.ipynb", as_version=4).cells[0].outputs[0].text
-    expected = results / given if given.endswith(".toml") else given
-    assert executed.split() == [str(expected), str(seed)]
-
-
-@pytest.mark.parametrize("command", [["claims"], ["--profile", "cohort", "hypotheses"]])
-def test_outside_a_checkout_the_commands_that_read_one_say_so(
-    command, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setenv("SHRINK_HOME", str(tmp_path))
-    assert main(command) == 1
-    assert f"{tmp_path} is no checkout of the study: set SHRINK_HOME" in capsys.readouterr().err
+    assert executed.split() == ["strength", "3"]
 
 
 def _make(*arguments, **variables):

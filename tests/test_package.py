@@ -109,7 +109,7 @@ def test_the_wheel_alone_keeps_the_promises_of_the_readme(empty_environment, tmp
     ("arguments", "extra"),
     [
         (["-c", "import shrink_utils.geometry.streaming"], "torchmetrics"),
-        (["-m", "shrink_utils", "runs"], "pip install '.[study]'"),
+        (["-m", "shrink_utils", "claims"], "pip install '.[study]'"),
     ],
 )
 def test_what_needs_an_extra_says_so(empty_environment, tmp_path, arguments, extra):

@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-import pandas as pd
-
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import STAMP, Result, progress_bar, read_json
+from shrink_utils.study.results import Result, progress_bar
 from shrink_utils.study.runs import Run, load_run, model_of, run_id, run_or_load
 from shrink_utils.training import RunConfig, used_precision
 
@@ -177,18 +175,3 @@ def drop_models(profile: Profile) -> None:
         if config.seed not in kept:
             model = model_of(profile.folder / "runs" / run_id(config))
             shutil.rmtree(model.folder, ignore_errors=True)
-
-
-def list_runs(profile: Profile) -> pd.DataFrame:
-    """The profile's grid and weight sweep, one run per row, each once.
-
-    Columns run (its folder's name), model, task, arm, weight, seed, and ``seconds`` that it took: a
-    dash for a run that is not there.
-    """
-    rows = []
-    for config in profile.all_runs():
-        stamp = profile.folder / "runs" / run_id(config) / STAMP
-        row = {name: getattr(config, name) for name in ("model", "task", "arm", "weight", "seed")}
-        seconds = read_json(stamp)["seconds"] if stamp.is_file() else "–"
-        rows.append({"run": run_id(config), **row, "seconds": seconds})
-    return pd.DataFrame(rows)
