@@ -7,8 +7,6 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from shrink_utils.names import unknown_name
-from shrink_utils.paths import data_dir
 from shrink_utils.training.dynamics import BATCH, LossChanges, shares
 
 NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
@@ -16,7 +14,6 @@ RUN = ["source", "size", "seed"]
 CELL = ["layer", "component"]
 OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
 COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
-GRADIENTS = {"fixed set": "trapezoid", "mini-batch": BATCH}  # whose gradient, and the rule for it
 
 
 def record_table(changes: LossChanges) -> pd.DataFrame:
@@ -50,57 +47,6 @@ def closure_errors(record: pd.DataFrame) -> pd.Series:
     change = loss.iloc[-1] - loss.iloc[0]
     found = record[(record.quantity == "allocation") & (record.rule != BATCH)]
     return (found.groupby("rule").value.sum() - change).abs() / abs(change)
-
-
-def hurting_steps(record: pd.DataFrame, gradient: str) -> pd.DataFrame:
-    """Block-steps of one run that hurt: steps at which a component of a layer has A > 0.
-
-    Parameters
-    ----------
-    record : DataFrame
-        Of `record_table`, of one run.
-    gradient : {"fixed set", "mini-batch"}
-        "fixed set": A is what the step did to the loss of the fixed set. "mini-batch": Δ times the
-        gradient that the optimizer was given at the start of the step.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by `COUNTED` (cross-attention is left out): ``positive`` block-steps, ``share``
-        of all positive ones (even shares where there are none), ``rate`` among all block-steps,
-        ``last`` (as a share of the training, 0 for none) and ``maximum`` (in nats). The biases of
-        keys, whose true gradient is zero, do not count: their sign is rounding.
-
-    Raises
-    ------
-    ValueError
-        Another gradient.
-    """
-    if gradient not in GRADIENTS:
-        raise unknown_name("gradient", "gradient", gradient, GRADIENTS)
-    table = allocations(record, GRADIENTS[gradient])
-    table = table[table.component.isin(COUNTED) & table.counted]
-    sums = table.groupby(["component", "stack", "layer", "step"]).value.sum().reset_index()
-    sums["hurts"] = sums.value > 0
-    sums["last"] = sums.step.where(sums.hurts, 0) / sums.step.max()
-    named = {
-        "positive": ("hurts", "sum"),
-        "rate": ("hurts", "mean"),
-        "last": ("last", "max"),
-        "maximum": ("value", "max"),
-    }
-    by = sums.groupby("component").agg(**named).loc[list(COUNTED)]
-    total = by.positive.sum()
-    by.insert(1, "share", by.positive / total if total else 1 / len(by))
-    return by
-
-
-def published_steps() -> pd.DataFrame:
-    """Counts of Vázquez et al. 2022: objective, component, positive, share, last (of training)."""
-    table = pd.read_csv(data_dir() / "published" / "lca_positive_steps.csv")
-    total = table.groupby("objective").positive.transform("sum")
-    found = table.assign(share=table.positive / total, last=table["last"] / table.updates)
-    return found[["objective", "component", "positive", "share", "last"]]
 
 
 def profiles_of(table: pd.DataFrame) -> pd.DataFrame:

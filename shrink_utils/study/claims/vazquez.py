@@ -7,10 +7,10 @@ change allocation (COLING).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, permutations, product
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -31,11 +31,8 @@ from shrink_utils.study.dynamics import (
     COUNTED,
     OBJECTIVE_NAMES,
     allocations,
-    closure_errors,
     correlations,
-    hurting_steps,
     profiles_of,
-    published_steps,
 )
 from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.training.dynamics import shares
@@ -165,7 +162,6 @@ def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------
 
 V = "V (COLING 2022)"
-ATTENDING = ["key", "query"]
 # Of a layer's weights: 8 d² of 12 d², and of 16 d² where a decoder has cross-attention.
 FEED_FORWARD = {"mlm": Fraction(8, 12), "clm": Fraction(8, 12), "mt": Fraction(8 + 8, 12 + 16)}
 _lca = partial(
@@ -175,39 +171,33 @@ _lca = partial(
 )
 
 
-OF_RUNS = {  # by name of the row: direction, and what is said of every objective
-    # Embeddings, with which these models also predict; whether the contributions add up.
-    "embeddings": ("greater", "embeddings take more than half of the loss change"),
-    "closure": ("less", "the trapezoid's contributions sum to the loss change within 1 %"),
-    # V: the main contributors. They would be that by their number alone.
-    "feed-forward": (
-        "greater",
-        "feed-forward weights take more of the trunk's loss change than "
-        "their share of its weights ({share})",
-    ),
-}
-DESCRIBED = {  # the same of what V show in figures, without a number to test
-    "hurting-half": "share of the block-steps that hurt, less a half (V: of parameters)",
-    "last-layer": "share of the last layer in the trunk's loss change, less an even share",
-    "busiest-head": "share of a layer's busiest head in the trunk's loss change, less that of its "
-    "mean head",
-    "half-time": "share of the training after which half of the loss change is done",
-}
-
-
 @judged
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator[Claim]:
     """On loss change allocation; from the two tables that chapter 10 keeps."""
-    runs = {
-        objective: dict(list(rows.groupby("seed")))
-        for objective, rows in dynamics.groupby("objective")
-    }
-    yield from _hurting(runs)
-    yield from _of_runs(runs, ("embeddings", "closure"), source="our control", kind="our control")
     yield from _profiles(profile_pairs(dynamics, stability))
     yield from _likeness(profiles_by_stack(dynamics))
-    yield from _of_runs(runs, ("feed-forward",), source=f"{V}, abstract")
-    yield from _of_runs(runs, DESCRIBED, source=f"after {V}")
+    runs = dynamics.groupby("objective")
+    tables = {o: [allocations(run) for _, run in rows.groupby("seed")] for o, rows in runs}
+    for objective, spoken in OBJECTIVE_NAMES.items():
+        # Feed-forward weights would be the main contributors by their number alone.
+        share = FEED_FORWARD[objective]
+        beyond = [_feed_forward(table) - float(share) for table in tables[objective]]
+        yield _lca(
+            f"v:lca-feed-forward-{objective}",
+            f"{spoken}: feed-forward weights take more of the trunk's loss change than their share "
+            f"of its weights ({share})",
+            "greater",
+            **_between_seeds(beyond),
+            source=f"{V}, abstract",
+        )
+    for objective, spoken in OBJECTIVE_NAMES.items():
+        yield _lca(
+            f"v:lca-hurting-half-{objective}",
+            f"{spoken}: share of the block-steps that hurt, less a half (V: of parameters)",
+            "described",
+            **_between_seeds([_hurting(table) - 0.5 for table in tables[objective]]),
+            source=f"after {V}",
+        )
 
 
 def _between_seeds(values: list[float]) -> dict:
@@ -216,75 +206,14 @@ def _between_seeds(values: list[float]) -> dict:
     return {"differences": values, "floor": float(np.mean(distances)) if distances else None}
 
 
-def _hurting(runs: dict) -> Iterator[Claim]:
-    """What keys and queries have of the steps that hurt, less their share if all were alike."""
-    claim = partial(_lca, source=f"{V}, table of positive steps")
-    even = len(ATTENDING) / len(COUNTED)
-    table = published_steps()
-    share = table[table.component.isin(ATTENDING)].groupby("objective").share.sum()
-    last = table.groupby("objective")["last"].max()
-    gradients = {"fixed set": "fixed", "mini-batch": "batch"}
-    found = {
-        (gradient, objective): [hurting_steps(run, gradient) for run in runs[objective].values()]
-        for gradient, objective in product(gradients, OBJECTIVE_NAMES)
-    }
-    for (gradient, objective), steps in found.items():
-        spoken, more = OBJECTIVE_NAMES[objective], "less" if objective == "mt" else "more"
-        yield claim(
-            f"v:lca-attention-{objective}-{gradients[gradient]}",
-            f"{spoken}: keys and queries have {more} than their even third of the steps that hurt "
-            f"({gradient} gradients)",
-            "less" if objective == "mt" else "greater",
-            **_between_seeds([of.share[ATTENDING].sum() - even for of in steps]),
-            published=share[objective] - even,
-        )
-    for gradient, other in product(gradients, ("clm", "mt")):
-        both = zip(found[gradient, "mlm"], found[gradient, other], strict=True)
-        yield claim(
-            f"v:lca-lasting-{other}-{gradients[gradient]}",
-            "the last step that hurts comes later, in shares of the training, in masked LM than in "
-            f"{OBJECTIVE_NAMES[other]} ({gradient} gradients)",
-            # On the fixed set some component hurts until the last step, in every objective.
-            "greater" if gradient == "mini-batch" else "described",
-            **_between_seeds([x["last"].max() - y["last"].max() for x, y in both]),
-            published=last["mlm"] - last[other],
-        )
+def _feed_forward(table: pd.DataFrame) -> float:
+    return shares(table, "component", trunk=True)[["W1", "W2"]].sum()
 
 
-def _of_runs(runs: dict, names: Iterable[str], **options: str) -> Iterator[Claim]:
-    """Rows of `OF_RUNS`, one per objective."""
-    for name, (objective, spoken) in product(names, OBJECTIVE_NAMES.items()):
-        share = FEED_FORWARD[objective]
-        found = _between_seeds([_number(run, name, share) for run in runs[objective].values()])
-        direction, statement = OF_RUNS.get(name) or ("described", DESCRIBED[name])
-        statement = f"{spoken}: {statement.format(share=share)}"
-        yield _lca(f"v:lca-{name}-{objective}", statement, direction, **found, **options)
-
-
-def _number(run: pd.DataFrame, name: str, share: Fraction) -> float:
-    """What a row of `OF_RUNS` is about; `share`: of the feed-forward weights."""
-    match name:
-        case "embeddings":
-            return shares(allocations(run), "component")["embedding"] - 0.5
-        case "closure":
-            return closure_errors(run)["trapezoid"] - 0.01
-        case "feed-forward":
-            trunk = shares(allocations(run), "component", trunk=True)
-            return trunk[["W1", "W2"]].sum() - float(share)
-        case "hurting-half":
-            return hurting_steps(run, "fixed set").rate.mean() - 0.5
-        case "last-layer":
-            layers = shares(allocations(run), "layer", trunk=True)
-            return layers[layers.index.max()] - 1 / len(layers)
-        case "busiest-head":  # less the mean head of its layer, mean over layers
-            table = allocations(run)
-            heads = table[table["head"] >= 0].groupby(["stack", "layer", "head"]).value.sum()
-            layers = (heads / table[table.layer > 0].value.sum()).groupby(["stack", "layer"])
-            return (layers.max() - layers.mean()).mean()
-        case "half-time":
-            loss = run[run.quantity == "loss"].set_index("step").value.sort_index()
-            done = (loss - loss.iloc[0]) / (loss.iloc[-1] - loss.iloc[0])
-            return (done >= 0.5).idxmax() / loss.index.max()
+def _hurting(table: pd.DataFrame) -> float:
+    """Share of the steps of blocks, a component of a layer each, that raised the loss."""
+    table = table[table.counted & table.component.isin(COUNTED)]
+    return (table.groupby(["step", "stack", *CELL]).value.sum() > 0).mean()
 
 
 def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
