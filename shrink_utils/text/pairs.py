@@ -361,7 +361,8 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
     # beforehand settles both.
     trained = word_pieces()
     normal = trained.normalizer.normalize_str("\n".join(texts))
-    words = {word for word, _ in trained.pre_tokenizer.pre_tokenize_str(normal)}
+    once = " ".join(sorted(set(normal.split())))
+    words = {word for word, _ in trained.pre_tokenizer.pre_tokenize_str(once)}
     inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
     named = {"special_tokens": [*SPECIAL_TOKENS, *inner], "show_progress": False}
     trained.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=vocab_size, **named))

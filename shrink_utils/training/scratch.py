@@ -1,8 +1,8 @@
 """Train a small transformer from nothing: masked LM, causal LM or translation."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import pandas as pd
 import torch
@@ -102,7 +102,7 @@ def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
 @lru_cache(maxsize=8)
 def _tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
     rows = load_pairs(config.source, n=config.sentences)["train"]
-    texts = [*rows["text"], *rows["translation"]]
+    texts = [*rows["text"][:], *rows["translation"][:]]  # a list at once, not row by row
     tokenizer = train_tokenizer(texts, vocab_size=config.vocabulary)
     tokenizer.model_max_length = config.max_length
     return tokenizer
@@ -164,20 +164,27 @@ def _tokens(
     n = len(rows) if n is None else n
     if not 1 <= n <= len(rows):
         raise ValueError(f"n: {n}, expected 1 to {len(rows)} held-out sentences")
-    rows = rows.select(range(n))
-
-    def encode(texts: Sequence[str]) -> list[list[int]]:
-        options = {"max_length": reading.max_length, "return_attention_mask": False}
-        return tokenizer(list(texts), truncation=True, **options)["input_ids"]
-
-    columns = {"input_ids": encode(rows["text"])}
-    if reading.objective == "clm":
-        columns["labels"] = columns["input_ids"]
-    elif reading.objective == "mt":  # [CLS] is what the decoder begins from
-        columns["labels"] = [ids[1:] for ids in encode(rows["translation"])]
-    elif split == "held_out":
+    columns = _encoded(rows[:n], reading, tokenizer)
+    if (reading.objective, split) == ("mlm", "held_out"):
         columns = _masked(columns["input_ids"], reading, tokenizer)
     return Dataset.from_dict(columns)
+
+
+def _encoded(
+    columns: Mapping[str, list[str]], reading: ScratchConfig, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, list[list[int]]]:
+    """Tokens of some rows, with their labels if the objective has any before masking."""
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        options = {"max_length": reading.max_length, "return_attention_mask": False}
+        return tokenizer(texts, truncation=True, **options)["input_ids"]
+
+    tokens = {"input_ids": encode(columns["text"])}
+    if reading.objective == "clm":
+        tokens["labels"] = tokens["input_ids"]
+    elif reading.objective == "mt":  # [CLS] is what the decoder begins from
+        tokens["labels"] = [ids[1:] for ids in encode(columns["translation"])]
+    return tokens
 
 
 def _masked(
@@ -224,8 +231,10 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     and Translation Models* (COLING): one trunk under three objectives.
     """
     tokenizer = scratch_tokenizer(config)
-    available = len(load_pairs(config.source, n=config.sentences)["held_out"])
-    batches = held_out_batches(config, tokenizer, n=min(JUDGES, available))
+    rows = load_pairs(config.source, n=config.sentences)
+    batches = held_out_batches(config, tokenizer, n=min(JUDGES, len(rows["held_out"])))
+    # Each batch is encoded when its turn comes: a short training sees a tenth of the sentences.
+    encode = partial(_encoded, reading=config, tokenizer=tokenizer)
     with place_to_train(config.threads) as folder:
         model = new_model(config, tokenizer)
         trainer = QuietTrainer(
@@ -242,8 +251,9 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
                 lr_scheduler_type="inverse_sqrt",
                 seed=config.seed,
                 data_seed=config.data_seed,
+                remove_unused_columns=False,  # the texts are encoded later
             ),
-            train_dataset=_tokens(_reading(config), tokenizer, "train"),
+            train_dataset=rows["train"].with_transform(encode),
             data_collator=collator(config, tokenizer),
             callbacks=list(callbacks),
         )
