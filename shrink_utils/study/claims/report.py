@@ -1,6 +1,5 @@
 """What people see of the claims: a text and tables."""
 
-import re
 import sys
 
 import pandas as pd
@@ -8,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shrink_utils.study.claims.claim import OWN_TEST, families, sentences
+from shrink_utils.study.claims.claim import families, sentences
 from shrink_utils.study.figures import PALETTE
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
@@ -42,8 +41,6 @@ Differences are means over seeds, paired by seed; the intervals hold for all row
 steps. At matched score, the other reward reaches the centred score that prominent bars have. p is
 adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the margins and the
 verdicts."""
-# Claims on contextuality name the last layer by its number, which is each model's own.
-LAST_LAYER = re.compile(r"^(v:[a-z-]+)-(?!0$|1$)\d+$")
 LINE = 1000  # characters of a line that another program reads
 
 
@@ -115,45 +112,6 @@ def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def verdicts_by_model(claims: pd.DataFrame, profile: Profile) -> pd.DataFrame:
-    """The claims that several models were tested on: a row per claim, a verdict per model.
-
-    Verdicts are adjusted for the length of the table, and *agrees* or *disagrees* even where the
-    test is a paper's own. Described rows test nothing and are left out.
-    """
-    models = [*profile.models, *profile.diagnosed]
-    rows = claims[claims.adjusted != "described"]
-    parts = rows.claim.str.split(":")
-    names = [":".join(part for part in row if part not in models) for row in parts]
-    found = rows.assign(
-        claim=[LAST_LAYER.sub(r"\1-last", name) for name in names],
-        model=[next((m for m in models if m in row), models[0]) for row in parts],
-        adjusted=rows.adjusted.replace({own: shared for shared, own in OWN_TEST.items()}),
-    ).pivot(index="claim", columns="model", values="adjusted")
-    return found[found.notna().sum(axis=1) > 1].reindex(columns=models)
-
-
-def agreement(claims: pd.DataFrame, profile: Profile) -> str:
-    """A line per further model: how often it and the first one decide alike, differently, or not.
-
-    Two rows that decide nothing are no agreement. Nothing is said where there is one model.
-    """
-    table = verdicts_by_model(claims, profile)
-    first, *others = table.columns
-    lines = []
-    for other in others:
-        verdicts = table[[first, other]].dropna()
-        decided = verdicts[(verdicts != "inconclusive").all(axis=1)]
-        alike = int((decided[first] == decided[other]).sum())
-        if len(verdicts):
-            lines.append(
-                f"{other} beside {first}: {alike} rows decided alike, {len(decided) - alike} "
-                f"decided differently, {len(verdicts) - len(decided)} left undecided by at least "
-                "one of the two (adjusted verdicts)\n"
-            )
-    return "".join(lines)
-
-
 def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
     """The claims of one of `PAPERS`, which begin with its short name."""
     return claims[claims.claim.str.startswith(f"{paper}:")]
@@ -168,7 +126,6 @@ def print_claims(profile: Profile) -> None:
     for title, rows in papers.items():
         print(f"  {title}: {counted(rows.verdict)}")
     print(f"  In all: {counted(claims.verdict)}")
-    print(agreement(claims, profile), end="")
     print(ABOUT_CLAIMS)
     for title, rows in papers.items():
         print(f"\n{title}")

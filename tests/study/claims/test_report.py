@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,14 +11,12 @@ from shrink_utils.study import load_profile, write_table
 from shrink_utils.study.claims.claim import Claim, adjust, evaluate
 from shrink_utils.study.claims.report import (
     PAPERS,
-    agreement,
     claims_in_brief,
     print_brief,
     print_claims,
     print_hypotheses,
     sentence_table,
     signed,
-    verdicts_by_model,
 )
 
 REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
@@ -120,39 +117,3 @@ def test_on_a_terminal_no_line_is_wider_than_it_is(written, monkeypatch, capsys,
     print_hypotheses(answer)
     shown = capsys.readouterr().out.splitlines()
     assert max(map(len, piped)) > 100 and max(map(len, shown)) <= max(width, 100)
-
-
-VERDICTS = {  # adjusted
-    "stl:rises-raw:big:movies:none": "agrees",
-    "stl:rises-raw:small:movies:none": "inconclusive",
-    "stl:raises-centred-2:big:movies:all": "replicated",  # big is the paper's model
-    "stl:raises-centred-2:small:movies:all": "agrees",
-    "rp:elongated-own:big:movies:none": "described",
-    "rp:elongated-own:small:movies:none": "described",
-    "v:avgsim-rises": "agrees",  # of the first model
-    "v:avgsim-rises:small": "agrees",
-    "v:avgsim-rises:decoder": "disagrees",
-    "v:intrasim-above-null-12": "agrees",
-    "v:intrasim-above-null-6:small": "agrees",
-    "lang:rtd-smaller": "inconclusive",
-    "lang:rtd-smaller:small": "agrees",
-    "b:stitch-asymmetry": "agrees",  # of models trained here: one row
-}
-
-
-def test_models_agree_where_both_decide_alike_and_indecision_is_no_agreement():
-    text = pd.Series(VERDICTS.keys()).str.replace(r"-null-(\d+)", r" at layer \1", regex=True)
-    claims = pd.DataFrame({"claim": VERDICTS.keys(), "adjusted": VERDICTS.values()})
-    claims = claims.assign(statement=text, task=None, arm="none")
-    profile = replace(load_profile("smoke"), models=("big", "small"), diagnosed=("decoder",))
-    table = verdicts_by_model(claims, profile)
-    assert list(table.loc["v:avgsim-rises"]) == ["agrees", "agrees", "disagrees"]
-    assert "v:intrasim-above-null-last" in table.index and len(table) == 5
-    assert agreement(claims, profile).splitlines() == [
-        "small beside big: 3 rows decided alike, 0 decided differently, 2 left undecided by at "
-        "least one of the two (adjusted verdicts)",
-        "decoder beside big: 0 rows decided alike, 1 decided differently, 0 left undecided by at "
-        "least one of the two (adjusted verdicts)",
-    ]
-    alone = claims[~claims.claim.str.contains("small|decoder")]
-    assert agreement(alone, load_profile("smoke")) == ""
