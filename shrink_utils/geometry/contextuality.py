@@ -222,7 +222,8 @@ def intra_sim(
     IntraSim 1 whatever its vector: it is left out, but its row is dealt.
     """
     x = as_rows(x, min_rows=2)
-    cloud = _Cloud(x)
+    raw = x / len(x)  # so that no sum overflows; only its direction counts
+    forms = raw, unit_rows(x), raw.abs().amax(dim=1, keepdim=True)
     labels, index = as_labels(sentences, len(x), name="sentences", device=x.device)
     lengths = torch.bincount(index)
     long = (lengths > 1).nonzero().flatten()
@@ -231,12 +232,12 @@ def intra_sim(
             f"sentences needs at least 2 sentences, one of them of 2 words or more; got "
             f"{len(labels)} of at most {int(lengths.max())} word(s)"
         )
-    values = cloud.intra_sims(index.argsort(stable=True), lengths)
+    values = _intra_sims(forms, lengths, index.argsort(stable=True))
     if values.isnan().any():
         label = labels[int(values.isnan().nonzero()[0])]
         raise ValueError(f"sentences: the vectors of sentence {label!r} have mean zero: no cosine")
     null, null_stderr = _dealt(
-        lambda order: cloud.intra_sims(order, lengths)[long], x, n_permutations, seed
+        lambda order: _intra_sims(forms, lengths, order)[long], x, n_permutations, seed
     )
     if np.isnan(null).any():
         raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
@@ -249,27 +250,19 @@ def intra_sim(
     )
 
 
-class _Cloud:
-    """The rows in the three forms whose sums over a sentence are needed."""
+def _intra_sims(forms: tuple[Tensor, ...], lengths: Tensor, order: Tensor) -> Tensor:
+    """IntraSim of consecutive runs of rows, taken in `order`; NaN for a mean of zero.
 
-    def __init__(self, x: Tensor) -> None:
-        self.unit = unit_rows(x)
-        self.raw = x / len(x)  # so that no sum overflows; only its direction counts
-        self.size = self.raw.abs().amax(dim=1, keepdim=True)  # (n, 1)
-
-    def intra_sims(self, order: Tensor, lengths: Tensor) -> Tensor:
-        """IntraSim of consecutive runs of rows, taken in `order`; NaN for a mean of zero."""
-        starts = lengths.cumsum(dim=0) - lengths
-        mean, unit, size = (
-            embedding_bag(order, rows, starts, mode="sum")  # (sentences, d) or (sentences, 1)
-            for rows in (self.raw, self.unit, self.size)
-        )
-        # A sum that cancels down to its own rounding has no direction.
-        largest = mean.abs().amax(dim=1)
-        defined = largest > torch.finfo(mean.dtype).eps * lengths * size.flatten()
-        direction = torch.full_like(mean, torch.nan)
-        direction[defined] = unit_rows(mean[defined])
-        return (direction * unit).sum(dim=1) / lengths
+    The rows come raw, (n, d), of length one, and as their largest entries, (n, 1).
+    """
+    starts = lengths.cumsum(dim=0) - lengths
+    mean, unit, size = (embedding_bag(order, rows, starts, mode="sum") for rows in forms)
+    # A sum that cancels down to its own rounding has no direction.
+    largest = mean.abs().amax(dim=1)
+    defined = largest > torch.finfo(mean.dtype).eps * lengths * size.flatten()
+    direction = torch.full_like(mean, torch.nan)
+    direction[defined] = unit_rows(mean[defined])
+    return (direction * unit).sum(dim=1) / lengths
 
 
 @dataclass(frozen=True)
@@ -346,16 +339,12 @@ def _first_shares(x: Tensor, order: Tensor, counts: Tensor, kept: Tensor) -> Ten
     for m in counts[kept].unique().tolist():
         same = counts[kept] == m
         rows = starts[same][:, None] + torch.arange(m, device=x.device)  # (words, m)
-        shares[same] = _first_share(x[order[rows]])
+        vectors = x[order[rows]]  # (words, m, d)
+        largest = vectors.abs().amax(dim=(1, 2), keepdim=True)
+        if not largest.all():
+            raise ValueError("x: a word's vectors, its own or dealt, are all zero: no variance")
+        vectors = vectors / largest
+        gram = vectors @ vectors.mT if m <= x.shape[1] else vectors.mT @ vectors
+        trace = gram.diagonal(dim1=1, dim2=2).sum(dim=1)
+        shares[same] = torch.linalg.eigvalsh(gram)[:, -1] / trace
     return shares
-
-
-def _first_share(vectors: Tensor) -> Tensor:
-    """σ₁²/Σσ² of each matrix of a batch, (words, m, d) → (words,)."""
-    largest = vectors.abs().amax(dim=(1, 2), keepdim=True)
-    if not largest.all():
-        raise ValueError("x: a word's vectors, its own or dealt ones, are all zero: no variance")
-    vectors = vectors / largest
-    m, d = vectors.shape[1:]
-    gram = vectors @ vectors.mT if m <= d else vectors.mT @ vectors
-    return torch.linalg.eigvalsh(gram)[:, -1] / gram.diagonal(dim1=1, dim2=2).sum(dim=1)

@@ -188,44 +188,34 @@ def mean_squared_distance(x: ArrayLike | Tensor) -> float:
     return float(in_range(squared, "squared distances of x"))
 
 
-def pair_distances(
-    x: ArrayLike | Tensor, *, metric: str = "cosine", n_pairs: int = 10_000, seed: int = 0
-) -> Tensor:
-    """Distances of pairs of different rows, drawn uniformly with replacement.
+def pair_distances(x: ArrayLike | Tensor, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
+    """Cosine distances, 1 − cos, of pairs of different rows, drawn uniformly with replacement.
 
     Parameters
     ----------
     x : array_like, shape (n, d)
-        Rows are samples; at least two.
-    metric : {"cosine", "euclidean"}
-        1 − cos, in [0, 2], or the Euclidean distance in units of `x`.
+        Rows are samples, none of them zero; at least two.
     seed : int
         The draw depends on nothing else but n.
 
     Returns
     -------
     Tensor, shape (n_pairs,), float64
+        In [0, 2].
 
     Raises
     ------
     ValueError
-        Unknown `metric`, `n_pairs` below one or, for cosine, zero rows.
+        Zero rows, or `n_pairs` below one.
     """
-    x = as_rows(x, min_rows=2)
-    if metric not in ("cosine", "euclidean"):
-        raise ValueError(f'metric must be "cosine" or "euclidean", got {metric!r}')
+    x = unit_rows(as_rows(x, min_rows=2))
     if n_pairs < 1:
         raise ValueError(f"n_pairs must be at least 1, got {n_pairs}")
     rng = np.random.default_rng(seed)
     first = rng.integers(len(x), size=n_pairs)
     second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first
-    unit = power_of_two(x)  # squares of very large or small entries would leave float64
-    points = unit_rows(x) if metric == "cosine" else x / unit
-    lengths = torch.linalg.vector_norm(points[first] - points[second], dim=1)
     # ‖x̂ − ŷ‖² = 2 − 2 cos, without the cancellation of 1 − cos near zero.
-    if metric == "cosine":
-        return lengths.square() / 2
-    return in_range(lengths * unit, "distances of x")
+    return torch.linalg.vector_norm(x[first] - x[second], dim=1).square() / 2
 
 
 def _gram(x: Tensor) -> Tensor:
@@ -383,9 +373,5 @@ def effective_rank(x: ArrayLike | Tensor, *, center: bool = True) -> float:
     """
     x = as_rows(x)
     # Not from a Gram matrix: √ of its rounding would count null directions at 1e-8 each.
-    return float(entropy_rank(torch.linalg.svdvals(unit_scale(x, center=center))))
-
-
-def entropy_rank(sigma: Tensor) -> Tensor:
-    """exp H(σ/Σσ)."""
-    return torch.special.entr(sigma / sigma.sum()).sum().exp()
+    sigma = torch.linalg.svdvals(unit_scale(x, center=center))
+    return float(torch.special.entr(sigma / sigma.sum()).sum().exp())

@@ -414,13 +414,6 @@ def _check_pair(x: RankedSVD, y: RankedSVD) -> None:
         )
 
 
-class Neighbours(NamedTuple):
-    """What one matrix brings to the comparison."""
-
-    k: int
-    near: Tensor  # (n, n), one where column j is among the k nearest rows of row i
-
-
 def mutual_knn(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, k: int = 10) -> float:
     """Share of the k nearest neighbours of a row in x that are also its nearest in y.
 
@@ -451,8 +444,8 @@ def mutual_knn(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, k: int = 10) -> 
     return compare_neighbours(prepare_neighbours(x, "x", k=k), prepare_neighbours(y, "y", k=k))
 
 
-def prepare_neighbours(x: ArrayLike | Tensor, name: str = "x", *, k: int = 10) -> Neighbours:
-    """Find the nearest rows of every row of one matrix."""
+def prepare_neighbours(x: ArrayLike | Tensor, name: str = "x", *, k: int = 10) -> Tensor:
+    """Of one matrix (n, n), one where row j is among the k nearest of row i."""
     x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
     if not 1 <= k <= len(x) - 2:
         raise ValueError(f"k must lie between 1 and n − 2 = {len(x) - 2}, got {k}")
@@ -461,13 +454,13 @@ def prepare_neighbours(x: ArrayLike | Tensor, name: str = "x", *, k: int = 10) -
     if (nearest - cosines.fill_diagonal_(math.inf).amin(dim=1)).amax() < 10**-_DECIMALS:
         raise ValueError(f"{name} has all {len(x)} rows at the same cosine distance: none is near")
     cosines.fill_diagonal_(-math.inf)
-    return Neighbours(k, torch.zeros_like(cosines).scatter_(1, cosines.topk(k).indices, 1.0))
+    return torch.zeros_like(cosines).scatter_(1, cosines.topk(k).indices, 1.0)
 
 
-def compare_neighbours(x: Neighbours, y: Neighbours) -> float:
+def compare_neighbours(x: Tensor, y: Tensor) -> float:
     """Share of the neighbours that two matrices have in common."""
-    same_rows(len(x.near), len(y.near))
-    return float(x.near.flatten() @ y.near.flatten()) / (x.k * len(x.near))
+    same_rows(len(x), len(y))
+    return float(x.flatten() @ y.flatten()) / float(x.sum())
 
 
 def _mean_cca(x: RankedSVD, y: RankedSVD) -> float:

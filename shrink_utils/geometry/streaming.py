@@ -43,10 +43,11 @@ class _Sums(Metric):
     full_state_update = False
     is_differentiable = False
     higher_is_better = None
+    fewest_features = 1
 
     def __init__(self, n_features: int, **kwargs: Any) -> None:
         super().__init__(compute_with_cache=False, **kwargs)  # it would outlive a merge
-        self.n_features = _check_width(n_features, "n_features")
+        self.n_features = _check_width(n_features, "n_features", self.fewest_features)
 
     def add_sums(self, **shapes: tuple[int, ...]) -> None:
         for name, shape in shapes.items():
@@ -80,10 +81,10 @@ class _Sums(Metric):
             )
 
 
-def _check_width(n_features: int, name: str) -> int:
-    if not isinstance(n_features, int | np.integer) or n_features < 1:
-        raise ValueError(f"{name} must be a whole number of columns, 1 or more; got {n_features!r}")
-    return int(n_features)
+def _check_width(n: int, name: str, fewest: int = 1) -> int:
+    if not isinstance(n, int | np.integer) or n < fewest:
+        raise ValueError(f"{name} must be a whole number of columns, {fewest} or more; got {n!r}")
+    return int(n)
 
 
 class AvgSim(_Sums):
@@ -291,10 +292,7 @@ class Spectrum(_Moments):
 class IsoScore(_Moments):
     """IsoScore, (PR − 1) / (d − 1): `geometry.iso_score` in one pass, without its correction."""
 
-    def __init__(self, n_features: int, **kwargs: Any) -> None:
-        if _check_width(n_features, "n_features") < 2:
-            raise ValueError(f"n_features must be at least 2, got {n_features}")
-        super().__init__(n_features, **kwargs)
+    fewest_features = 2
 
     def compute(self) -> Tensor:
         """The score, a float64 scalar; refused where `geometry.iso_score` is."""

@@ -1,4 +1,4 @@
-"""Pairs of clouds that every similarity measure meets, and definitions that several tests use."""
+"""Clouds and pairs of clouds that every measure meets, and definitions that several tests use."""
 
 from __future__ import annotations
 
@@ -36,8 +36,37 @@ def unit_scaled(x):
     return x / np.abs(x).max()
 
 
+def eigenvalues(x):
+    """Of the covariance, in the unit of its largest entry."""
+    return np.linalg.eigvalsh(np.atleast_2d(np.cov(x / np.abs(x).max(), rowvar=False)))
+
+
 def rotation_of(d, seed=0):
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def clouds(n, d, *, columns=1.0, without=()):
+    """Clouds of n rows and, as a rule, d columns, whose lengths are as `columns`."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d)) * columns
+    found = {
+        "random": x,
+        "rank-deficient": x[:, :3] @ rng.normal(size=(3, d)),
+        "offset": x + 1e3,
+        "wide": rng.normal(size=(n, 2 * n)),
+        "one column": x[:, :1],
+        "identical rows": np.tile(x[0], (n, 1)),
+        "duplicates": np.repeat(x, 3, axis=0)[:n],
+        "tiny": x * 1e-150,
+        "small": x * 1e-8,
+        "huge": x * 1e200,
+    }
+    return {name: cloud for name, cloud in found.items() if name not in without}
+
+
+def each(found):
+    """Parametrize a test by clouds."""
+    return pytest.mark.parametrize("x", found.values(), ids=found.keys())
 
 
 def _pairs():
@@ -78,8 +107,3 @@ def tall_pair(request):
 @pytest.fixture
 def random_pair():
     return PAIRS["random"]
-
-
-@pytest.fixture
-def rotation():
-    return lambda d, seed=1: rotation_of(d, seed)

@@ -1,9 +1,9 @@
-"""Cosines, partition function and pair distances against their definitions, pair by pair."""
+"""Measures of one cloud against their definitions: pair by pair, by an SVD, as U-statistics."""
 
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -11,83 +11,50 @@ import torch
 from scipy.spatial.distance import pdist
 
 from shrink_utils.geometry import (
+    anisotropy,
     avg_sim,
     avg_sim_pseudo_values,
+    effective_rank,
+    iso_score,
     mean_squared_distance,
     pair_distances,
+    participation_ratio,
     partition_isotropy,
     rogue_dimensions,
 )
-from tests.geometry.conftest import cosine
+from tests.geometry.conftest import clouds, cosine, each, eigenvalues
+
+CLOUDS = clouds(20, 6)
+VARYING = clouds(20, 6, without=["identical rows"])
+GROUPS = np.array(list("aabbbbcdddeeefffffgg"))
 
 
-def _clouds():
-    rng = np.random.default_rng(0)
-    return {
-        "random": rng.normal(size=(20, 6)),
-        "rank-deficient": rng.normal(size=(20, 2)) @ rng.normal(size=(2, 6)),
-        "offset": rng.normal(size=(20, 6)) + 1e3,
-        "wide": rng.normal(size=(5, 40)),
-        "three rows": rng.normal(size=(3, 2)),
-        "one column": rng.normal(size=(9, 1)),
-        "identical rows": np.tile(rng.normal(size=6), (8, 1)),
-        "huge": rng.normal(size=(6, 3)) * 1e200,
-    }
+def _avg_sim(x, groups):
+    """By definition, with the jackknife that leaves out a group at a time."""
+    n, cosines = len(x), [[cosine(a, b) for b in x] for a in x]
 
+    def mean(kept):
+        pairs = [cosines[i][j] for i, j in combinations(kept, 2) if groups[i] != groups[j]]
+        return sum(pairs) / len(pairs)
 
-CLOUDS = _clouds()
-each_cloud = pytest.mark.parametrize("x", CLOUDS.values(), ids=CLOUDS.keys())
-
-
-def _avg_sim_by_definition(x, groups):
-    pairs = [
-        cosine(x[i], x[j]) for i, j in combinations(range(len(x)), 2) if groups[i] != groups[j]
-    ]
-    return sum(pairs) / len(pairs)
-
-
-def _jackknife_by_definition(x, groups):
     labels = np.unique(groups)
-    left_out = [_avg_sim_by_definition(x[groups != g], groups[groups != g]) for g in labels]
-    return math.sqrt((len(labels) - 1) * np.var(left_out))
+    left_out = np.array([mean([i for i in range(n) if groups[i] != g]) for g in labels])
+    return mean(range(n)), left_out
 
 
-@each_cloud
-def test_avg_sim_is_the_mean_over_pairs(x):
-    expected = _avg_sim_by_definition(x, np.arange(len(x)))
-    assert avg_sim(x).value == pytest.approx(expected, abs=1e-12)
+@each(CLOUDS)
+@pytest.mark.parametrize("groups", [None, GROUPS])
+def test_avg_sim_is_the_mean_over_pairs_of_different_groups_with_its_jackknife(x, groups):
+    value, left_out = _avg_sim(x, np.arange(20) if groups is None else groups)
+    g, found = len(left_out), avg_sim(x, groups=groups)
+    assert found.value == pytest.approx(value, abs=1e-12)
+    stderr = math.sqrt((g - 1) * np.var(left_out))
+    assert found.stderr == pytest.approx(stderr, rel=1e-6, abs=1e-12)
+    pseudo = g * value - (g - 1) * left_out
+    np.testing.assert_allclose(avg_sim_pseudo_values(x, groups=groups), pseudo, atol=1e-10)
 
 
-@each_cloud
-def test_avg_sim_stderr_is_the_delete_one_jackknife(x):
-    expected = _jackknife_by_definition(x, np.arange(len(x)))
-    assert avg_sim(x).stderr == pytest.approx(expected, rel=1e-6, abs=1e-12)
-
-
-def test_avg_sim_of_groups_takes_pairs_of_different_groups_only():
-    x, groups = CLOUDS["random"], np.array(list("aabbbbcdddeeefffffgg"))
-    value, stderr = avg_sim(x, groups=groups)
-    assert value == pytest.approx(_avg_sim_by_definition(x, groups), abs=1e-12)
-    assert stderr == pytest.approx(_jackknife_by_definition(x, groups), rel=1e-9)
-
-
-def _shifted(n=11, d=4):
-    return torch.randn(n, d, dtype=torch.float64) + 0.5
-
-
-SENTENCE = torch.tensor([5, 5, 2, 2, 2, 9, 9, 0, 5, 0, 7])
-
-
-def test_pseudo_values_are_made_of_avg_sim_without_each_sentence():
-    x = _shifted()
-    whole, expected = avg_sim(x, groups=SENTENCE).value, []
-    for sentence in (0, 2, 5, 7, 9):
-        others = sentence != SENTENCE
-        expected.append(5 * whole - 4 * avg_sim(x[others], groups=SENTENCE[others]).value)
-    np.testing.assert_allclose(avg_sim_pseudo_values(x, groups=SENTENCE), expected, atol=1e-12)
-
-
-@each_cloud
+@each(CLOUDS)
 def test_rogue_dimensions_are_the_pairs_products_dimension_by_dimension(x):
     unit = np.array([row / np.abs(row).max() for row in x])
     unit = np.array([row / math.sqrt(row @ row) for row in unit])
@@ -95,41 +62,13 @@ def test_rogue_dimensions_are_the_pairs_products_dimension_by_dimension(x):
     np.testing.assert_allclose(rogue_dimensions(x), np.mean(products, axis=0), atol=1e-12)
 
 
-def _log_isotropy_by_definition(x):
-    eigenvectors = np.linalg.svd(x, full_matrices=True)[2]
-    directions = [sign * v for v in eigenvectors for sign in (1, -1)]
-    partition = [sum(math.exp(w @ c) for w in x) for c in directions]
-    return math.log(min(partition) / max(partition))
-
-
-@pytest.mark.parametrize("name", ["random", "rank-deficient", "wide", "three rows", "one column"])
+@pytest.mark.parametrize("name", ["random", "rank-deficient", "wide", "one column", "duplicates"])
 def test_partition_isotropy_is_the_ratio_of_partition_functions(name):
     x = CLOUDS[name]
-    assert partition_isotropy(x) == pytest.approx(_log_isotropy_by_definition(x), abs=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted(set(CLOUDS) - {"huge"}))
-def test_mean_squared_distance_is_the_mean_over_pairs(name):
-    x = CLOUDS[name]
-    expected = np.mean([(x[i] - x[j]) @ (x[i] - x[j]) for i, j in combinations(range(len(x)), 2)])
-    assert mean_squared_distance(x) == pytest.approx(expected, rel=1e-12)
-    assert mean_squared_distance(x[[0, 0, 0]]) == 0
-
-
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_sampled_distances_are_distances_of_pairs_and_reach_them_all(metric):
-    x = CLOUDS["three rows"]
-    every = np.sort(pdist(x, metric))
-    drawn = pair_distances(x, metric=metric, n_pairs=6000).numpy()
-    index = np.abs(drawn[:, None] - every).argmin(axis=1)
-    np.testing.assert_allclose(drawn, every[index], atol=1e-12)
-    np.testing.assert_allclose(np.bincount(index) / 6000, 1 / 3, atol=0.03)
-
-
-def test_near_parallel_rows_keep_their_cosine_distance():
-    angle = 1e-9
-    distances = pair_distances([[1.0, 0.0], [1.0, angle]], n_pairs=1)
-    assert float(distances) == pytest.approx(angle**2 / 2, rel=1e-6)
+    directions = [sign * v for v in np.linalg.svd(x, full_matrices=True)[2] for sign in (1, -1)]
+    partition = [sum(math.exp(w @ c) for w in x) for c in directions]
+    expected = math.log(min(partition) / max(partition))
+    assert partition_isotropy(x) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -142,3 +81,80 @@ def test_near_parallel_rows_keep_their_cosine_distance():
 )
 def test_partition_isotropy_of_known_clouds(x, isotropy):
     assert partition_isotropy(x) == pytest.approx(isotropy, rel=1e-12, abs=1e-12)
+
+
+@each(clouds(20, 6, without=["huge"]))
+def test_mean_squared_distance_is_the_mean_over_pairs(x):
+    expected = np.mean([(x[i] - x[j]) @ (x[i] - x[j]) for i, j in combinations(range(len(x)), 2)])
+    assert mean_squared_distance(x) == pytest.approx(expected, rel=1e-12, abs=0)
+    assert mean_squared_distance(x[[0, 0, 0]]) == 0
+
+
+def test_sampled_distances_are_distances_of_pairs_and_reach_them_all():
+    x = CLOUDS["random"][:3]
+    every = np.sort(pdist(x, "cosine"))
+    drawn = pair_distances(x, n_pairs=6000).numpy()
+    index = np.abs(drawn[:, None] - every).argmin(axis=1)
+    np.testing.assert_allclose(drawn, every[index], atol=1e-12)
+    np.testing.assert_allclose(np.bincount(index) / 6000, 1 / 3, atol=0.03)
+    near = pair_distances([[1.0, 0.0], [1.0, 1e-9]], n_pairs=1)  # 1 − cos would be 0
+    assert float(near) == pytest.approx(5e-19, rel=1e-6)
+
+
+def _singular_values(x, center):
+    x = x / np.abs(x).max()
+    return np.linalg.svd(x - x.mean(0) if center else x, compute_uv=False)
+
+
+@each(VARYING)
+@pytest.mark.parametrize("center", [False, True])
+def test_anisotropy_and_effective_rank_are_those_of_the_singular_values(x, center):
+    sigma = _singular_values(x, center)
+    scores = anisotropy(x, k=min(x.shape), center=center)
+    np.testing.assert_allclose(scores, sigma**2 / (sigma**2).sum(), atol=1e-9)
+    assert scores.dtype == torch.float64 and float(scores.sum()) == pytest.approx(1)
+    p = [s / sigma.sum() for s in sigma if s > 0]
+    expected = math.exp(-sum(q * math.log(q) for q in p))
+    assert effective_rank(x, center=center) == pytest.approx(expected, rel=1e-9)
+
+
+@each(VARYING)
+def test_participation_ratio_is_that_of_the_covariances_eigenvalues(x):
+    found = eigenvalues(x)
+    expected = found.sum() ** 2 / (found**2).sum()
+    assert participation_ratio(x) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["random", "rank-deficient", "wide", "duplicates"])
+def test_iso_score_is_its_authors_algorithm_in_seven_steps(name):
+    d, variances = CLOUDS[name].shape[1], eigenvalues(CLOUDS[name])  # 2, 3: PCA
+    normalized = math.sqrt(d) * variances / np.linalg.norm(variances)  # 4
+    defect = np.linalg.norm(normalized - 1) / math.sqrt(2 * (d - math.sqrt(d)))  # 5: in [0, 1]
+    used = (d - defect**2 * (d - math.sqrt(d))) ** 2 / d**2  # 6: share of dimensions
+    assert iso_score(CLOUDS[name]) == pytest.approx((d * used - 1) / (d - 1), abs=1e-9)  # 7
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_bias_correction_is_the_ratio_of_u_statistics(n):
+    """Both kernels averaged over every ordered choice of four different rows."""
+    x = np.random.default_rng(n).exponential(size=(n, 3))  # far from Gaussian
+    squared_trace, frobenius = [], []
+    for a, b, c, e in permutations(x, 4):
+        squared_trace.append(((a - b) @ (a - b)) * ((c - e) @ (c - e)) / 4)
+        frobenius.append(((a - b) @ (c - e)) ** 2 / 4)
+    expected = np.mean(squared_trace) / np.mean(frobenius)
+    assert participation_ratio(x, bias_corrected=True) == pytest.approx(expected, rel=1e-9)
+    assert iso_score(x, bias_corrected=True) == pytest.approx((expected - 1) / 2, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("x", "score"),
+    [
+        (torch.linspace(0, 1, 9)[:, None] * torch.tensor([1.0, 2.0, 3.0]), 0),  # a line
+        (np.float16([[-0.3625, 1.824]] * 5 + [[-0.7627, 2.803]]), 0),
+        (torch.cat([torch.eye(4), -torch.eye(4)]), 1),
+        (torch.cat([torch.eye(9)[:3], -torch.eye(9)[:3]]), 2 / 8),  # (k − 1) / (d − 1)
+    ],
+)
+def test_iso_score_of_k_equal_axes_is_k_minus_one_over_d_minus_one(x, score):
+    assert iso_score(x) == pytest.approx(score, abs=1e-12)
