@@ -40,7 +40,7 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     if arguments.n_gpu > 1:
         raise ValueError(
             f"CUDA_VISIBLE_DEVICES: one GPU per process, found {arguments.n_gpu}; set it to 0, "
-            "or let several processes share a run (docs/cluster.md)"
+            "or let several processes share a run (docs/running.md)"
         )
     return arguments
 

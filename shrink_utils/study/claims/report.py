@@ -16,7 +16,7 @@ from shrink_utils.study.tables import read_table
 PAPERS = {
     "stl": "Shrink the longest (Kudriashov et al. 2025)",
     "v": "Contextuality and training (Vázquez et al. 2021, after Ethayarajh 2019; 2022)",
-    "b": "Similarity, stitching, generalization (Brown et al. 2023, and whom the rows name)",
+    "b": "Similarity, stitching, generalization (Brown et al. 2023, and others named in the rows)",
     "rp": "Geometry after fine-tuning (Rajaee & Pilehvar 2021)",
     "mga": "Isotropy against clusters (Mickus, Grönroos & Attieh 2024)",
     "lang": "Topology on language (Kushnareva et al. 2021, Tulchinskii et al. 2023, this study)",

@@ -18,9 +18,11 @@ from shrink_utils.study.claims.report import (
     of_paper,
     p_as_text,
     sentence_table,
+    signed,
 )
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
+TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
 RULES = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
@@ -79,6 +81,11 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     for linked in ("shrink_utils", "data/reference"):  # the book offers their files as they are
         unread = shutil.ignore_patterns("__pycache__")
         shutil.copytree(home() / linked, source / linked, ignore=unread)
+    for page in source.glob("*.md"):  # their links hold in the repository, too
+        text = (
+            page.read_text(encoding="utf-8").replace("](../../", "](").replace("](../", "](docs/")
+        )
+        page.write_text(text, encoding="utf-8")
     front = _hypotheses()
     (source / "headlines.md").write_text(_table(front, "headlines"), encoding="utf-8")
     with (source / "claims.md").open("a", encoding="utf-8") as page:
@@ -89,15 +96,17 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
 
 
 def _lay_notebook(executed: Path, target: Path) -> None:
-    """Show figures as the SVG that is kept of them, with alt text and width.
+    """Show figures as the SVG that is kept of them, with alt text and width; fold plumbing.
 
     myst-nb looks for these two in the cell, not in the output. The pages of docs/book, such as the
-    glossary, are the root of the book.
+    glossary, are the root of the book. Marks for tests are left out.
     """
     store(executed, target)
     notebook = nbformat.read(target, as_version=4)
     for cell in notebook.cells:
-        cell.source = cell.source.replace("](../docs/book/", "](../")
+        cell.source = cell.source.replace("](../docs/book/", "](../").removeprefix(TEST_MARK)
+        if {"check", "parameters", "exercise-setup"} & set(tags := cell.metadata.get("tags", [])):
+            cell.metadata["tags"] = [*tags, "hide-input"]
         for output in cell.get("outputs", []):
             shown = output.get("metadata", {}).get("image/png", {})
             if alt := shown.get("alt"):
@@ -126,21 +135,43 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     ]
     papers = [(title, of_paper(claims, paper)) for paper, title in PAPERS.items()]
     sections = dict(pair for pair in [recorded[0], *papers, recorded[1]] if len(pair[1]))
-    verdicts = {title: rows.adjusted.value_counts() for title, rows in sections.items()}
+    links = {title: f"[{title}](#claims-{i})" for i, title in enumerate(sections)}
+    verdicts = {links[title]: rows.adjusted.value_counts() for title, rows in sections.items()}
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     counts = counts.loc[:, counts.any()].rename_axis("claims of").reset_index()
-    rules = pd.read_csv(data_dir() / "reference" / "cohort" / "rules.csv")
-    p = {f"p by {of}": rules.pop(of).map(p_as_text) for of in ("holm", "bh")}
-    rules = rules.round(3).assign(**p)
     both = pd.concat([claims, recorded[1][1]]).drop_duplicates("claim", keep="last")
-    parts = ["", _table(counts), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
-    parts += [f"## {RULES}", _table(rules, "claims")]
-    parts += [f"## {SENTENCES}", _table(sentence_table(both), "claims")]
-    for title, rows in sections.items():
-        brief = claims_in_brief(rows).drop(columns=["verdict", "p", "noise floor"], errors="ignore")
-        brief = brief.rename(columns={"adjusted verdict": "verdict"})
-        parts += [f"## {title}", _table(brief, "claims")]
+    sentences = sentence_table(both)
+    sentences.insert(0, "sentence", sentences.pop("sentence"))
+    parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
+    parts += [f"## {RULES}", _table(_rules(), "claims")]
+    for i, (title, rows) in enumerate(sections.items()):
+        parts += [f"(claims-{i})=\n\n## {title}", *_section(rows)]
+    parts += [f"## {SENTENCES}", _table(sentences, "claims")]
     return "\n\n".join(parts) + "\n"
+
+
+def _rules() -> pd.DataFrame:
+    """Each family under both rules; the last column says which one was planned for it."""
+    rules = pd.read_csv(data_dir() / "reference" / "cohort" / "rules.csv")
+    columns = {"hypothesis": rules.hypothesis, "estimate": rules.estimate.map(signed)}
+    for rule, p in {"Holm": "holm", "BH": "bh"}.items():
+        columns[f"verdict by {rule}"] = rules[f"verdict by {rule}"]
+        columns[f"p by {rule}"] = rules[p].map(p_as_text)
+    planned = rules.family.map({"cohort": "one-sided, Holm", "glue": "two-sided, BH"})
+    return pd.DataFrame({**columns, "planned": planned})
+
+
+def _section(rows: pd.DataFrame) -> list[str]:
+    """A table of claims, after the departures from the paper's protocol, each of them said once."""
+    texts = [text for text in rows.departures.dropna().unique() if text]
+    notes = {text: f"note {i}" for i, text in enumerate(texts, start=1)}
+    brief = claims_in_brief(rows.assign(departures=rows.departures.map(notes)))
+    brief = brief.drop(columns=["verdict", "p", "noise floor"], errors="ignore")
+    brief = brief.rename(columns={"adjusted verdict": "verdict"})
+    return [
+        *(f"*{note.capitalize()}*: {text}." for text, note in notes.items()),
+        _table(brief, "claims"),
+    ]
 
 
 def _table(frame: pd.DataFrame, kind: str = "") -> str:

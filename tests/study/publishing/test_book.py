@@ -70,7 +70,8 @@ def test_the_page_of_claims_counts_them_and_shows_each_in_its_paper(notebooks, c
     page = (tmp_path / "source" / "claims.md").read_text(encoding="utf-8")
     first, *sections = page.split("\n## ")
     # Its verdicts are one inconclusive and one that agrees, which does not survive the adjustment.
-    assert "\nShrink the longest (Kudriashov et al. 2025),0,2,0," in first
+    assert "\n[Shrink the longest (Kudriashov et al. 2025)](#claims-1),0,2,0," in first
+    assert "(claims-1)=\n\n## Shrink the longest (Kudriashov et al. 2025)" in page
     assert page.count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 3
     # What book.js makes searchable and sortable: one table of this class per section.
     assert {section.count(":class: claims\n") for section in sections} == {1}
