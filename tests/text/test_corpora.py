@@ -13,13 +13,7 @@ import pytest
 from datasets import Dataset
 
 from shrink_utils.text import CORPORA, corpora, load_sentences, read_snippets, source_path
-from shrink_utils.text.corpora import (
-    WORD,
-    as_texts,
-    lines_of,
-    refuse_unspaced,
-    spelled,
-)
+from shrink_utils.text.corpora import WORD, as_texts, lines_of, refuse_unspaced, spelled
 
 COUNTS = {"movies": 10_605, "products": 3_708, "editorials": 5_190, "tweets": 4_200}
 
@@ -31,12 +25,13 @@ def test_snippets_are_the_fields_of_the_file(source):
     with open(path, encoding="utf-8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     assert len(snippets) == COUNTS[source]
-    assert [html.unescape(row[2]).strip() for row in rows] == [s.text for s in snippets]
-    assert [float(row[1]) for row in rows] == [s.rating for s in snippets]
-    assert all(-4 <= s.rating <= 4 for s in snippets)
     numbered = source in ("products", "editorials")
-    ids = [f"{s.document}_{s.position}" if numbered else s.document for s in snippets]
-    assert [f"{source}/{row[0]}" for row in rows] == ids
+    found = [
+        (f"{s.document}_{s.position}" if numbered else s.document, s.rating, s.text)
+        for s in snippets
+    ]
+    assert found == [(f"{source}/{i}", float(r), html.unescape(t).strip()) for i, r, t in rows]
+    assert all(-4 <= s.rating <= 4 for s in snippets)
 
 
 def test_a_draw_of_sentences_is_by_seed_without_replacement_and_in_the_order_of_the_file():
@@ -47,21 +42,6 @@ def test_a_draw_of_sentences_is_by_seed_without_replacement_and_in_the_order_of_
     assert draws[0] == draws[1] != draws[2] and len(draws[0]) == 300
     remaining = iter(load_sentences("editorials", n=10**6)["text"])
     assert all(text in remaining for text in draws[0])  # a subsequence
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: load_sentences("editorial"), "no corpus 'editorial', did you mean 'editorials'"),
-        (lambda: load_sentences("movies", n=0), "n: 0"),
-        (lambda: read_snippets("tweets"), r"tweets_GroundTruth\.txt, line 2: 2 fields"),
-    ],
-)
-def test_what_cannot_be_read_is_named(tmp_path, monkeypatch, call, message):
-    (tmp_path / CORPORA["tweets"]).write_bytes(b"1\t0.5\tgood\r\n2\t-1\r\n")
-    monkeypatch.setattr(corpora, "fetch", lambda name: tmp_path)
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @pytest.mark.parametrize(
@@ -125,20 +105,27 @@ def test_texts_are_read_by_position_from_whatever_holds_them(make):
     assert found == texts and {type(text) for text in found} == {str}
 
 
+NO_TEXTS = (b"a", {"a": 1}, {"a"}, 3, None, np.array("a"), pd.DataFrame({"text": ["a"]}))
+
+
 @pytest.mark.parametrize(
-    ("texts", "message"),
+    ("call", "given", "message"),
     [
-        ("one text", "texts: a string, expected a list of texts"),
-        *((x, "texts: a .*, expected a list") for x in (b"a", {"a": 1}, {"a"}, 3, None)),
-        *((x, "texts: a .*, expected") for x in (np.array("a"), pd.DataFrame({"text": ["a"]}))),
-        ([], "texts: empty"),
-        *((["a", x], "texts: item 1 is .*, expected a string") for x in (3, None, b"a", ["a"])),
-        (["a", "dog \ud83d"], "texts: item 1, .*, holds half a surrogate pair"),
+        (as_texts, "one text", "texts: a string, expected a list of texts"),
+        *((as_texts, x, "texts: a .*, expected a list") for x in NO_TEXTS),
+        (as_texts, [], "texts: empty"),
+        *((as_texts, ["a", x], "texts: item 1 is .*, expected a str") for x in (3, None, b"a")),
+        (as_texts, ["a", "dog \ud83d"], "texts: item 1, .*, holds half a surrogate pair"),
+        (load_sentences, "editorial", "no corpus 'editorial', did you mean 'editorials'"),
+        (lambda n: load_sentences("movies", n=n), 0, "n: 0"),
+        (read_snippets, "tweets", r"tweets_GroundTruth\.txt, line 2: 2 fields"),
     ],
 )
-def test_what_holds_no_texts_in_an_order_is_refused(texts, message):
+def test_what_cannot_be_read_is_named(tmp_path, monkeypatch, call, given, message):
+    (tmp_path / CORPORA["tweets"]).write_bytes(b"1\t0.5\tgood\r\n2\t-1\r\n")
+    monkeypatch.setattr(corpora, "fetch", lambda name: tmp_path)
     with pytest.raises(ValueError, match=message):
-        as_texts(texts)
+        call(given)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import datasets
 import pytest
 
-from shrink_utils.text import hub_revisions, load_task
+from shrink_utils.text import TASKS, hub_revisions, load_task
 from shrink_utils.text.glue import GLUE, glue_dir, read_glue
 
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
@@ -30,43 +30,35 @@ def glue(tmp_path, monkeypatch):
     return write
 
 
-def test_byte_order_mark_crlf_and_unbalanced_quotes_are_read_as_they_are(glue):
-    glue("mrpc", MRPC + '1\t7\t8\tHe said " no .\tHe said no .\r\n0\t9\t10\ta "\tb\r\n')
-    assert read_glue("mrpc")["train"] == {
-        "text": ['He said " no .', 'a "'],
-        "text_pair": ["He said no .", "b"],
-        "label": [1, 0],
-    }
+COLA = "gj04\t1\t\tThey sang.\ncj99\t0\t*\tThey sang \u2028 it.\n"
+QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\ta\tb\t1\n1\t3\tbroken\n"
+MNLI = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\tp\th\tx\tneutral\n"
 
 
-def test_cola_has_no_header_and_a_single_sentence(glue):
-    glue("cola", "gj04\t1\t\tThey sang.\ncj99\t0\t*\tThey sang \u2028 it.\n")
-    assert read_glue("cola")["validation"] == {
-        "text": ["They sang.", "They sang \u2028 it."],
-        "text_pair": [None, None],
-        "label": [1, 0],
-    }
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        # A byte order mark, carriage returns and unbalanced quotes.
+        (
+            "mrpc",
+            MRPC + '1\t7\t8\tHe said " no .\tHe said no .\r\n0\t9\t10\ta "\tb\r\n',
+            [('He said " no .', "He said no .", 1), ('a "', "b", 0)],
+        ),
+        ("cola", COLA, [("They sang.", None, 1), ("They sang \u2028 it.", None, 0)]),
+        ("qqp", QQP, [("a", "b", 1)]),  # without its broken rows
+        ("mnli", MNLI, [("p", "h", 1)]),  # validated on the matched split, its words numbered
+    ],
+)
+def test_a_file_is_read_with_its_oddities(glue, name, text, rows):
+    glue(name, text)
+    fields = ("text", "text_pair", "label")
+    columns = {field: [row[i] for row in rows] for i, field in enumerate(fields)}
+    assert read_glue(name) == {"train": columns, "validation": columns}
 
 
-def test_mnli_validates_on_the_matched_split_and_numbers_its_words(glue):
-    rows = ("entailment", "neutral", "contradiction")
-    text = "index\tsentence1\tsentence2\tlabel1\tgold_label\n"
-    glue("mnli", text + "".join(f"{i}\tp\th\tx\t{word}\n" for i, word in enumerate(rows)))
-    task = load_task("mnli")
-    assert task["validation"]["label"][:] == [0, 1, 2]
-    assert task["train"].features["label"].names == list(rows)
-
-
-def test_qqp_leaves_out_its_broken_rows(glue):
-    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-    glue("qqp", header + "0\t1\t2\ta\tb\t1\n1\t3\t4\tbroken\n2\t5\t6\tc\td\t0\n")
-    assert read_glue("qqp")["train"]["text"] == ["a", "c"]
-
-
-def test_a_short_row_is_named_by_file_and_line(glue):
-    folder = glue("mrpc", MRPC + "1\t7\t8\ta\tb\r\n0\t9\t10\tc\r\n")
-    with pytest.raises(ValueError, match=f"{folder}/train.tsv, line 3: 4 fields.*at least 5"):
-        load_task("mrpc")
+def test_the_words_for_labels_are_numbered_as_the_tasks_name_them():
+    words = {name: form.labels for name, form in GLUE.items() if "entailment" in form.labels}
+    assert {name: TASKS[name].label_names for name in words} == words and len(words) == 3
 
 
 STSB = "index\tsentence1\tsentence2\tscore\n"
@@ -83,6 +75,7 @@ STSB = "index\tsentence1\tsentence2\tscore\n"
         ),
         ("stsb", f"{STSB}0\ta\tb\thigh\n", "label 'high', expected a number"),
         ("mrpc", "Quality\tA\tB\n1\ta\tb\n", "has no column #1 String, #2 String"),
+        ("mrpc", MRPC + "1\t7\t8\ta\tb\r\n0\t9\t10\tc\r\n", "line 3: 4 fields.*at least 5"),
     ],
 )
 def test_what_a_file_of_glue_cannot_hold_is_named(glue, name, text, message):

