@@ -1,5 +1,6 @@
 """The exercises of the chapters: complete, solved by their solutions, and not by nothing."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -7,11 +8,10 @@ import nbformat
 import pytest
 
 from shrink_utils.study.publishing.course import (
-    BEGIN,
+    SETUP,
     SOLUTIONS,
     course_notebook,
     read_section,
-    without_solution,
     write_course,
 )
 from shrink_utils.study.publishing.notebooks import execute
@@ -23,6 +23,7 @@ EXERCISES = [
     for chapter in CHAPTERS
     for number in range(len(read_section(chapter).exercises))
 ]
+REGION = r"^([ ]*)### BEGIN SOLUTION\n(?:.*\n)*?[ ]*### END SOLUTION$"
 SET_UP: dict[Path, dict] = {}  # what a chapter's set-up cell defines; made once
 
 
@@ -39,9 +40,24 @@ def chapter(request):
     return request.param
 
 
-def test_a_chapter_has_one_to_eight_exercises_and_no_solution(chapter):
-    assert 1 <= len(read_section(chapter).exercises) <= 8
-    assert BEGIN not in chapter.read_text(encoding="utf-8")
+def test_a_chapter_has_one_to_eight_exercises_in_order_and_no_solution(chapter):
+    exercises = read_section(chapter).exercises
+    assert 1 <= len(exercises) <= 8
+    assert "BEGIN SOLUTION" not in chapter.read_text(encoding="utf-8")
+    cells = nbformat.read(chapter, as_version=4).cells
+    tags = [tag for cell in cells for tag in cell.metadata.get("tags", [])]
+    known = [tag for tag in tags if tag in (SETUP, "exercise", "solution", "check")]
+    assert known == [SETUP, *["exercise", "solution", "check"] * len(exercises)]
+    answers = nbformat.read(chapter.parent / SOLUTIONS / chapter.name, as_version=4).cells
+    told = {c.id for c in answers if {*c.metadata.get("tags", [])} & {"solution", "solution-text"}}
+    used = [part.id for parts in exercises for k, part in parts.items() if "solution" in k]
+    assert told == {*used}
+
+
+def test_an_empty_answer_is_its_solution_with_the_regions_taken_out(chapter):
+    for exercise in read_section(chapter).exercises:
+        kept = re.sub(REGION, r"\1pass  # your answer", exercise["solution"].source, flags=re.M)
+        assert kept == exercise["empty"].source != exercise["solution"].source
 
 
 def test_a_students_copy_has_no_line_of_a_solution(chapter):
@@ -49,7 +65,7 @@ def test_a_students_copy_has_no_line_of_a_solution(chapter):
     text = "\n".join(cell.source for cell in course_notebook(section, solved=False).cells)
     kept = {line.strip() for line in text.splitlines()}
     for exercise in section.exercises:
-        skeleton = without_solution(exercise["solution"].source).splitlines()
+        skeleton = exercise["empty"].source.splitlines()
         solution = set(exercise["solution"].source.splitlines()) - set(skeleton)
         told = {line.strip() for line in solution if len(line.strip()) > 12} & kept
         assert not told, f"{exercise['exercise'].id}: {told}"
@@ -66,8 +82,10 @@ def test_a_check_accepts_the_solution_and_rejects_the_empty_answer(chapter, numb
     for other, exercise in enumerate(exercises):  # all others are solved
         if other != number:
             exec(exercise["solution"].source, names)
-    task, solution, check = (exercises[number][k] for k in ("exercise", "solution", "check"))
-    exec(without_solution(solution.source), names)
+    task, empty, solution, check = (
+        exercises[number][k] for k in ("exercise", "empty", "solution", "check")
+    )
+    exec(empty.source, names)
     with pytest.raises(AssertionError, match=r"Still empty") as complaint:
         exec(check.source, names)
     cells = {cell.id: cell for cell in nbformat.read(chapter, as_version=4).cells}
@@ -97,8 +115,7 @@ def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     assert not [output.text for output in outputs if output.get("name") == "stderr"]
     printed = "".join(output.get("text", "") for output in outputs)
-    n_checks = sum("check" in cell.metadata.get("tags", []) for cell in cells)
-    assert printed.count(": right") == n_checks
+    assert printed.count(": right") == sum(cell.id.endswith("-check") for cell in cells)
 
 
 def test_the_solutions_are_stored_as_run_with_every_check_passed(chapter):

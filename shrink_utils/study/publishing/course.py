@@ -2,16 +2,12 @@
 
 The chapters are the source. Their exercises are told by tags, wherever they stand: a cell
 ``exercise-setup`` makes everything they need, then each has its task (``exercise``), a cell to
-answer in (``solution``) and a self-check (``check``).
-
-The answers are in ``solutions/``, in a notebook of the chapter's name and in cells of the same
-ids; a worked text has the id of its task and ``-worked``. A chapter contains an answer without what
-stands between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, as in nbgrader. That package is not
-needed here; the teachers' set carries its metadata, so that those who have it can release, collect
-and grade the same files.
+answer in (``solution``) and a self-check (``check``). The answers are in ``solutions/``, in a
+notebook of the chapter's name and in cells of the same ids; a worked text has the id of its task
+and ``-worked``. A chapter contains an answer without what stands between ``### BEGIN SOLUTION`` and
+``### END SOLUTION``.
 """
 
-import ast
 import re
 from itertools import count
 from pathlib import Path
@@ -20,21 +16,10 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
 # In a chapter a check says what is wrong and lets the cells below run; see `session.begin`.
 PATIENT = "%%check\n"
-# Tags of an exercise's cells, in their order, and what nbgrader (schema 3) does with them: students
-# write answers, a check is worth a point, and a worked text gives way to room for one's own.
-NBGRADER = {
-    "exercise": None,
-    "solution": {"solution": True, "grade": False, "locked": False},
-    "check": {"solution": False, "grade": True, "locked": True, "points": 1},
-    "solution-text": {"solution": True, "grade": True, "locked": False, "points": 0},
-    SETUP: {"solution": False, "grade": False, "locked": True},
-}
-ANSWERS = ("solution", "solution-text")  # what else is in `solutions` makes them run
-ORDER = rf"{SETUP}( exercise solution check)+"
+PARTS = ("exercise", "empty", "solution", "solution-text", "check")  # of an exercise, in order
 HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
 
@@ -43,12 +28,12 @@ run that cell, and run the check below it: it prints *right*, or stops with what
 
 
 class Section(NamedTuple):
-    """The exercises of a chapter, each with its answer and a check that raises: cells by tag."""
+    """The exercises of a chapter: cells by what they are."""
 
     chapter: str  # file name of the notebook
     title: str  # its first heading
     setup: NotebookNode  # the code cell that the exercises rest on
-    exercises: list[dict[str, NotebookNode]]
+    exercises: list[dict[str, NotebookNode]]  # of each its `PARTS`; not all have a worked text
     metadata: NotebookNode  # of the chapter: which kernel runs it
 
 
@@ -57,25 +42,16 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
 
     Returns that folder, ``exercises``, and where an earlier one is kept. That is written over if it
     holds the same but for outputs; else it holds answers, or the exercises of an older chapter, and
-    is kept as ``exercises.before-<n>``.
-
-    Raises
-    ------
-    FileNotFoundError
-        No chapters, ``[0-9]*.ipynb``, in the folder.
-    ValueError
-        A chapter whose exercises are incomplete; the message names it. Nothing is written.
+    is kept as ``exercises.before-<n>``. Raises FileNotFoundError without chapters.
     """
     sections = [read_section(chapter) for chapter in sorted(notebooks.glob("[0-9]*.ipynb"))]
     if not sections:
         raise FileNotFoundError(f"notebooks: no chapters in {notebooks}")
-    folder, kept = notebooks / "exercises", None
-    new = {}
+    folder, kept, new = notebooks / "exercises", None, {}
     for section in sections:
         new[folder / section.chapter] = course_notebook(section, solved=False)
         new[folder / "instructor" / section.chapter] = course_notebook(section, solved=True)
-    old = [path for path in folder.rglob("*") if ".ipynb_checkpoints" not in path.parts]
-    old = filter(Path.is_file, old)
+    old = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     if any(path not in new or _sources(path) != _sources(new[path]) for path in old):
         free = (folder.with_name(f"{folder.name}.before-{n}") for n in count(1))
         kept = folder.rename(next(path for path in free if not path.exists()))
@@ -86,106 +62,51 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
 
 
 def read_section(chapter: Path) -> Section:
-    """The exercises of a chapter with their solutions, checked for completeness.
+    """The exercises of a chapter with their solutions; `tests/notebooks` holds them complete.
 
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such notebook, or none of that name in ``solutions``.
-    ValueError
-        No exercises, cells whose tags do not follow each other as they should, or solutions that
-        are not those of the exercises. The message names the notebook and the cell.
+    Raises FileNotFoundError if there is no such notebook, or none of its name in ``solutions``, and
+    ValueError for an exercise without its parts.
     """
-    solutions = chapter.parent / SOLUTIONS / chapter.name
-    for path in (chapter, solutions):
-        if not path.is_file():
-            raise FileNotFoundError(f"chapter: no notebook {path}")
     notebook = nbformat.read(chapter, as_version=4)
-    answered = nbformat.read(solutions, as_version=4).cells
-    solved = {c.id: c for c in answered if {*c.metadata.get("tags", [])} & {*ANSWERS}}
-    tagged = [(t, cell) for cell in notebook.cells for t in cell.metadata.get("tags", [])]
-    tags, cells = zip(
-        *[pair for pair in tagged if pair[0] in NBGRADER] or [("", None)], strict=True
-    )
-    if not re.fullmatch(ORDER, " ".join(tags)):
-        found = ", ".join(
-            f"{cell.id} ({tag})" for tag, cell in zip(tags, cells, strict=True) if tag
-        )
-        raise ValueError(
-            f"{chapter.name}: its exercises are a cell tagged {SETUP}, then exercise, solution and "
-            f"check of each; found {found or 'none'}"
-        )
+    answers = nbformat.read(chapter.parent / SOLUTIONS / chapter.name, as_version=4).cells
+    solved = {cell.id: cell for cell in answers}
+    tagged = {
+        tag: [cell for cell in notebook.cells if tag in cell.metadata.get("tags", [])]
+        for tag in (SETUP, "exercise", "solution", "check")
+    }
+    tasks, empties, checks = tagged["exercise"], tagged["solution"], tagged["check"]
+    if not len(tasks) == len(empties) == len(checks) or {c.id for c in empties} - solved.keys():
+        raise ValueError(f"{chapter.name}: an exercise lacks its answer, its check or its solution")
     exercises = []
-    for task, empty, check in zip(cells[1::3], cells[2::3], cells[3::3], strict=True):
-        name = f"{chapter.name}, cell {empty.id}"
-        if empty.id not in solved:
-            raise ValueError(f"{name}: no cell of this id in {SOLUTIONS}")
-        answer, worked = solved.pop(empty.id), solved.pop(f"{task.id}-worked", None)
-        if without_solution(answer.source, name=name) != empty.source:
-            raise ValueError(f"{name}: it is not its solution with the regions taken out")
+    for task, empty, check in zip(tasks, empties, checks, strict=True):
         check.source = check.source.removeprefix(PATIENT)
-        exercises.append({"exercise": task, "solution": answer, "check": check})
-        exercises[-1] |= {"solution-text": worked} if worked else {}
-    if solved:
-        raise ValueError(f"{chapter.name}, cell {min(solved)}: a solution of no exercise")
+        parts = (task, empty, solved[empty.id], solved.get(f"{task.id}-worked"), check)
+        exercises.append({k: cell for k, cell in zip(PARTS, parts, strict=True) if cell})
     title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-    return Section(chapter.name, title, cells[0], exercises, notebook.metadata)
-
-
-def without_solution(source: str, *, name: str = "source") -> str:
-    """An answer cell as the student gets it: each marked region replaced by one line to write at.
-
-    Raises
-    ------
-    ValueError
-        No region, markers that do not pair, or code that does not parse once they are gone. The
-        message begins with the `name` of the cell.
-    """
-    region = rf"^([ ]*){BEGIN}\n(?:(?!.*{BEGIN}).*\n)*?[ ]*{END}$"
-    # A bare ... would be echoed by the notebook.
-    kept, regions = re.subn(region, r"\1pass  # your answer", source, flags=re.MULTILINE)
-    if not regions or BEGIN in kept or END in kept:
-        raise ValueError(f"{name}: an answer needs regions from {BEGIN!r} to {END!r}, in pairs")
-    try:
-        ast.parse(kept)
-    except SyntaxError as error:
-        raise ValueError(f"{name}: without its solution it does not parse: {error}") from None
-    return kept
+    return Section(chapter.name, title, tagged[SETUP][0], exercises, notebook.metadata)
 
 
 def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
     """The exercises of a chapter as a notebook of their own, without outputs.
 
-    `solved`: with answers, worked texts and nbgrader's marks; else with empty answers.
+    `solved`: with answers and worked texts; else with empty answers.
     """
     for_whom, up = ("Exercises with solutions", "../../") if solved else ("Exercises", "../")
     text = HOW_TO.format(title=section.title, link=section.chapter)
     title = nbformat.v4.new_markdown_cell(f"# {for_whom}: {section.title}\n\n{text}", id="title")
-    tagged = [(None, title), (SETUP, section.setup)]
-    tagged += [pair for exercise in section.exercises for pair in exercise.items()]
+    left_out = {"empty"} if solved else {"solution", "solution-text"}
+    kept = [cell for parts in section.exercises for k, cell in parts.items() if k not in left_out]
     cells = []
-    for tag, cell in tagged:
-        if tag == "solution-text" and not solved:
-            continue
+    for cell in (title, section.setup, *kept):
         source = cell.source
         if cell.cell_type == "markdown":
             source = re.sub(r"\]\((?=\d\d[a-z]?_\w+\.ipynb)", f"]({up}", source)
-        elif tag == "solution" and not solved:
-            source = without_solution(source)
-        metadata = NotebookNode(tags=[tag]) if solved and tag else NotebookNode()
-        if solved and NBGRADER.get(tag):
-            marks = {"grade_id": cell.id, "schema_version": 3, "task": False}
-            metadata["nbgrader"] = NotebookNode(NBGRADER[tag] | marks)
-        new = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
-        cells.append(new(source, id=cell.id, metadata=metadata))
+        cells.append(getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(source, id=cell.id))
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)
 
 
-def _sources(notebook: NotebookNode | Path) -> list[str] | None:
-    """What the cells hold without what running them leaves; None of what is no notebook."""
+def _sources(notebook: NotebookNode | Path) -> list[str]:
+    """What the cells hold without what running them leaves."""
     if isinstance(notebook, Path):
-        try:
-            notebook = nbformat.read(notebook, as_version=4)
-        except ValueError:
-            return None
+        notebook = nbformat.read(notebook, as_version=4)
     return [cell.source for cell in notebook.cells]
