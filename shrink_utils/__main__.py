@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from shrink_utils.paths import data_dir, home
@@ -34,16 +35,19 @@ except KeyboardInterrupt:
 
 EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
+SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
+    offline = True
     try:
         options = _parser().parse_args(arguments)
         options.words = sys.argv[1:] if arguments is None else arguments
         profile = load_profile(options.profile, seed=options.seed)
-        status = _with_hint(profile, options) or 0
+        offline = profile.name in OFFLINE
+        status = options.command(profile, options) or 0
         sys.stdout.flush()  # here, where an error is known for what it is
         return status
     except KeyboardInterrupt:
@@ -60,18 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
         if not isinstance(error, EXPECTED) and "No space left on device" not in str(error):
             raise
         print("\n".join([f"shrink: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        if "hub" in str(error) and not offline:
+            names = " and ".join(", ".join(OFFLINE).rsplit(", ", 1))
+            print(f"Profiles {names} need no model hub.", file=sys.stderr)
         return 1
-
-
-def _with_hint(profile: Profile, options: argparse.Namespace) -> int | None:
-    """Run the command; where it fails for want of the hub, say which profiles need none."""
-    try:
-        return options.command(profile, options)
-    except EXPECTED as error:
-        if "hub" in str(error) and profile.name not in OFFLINE:
-            *others, last = OFFLINE
-            error.add_note(f"Profiles {', '.join(others)} and {last} need no model hub.")
-        raise
 
 
 def diagnose(profile: Profile, options: argparse.Namespace) -> None:
@@ -148,8 +144,10 @@ def verify(profile: Profile, options: argparse.Namespace) -> int:
     from shrink_utils.study.verify import verify_folder
 
     checks = verify_folder(options.folder)
-    print(*checks, sep="\n")
-    return int(any(check.faults for check in checks))
+    for name, faults in checks.items():
+        more = [f"and {len(faults) - SHOWN} more"] * (len(faults) > SHOWN)
+        print("\n      ".join([f"{'FAIL' if faults else 'ok  '}  {name}", *faults[:SHOWN], *more]))
+    return int(any(checks.values()))
 
 
 def book(profile: Profile, options: argparse.Namespace) -> None:
@@ -258,32 +256,6 @@ COMMANDS = (
     *(diagnose, claims, hypotheses, course, verify, book),
     *(ablate, record, execute, report, store, reference),
 )
-ARGUMENTS = {
-    execute: {"source": {"type": Path}, "target": {"type": Path}},
-    record: {"--run": {"action": "store_true", "help": "first compute what is missing"}},
-    verify: {"folder": {"type": Path, "help": "the folder, such as results/quick"}},
-    diagnose: {
-        "model": {"help": "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder"},
-        "--text": {
-            "type": Path,
-            "help": "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table "
-            "(Parquet, CSV, JSON lines); default: sentences of the study",
-        },
-        "--column": {"help": "where the texts stand, if --text is a table"},
-        "--max-length": {"type": int, "help": "tokens read of a text; default: 128, or fewer"},
-        "--min-count": {
-            "type": int,
-            "default": 5,
-            "help": "texts in which a word has to stand to have a self-similarity; default: 5",
-        },
-        "--out": {
-            "type": Path,
-            "default": Path(),
-            "help": "folder of the CSV, PNG and HTML page; default: this one",
-        },
-        "--record": {"action": "store_true", "help": "also keep it in data/reference/<profile>"},
-    },
-}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -294,14 +266,18 @@ def _parser() -> argparse.ArgumentParser:
     profile, seed = os.environ.get("SHRINK_PROFILE", "quick"), os.environ.get("SHRINK_SEED")
     _add_study(parser, profile=profile, seed=seed or "0")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    made = {}
     for function in COMMANDS:
         name, text = function.__name__, function.__doc__
-        made = commands.add_parser(name, help=text, description=text)
-        made.set_defaults(command=function)
+        made[name] = commands.add_parser(name, help=text, description=text)
+        made[name].set_defaults(command=function)
         # A default here would undo what stands before the command.
-        _add_study(made, profile=argparse.SUPPRESS, seed=argparse.SUPPRESS)
-        for argument, options in ARGUMENTS.get(function, {}).items():
-            made.add_argument(argument, **options)
+        _add_study(made[name], profile=argparse.SUPPRESS, seed=argparse.SUPPRESS)
+    made["execute"].add_argument("source", type=Path)
+    made["execute"].add_argument("target", type=Path)
+    made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
+    made["verify"].add_argument("folder", type=Path, help="the folder, such as results/quick")
+    _add_diagnose(made["diagnose"].add_argument)
     return parser
 
 
@@ -309,6 +285,19 @@ def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> N
     """Options that choose the study, before the command or after it."""
     parser.add_argument("--profile", default=profile, help="default: SHRINK_PROFILE, or quick")
     parser.add_argument("--seed", type=int, default=seed, help="default: SHRINK_SEED, or 0")
+
+
+def _add_diagnose(add: Callable) -> None:
+    add("model", help="minilm, mpnet, gemma, tiny-random, a hub id, or a local folder")
+    text = "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table (Parquet, "
+    add("--text", type=Path, help=f"{text}CSV, JSON lines); default: sentences of the study")
+    add("--column", help="where the texts stand, if --text is a table")
+    add("--max-length", type=int, help="tokens read of a text; default: 128, or fewer")
+    texts = "texts in which a word has to stand to have a self-similarity; default: 5"
+    add("--min-count", type=int, default=5, help=texts)
+    folder = "folder of the CSV, PNG and HTML page; default: this one"
+    add("--out", type=Path, default=Path(), help=folder)
+    add("--record", action="store_true", help="also keep it in data/reference/<profile>")
 
 
 if __name__ == "__main__":

@@ -153,27 +153,17 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     again = [load_run(path) for config, path in found.items() if key_of(config) in known]
     if not again:
         return pd.DataFrame(columns=["row", "column", "ours", "reference", "tolerance", "within"])
-    tolerances = tomllib.loads((_folder(profile).parent / "tolerances.toml").read_text("utf-8"))
-    ours, reference = _by_length(summarize, again), recorded(profile)["runs"]
-    reference = reference.merge(ours[KEYS], on=KEYS)
-    both = ours.merge(reference, on=KEYS, suffixes=("", "_reference"))
-    row = both[KEYS].astype(str).agg(" · ".join, axis=1)
-    parts = [
-        pd.DataFrame(
-            {
-                "row": row,
-                "column": name,
-                "ours": both[name],
-                "reference": both[f"{name}_reference"],
-                "tolerance": np.maximum(
-                    of["absolute"], of["relative"] * both[f"{name}_reference"].abs()
-                ),
-            }
-        )
-        for name, of in tolerances["runs"].items()
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    return table.assign(within=(table.ours - table.reference).abs() <= table.tolerance)
+    text = (_folder(profile).parent / "tolerances.toml").read_text("utf-8")
+    allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
+    sides = (_by_length(summarize, again), recorded(profile)["runs"])
+    ours, reference = (side.melt(KEYS, [*allowed.index], "column") for side in sides)
+    both = ours.merge(reference, on=[*KEYS, "column"], suffixes=("", "_reference"))
+    both = both.join(allowed, on="column")
+    tolerance = np.maximum(both.absolute, both.relative * both.value_reference.abs())
+    table = pd.DataFrame({"row": both[KEYS].astype(str).agg(" · ".join, axis=1)})
+    table = table.assign(column=both.column, ours=both.value, reference=both.value_reference)
+    within = (table.ours - table.reference).abs() <= tolerance
+    return table.assign(tolerance=tolerance, within=within)
 
 
 def print_record_comparison(profile: Profile) -> bool:

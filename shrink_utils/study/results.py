@@ -293,7 +293,6 @@ def progress_bar(*, total: int, unit: str, description: str = "") -> tqdm:
         unit=unit,
         desc=description or None,
         mininterval=0.5 if watched else 15.0,
-        maxinterval=1.0 if watched else 30.0,
         smoothing=0,  # the time left is by the mean of all steps: runs of a study take turns
         dynamic_ncols=True,
         disable=total == 0 or os.environ.get("TQDM_DISABLE", "0") not in ("", "0"),

@@ -11,7 +11,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -40,8 +39,6 @@ from shrink_utils.training.config import PRECISIONS
 PAGE = "provenance.json"
 FORMAT = 5  # of the page; 4 also listed inputs and times
 LAST_DIGIT = {"rtol": 2e-6, "atol": 2e-6}  # tables are written with six decimals
-SHOWN = 5  # faults of a check that are named
-Faults = Callable[[], Iterable[str]]
 
 
 def write_provenance(profile: Profile) -> None:
@@ -69,34 +66,13 @@ def _listed(folder: Path) -> dict[str, Path]:
     return found | {name: path for name, path in named.items() if path.is_file()}
 
 
-@dataclass(frozen=True)
-class Check:
-    """What was looked at, and what is wrong with it."""
+def verify_folder(folder: Path) -> dict[str, list[str]]:
+    """What is wrong with a folder ``results/<profile>``, by what was looked at; writes nothing.
 
-    name: str
-    faults: tuple[str, ...]
-
-    def __str__(self) -> str:
-        if not self.faults:
-            return f"ok    {self.name}"
-        more = [f"and {len(self.faults) - SHOWN} more"] * (len(self.faults) > SHOWN)
-        return "\n      ".join([f"FAIL  {self.name}", *self.faults[:SHOWN], *more])
-
-
-def _check(name: str, look: Faults) -> Check:
-    try:
-        return Check(name, tuple(look()))
-    except Exception as error:  # whatever a file holds, the other checks are made
-        return Check(name, (f"{type(error).__name__}: {error}",))
-
-
-def verify_folder(folder: Path) -> list[Check]:
-    """Every check of a folder ``results/<profile>``, in order; nothing is written.
-
-    The tables are made again from the runs that were sent: the two of fine-tuning from histories
-    and evaluations, the claims from those and from the measured tables. The measured tables
-    themselves are held against `PAGE` alone; to make them again is to run the study. The list ends
-    early where nothing is left to check: after a link, an unfinished study, a foreign profile.
+    The tables are made again from the runs that were sent: those of fine-tuning from histories and
+    evaluations, the claims from these and from the measured tables. The measured tables themselves
+    are held against `PAGE` alone; to make them again is to run the study. The checks end early
+    where nothing is left to look at: after a link, an unfinished study, a foreign profile.
 
     Raises
     ------
@@ -105,24 +81,31 @@ def verify_folder(folder: Path) -> list[Check]:
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"RESULTS: {folder} is no folder")
-    checks = [_check("plain files and folders only", lambda: _odd_files(folder))]
-    if not checks[0].faults:
-        checks += [_check(f"{PAGE} ends a study of a profile as here", lambda: _foreign(folder))]
-    if checks[-1].faults:
+    checks = {"plain files and folders only": _told(lambda: _odd_files(folder))}
+    if not any(checks.values()):
+        checks[f"{PAGE} ends a study of a profile as here"] = _told(lambda: _foreign(folder))
+    if any(checks.values()):
         return checks
     page = read_json(folder / PAGE)
     profile = load_profile(page["profile"]["name"], seed=page["profile"]["seed"])
     kept = [path for kind in NAMES for path in kept_folders(folder, kind)]
     kept += sorted((folder / "runs").glob(f"*.{MODEL}"))
-    faults = {path: _check(path.name, Result(path).faults).faults for path in kept}
-    named = tuple(f"{path.name}: {fault}" for path in kept for fault in faults[path])
-    listed = f"tables and results are those of {PAGE}"
-    checks += [
-        _check(listed, lambda: differences(page["sha256"], _listed(folder))),
-        Check(f"{len(kept)} runs, models and measured tables are whole", named),
+    faults = {path: _told(Result(path).faults) for path in kept}
+    checks[f"tables and results are those of {PAGE}"] = _told(
+        lambda: differences(page["sha256"], _listed(folder))
+    )
+    checks[f"{len(kept)} runs, models and measured tables are whole"] = [
+        f"{path.name}: {fault}" for path in kept for fault in faults[path]
     ]
     whole = [path for path in kept if not faults[path]]
-    return checks + _made_again(folder, profile, page["precision"], whole)
+    return checks | _made_again(folder, profile, page["precision"], whole)
+
+
+def _told(look: Callable[[], Iterable[str]]) -> list[str]:
+    try:
+        return list(look())
+    except Exception as error:  # whatever a file holds, the other checks are made
+        return [f"{type(error).__name__}: {error}"]
 
 
 def _odd_files(folder: Path) -> Iterator[str]:
@@ -151,7 +134,9 @@ def _foreign(folder: Path) -> Iterator[str]:
         yield f"precision {page['precision']!r} is none of {', '.join(PRECISIONS)}"
 
 
-def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path]) -> list[Check]:
+def _made_again(
+    folder: Path, profile: Profile, precision: str, whole: list[Path]
+) -> dict[str, list[str]]:
     """The tables, made again from the runs and the measured tables that were sent."""
     runs: dict[RunConfig, Run] = {}
     wanted = profile.all_runs(precision=precision)
@@ -161,28 +146,26 @@ def _made_again(folder: Path, profile: Profile, precision: str, whole: list[Path
         runs.update({config: load_run(found[config]) for config in wanted if config in found})
         return [f"no whole run {config.label}" for config in wanted if config not in runs]
 
-    loaded = _check(f"{len(wanted)} runs of grid, sweep and long runs", load)
-    if loaded.faults:
-        return [loaded]
-    grid, sweep = (
-        [runs[config] for config in configs(precision=precision)]
-        for configs in (profile.runs, profile.sweep_runs)
-    )
+    checks = {f"{len(wanted)} runs of grid, sweep and long runs": _told(load)}
+    if any(checks.values()):
+        return checks
+    grid = [runs[config] for config in profile.runs(precision=precision)]
+    sweep = [runs[config] for config in profile.sweep_runs(precision=precision)]
 
     def claims() -> pd.DataFrame:
         measured = {name: _measured(whole, name) for name in tables_of(profile)}
         return claims_from(grid, sweep, measured, weight=profile.weight)
 
     make = {
-        "first_steps": lambda: first_steps(list(runs.values())),
+        "first_steps": lambda: first_steps(runs.values()),
         "task_metric": lambda: task_table(summarize(grid)),
         "anisotropy": lambda: score_table(summarize(grid)),
         "claims": claims,
     }
-    return [loaded] + [
-        _check(f"{name}, made again", partial(_differences, folder / "tables", name, again))
-        for name, again in make.items()
-    ]
+    for name, again in make.items():
+        found = _told(partial(_differences, folder / "tables", name, again))
+        checks[f"{name}, made again"] = found
+    return checks
 
 
 def _measured(whole: list[Path], name: str) -> pd.DataFrame:
@@ -201,14 +184,12 @@ def _differences(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> 
         table.set_index(table[keys].astype(str).agg(" · ".join, axis=1)).sort_index()
         for table in (pd.read_csv(io.StringIO(text)), pd.read_csv(folder / f"{name}.csv"))
     )
-    for what, ours, theirs in (
-        ("row", here.index, sent.index),
-        ("column", here.columns, sent.columns),
-    ):
-        yield from (f"{name}.csv: no {what} {lost}" for lost in ours.difference(theirs))
-        yield from (f"{name}.csv: foreign {what} {odd}" for odd in theirs.difference(ours))
+    for what in ("index", "columns"):
+        ours, theirs = getattr(here, what), getattr(sent, what)
+        yield from (f"{name}.csv: no {lost}" for lost in ours.difference(theirs))
+        yield from (f"{name}.csv: foreign {odd}" for odd in theirs.difference(ours))
         if sorted(ours) != sorted(theirs):
-            yield f"{name}.csv: {len(theirs)} {what}s, {len(ours)} from the runs"
+            yield f"{name}.csv: {len(theirs)} in its {what}, {len(ours)} from the runs"
             return
     for column in here:
         ours, theirs = here[column], sent[column]
