@@ -53,14 +53,8 @@ def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims, t
     assert whole["adjusted verdict"].tolist() == ["inconclusive"] * 3
     assert whole["noise floor"].tolist() == ["0.250"] * 3
     assert whole.p.tolist() == ["< .001", ".037", ""]
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(0.1234, "+0.123"), (-0.0, "0.000"), (-0.0004, "0.000"), (0.0005001, "+0.001")],
-)
-def test_a_number_has_its_sign_where_a_digit_is_left(value, said):
-    assert signed(value) == said
+    values = {0.1234: "+0.123", -0.0: "0.000", -0.0004: "0.000", 0.0005001: "+0.001"}
+    assert list(map(signed, values)) == list(values.values())
 
 
 def test_each_sentence_of_a_paper_has_its_rows_or_says_why_not(claims):

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.strength import HYPOTHESES, beside, decide, runs_of
-from shrink_utils.study.records import KEYS, TABLES
+from shrink_utils.study.claims.strength import beside, decide, runs_of
+from shrink_utils.study.records import KEYS
 
 TASK, ROWS = "sentiment_products", 80
 SCORES = {0: 0.5, 0.01: 0.4, 0.02: 0.3, 0.5: 0.3, 1: 0.22, 1.5: 0.17, 2: 0.13, 3: 0.08, 4: 0.06}
@@ -121,8 +121,3 @@ def test_the_planned_comparisons_beside_cover_every_arm():
     row = table.set_index("comparison").loc["accuracy: prominent 1 − none"]
     assert row.estimate < -0.05 and row.high < 0
     assert table[["estimate", "low", "high"]].notna().all(axis=None)
-
-
-def test_the_hypotheses_are_at_most_eight_and_need_only_what_is_recorded():
-    assert [h.id for h in HYPOTHESES] == [f"S{k}" for k in range(1, 9)]
-    assert {"runs", "evaluations", "correct"} <= set(TABLES)
