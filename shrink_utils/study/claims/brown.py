@@ -58,7 +58,7 @@ SIMILARITY = {  # by name of the row: pair of clouds, measure, source, statement
 
 @judged
 def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
-    """Where fine-tuning changes representations, of every arm; from `measure_similarity`.
+    """Where fine-tuning changes representations, of every arm; from a table of chapter 03.
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
     """
