@@ -33,7 +33,6 @@ TABLES = {
     "anisotropy": ([*CELL, "space", "k"], ["mean"]),
     "claims": (["claim"], ["estimate"]),
 }
-FIGURES = ["full_long_runs"]  # shown by the README
 MACHINE = "machine.json"
 ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
 SMALL = ["learning_rate"]  # too small for an absolute difference; a schedule has no rounding
@@ -190,15 +189,13 @@ def print_comparison(profile: Profile) -> bool:
 
 
 def commit_reference(profile: Profile) -> None:
-    """Copy this machine's tables and the README's figure into ``data/reference/<profile>``."""
+    """Copy this machine's tables into ``data/reference/<profile>``."""
     for name in TABLES:
         read_table(name, profile=profile)  # a clear error where the study is not finished
-    paths = [profile.folder / "tables" / f"{name}.csv" for name in TABLES]
-    paths += [profile.folder / "figures" / f"{name}.png" for name in FIGURES]
     folder = data_dir() / "reference" / profile.name
-    for path in paths:
-        with written(folder / path.name) as part:
-            shutil.copyfile(path, part)
+    for name in TABLES:
+        with written(folder / f"{name}.csv") as part:
+            shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
     write_json(folder / MACHINE, machine(profile))
 
 

@@ -14,7 +14,6 @@ from shrink_utils import training
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
-    FIGURES,
     MACHINE,
     TABLES,
     changed_verdicts,
@@ -41,9 +40,6 @@ def quick(tmp_path, monkeypatch):
     profile = load_profile("quick")
     for name in TABLES:
         write_table(pd.read_csv(COMMITTED / f"{name}.csv"), name, profile=profile)
-    (profile.folder / "figures").mkdir()
-    for name in FIGURES:
-        (profile.folder / "figures" / f"{name}.png").write_bytes(b"a figure")
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path / "data"))
     commit_reference(profile)
     return profile
