@@ -42,23 +42,18 @@ def saved(tmp_path, encoder):
 
 def tokenizer_of(kind: str, **options) -> PreTrainedTokenizerFast:
     """A tokenizer trained on a few lines: "pieces" as BERT's, "bytes" as GPT-2's, "unigram"."""
-    names = list(SPECIAL.values())
+    names, size, more = list(SPECIAL.values()), PIECES, {}
     if kind == "pieces":
-        tokens = Tokenizer(models.WordPiece(unk_token="<unk>"))
+        tokens, trainer = Tokenizer(models.WordPiece(unk_token="<unk>")), trainers.WordPieceTrainer
         tokens.normalizer = normalizers.BertNormalizer(lowercase=True)
         tokens.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        trainer = trainers.WordPieceTrainer
     elif kind == "bytes":
-        tokens = Tokenizer(models.BPE())
+        tokens, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer
         tokens.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        trainer = trainers.BpeTrainer
+        size, more = PIECES + 256, {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
     else:
-        tokens = Tokenizer(models.Unigram())
-        tokens.pre_tokenizer = pre_tokenizers.Metaspace()
-        trainer = trainers.UnigramTrainer
-    more = {"unk_token": "<unk>"} if kind == "unigram" else {}
-    more |= {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet()} if kind == "bytes" else {}
-    size = PIECES + 256 * (kind == "bytes")
+        tokens, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer
+        tokens.pre_tokenizer, more = pre_tokenizers.Metaspace(), {"unk_token": "<unk>"}
     trained = trainer(vocab_size=size, special_tokens=names, show_progress=False, **more)
     tokens.train_from_iterator(LINES * 9, trained)
     if kind != "bytes":  # like BERT, T5; and GPT-2 puts nothing around a text
@@ -95,63 +90,44 @@ def gpt2(save_tiny):
     return str(save_tiny("gpt2", "bytes", name="gpt2", **sizes))
 
 
-@pytest.fixture
-def make_model():
-    """A function of kind and seed: a model far from its initialization, where stitches cost."""
-
-    def make(kind, seed, *, width=16, depth=DEPTH):
-        cls, options = KINDS[kind]
-        config = BertConfig(
-            vocab_size=VOCABULARY,
-            hidden_size=width,
-            num_hidden_layers=depth,
-            num_attention_heads=2,
-            intermediate_size=2 * width,
-            max_position_embeddings=16,
-            pad_token_id=0,
-            use_cache=False,
-            **options,
-        )
-        with quiet(), seeded(seed):
-            model = cls(config).eval()
-            for parameter in model.parameters():
-                parameter.data += 0.2 * torch.randn_like(parameter)
-        return model
-
-    return make
+def make_model(kind, seed, *, width=16, depth=DEPTH):
+    """A model far from its initialization, where stitches cost."""
+    cls, options = KINDS[kind]
+    config = BertConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=width,
+        num_hidden_layers=depth,
+        num_attention_heads=2,
+        intermediate_size=2 * width,
+        max_position_embeddings=16,
+        pad_token_id=0,
+        use_cache=False,
+        **options,
+    )
+    with quiet(), seeded(seed):
+        model = cls(config).eval()
+        for parameter in model.parameters():
+            parameter.data += 0.2 * torch.randn_like(parameter)
+    return model
 
 
-@pytest.fixture
-def make_batches():
-    """A function of kind: two batches of unequal lengths, padded, with labels."""
-
-    def make(kind, n=2, size=4):
-        generator = torch.Generator().manual_seed(7)
-        batches = []
-        for length in range(7, 7 + n):
-            ids = torch.randint(1, VOCABULARY, (size, length), generator=generator)
-            mask = torch.ones_like(ids)
-            mask[1, length - 3 :] = 0
-            ids[mask == 0] = 0
-            batch = {"input_ids": ids, "attention_mask": mask}
-            if kind == "classifier":
-                batch["labels"] = torch.randint(0, 3, (size,), generator=generator)
-            elif kind == "clm":
-                batch["labels"] = ids.masked_fill(mask == 0, -100)
-            else:
-                chosen = torch.rand(ids.shape, generator=generator) < 0.4
-                batch["labels"] = ids.masked_fill(~chosen | (mask == 0), -100)
-            batches.append(batch)
-        return batches
-
-    return make
+def make_batches(kind, n=2, size=4):
+    """Batches of unequal lengths, padded, with labels."""
+    generator, batches = torch.Generator().manual_seed(7), []
+    for length in range(7, 7 + n):
+        ids = torch.randint(1, VOCABULARY, (size, length), generator=generator)
+        mask = torch.ones_like(ids)
+        mask[1, length - 3 :] = 0
+        ids[mask == 0] = 0
+        labels = ids.masked_fill(mask == 0, -100)
+        if kind == "classifier":
+            labels = torch.randint(0, 3, (size,), generator=generator)
+        elif kind == "mlm":
+            labels[torch.rand(ids.shape, generator=generator) >= 0.4] = -100
+        batches.append({"input_ids": ids, "attention_mask": mask, "labels": labels})
+    return batches
 
 
-@pytest.fixture
-def make_reading(make_model, make_batches):
-    """A function of kind and seed: that model on those batches."""
-
-    def make(kind, seed, *, batches=None, **sizes):
-        return read_layers(make_model(kind, seed, **sizes), batches or make_batches(kind))
-
-    return make
+def make_reading(kind, seed, *, batches=None, **sizes):
+    """That model on those batches."""
+    return read_layers(make_model(kind, seed, **sizes), batches or make_batches(kind))

@@ -57,13 +57,18 @@ def test_only_the_head_of_a_classifier_depends_on_its_seed(name, caplog):
     assert all(_same(first.base_model, load_encoder(name).model).values())
 
 
-def test_a_saved_classifier_is_read_back_as_an_encoder_and_as_itself(tmp_path, capfd):
+def test_a_saved_classifier_is_read_back_and_random_weights_are_fresh_and_seeded(tmp_path, capfd):
     model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=4)
     save_classifier(model, tokenizer, tmp_path / "model")
     assert capfd.readouterr().err == ""
     assert all(_same(model.base_model, load_encoder(tmp_path / "model").model).values())
     again, _ = load_classifier(str(tmp_path / "model"), n_labels=2, seed=9)
     assert all(_same(model, again).values())
+    first, again, other = (random_encoder("tiny-random", seed=s) for s in (1, 1, 2))
+    assert all(_same(first.model, again.model).values())
+    for encoder in (other, load_encoder("tiny-random")):
+        assert not _same(first.model, encoder.model)["encoder.layer.1.attention.self.query.weight"]
+    assert first.name == "tiny-random, random weights" and not first.model.training
 
 
 @pytest.mark.parametrize(
@@ -120,12 +125,6 @@ def _sharded(folder):
     next(folder.glob("model-00001-of-*")).unlink()
 
 
-def _pickled(folder):
-    weights = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin")
-
-
 def _moved(folder):
     (folder / "0_Transformer").mkdir()
     (folder / "config.json").rename(folder / "0_Transformer" / "config.json")
@@ -133,8 +132,8 @@ def _moved(folder):
 
 def _cut_short(kept):
     def damage(folder):
-        weights = folder / "model.safetensors"
-        weights.write_bytes(weights.read_bytes()[:kept])
+        file = folder / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:kept])
 
     return damage
 
@@ -162,7 +161,7 @@ WRAPPED = "lacks 37 weights that its layers read, such as .*; it has them below"
         (_configured(model_type=None, architectures=None), "Should have a `model_type` key"),
         (_configured(model_type="nobodys"), "cannot be read: .*`nobodys`"),
         (_sharded, "no encoder can be read from the folder .*model-00001-of"),
-        (_pickled, "no encoder can be read from the folder"),
+        (lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"), "from the folder"),
         (_moved, "has no config.json; there is one in its folder '0_Transformer'"),
         (lambda f: (f / "adapter_config.json").write_text("{}"), "is an adapter; merge it"),
         (lambda f: (f / "config.json").write_text("{"), "not a valid JSON"),
@@ -177,18 +176,16 @@ def test_a_folder_that_does_not_hold_the_whole_model_is_refused_in_one_line(
     with pytest.raises((ValueError, FileNotFoundError), match=f"^name: .*{message}") as told:
         load(str(saved))
     assert "\n" not in str(told.value)
+    for file in ("config.json", "model.safetensors"):
+        if (saved / file).is_file():  # in place of its folder
+            with pytest.raises(FileNotFoundError, match=f"{file}' is a file; give .*, '.*tiny'"):
+                load(str(saved / file))
 
 
 def test_a_pooler_or_a_head_may_be_new(saved, encoder):
     _renamed(lambda name: "pooler" not in name and name)(saved)
     found = _same(encoder.model, load_encoder(str(saved)).model)
     assert {name for name, same in found.items() if not same} == {"pooler.dense.weight"}
-
-
-@pytest.mark.parametrize("file", ["config.json", "model.safetensors"])
-def test_a_file_in_place_of_its_folder_is_named(saved, file):
-    with pytest.raises(FileNotFoundError, match=f"{file}' is a file; give its folder, '.*tiny'"):
-        load_encoder(str(saved / file))
 
 
 def test_a_vocabulary_alone_is_a_tokenizer_and_one_that_knows_nothing_is_named(saved, encoder):
@@ -242,11 +239,3 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_a_folder_asks_none(saved, 
     assert asked == ["someone/some-model"] and time.monotonic() - since < 5
     with pytest.raises(FileNotFoundError, match=r"did you mean 'minilm'\?.*need no hub"):
         load_encoder("minlm")
-
-
-def test_random_weights_are_fresh_seeded_and_of_the_same_architecture():
-    first, again, other = (random_encoder("tiny-random", seed=s) for s in (1, 1, 2))
-    assert all(_same(first.model, again.model).values())
-    for model in (other.model, load_encoder("tiny-random").model):
-        assert not _same(first.model, model)["encoder.layer.1.attention.self.query.weight"]
-    assert first.name == "tiny-random, random weights" and not first.model.training

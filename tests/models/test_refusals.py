@@ -24,12 +24,14 @@ from shrink_utils.models import (
     token_states,
     word_states,
 )
+from tests.models.conftest import make_batches, make_model, make_reading
 
 TEXTS = ["one text", "and another"]
 STATES = (torch.ones(3, 4, 5),) * 2
 MASK = torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
 CLASSIFIER = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
 OPT = {"hidden_size": 32, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "ffn_dim": 48}
+OPT |= {"num_attention_heads": 2}
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 SMALL |= {"intermediate_size": 48}
 VIT = {**SMALL, "image_size": 32, "patch_size": 16}
@@ -53,42 +55,38 @@ def _words(texts):
     return lambda get: word_states(get("encoder"), texts)
 
 
-def _stitch(back=0, **layers):
+def _saved(kind="", read=lambda encoder, texts: None, model=None, **config):
     def call(get):
-        make = get("make_reading")
-        front = make("mlm", 0)
-        return stitched(front, back(make) if back else front, **(_FIRST | layers))
+        encoder = load_encoder(get("save_tiny")(kind, model=model, **config))
+        return read(encoder, ["the small dog"])
 
     return call
 
 
-_FIRST = {"front_layer": 1, "back_layer": 1}
+def _stitch(back=lambda: make_reading("mlm", 0), **layers):
+    layers = {"front_layer": 1, "back_layer": 1} | layers
+    return lambda _: stitched(make_reading("mlm", 0), back(), **layers)
 
 
-def _nothing_to_predict(get):
-    batches = get("make_batches")("mlm")
+def _nothing_to_predict(_):
+    batches = make_batches("mlm")
     silent = [batch | {"labels": batch["labels"] * 0 - 100} for batch in batches]
-    return read_layers(get("make_model")("mlm", 0), silent)
+    return read_layers(make_model("mlm", 0), silent)
 
 
-def _opt(read, **options):
-    def call(get):
-        encoder = load_encoder(get("save_tiny")("opt", **OPT, num_attention_heads=2))
-        return read(encoder, ["the small dog"], **options)
-
-    return call
+def _first_last(encoder, texts):
+    return hidden_states(encoder, texts, layers=[-1], pooling="first_last")
 
 
 REFUSED = [
-    # Texts and how they are read.
-    (_read([]), "texts: empty"),
+    # Texts and how they are read; what is no text: `text.corpora.as_texts`.
     (_read("one text"), "texts: a string"),
-    (_read(["a", None]), "texts: item 1 is None, expected a string"),
+    (_words(["a dog", 3]), "texts: item 1 is 3"),
+    (_words(["dog \ud83d"]), "half a surrogate pair"),
     (_read(text_pairs=["one"]), "text_pairs: 1 texts beside 2"),
     (_read(text_pairs=[None] * 2), "text_pairs: item 0 is None, expected a string"),
     (_read(layers=[3]), r"layers: \[3\], expected indices out of \(0, 1, 2\)"),
     (_read(layers=[]), r"layers: \[\]"),
-    (_read(pooling="AVG"), "pooling: 'AVG'"),
     (_read(max_length=513), "max_length: 513, expected 3 to 512"),
     (_read(max_length=2), "max_length: 2"),
     (_read(batch_size=0), "batch_size: 0"),
@@ -97,64 +95,54 @@ REFUSED = [
         "texts: text 1, '', has no token",
     ),
     *(
-        (_opt(read), r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); in Python, read")
+        (
+            _saved("opt", read, **OPT),
+            r"layers: of 2 widths \(0: 32, 1: 32, 2: 16\); in Python, read",
+        )
         for read in (word_states, hidden_states, token_states)
     ),
-    (_opt(hidden_states, layers=[-1], pooling="first_last"), "32 and 16 wide"),
+    (_saved("opt", _first_last, **OPT), "32 and 16 wide"),
     (lambda get: pool(STATES, MASK, pooling="AVG"), "pooling: 'AVG', expected one of cls, mean"),
     (lambda get: pool((), MASK, pooling="cls"), "states: empty"),
     (lambda get: pool(STATES, MASK[:, :3], pooling="cls"), r"shape \(3, 3\).*\(3, 4, 5\)"),
     (lambda get: pool(STATES, MASK, pooling="mean"), "attention_mask: row 1 has no token"),
-    # Words.
     (_words(["猫は家にいます"] * 3), "100% of their letters are of a script without spaces"),
     (_words(["ᚠᚢᚦ ᚨᚱᚲ"] * 40), "texts: 100% of their pieces are unknown to the tokenizer"),
-    (_words(["a dog", 3]), "texts: item 1 is 3"),
-    (_words(["dog \ud83d"]), "half a surrogate pair"),
     (
         lambda get: word_states(replace(get("encoder"), tokenizer=Slow()), ["a dog"]),
         r"cannot tell where.*has a tokenizer\.json",
     ),
     # Models.
-    (lambda get: load_encoder(get("save_tiny")("vit", **VIT)), "no part with layers that reads"),
+    (_saved("vit", **VIT), "no part with layers that reads"),
+    (_saved("wav2vec2", **WAV2VEC2), "no part with layers that reads"),
     (
-        lambda get: load_encoder(get("save_tiny")("wav2vec2", **WAV2VEC2)),
-        "no part with layers that reads",
-    ),
-    (
-        lambda get: word_states(
-            load_encoder(get("save_tiny")("", model=FUNNEL)), ["the small dog"]
-        ),
+        _saved(read=word_states, model=FUNNEL),
         r"tiny gives 5 layers .*; take a model that has a vector per token",
     ),
     (
-        lambda get: load_encoder(get("save_tiny")("", model=EncoderDecoderModel(PAIRED))),
+        _saved(model=EncoderDecoderModel(PAIRED)),
         r"a class that AutoModel does not read; save the part that .*, such as model\.encoder",
     ),
     # Stitches.
     (_stitch(back_layer=4), "back_layer: 4, expected 0 to 3"),
-    (_stitch(lambda make: make("mlm", 1, width=8)), "states: 16 wide, the model takes 8"),
+    (_stitch(lambda: make_reading("mlm", 1, width=8)), "states: 16 wide, the model takes 8"),
     (
-        lambda get: identity_stitches(*(get("make_reading")("mlm", 0, depth=d) for d in (3, 2))),
-        "back: 2 layers against the front's 3",
-    ),
-    (
-        lambda get: _stitch(lambda make: make("mlm", 0, batches=get("make_batches")("mlm")[::-1]))(
-            get
-        ),
+        _stitch(lambda: make_reading("mlm", 0, batches=make_batches("mlm")[::-1])),
         "back: it read other texts",
     ),
-    (_nothing_to_predict, "no label is predicted"),
-    (lambda get: read_layers(get("make_model")("mlm", 0), []), "batches: none"),
     (
-        lambda get: read_layers(BertForTokenClassification(CLASSIFIER), get("make_batches")("mlm")),
+        lambda get: identity_stitches(*(make_reading("mlm", 0, depth=d) for d in (3, 2))),
+        "back: 2 layers against the front's 3",
+    ),
+    (_nothing_to_predict, "no label is predicted"),
+    (lambda get: read_layers(make_model("mlm", 0), []), "batches: none"),
+    (
+        lambda get: read_layers(BertForTokenClassification(CLASSIFIER), make_batches("mlm")),
         "cannot cut a BertForTokenClassification",
     ),
     *(
-        (lambda get, kind=kind: stitch_grid(*[get("make_reading")("mlm", 0)] * 2, kind), message)
-        for kind, message in {
-            "train": "did you mean 'trained'",
-            "affine": "fitted_on: none",
-        }.items()
+        (lambda get, kind=kind: stitch_grid(*[make_reading("mlm", 0)] * 2, kind), message)
+        for kind, message in {"train": "did you mean 'trained'", "affine": "fitted_on: no"}.items()
     ),
 ]
 

@@ -4,18 +4,10 @@ import math
 
 import pytest
 import torch
-from transformers import (
-    EncoderDecoderModel,
-)
+from transformers import EncoderDecoderModel
 
-from shrink_utils.models import (
-    OBJECTIVES,
-    SoLU,
-    Trunk,
-    new_pair_classifier,
-    scratch_model,
-    with_new_head,
-)
+from shrink_utils.models import OBJECTIVES, SoLU, Trunk, scratch_model
+from shrink_utils.models.scratch import new_pair_classifier, with_new_head
 
 TRUNK = Trunk(width=16, depth=2, heads=2)
 
@@ -24,11 +16,10 @@ def _model(objective, trunk=TRUNK, seed=0):
     return scratch_model(trunk, objective, vocab_size=50, max_length=12, seed=seed)
 
 
-def _ids(rows=3, length=7):
-    return torch.randint(5, 50, (rows, length), generator=torch.Generator().manual_seed(1))
+IDS = torch.randint(5, 50, (3, 7), generator=torch.Generator().manual_seed(1))
 
 
-def _logits(model, ids):
+def _logits(model, ids=IDS):
     with torch.inference_mode():
         if isinstance(model, EncoderDecoderModel):
             return model(input_ids=ids, decoder_input_ids=ids).logits
@@ -36,11 +27,10 @@ def _logits(model, ids):
 
 
 def test_only_the_causal_model_is_blind_to_what_follows():
-    ids = _ids()
-    changed = ids.clone()
-    changed[:, -1] = (ids[:, -1] - 4) % 45 + 5
+    changed = IDS.clone()
+    changed[:, -1] = (IDS[:, -1] - 4) % 45 + 5
     for objective, blind in (("clm", True), ("mlm", False)):
-        before, after = (_logits(_model(objective), x)[:, :-1] for x in (ids, changed))
+        before, after = (_logits(_model(objective), x)[:, :-1] for x in (IDS, changed))
         assert torch.allclose(before, after, atol=1e-6) == blind
 
 
@@ -53,10 +43,9 @@ def test_solu_stands_in_every_layer_and_changes_the_function_not_the_weights(obj
     assert not any(isinstance(module, SoLU) for module in gelu.modules())
     weights = solu.state_dict()
     assert all(torch.equal(x, weights[name]) for name, x in gelu.state_dict().items())
-    assert {name.rsplit(".", 2)[-2] for name in weights.keys() - gelu.state_dict().keys()} == {
-        "norm"
-    }
-    assert not torch.allclose(_logits(solu, _ids()), _logits(gelu, _ids()), atol=1e-3)
+    added = weights.keys() - gelu.state_dict().keys()
+    assert {name.rsplit(".", 2)[-2] for name in added} == {"norm"}
+    assert not torch.allclose(_logits(solu), _logits(gelu), atol=1e-3)
 
 
 def test_solu_is_the_definition_number_by_number():
@@ -69,25 +58,15 @@ def test_solu_is_the_definition_number_by_number():
     assert SoLU(3)(torch.tensor(x)).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-PAIR = Trunk(width=16, depth=2, heads=2, dropout=0.0)
-SIZES = {"vocab_size": 40, "max_length": 12}
-
-
-def _states(module):
-    return {name: value.clone() for name, value in module.state_dict().items()}
-
-
 def test_a_new_head_leaves_the_layers_and_the_original_as_they_are():
-    model = new_pair_classifier(PAIR, **SIZES, seed=0)
-    before = _states(model)
-    copy, again = with_new_head(model, seed=1), with_new_head(model, seed=1)
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    pair = Trunk(width=16, depth=2, heads=2, dropout=0.0)
+    model = new_pair_classifier(pair, vocab_size=40, max_length=12, seed=0)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    copy, again = (with_new_head(model, seed=1) for _ in range(2))
     for name, value in copy.state_dict().items():
         shared = name.startswith(("bert.embeddings", "bert.encoder"))
-        if shared or name.endswith("bias"):  # a bias begins at 0
-            assert torch.equal(value, before[name]), name
-        else:
-            assert not torch.equal(value, before[name]), name
+        kept = shared or name.endswith("bias")  # a bias begins at 0
+        assert torch.equal(value, before[name]) == kept, name
         assert torch.equal(value, again.state_dict()[name])
     copy.bert.encoder.layer[0].output.dense.weight.data += 1
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

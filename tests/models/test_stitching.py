@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.models import (
-    MapTraining,
-    identity_stitches,
-    stitch_grid,
-    stitched,
-)
+from shrink_utils.models import MapTraining, identity_stitches, stitch_grid, stitched
 from shrink_utils.models.stitching import least_squares_maps, train_map
+from tests.models.conftest import make_batches, make_reading
 
 KINDS = ["mlm", "clm", "classifier"]
 
@@ -32,19 +28,15 @@ def _loss_with_replaced_states(front, back, front_layer, back_layer, batches):
         )
         loss = back(**batch).loss.item()
         handle.remove()
-        n = _predictions(back, batch)
+        labels = batch["labels"][:, 1:] if back.config.is_decoder else batch["labels"]
+        n = int((labels != -100).sum())
         total, count = total + n * loss, count + n
     return total / count
 
 
-def _predictions(model, batch):
-    labels = batch["labels"][:, 1:] if model.config.is_decoder else batch["labels"]
-    return int((labels != -100).sum())
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_every_stitch_is_the_back_with_the_fronts_states(kind, make_reading):
+def test_every_stitch_is_the_back_with_the_fronts_states(kind):
     front, back = make_reading(kind, 0), make_reading(kind, 1)
     for i in range(4):
         for j in range(4):
@@ -53,16 +45,11 @@ def test_every_stitch_is_the_back_with_the_fronts_states(kind, make_reading):
             assert found.loss == pytest.approx(expected, rel=1e-5)
             assert found[:2] == (i, j) and found.penalty == found.loss - back.loss
             assert abs(found.penalty) > 1e-3
+    assert [found.penalty for found in identity_stitches(back, back)] == [0.0] * 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_stitched_to_itself_costs_exactly_nothing(kind, make_reading):
-    reading = make_reading(kind, 0)
-    assert [found.penalty for found in identity_stitches(reading, reading)] == [0.0] * 4
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_stitch_changes_either_model(kind, make_reading):
+def test_no_stitch_changes_either_model(kind):
     front, back = make_reading(kind, 0), make_reading(kind, 1)
     back.model.train()
     front.model.bert.embeddings.word_embeddings.weight.requires_grad_(False)
@@ -70,15 +57,9 @@ def test_no_stitch_changes_either_model(kind, make_reading):
     before = [deepcopy(model.state_dict()) for model in models]
     flags = [[(p.requires_grad, p.grad) for p in model.parameters()] for model in models]
     modes = [[module.training for module in model.modules()] for model in models]
+    options = {"layers": [(0, 1), (2, 2)], "training": MapTraining(steps=3, warmup=1)}
     for map_kind in ("identity", "affine", "trained"):
-        stitch_grid(
-            front,
-            back,
-            map_kind,
-            fitted_on=(front, back),
-            layers=[(0, 1), (2, 2)],
-            training=MapTraining(steps=3, warmup=1),
-        )
+        stitch_grid(front, back, map_kind, fitted_on=(front, back), **options)
     for i, model in enumerate(models):
         for name, value in model.state_dict().items():
             assert torch.equal(value, before[i][name])
@@ -86,10 +67,7 @@ def test_no_stitch_changes_either_model(kind, make_reading):
         assert [module.training for module in model.modules()] == modes[i]
 
 
-@pytest.fixture
-def many(make_batches):
-    """Enough tokens for a fit: 12 batches of 8 texts."""
-    return make_batches("mlm", n=6, size=12)
+MANY = make_batches("mlm", n=6, size=12)  # enough tokens for a fit
 
 
 def _tokens(reading, layer):
@@ -102,9 +80,9 @@ def _tokens(reading, layer):
     return torch.cat(rows).double().numpy()
 
 
-def test_least_squares_is_that_of_the_tokens_without_padding(many, make_reading):
-    front = make_reading("mlm", 0, batches=many)
-    back = make_reading("mlm", 1, batches=many, width=8)
+def test_least_squares_is_that_of_the_tokens_without_padding():
+    front = make_reading("mlm", 0, batches=MANY)
+    back = make_reading("mlm", 1, batches=MANY, width=8)
     _, phi = least_squares_maps(front, back, front_layer=1, back_layers=[0, 2])
     x, y = _tokens(front, 1), _tokens(back, 2)
     design = np.column_stack([x, np.ones(len(x))])
@@ -113,8 +91,8 @@ def test_least_squares_is_that_of_the_tokens_without_padding(many, make_reading)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_a_planted_affine_map_is_undone_and_stitching_costs_nothing(many, make_reading):
-    back = make_reading("mlm", 0, batches=many)
+def test_a_planted_affine_map_is_undone_and_stitching_costs_nothing():
+    back = make_reading("mlm", 0, batches=MANY)
     turn = torch.linalg.qr(torch.randn(16, 16))[0] * 3
     planted = [tuple(layer @ turn + 2 for layer in states) for states in back.states]
     front = replace(back, states=planted)
@@ -124,9 +102,9 @@ def test_a_planted_affine_map_is_undone_and_stitching_costs_nothing(many, make_r
     assert penalty == pytest.approx(0, abs=2e-5)
 
 
-def test_training_lowers_the_loss_between_models_of_different_width(many, make_reading):
-    front = make_reading("mlm", 0, batches=many, width=8)
-    back = make_reading("mlm", 1, batches=many)
+def test_training_lowers_the_loss_between_models_of_different_width():
+    front = make_reading("mlm", 0, batches=MANY, width=8)
+    back = make_reading("mlm", 1, batches=MANY)
     losses = {}
     for steps in (1, 60):
         training = MapTraining(steps=steps, warmup=5)

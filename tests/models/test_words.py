@@ -7,19 +7,14 @@ import pytest
 import torch
 from transformers import T5Config, T5EncoderModel
 
-from shrink_utils.models import (
-    load_encoder,
-    split_words,
-    word_batches,
-    word_states,
-)
+from shrink_utils.models import load_encoder, split_words, word_batches, word_states
 from shrink_utils.text.corpora import WORD
 
 WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**WIDE, "intermediate_size": 48}
 T5 = {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2}
 BART = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 1}
-BART |= {f"{half}_{name}": 2 for half in ("encoder", "decoder") for name in ("attention_heads",)}
+BART |= {f"{half}_attention_heads": 2 for half in ("encoder", "decoder")}
 BART |= {f"{half}_ffn_dim": 48 for half in ("encoder", "decoder")}
 VISION = {"image_size": 32, "patch_size": 16, **BERT}
 TEXT = {**BERT, "vocab_size": 376, "bos_token_id": 2, "eos_token_id": 3}
