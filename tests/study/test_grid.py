@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -43,8 +44,9 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
             grid.run_or_load(one, folder)
             yield name
 
+    cluster = SimpleNamespace(nthreads=lambda: {"tcp://nowhere:2": 1})
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext())
+    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext(cluster))
     monkeypatch.setattr(grid, "compute_runs", compute)
     with pytest.warns(UserWarning, match="is damaged"):
         run_grid(finished)
