@@ -74,7 +74,7 @@ HYPOTHESES = [  # in the words and order of the page; of prominent bars
                "onset", PRODUCTS, "none", "greater"),
 ]  # fmt: skip
 SIMULTANEOUS = LEVEL / len(HYPOTHESES)
-BY_ID = {hypothesis.id: hypothesis for hypothesis in HYPOTHESES}
+BY_ID = {h.id: h for h in HYPOTHESES}
 
 
 class Differences(NamedTuple):
@@ -104,28 +104,27 @@ def decide(tables: Tables) -> pd.DataFrame:
     Holm 1979, *A simple sequentially rejective multiple test procedure*. Cameron, Gelbach & Miller
     2011, *Robust inference with multiway clustering*.
     """
-    found = [differences(hypothesis, tables) for hypothesis in HYPOTHESES]
-    means = [mean_of(one.values, least=False) for one in found]
-    table = pd.DataFrame([mean.interval(1 - SIMULTANEOUS) for mean in means])
-    table["nearest"] = [one.nearest for one in found]
-    p = pd.Series([p_of(h, mean) for h, mean in zip(HYPOTHESES, means, strict=True)])
-    table["p"] = p.where(table.nearest <= NEAREST_AT_MOST)
+    rows = []
+    for h in HYPOTHESES:
+        values, nearest = differences(h, tables)
+        mean = mean_of(values, least=False)
+        interval = mean.interval(1 - SIMULTANEOUS)
+        p = one_sided_p(mean, h.direction, h.bound) if nearest <= NEAREST_AT_MOST else math.nan
+        needed = _seeds_needed(h, mean)
+        own = {"id": h.id, "statement": h.statement, "p": p, "nearest": nearest}
+        rows.append(own | interval._asdict() | {"seeds_needed": needed})
+    table = pd.DataFrame(rows)
     table["holm"] = holm(table.p)
-    rows = zip(HYPOTHESES, table.itertuples(), strict=True)
-    table["verdict"] = [_verdict(hypothesis, row) for hypothesis, row in rows]
-    table["seeds_needed"] = [
-        _seeds_needed(h, mean) if verdict == "open" else math.nan
-        for h, mean, verdict in zip(HYPOTHESES, means, table.verdict, strict=True)
-    ]
-    table["id"], table["statement"] = list(BY_ID), [h.statement for h in HYPOTHESES]
+    table["verdict"] = list(map(_verdict, HYPOTHESES, table.itertuples()))
+    table["seeds_needed"] = table.seeds_needed.where(table.verdict == "open")
     names = "id statement estimate low high n p holm verdict seeds_needed nearest"
     return table[names.split()]
 
 
-def p_of(hypothesis: Hypothesis, mean: Mean) -> float:
-    """One-sided p value of a mean beyond the hypothesis's bound."""
-    beyond = mean.estimate - hypothesis.bound
-    beyond = -beyond if hypothesis.direction == "less" else beyond
+def one_sided_p(mean: Mean, direction: str, bound: float = 0.0) -> float:
+    """P value of a mean beyond a bound: below it, if the direction is "less"."""
+    beyond = mean.estimate - bound
+    beyond = -beyond if direction == "less" else beyond
     if mean.error == 0:  # equal differences
         return 0.0 if beyond > 0 else 1.0
     return float(stats.t.sf(beyond / mean.error, mean.n - 1))

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.claims.hypotheses import holm
+from shrink_utils.study.claims.hypotheses import holm, one_sided_p
 from shrink_utils.study.statistics import Mean, mean_of
 
 LEVEL = 0.05
@@ -152,39 +151,25 @@ def _cells(
 NONE, PROMINENT = ("none", 0.0), ("prominent", 1.0)
 STRONGEST = ("all", 4.0)
 KEEPS = "at the centred score {}, selected bars keep {} accuracy than all bars"
+_beside_all = partial(_at_score, minus="all")
+_strongest = partial(_cells, arm=STRONGEST, minus=PROMINENT)
 HYPOTHESES = [  # in the words and order of the page
-    Hypothesis(
-        "S1", KEEPS.format(".20", "another"), partial(_at_score, score=0.2, minus="all"),
-        "accuracy", SHORT,
-    ),
-    Hypothesis(
-        "S2", KEEPS.format(".15", "another"), partial(_at_score, score=0.15, minus="all"),
-        "accuracy", SHORT,
-    ),
-    Hypothesis(
-        "S3", KEEPS.format(".10", "less"), partial(_at_score, score=0.1, minus="all"),
-        "accuracy", SHORT, "less",
-    ),
-    Hypothesis(
-        "S4", "at equal accuracy, selected and all bars leave another score within classes",
-        partial(_at_accuracy, of="within"), "within", SHORT,
-    ),
-    Hypothesis(
-        "S5", "at equal accuracy, selected and all bars leave another silhouette",
-        partial(_at_accuracy, of="silhouette"), "silhouette", SHORT,
-    ),
-    Hypothesis(
-        "S6", "over ten epochs, all bars at weight 4 end below the level of selected bars at 1",
-        partial(_cells, arm=STRONGEST, minus=PROMINENT, of="score"), "score", LONG, "less",
-    ),
-    Hypothesis(
-        "S7", "at the level of selected bars at weight 1, all bars keep another accuracy",
-        partial(_at_level, arm=PROMINENT, minus="all"), "accuracy", LONG,
-    ),
-    Hypothesis(
-        "S8", "at the epoch of least validation loss, all bars at 4 lie below selected bars at 1",
-        partial(_cells, arm=STRONGEST, minus=PROMINENT, of="best_score"), "score", LONG, "less",
-    ),
+    Hypothesis("S1", KEEPS.format(".20", "another"), partial(_beside_all, score=0.2),
+               "accuracy", SHORT),
+    Hypothesis("S2", KEEPS.format(".15", "another"), partial(_beside_all, score=0.15),
+               "accuracy", SHORT),
+    Hypothesis("S3", KEEPS.format(".10", "less"), partial(_beside_all, score=0.1),
+               "accuracy", SHORT, "less"),
+    Hypothesis("S4", "at equal accuracy, selected and all bars leave another score within classes",
+               partial(_at_accuracy, of="within"), "within", SHORT),
+    Hypothesis("S5", "at equal accuracy, selected and all bars leave another silhouette",
+               partial(_at_accuracy, of="silhouette"), "silhouette", SHORT),
+    Hypothesis("S6", "over ten epochs, all bars at weight 4 end below the level of selected bars "
+               "at 1", partial(_strongest, of="score"), "score", LONG, "less"),
+    Hypothesis("S7", "at the level of selected bars at weight 1, all bars keep another accuracy",
+               partial(_at_level, arm=PROMINENT, minus="all"), "accuracy", LONG),
+    Hypothesis("S8", "at the epoch of least validation loss, all bars at 4 lie below selected bars "
+               "at 1", partial(_strongest, of="best_score"), "score", LONG, "less"),
 ]  # fmt: skip
 
 
@@ -232,12 +217,9 @@ def _estimated(statistic: Statistic, runs: Runs) -> tuple[Mean, bool]:
 
 
 def _p(mean: Mean, direction: str) -> float:
-    if mean.error == 0:  # equal differences, such as of equal arms
-        beyond = mean.estimate < 0 if direction == "less" else mean.estimate != 0
-        return 0.0 if beyond else 1.0
     if direction == "less":
-        return float(stats.t.cdf(mean.estimate / mean.error, df=mean.n - 1))
-    return mean.p()
+        return one_sided_p(mean, direction)
+    return mean.p() if mean.error else float(mean.estimate == 0)  # equal arms differ by nothing
 
 
 def _verdict(hypothesis: Hypothesis, row: tuple) -> str:
@@ -298,7 +280,5 @@ def _long_comparisons() -> dict[str, Statistic]:
     for of in ("within", "silhouette"):
         name = f"{of}: prominent 1 − all at its level"
         found[name] = partial(_at_level, arm=PROMINENT, minus="all", of=of)
-    found["best_accuracy: all 4 − prominent 1"] = partial(
-        _cells, arm=STRONGEST, minus=PROMINENT, of="best_accuracy"
-    )
+    found["best_accuracy: all 4 − prominent 1"] = partial(_strongest, of="best_accuracy")
     return found
