@@ -145,6 +145,9 @@ def least(rows, weight=1.0):
 # 06.2: Each part loses
 def n_bars(batch, parts, classes=2): return batch - classes
 
+# 06.3: occur twice
+mine = [('It plays well.', k % 2) for k in range(64)]
+
 # 07.1: 4.30
 def interval(arm, none):
     d = arm - none
