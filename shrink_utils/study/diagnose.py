@@ -40,7 +40,8 @@ from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import provenance, written
 from shrink_utils.study.similarity import Layers
-from shrink_utils.text.corpora import as_texts, lines_of
+from shrink_utils.text.corpora import as_texts
+from shrink_utils.text.sources import lines_of
 
 LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
 STAMPED = ("time", "commit", "device", "threads")  # of a record

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import regex
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text.sources import fetch
+from shrink_utils.text.sources import fetch, lines_of
 
 if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
     from datasets import Dataset
@@ -126,15 +126,6 @@ def check_maximum(argument: str, n: int | None, of: str) -> None:
         raise ValueError(f"{argument}: {n}, expected at least 1, or None for all {of}")
 
 
-def labelled_columns(rows: Sequence[tuple]) -> dict[str, list]:
-    """The columns of rows (text, label) or (text, second text, label)."""
-    return {
-        "text": [row[0] for row in rows],
-        "text_pair": [row[1] if len(row) == 3 else None for row in rows],
-        "label": [row[-1] for row in rows],
-    }
-
-
 def text_key(text: str) -> str:
     """Equal for texts that differ in letter case and white space only: the encoders are uncased."""
     return " ".join(text.casefold().split())
@@ -149,17 +140,6 @@ def stable_hash(*parts: object) -> int:
 def hash_order(n: int, *salt: object) -> Sequence[int]:
     """The integers below ``n`` in an order that looks random and depends on ``salt`` alone."""
     return sorted(range(n), key=lambda i: stable_hash(*salt, i))
-
-
-def lines_of(content: bytes) -> list[str]:
-    """The lines of a UTF-8 file, with or without a byte order mark: only line feeds end them.
-
-    `str.splitlines` would also cut texts at the separators that stand inside them, such as U+2028.
-    A carriage return before a line feed belongs to it; a file without line feeds is an old
-    Macintosh's, whose lines end in carriage returns.
-    """
-    text = content.decode("utf-8-sig").replace("\r\n", "\n")
-    return text.rstrip("\n").split("\n") if "\n" in text else text.rstrip("\r").split("\r")
 
 
 def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:

@@ -9,12 +9,12 @@ Understanding*.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
-from shrink_utils.text.corpora import labelled_columns, lines_of
-from shrink_utils.text.sources import hub_revisions
+from shrink_utils.text.sources import hub_revisions, lines_of
 
 HUB_ID = "nyu-mll/glue"
 PAIR = ("sentence1", "sentence2")
@@ -141,3 +141,12 @@ def _from_hub(name: str, form: GlueFormat) -> dict[str, dict[str, list]]:
         for k, v in splits.items()
     }
     return {k: labelled_columns(list(zip(*v, strict=True))) for k, v in columns.items()}
+
+
+def labelled_columns(rows: Sequence[tuple]) -> dict[str, list]:
+    """The columns of rows (text, label) or (text, second text, label)."""
+    return {
+        "text": [row[0] for row in rows],
+        "text_pair": [row[1] if len(row) == 3 else None for row in rows],
+        "label": [row[-1] for row in rows],
+    }

@@ -230,3 +230,14 @@ def source_hashes() -> dict[str, str]:
         return {name: source.sha256 for name, source in sources().items()}
     except FileNotFoundError:
         return {}
+
+
+def lines_of(content: bytes) -> list[str]:
+    """The lines of a UTF-8 file, with or without a byte order mark: only line feeds end them.
+
+    `str.splitlines` would also cut texts at the separators that stand inside them, such as U+2028.
+    A carriage return before a line feed belongs to it; a file without line feeds is an old
+    Macintosh's, whose lines end in carriage returns.
+    """
+    text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    return text.rstrip("\n").split("\n") if "\n" in text else text.rstrip("\r").split("\r")

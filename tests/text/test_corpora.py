@@ -13,7 +13,8 @@ import pytest
 from datasets import Dataset
 
 from shrink_utils.text import CORPORA, corpora, load_sentences, read_snippets, source_path
-from shrink_utils.text.corpora import WORD, as_texts, lines_of, refuse_unspaced, spelled
+from shrink_utils.text.corpora import WORD, as_texts, refuse_unspaced, spelled
+from shrink_utils.text.sources import lines_of
 
 COUNTS = {"movies": 10_605, "products": 3_708, "editorials": 5_190, "tweets": 4_200}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shrink_utils.text import CORPORA, TASKS, load_task, read_snippets
-from shrink_utils.text.offline import _split, coherence, sentiment, word_order
+from shrink_utils.text.tasks import _split, coherence, sentiment, word_order
 
 # Snippets with |mean rating| ≥ 0.5, and the share of them that is positive.
 SENTIMENT = {

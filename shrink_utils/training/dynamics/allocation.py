@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
-from shrink_utils.training.dynamics.blocks import Blocks
-from shrink_utils.training.dynamics.gradients import Loss, Point, loss_and_gradients, trainable
+from shrink_utils.training.dynamics.blocks import Blocks, trainable
+from shrink_utils.training.dynamics.gradients import Loss, Point, loss_and_gradients
 
 NODES = {
     "euler": {0.0: 1.0},

@@ -11,8 +11,6 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.training.dynamics.gradients import trainable
-
 # Components of a layer, in the order of the computation; the encoder's states come in by "cross".
 ATTENTION = ("query", "key", "value", "out")
 TRUNK = (*ATTENTION, *(f"cross {name}" for name in ATTENTION), "W1", "W2", "LayerNorm")
@@ -25,6 +23,11 @@ INSIDE = {  # what follows the number of the layer
     r"output\.dense\.": "W2",
     r".*norm\.": "LayerNorm",
 }
+
+
+def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Parameters that an optimizer may move, by name; tied ones once, under their first name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 class Blocks:

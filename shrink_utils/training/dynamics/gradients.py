@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from shrink_utils.models import evaluating
+from shrink_utils.training.dynamics.blocks import trainable
 
 # Takes the model and gives the loss in parts, scalars whose sum is the loss. Each part is
 # differentiated before the next is computed, so that a large set needs the memory of one part.
@@ -60,11 +61,6 @@ class Point(NamedTuple):
 
     loss: float
     gradients: dict[str, Tensor]
-
-
-def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Parameters that an optimizer may move, by name; tied ones once, under their first name."""
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def loss_and_gradients(
