@@ -31,7 +31,7 @@ nb_ipywidgets_js = {}
 myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 3
 
-# One page for every name in the `__all__` of a package.
+# One page for every name that a package passes on.
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True  # Sphinx finds no __all__ in the dir() of a lazy room
