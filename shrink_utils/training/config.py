@@ -10,10 +10,6 @@ from shrink_utils.training.arms import arm_options
 
 PRECISIONS = ("float32", "bfloat16")
 
-# What follows the warm-up, and transformers' name for it. STL's text names the warm-up alone; its
-# published notebook uses a cosine.
-SCHEDULES = {"constant": "constant_with_warmup", "linear": "linear", "cosine": "cosine"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
@@ -30,12 +26,10 @@ class RunConfig:
     weight_decay: float
     max_length: int  # tokens kept of a text
     batch_size: int = 64  # rows per step: the regularizer's point clouds come from one batch
-    # Parts that a step's rows are taken in, one after the other: less memory. The regularizer then
-    # sees the clouds of a part, as in STL's published notebook (8 parts of 8 rows).
-    accumulation: int = 1
     precision: str = "float32"  # of the passes that train; the others are always float32
-    warmup: float = 0.1  # fraction of the steps, linear
-    schedule: str = "constant"  # after the warm-up; "linear" and "cosine" decay to 0
+    # Fraction of the steps, linear; then the rate is constant. STL's text names the warm-up alone;
+    # its published notebook uses a cosine.
+    warmup: float = 0.1
     pooling: str = "cls"  # what the regularizer sees; also "mean" and "first_last"
     weight: float = 1.0  # factor of the regularizer in the loss
     threads: int = 1  # of torch; they change the last digits of sums
@@ -43,14 +37,11 @@ class RunConfig:
     def __post_init__(self) -> None:
         task_spec(self.task)  # raises on an unknown name
         arm_options(self.arm)
-        known = {"pooling": POOLINGS, "schedule": SCHEDULES, "precision": PRECISIONS}
+        known = {"pooling": POOLINGS, "precision": PRECISIONS}
         for name, values in known.items():
             if getattr(self, name) not in values:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(values)}")
-        counts = "epochs batch_size accumulation max_length threads"
-        require(self, counts, lambda v: v >= 1, "at least 1")
-        divisor = f"a divisor of the batch size {self.batch_size}"
-        require(self, "accumulation", lambda v: self.batch_size % v == 0, divisor)
+        require(self, "epochs batch_size max_length threads", lambda v: v >= 1, "at least 1")
         require(self, "train_rows eval_rows", lambda v: v is None or v >= 2, "at least 2")
         require(self, "weight_decay weight seed", lambda v: v >= 0, "0 or more")
         require(self, "learning_rate", lambda v: 0 < v < 1, "between 0 and 1")

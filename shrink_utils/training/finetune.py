@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import torch
 from datasets import DatasetDict
@@ -23,7 +22,7 @@ from transformers import (
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.training.arguments import place_to_train, quiet_arguments
-from shrink_utils.training.config import SCHEDULES, RunConfig, used_precision
+from shrink_utils.training.config import RunConfig, used_precision
 from shrink_utils.training.penalties import make_regularizer
 from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
@@ -118,13 +117,7 @@ def _trainer(
         )
     return RegularizedTrainer(
         model=model,
-        args=fine_tuning_arguments(
-            config,
-            folder,
-            num_train_epochs=config.epochs,
-            eval_on_start=True,
-            eval_strategy="epoch",
-        ),
+        args=fine_tuning_arguments(config, folder),
         train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
         eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
         data_collator=DataCollatorWithPadding(tokenizer),
@@ -138,8 +131,8 @@ def _trainer(
     )
 
 
-def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> TrainingArguments:
-    """`quiet_arguments` with the hyper-parameters of a run; `options` say how long, at least.
+def fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
+    """`quiet_arguments` with the hyper-parameters of a run, evaluated at first and every epoch.
 
     Raises
     ------
@@ -147,54 +140,44 @@ def fine_tuning_arguments(config: RunConfig, folder: str, **options: object) -> 
         The rows of a step cannot be shared out equally between the processes of this run.
     """
     processes = int(os.environ.get("WORLD_SIZE", 1))  # as torchrun and accelerate launch say
-    parts = config.accumulation * processes
-    if config.batch_size % parts:
+    if config.batch_size % processes:
         raise ValueError(
-            f"batch_size: {config.batch_size} rows do not make {config.accumulation} equal part(s) "
-            f"for each of {processes} processes; start another number of processes"
+            f"batch_size: {config.batch_size} rows cannot be shared out equally between "
+            f"{processes} processes; start another number of processes"
         )
     return quiet_arguments(
         folder,
         # Without a GPU, accelerate would let the processes train each for itself.
         use_cpu=processes > 1 and not torch.cuda.is_available(),
-        per_device_train_batch_size=config.batch_size // parts,
-        gradient_accumulation_steps=config.accumulation,
+        per_device_train_batch_size=config.batch_size // processes,
         per_device_eval_batch_size=config.batch_size,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
         warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
-        lr_scheduler_type=SCHEDULES[config.schedule],
+        lr_scheduler_type="constant_with_warmup",
         seed=config.seed,
         data_seed=config.seed,
-        **options,
+        num_train_epochs=config.epochs,
+        eval_on_start=True,
+        eval_strategy="epoch",
     )
 
 
 def _evaluations(log: list[dict], evaluated: list[Evaluation], labels: Tensor | None) -> list[dict]:
-    """The Trainer's evaluation logs without its timings, and the scores of the embeddings."""
+    """The Trainer's evaluation logs without its timings, and the scores of the embeddings.
+
+    Of two classes or more also `class_scores` and the mean silhouette (Rousseeuw 1987).
+    """
     timings = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
-    entries = [
-        {
-            key.removeprefix("eval_"): value
-            for key, value in entry.items()
-            if not key.endswith(timings)
-        }
-        for entry in log
-        if "eval_loss" in entry
-    ]
-    return [
-        entry
-        | scores(seen.embeddings)
-        | ({} if labels is None else _clusters(seen.embeddings, labels))
-        for entry, seen in zip(entries, evaluated, strict=True)
-    ]
-
-
-def _clusters(x: Tensor, labels: Tensor) -> dict[str, float]:
-    """`class_scores`, and the mean silhouette (Rousseeuw 1987); empty for a single class."""
-    if len(labels.unique()) < 2:
-        return {}
-    return class_scores(x, labels) | {"silhouette": float(silhouette_score(x, labels))}
+    found = []
+    for entry, seen in zip((e for e in log if "eval_loss" in e), evaluated, strict=True):
+        kept = {k.removeprefix("eval_"): v for k, v in entry.items() if not k.endswith(timings)}
+        kept |= scores(seen.embeddings)
+        if labels is not None and len(labels.unique()) > 1:
+            kept |= class_scores(seen.embeddings, labels)
+            kept["silhouette"] = float(silhouette_score(seen.embeddings, labels))
+        found.append(kept)
+    return found
 
 
 def _predicted(outputs: Tensor) -> Tensor:
@@ -217,9 +200,8 @@ def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]
 
     def compute(prediction: EvalPrediction) -> dict[str, float]:
         given = prediction.predictions  # of several outputs the first is judged
-        outputs = np.asarray(given[0] if isinstance(given, tuple) else given)  # (n, labels)
-        predicted = outputs.squeeze(-1) if spec.is_regression else outputs.argmax(-1)  # (n,)
-        p, y = torch.as_tensor(predicted), torch.as_tensor(prediction.label_ids)
+        outputs = torch.as_tensor(given[0] if isinstance(given, tuple) else given)
+        p, y = _predicted(outputs), torch.as_tensor(prediction.label_ids)
         return {name: functions[name](p, y).item() for name in spec.metrics}
 
     return compute

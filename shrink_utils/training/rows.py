@@ -1,17 +1,10 @@
-"""From rows of a task to tokens, and from tokens to batches and parts of batches."""
+"""From rows of a task to tokens, and from tokens to batches."""
 
 from collections.abc import Callable
 
-import torch
 from datasets import Dataset
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-# Encoders that make the same of a row whatever its padding, also of embedded words. Decoders are
-# not among them: they look for a row's last word in its ids.
-ENCODERS = ("bert", "mpnet", "roberta")
-PARTS = 4
-LEAST_SAVED = 0.2  # of a batch's positions; where parts save less, the batch passes whole
+from transformers import PreTrainedTokenizerBase
 
 
 def tokenized(
@@ -48,43 +41,3 @@ def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict
     examples = rows.to_list()
     starts = range(0, len(examples), batch_size)
     return [dict(pad(examples[start : start + batch_size])) for start in starts]
-
-
-def by_length(
-    inputs: dict[str, Tensor], model: PreTrainedModel
-) -> tuple[list[dict[str, Tensor]], Tensor]:
-    """Parts of a batch, the shortest rows first, each as wide as its own longest row.
-
-    Together they give what the batch gives, but for rounding and for the draws of dropout.
-
-    Parameters
-    ----------
-    inputs : dict of Tensor
-        ``input_ids``, ``attention_mask`` and others of shape (b, t), and ``labels`` (b,).
-    model : PreTrainedModel
-        Its table of words is read once for all parts, which have ``inputs_embeds`` instead of
-        ``input_ids``: each gradient of a look-up is as large as the table.
-
-    Returns
-    -------
-    parts : list of dict
-        The batch itself where parts would save little, where it is padded on the left, or where
-        the model is none of `ENCODERS`.
-    place : Tensor, shape (b,)
-        Where each row of the batch stands in the parts, taken one after the other.
-    """
-    mask = inputs["attention_mask"]
-    lengths, order = mask.sum(1).sort(stable=True)
-    chunks = order.tensor_split(min(PARTS, len(order)))
-    widths = [int(part.max()) for part in lengths.tensor_split(len(chunks))]
-    positions = sum(len(rows) * t for rows, t in zip(chunks, widths, strict=True))
-    possible = model.config.model_type in ENCODERS and mask[:, 0].all()
-    if not possible or positions > (1 - LEAST_SAVED) * mask.numel():
-        return [inputs], torch.arange(len(mask), device=mask.device)
-    words = model.get_input_embeddings()(inputs["input_ids"])  # (b, t, d)
-    rest = {name: x for name, x in inputs.items() if name != "input_ids"} | {"inputs_embeds": words}
-    parts = [
-        {name: x[rows, :t] if x.ndim > 1 else x[rows] for name, x in rest.items()}
-        for rows, t in zip(chunks, widths, strict=True)
-    ]
-    return parts, order.argsort()

@@ -19,7 +19,6 @@ from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arguments import QuietTrainer
 from shrink_utils.training.gather import whole_batch
 from shrink_utils.training.penalties import ClassPenalty
-from shrink_utils.training.rows import by_length
 
 N_SCORES = 3  # anisotropy scores kept, as in STL's Table 3
 
@@ -36,8 +35,7 @@ class StepRecorder(TrainerCallback):
 
     The trainer calls `observe` with what only the forward pass knows; the Trainer's own log adds
     learning rate and gradient norm. ``evaluated`` holds the `Evaluation` of every evaluation so
-    far. Where a step's rows are taken in parts (`RunConfig`'s
-    accumulation), its row holds how many rows they have together, and of all else their mean.
+    far.
 
     ``task_gradient`` and ``reward_gradient`` are the norms of the two losses' gradients at the
     last layer's states, which are the embeddings' where these are [CLS] vectors; both are empty
@@ -52,7 +50,7 @@ class StepRecorder(TrainerCallback):
         self.rows: list[dict] = []
         self.evaluated: list[Evaluation] = []
         self._on_row = on_row
-        self._parts: list[dict] = []  # of the step that is being made
+        self._observed: dict = {}  # of the step that is being made
         self._every_bar = BarcodeRegularizer("all")
 
     @torch.no_grad()
@@ -83,7 +81,7 @@ class StepRecorder(TrainerCallback):
         """
         x = embeddings.detach()
         every = self._every_bar(x, labels)
-        observed = {
+        self._observed = {
             "rows": len(x),
             "task_loss": task_loss.item(),
             "regularizer": regularizer.item(),
@@ -97,7 +95,6 @@ class StepRecorder(TrainerCallback):
             **_per_class("n_features", bars.classes, bars.n_features),
             **_per_class("n_bars", every.classes, every.n_bars),  # whatever the arm selects from
         }
-        self._parts.append(observed)
 
     def on_log(self, args, state, control, logs=None, **kwargs) -> None:
         """Join the Trainer's numbers to the batch's; only training steps carry a gradient norm."""
@@ -108,9 +105,8 @@ class StepRecorder(TrainerCallback):
             "epoch": logs["epoch"],
             "learning_rate": logs["learning_rate"],
             "grad_norm": float(logs["grad_norm"]),
-            **_of_step(self._parts),
+            **self._observed,
         }
-        self._parts = []
         self.rows.append(row)
         if self._on_row is not None:
             self._on_row(row)
@@ -118,15 +114,6 @@ class StepRecorder(TrainerCallback):
     def history(self) -> pd.DataFrame:
         """One row per step; a class absent from a batch leaves its columns empty."""
         return pd.DataFrame(self.rows)
-
-
-def _of_step(parts: list[dict]) -> dict:
-    """Rows together, of all else the mean over the parts that have it (a class may be absent)."""
-    step = {}
-    for name in dict.fromkeys(name for part in parts for name in part):
-        values = [part[name] for part in parts if name in part]
-        step[name] = sum(values) if name == "rows" else sum(values) / len(values)
-    return step
 
 
 def scores(x: Tensor) -> dict[str, float]:
@@ -158,12 +145,12 @@ def _missing(bars: RegularizerOutput) -> Tensor:
     return (bars.n_features[counted].log() - bars.entropy[counted]).sum()
 
 
-def _norm_of_gradient(loss: Tensor | float, states: list[Tensor]) -> float:
-    """‖∂loss/∂states‖ over all of them; 0 where the loss does not depend on them."""
+def _norm_of_gradient(loss: Tensor | float, states: Tensor) -> float:
+    """‖∂loss/∂states‖; 0 where the loss does not depend on them."""
     if not isinstance(loss, Tensor) or not loss.requires_grad:
         return 0.0
-    found = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
-    return math.sqrt(sum(float(g.double().square().sum()) for g in found if g is not None))
+    (found,) = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
+    return 0.0 if found is None else math.sqrt(float(found.double().square().sum()))
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
@@ -211,8 +198,7 @@ class RegularizedTrainer(QuietTrainer):
         **kwargs,
     ) -> None:
         super().__init__(**kwargs, callbacks=[recorder])
-        self.model_accepts_loss_kwargs = True  # so that the rows of a step are counted, and
-        self.loss_is_scaled_for_ga = True  # `compute_loss` itself weighs the parts of a step
+        self.model_accepts_loss_kwargs = False  # the Trainer need not count the rows of a step
         self.regularizer, self.recorder = regularizer, recorder
         self.pooling, self.per_class, self.precision = pooling, per_class, precision
         self._start = start
@@ -221,9 +207,7 @@ class RegularizedTrainer(QuietTrainer):
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Task loss, plus the regularizer's while training; evaluation sees the task alone.
 
-        An evaluation's outputs are the logits and the embeddings. Where a step's rows are taken in
-        parts (accumulation), the losses of the parts sum to the mean task loss of all rows plus the
-        mean of the parts' regularizers.
+        An evaluation's outputs are the logits and the embeddings.
         """
         task_loss, logits, embeddings, last = self._pass(model, inputs)
         if not model.training:
@@ -232,31 +216,17 @@ class RegularizedTrainer(QuietTrainer):
         labels = inputs["labels"] if self.per_class else None
         task_loss, embeddings, labels = whole_batch(task_loss, embeddings, labels)
         regularizer = self._regularize(embeddings, labels, task_loss, last)
-        if num_items_in_batch is not None:  # this may be a part of a step
-            task_loss = task_loss * (len(embeddings) / num_items_in_batch)
-            regularizer = regularizer / self.current_gradient_accumulation_steps
         loss = task_loss + regularizer
         return (loss, {"loss": loss, "logits": logits}) if return_outputs else loss
 
-    def _pass(
-        self, model: Module, inputs: dict[str, Tensor]
-    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Mean task loss, logits (b, labels), embeddings (b, d) and last states of a batch."""
-        parts, place = [inputs], slice(None)
-        # A GPU is fast with padding, and DistributedDataParallel wants one pass per step.
-        if model.training and self.args.device.type == "cpu" and self.args.world_size == 1:
-            parts, place = by_length(inputs, model)
+    def _pass(self, model: Module, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        """Mean task loss, logits (b, labels), embeddings (b, d) and last states (b, t, d)."""
         rounded = model.training and self.precision == "bfloat16"
         with torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded):
-            outputs = [model(**part, output_hidden_states=True) for part in parts]
-        shares = [len(part["labels"]) / len(inputs["labels"]) for part in parts]
-        loss = sum(out.loss * share for out, share in zip(outputs, shares, strict=True))
-        pooled = [
-            pool(out.hidden_states, part["attention_mask"], pooling=self.pooling)
-            for out, part in zip(outputs, parts, strict=True)
-        ]
-        logits = torch.cat([out.logits for out in outputs])[place]
-        return loss, logits, torch.cat(pooled)[place], [out.hidden_states[-1] for out in outputs]
+            outputs = model(**inputs, output_hidden_states=True)
+        states = outputs.hidden_states
+        embeddings = pool(states, inputs["attention_mask"], pooling=self.pooling)
+        return outputs.loss, outputs.logits, embeddings, states[-1]
 
     def evaluation_loop(self, dataloader, *args, **kwargs):
         """As the Trainer's; the recorder keeps embeddings and outputs."""
@@ -277,7 +247,7 @@ class RegularizedTrainer(QuietTrainer):
         return output
 
     def _regularize(
-        self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor, last: list[Tensor]
+        self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor, last: Tensor
     ) -> Tensor | float:
         added = None if self.regularizer is None else self.regularizer(embeddings, labels)
         if isinstance(added, RegularizerOutput):

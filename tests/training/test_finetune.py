@@ -34,14 +34,6 @@ def test_an_evaluation_has_the_shape_of_its_classes_and_their_silhouette(results
         assert last["between"] == between_share(x, labels)
 
 
-def test_a_step_in_parts_is_one_row_that_holds_their_mean(config, results):
-    history = finetune(replace(config, arm="all", accumulation=4)).history
-    for column in ("step", "rows"):
-        assert history[column].equals(results["all"].history[column])
-    assert history.n_bars_0[0] + history.n_bars_1[0] <= 4 - 1  # of a part of 4 rows
-    assert history.regularizer[0] == pytest.approx(-history.entropy[0], rel=1e-5)
-
-
 def test_the_regularizer_term_is_minus_the_entropy_of_the_selected_bars(results):
     for arm in ("prominent", "published", "all"):
         history = results[arm].history

@@ -1,4 +1,4 @@
-"""Gradients of the whole loss, in one piece and in parts, against its definition written out."""
+"""Gradients of the whole loss against its definition written out; what a step notes."""
 
 import copy
 import math
@@ -58,35 +58,17 @@ class Gradients(TrainerCallback):
         self.seen = {name: p.grad.clone() for name, p in model.named_parameters()}
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.7])
-def test_the_gradient_of_a_step_in_parts(make_trainer, weight, monkeypatch):
-    """Ten rows in parts of 4, 4 and 2: mean over rows of the task's, over parts of the term."""
-    gradients, regularizer = Gradients(), BarcodeRegularizer("all", weight=weight)
-    trainer = make_trainer(
-        regularizer=regularizer,
-        rows=_rows(10),
-        max_steps=1,
-        per_device_train_batch_size=4,
-        gradient_accumulation_steps=3,
-        max_grad_norm=0.0,
-    )
-    by_hand, parts, compute = copy.deepcopy(trainer.model), [], trainer.compute_loss
-
-    def watched(model, inputs, **options):
-        parts.append(inputs)
-        return compute(model, inputs, **options)
-
-    monkeypatch.setattr(trainer, "compute_loss", watched)
+def test_the_gradient_of_a_step_is_that_of_both_losses(make_trainer):
+    gradients, regularizer = Gradients(), BarcodeRegularizer("all", weight=0.7)
+    options = {"max_steps": 1, "per_device_train_batch_size": 10, "max_grad_norm": 0.0}
+    trainer = make_trainer(regularizer=regularizer, rows=_rows(10), **options)
+    by_hand, batch = copy.deepcopy(trainer.model), next(iter(trainer.get_train_dataloader()))
     trainer.add_callback(gradients)
     trainer.train()
-    assert [len(part["labels"]) for part in parts] == [4, 4, 2]
-    loss, terms = torch.zeros(()), []
-    for part in parts:
-        outputs = by_hand(**part, output_hidden_states=True)
-        terms.append(regularizer(outputs.hidden_states[-1][:, 0], part["labels"]).loss)
-        loss = loss + outputs.loss * len(part["labels"]) / 10 + terms[-1] / 3
-    assert (sum(terms).item() != 0) == (weight != 0)
-    loss.backward()
+    outputs = by_hand(**batch, output_hidden_states=True)
+    term = regularizer(outputs.hidden_states[-1][:, 0], batch["labels"]).loss
+    assert term.item() != 0
+    (outputs.loss + term).backward()
     for name, parameter in by_hand.named_parameters():
         torch.testing.assert_close(gradients.seen[name], parameter.grad, rtol=1e-4, atol=1e-7)
 
@@ -118,8 +100,8 @@ def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trai
 def test_regression_takes_the_batch_as_one_cloud(make_trainer):
     trainer = make_trainer(per_class=False)
     trainer.compute_loss(trainer.model.train(), _batch(trainer))
-    assert trainer.recorder._parts[-1]["n_bars_0"] == 5
-    assert "n_bars_1" not in trainer.recorder._parts[-1]
+    assert trainer.recorder._observed["n_bars_0"] == 5
+    assert "n_bars_1" not in trainer.recorder._observed
 
 
 def test_a_penalty_is_added_and_the_prominent_bars_are_watched(make_trainer):
@@ -131,7 +113,7 @@ def test_a_penalty_is_added_and_the_prominent_bars_are_watched(make_trainer):
     loss = trainer.compute_loss(model, batch)
     expected, bars = penalty(cls, batch["labels"]).loss, BarcodeRegularizer()(cls, batch["labels"])
     assert torch.allclose(loss, outputs.loss + expected)
-    observed = trainer.recorder._parts[-1]
+    observed = trainer.recorder._observed
     assert observed["regularizer"] == expected.item()
     assert observed["entropy"] == float(bars.entropy.sum())
     assert observed["n_features_0"] == bars.n_features[0]
@@ -140,7 +122,7 @@ def test_a_penalty_is_added_and_the_prominent_bars_are_watched(make_trainer):
 
 
 def test_a_step_notes_the_gradients_of_both_losses_at_the_embeddings(make_trainer):
-    """Against the same pass by hand; the parts of like lengths together have the batch's norm."""
+    """Against the same pass by hand."""
     regularizer = BarcodeRegularizer("all", weight=0.7)
     trainer = make_trainer(regularizer=regularizer)
     model, batch = trainer.model.train(), _batch(trainer)
@@ -150,7 +132,7 @@ def test_a_step_notes_the_gradients_of_both_losses_at_the_embeddings(make_traine
     cls = last[:, 0].detach().requires_grad_()
     (reward,) = torch.autograd.grad(regularizer(cls, batch["labels"]).loss, cls)
     trainer.compute_loss(model, batch).backward()  # afterwards the graph is still whole
-    observed = trainer.recorder._parts[-1]
+    observed = trainer.recorder._observed
     assert observed["task_gradient"] == pytest.approx(task.norm().item(), rel=1e-4)
     assert observed["reward_gradient"] == pytest.approx(reward.norm().item(), rel=1e-4)
     assert observed["task_gradient"] > 0 and observed["reward_gradient"] > 0
@@ -163,7 +145,7 @@ def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equ
     x, labels = torch.cat([inside + apart, inside - apart]), torch.tensor([0] * 4 + [1] * 4)
     recorder, bars = StepRecorder(), BarcodeRegularizer("all")(x, labels)
     recorder.observe(torch.zeros(()), x, labels, bars, regularizer=torch.zeros(()))
-    observed = recorder._parts[-1]
+    observed = recorder._observed
     assert observed["within_1"] == pytest.approx(16 / 20)
     assert observed["between"] == pytest.approx(72 / 92)
     assert observed["n_selected"] == 6
@@ -172,4 +154,4 @@ def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equ
     missing = 2 * (math.log(3) + (p * p.log()).sum().item())
     assert observed["missing_entropy"] == pytest.approx(missing, abs=1e-6)
     recorder.observe(torch.zeros(()), x, None, bars, regularizer=torch.zeros(()))
-    assert not {"within_1", "between"} & set(recorder._parts[-1])  # a regression has no classes
+    assert not {"within_1", "between"} & set(recorder._observed)  # a regression has no classes
