@@ -11,7 +11,7 @@ from .grid import default_run, run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
 from .results import provenance
 from .runs import Run, load_run, run_encoder, run_id, run_or_load
-from .scratch import ScratchRun, scratch_config, scratch_encoder, train_or_load
+from .scratch import scratch_config, train_or_load
 from .session import begin
 from .tables import (
     as_printed,
@@ -26,7 +26,6 @@ from .tables import (
 __all__ = [
     "Profile",
     "Run",
-    "ScratchRun",
     "accuracy_drops",
     "all_claims",
     "as_printed",
@@ -52,7 +51,6 @@ __all__ = [
     "run_sweep",
     "score_table",
     "scratch_config",
-    "scratch_encoder",
     "stitching_claims",
     "stl_claims",
     "summarize",

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
-import pandas as pd
 from safetensors.torch import load_model, save_model
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 
-from shrink_utils.models import Encoder, trunk_of
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.results import (
     CONFIG,
-    STAMP,
     Result,
     key_of,
     progress_bar,
@@ -22,24 +19,11 @@ from shrink_utils.study.results import (
     write_json,
 )
 from shrink_utils.study.staleness import code_hash
-from shrink_utils.training import ScratchConfig, new_model, pretrain
+from shrink_utils.training import ScratchConfig, ScratchResult, new_model, pretrain
 from shrink_utils.training.arguments import EveryStep
 
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer"
-
-
-@dataclass(frozen=True)
-class ScratchRun:
-    """A finished pretraining."""
-
-    config: ScratchConfig
-    model: PreTrainedModel  # in evaluation mode, on the CPU
-    tokenizer: PreTrainedTokenizerBase
-    history: pd.DataFrame  # one row per step: step, loss, learning_rate
-    evaluations: list[dict]  # held-out loss (nats per token) before and after training
-    provenance: dict  # packages, device, threads, commit, seconds
-    folder: Path
 
 
 def scratch_config(
@@ -93,7 +77,7 @@ def scratch_id(config: ScratchConfig) -> str:
     return key_of(config.as_dict(), code=code_hash())
 
 
-def train_or_load(config: ScratchConfig, folder: Path) -> ScratchRun:
+def train_or_load(config: ScratchConfig, folder: Path) -> ScratchResult:
     """The model of `config`: loaded from `folder` when it is there and whole, else trained.
 
     `folder` is where runs are kept, ``results/<profile>/runs``. A damaged model is moved aside
@@ -109,29 +93,15 @@ def _train(config: ScratchConfig, result: Result) -> None:
         trained = pretrain(config, callbacks=[EveryStep(bar.update)])
     with result.save(config.as_dict(), since=since, threads=config.threads) as part:
         write_json(part / "evaluations.json", trained.evaluations)
-        trained.history.to_parquet(part / "history.parquet", index=False)
         save_model(trained.model, str(part / WEIGHTS))
         trained.tokenizer.save_pretrained(part / TOKENIZER)
 
 
-def load_scratch(folder: Path) -> ScratchRun:
+def load_scratch(folder: Path) -> ScratchResult:
     """Read a model's folder; `DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     config = ScratchConfig(**read_json(folder / CONFIG))
     tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER, trust_remote_code=False)
     model = new_model(config, tokenizer)  # SoLU is in no configuration that transformers knows
     load_model(model, folder / WEIGHTS)
-    return ScratchRun(
-        config=config,
-        model=model,
-        tokenizer=tokenizer,
-        history=pd.read_parquet(folder / "history.parquet"),
-        evaluations=read_json(folder / "evaluations.json"),
-        provenance=read_json(folder / STAMP),
-        folder=folder,
-    )
-
-
-def scratch_encoder(run: ScratchRun) -> Encoder:
-    """The trunk of a model, for reading its layers: of a translation model, the encoder."""
-    return Encoder(run.config.label, trunk_of(run.model), run.tokenizer)
+    return ScratchResult(config, model, tokenizer, read_json(folder / "evaluations.json"))

@@ -5,11 +5,7 @@ from dataclasses import dataclass
 
 from datasets import Dataset
 from torch import Tensor
-from transformers import (
-    DataCollatorWithPadding,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTokenizerBase
 
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
 from shrink_utils.names import require
@@ -60,7 +56,11 @@ def common_start(
     rows = training_pairs(training.rows, counter_examples=HALF, seed=seed)
     apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
     rows = rows.remove_columns("label").add_column("label", apart)
-    tokenizer = _tokenizer()
+    texts: list[str] = []
+    for lexicon in ("known", "new"):
+        pairs = heuristic_pairs(1000, lexicon=lexicon, split="train")
+        texts += [*pairs["text"], *pairs["text_pair"]]
+    tokenizer = train_tokenizer(texts, vocab_size=VOCABULARY)
     model = new_pair_classifier(
         trunk,
         vocab_size=len(tokenizer),
@@ -107,14 +107,6 @@ def pair_batches(
     return fixed_batches(tokenized(rows, tokenizer), pad, batch_size=batch_size)
 
 
-def _tokenizer() -> PreTrainedTokenizerBase:
-    texts: list[str] = []
-    for lexicon in ("known", "new"):
-        rows = heuristic_pairs(1000, lexicon=lexicon, split="train")
-        texts += [*rows["text"], *rows["text_pair"]]
-    return train_tokenizer(texts, vocab_size=VOCABULARY)
-
-
 def _train(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -124,20 +116,20 @@ def _train(
     on_step: Callable[[], None] | None,
 ) -> PreTrainedModel:
     with place_to_train(training.threads) as folder:
-        trainer = QuietTrainer(
+        arguments = quiet_arguments(
+            folder,
+            max_steps=training.steps,
+            per_device_train_batch_size=64,
+            learning_rate=training.learning_rate,
+            warmup_steps=0.1,  # a value below 1 is a fraction of the steps
+            seed=seed,
+            data_seed=seed,
+        )
+        QuietTrainer(
             model=model,
-            args=quiet_arguments(
-                folder,
-                max_steps=training.steps,
-                per_device_train_batch_size=64,
-                learning_rate=training.learning_rate,
-                warmup_steps=0.1,  # a value below 1 is a fraction of the steps
-                seed=seed,
-                data_seed=seed,
-            ),
+            args=arguments,
             train_dataset=tokenized(rows, tokenizer),
             data_collator=DataCollatorWithPadding(tokenizer),
             callbacks=[EveryStep(on_step)] if on_step else [],
-        )
-        trainer.train()
+        ).train()
     return model.eval()

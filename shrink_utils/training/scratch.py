@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache, partial
 
-import pandas as pd
 import torch
 from datasets import Dataset
 from torch import Tensor
@@ -19,11 +18,7 @@ from transformers import (
 from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
 from shrink_utils.names import require, unknown_name
 from shrink_utils.text import load_pairs, train_tokenizer
-from shrink_utils.training.arguments import (
-    QuietTrainer,
-    place_to_train,
-    quiet_arguments,
-)
+from shrink_utils.training.arguments import QuietTrainer, place_to_train, quiet_arguments
 from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.rows import fixed_batches
 
@@ -86,41 +81,76 @@ class ScratchConfig:
         return asdict(self)
 
 
-def _reading(config: ScratchConfig, **changes: object) -> ScratchConfig:
-    """What decides the tokens, for a key of a cache: seeds and activation do not."""
-    return replace(config, activation="gelu", seed=0, data_seed=0, **changes)
-
-
 def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
     """The tokenizer of every model with this source, number of sentences and vocabulary.
 
     It is trained on the sentences and on their translations, so that all objectives share it.
     """
-    return _tokenizer(_reading(config, objective="mlm"))
+    return _tokenizer(config.source, config.sentences, config.vocabulary, config.max_length)
 
 
 @lru_cache(maxsize=8)
-def _tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
-    rows = load_pairs(config.source, n=config.sentences)["train"]
+def _tokenizer(
+    source: str, sentences: int | None, vocabulary: int, max_length: int
+) -> PreTrainedTokenizerBase:
+    rows = load_pairs(source, n=sentences)["train"]
     texts = [*rows["text"][:], *rows["translation"][:]]  # a list at once, not row by row
-    tokenizer = train_tokenizer(texts, vocab_size=config.vocabulary)
-    tokenizer.model_max_length = config.max_length
+    tokenizer = train_tokenizer(texts, vocab_size=vocabulary)
+    tokenizer.model_max_length = max_length
     return tokenizer
 
 
-def examples(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> tuple[Dataset, Dataset]:
-    """Tokens of the training and of the held-out sentences, with the `tokenizer` of `config`.
+def examples(
+    config: ScratchConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    split: str = "train",
+    *,
+    n: int | None = None,
+) -> Dataset:
+    """Tokens of the first `n` sentences of a split, or of all, with the `tokenizer` of `config`.
 
     Returns
     -------
-    train, held_out : Dataset
+    Dataset
         Columns ``input_ids`` and ``labels``, lists of unequal lengths. Labels are the tokens to
         predict: the tokens themselves (clm: the model shifts them), those of the translation with
         [SEP] and without [CLS] (mt), or −100 but at masked places (mlm). The training sentences
-        of mlm have no labels: `collator` masks them anew each time.
+        of mlm have no labels: `collator` masks them anew each time. Those of split ``"held_out"``
+        have masks that never change.
+
+    Raises
+    ------
+    ValueError
+        The split has fewer than `n` sentences.
     """
-    reading = _reading(config)
-    return _tokens(reading, tokenizer, "train"), _tokens(reading, tokenizer, "held_out")
+    rows = load_pairs(config.source, n=config.sentences)[split]
+    n = len(rows) if n is None else n
+    if not 1 <= n <= len(rows):
+        raise ValueError(f"n: {n}, expected 1 to {len(rows)} {split} sentences")
+    columns = _encoded(rows[:n], config, tokenizer)
+    if (config.objective, split) == ("mlm", "held_out"):
+        # Drawn sentence by sentence, so that the first n are the same.
+        mask = collator(replace(config, data_seed=HELD_OUT_MASKS), tokenizer)
+        batches = [mask([{"input_ids": ids}]) for ids in columns["input_ids"]]
+        columns = {k: [batch[k][0].tolist() for batch in batches] for k in ("input_ids", "labels")}
+    return Dataset.from_dict(columns)
+
+
+def _encoded(
+    columns: Mapping[str, list[str]], config: ScratchConfig, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, list[list[int]]]:
+    """Tokens of some rows, with their labels if the objective has any before masking."""
+
+    def encode(texts: list[str]) -> list[list[int]]:
+        options = {"max_length": config.max_length, "return_attention_mask": False}
+        return tokenizer(texts, truncation=True, **options)["input_ids"]
+
+    tokens = {"input_ids": encode(columns["text"])}
+    if config.objective == "clm":
+        tokens["labels"] = tokens["input_ids"]
+    elif config.objective == "mt":  # [CLS] is what the decoder begins from
+        tokens["labels"] = [ids[1:] for ids in encode(columns["translation"])]
+    return tokens
 
 
 def collator(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> Callable:
@@ -150,63 +180,18 @@ def held_out_batches(
     ValueError
         Fewer than `n` sentences are held out.
     """
-    rows = _tokens(_reading(config), tokenizer, "held_out", n)
+    rows = examples(config, tokenizer, "held_out", n=n)
     size = 2 * config.batch_size  # the passes over small models cost their number, not their rows
     return fixed_batches(rows, DataCollatorForSeq2Seq(tokenizer), batch_size=size)
-
-
-@lru_cache(maxsize=12)
-def _tokens(
-    reading: ScratchConfig, tokenizer: PreTrainedTokenizerBase, split: str, n: int | None = None
-) -> Dataset:
-    """The first `n` sentences of a split, or all, as in `examples`."""
-    rows = load_pairs(reading.source, n=reading.sentences)[split]
-    n = len(rows) if n is None else n
-    if not 1 <= n <= len(rows):
-        raise ValueError(f"n: {n}, expected 1 to {len(rows)} held-out sentences")
-    columns = _encoded(rows[:n], reading, tokenizer)
-    if (reading.objective, split) == ("mlm", "held_out"):
-        columns = _masked(columns["input_ids"], reading, tokenizer)
-    return Dataset.from_dict(columns)
-
-
-def _encoded(
-    columns: Mapping[str, list[str]], reading: ScratchConfig, tokenizer: PreTrainedTokenizerBase
-) -> dict[str, list[list[int]]]:
-    """Tokens of some rows, with their labels if the objective has any before masking."""
-
-    def encode(texts: list[str]) -> list[list[int]]:
-        options = {"max_length": reading.max_length, "return_attention_mask": False}
-        return tokenizer(texts, truncation=True, **options)["input_ids"]
-
-    tokens = {"input_ids": encode(columns["text"])}
-    if reading.objective == "clm":
-        tokens["labels"] = tokens["input_ids"]
-    elif reading.objective == "mt":  # [CLS] is what the decoder begins from
-        tokens["labels"] = [ids[1:] for ids in encode(columns["translation"])]
-    return tokens
-
-
-def _masked(
-    rows: list[list[int]], reading: ScratchConfig, tokenizer: PreTrainedTokenizerBase
-) -> dict[str, list[list[int]]]:
-    """Masks that never change, drawn sentence by sentence so that the first n are the same."""
-    mask = DataCollatorForLanguageModeling(
-        tokenizer, mlm_probability=reading.masked, seed=HELD_OUT_MASKS
-    )
-    batches = [mask([{"input_ids": ids}]) for ids in rows]
-    return {
-        name: [batch[name][0].tolist() for batch in batches] for name in ("input_ids", "labels")
-    }
 
 
 @dataclass(frozen=True)
 class ScratchResult:
     """What a pretraining leaves behind."""
 
+    config: ScratchConfig
     model: PreTrainedModel  # in evaluation mode, on the CPU
     tokenizer: PreTrainedTokenizerBase
-    history: pd.DataFrame  # per step: step, loss (of the batch, nats per token), learning_rate
     evaluations: list[dict]  # step and loss (of at most 512 held-out sentences), before and after
 
 
@@ -234,25 +219,26 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     rows = load_pairs(config.source, n=config.sentences)
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, len(rows["held_out"])))
     # Each batch is encoded when its turn comes: a short training sees a tenth of the sentences.
-    encode = partial(_encoded, reading=config, tokenizer=tokenizer)
+    encode = partial(_encoded, config=config, tokenizer=tokenizer)
     with place_to_train(config.threads) as folder:
         model = new_model(config, tokenizer)
+        arguments = quiet_arguments(
+            folder,
+            max_steps=config.steps,
+            per_device_train_batch_size=config.batch_size,
+            learning_rate=config.learning_rate,
+            adam_beta1=BETAS[0],
+            adam_beta2=BETAS[1],
+            weight_decay=0.0,
+            warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
+            lr_scheduler_type="inverse_sqrt",
+            seed=config.seed,
+            data_seed=config.data_seed,
+            remove_unused_columns=False,  # the texts are encoded later
+        )
         trainer = QuietTrainer(
             model=model,
-            args=quiet_arguments(
-                folder,
-                max_steps=config.steps,
-                per_device_train_batch_size=config.batch_size,
-                learning_rate=config.learning_rate,
-                adam_beta1=BETAS[0],
-                adam_beta2=BETAS[1],
-                weight_decay=0.0,
-                warmup_steps=config.warmup,  # a value below 1 is a fraction of the steps
-                lr_scheduler_type="inverse_sqrt",
-                seed=config.seed,
-                data_seed=config.data_seed,
-                remove_unused_columns=False,  # the texts are encoded later
-            ),
+            args=arguments,
             train_dataset=rows["train"].with_transform(encode),
             data_collator=collator(config, tokenizer),
             callbacks=list(callbacks),
@@ -260,13 +246,8 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
         before = held_out_loss(model, batches)
         trainer.train()
         after = held_out_loss(model, batches)
-    rows = [entry for entry in trainer.state.log_history if "loss" in entry]
-    return ScratchResult(
-        model=model.eval().cpu(),
-        tokenizer=tokenizer,
-        history=pd.DataFrame(rows)[["step", "loss", "learning_rate"]],
-        evaluations=[{"step": 0, "loss": before}, {"step": config.steps, "loss": after}],
-    )
+    evaluations = [{"step": 0, "loss": before}, {"step": config.steps, "loss": after}]
+    return ScratchResult(config, model.eval().cpu(), tokenizer, evaluations)
 
 
 def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
