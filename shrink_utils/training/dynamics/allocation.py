@@ -10,7 +10,7 @@ Lan, Liu, Zhou & Yosinski 2019, *LCA: Loss Change Allocation for Neural Network 
 Language and Translation Models* (COLING).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +38,6 @@ class LossChanges:
     blocks: pd.DataFrame  # of `Blocks.table`
     values: dict[str, np.ndarray]  # by rule (steps, blocks); negative where the loss was lowered
     losses: np.ndarray  # (steps, 2), before and after each step
-    gradients: int  # evaluations of the loss and its gradient that this took
 
     @property
     def change(self) -> float:
@@ -76,8 +75,6 @@ class AllocationRecorder(TrainerCallback):
     batch_gradient : bool
         Record also, as rule "batch", Δ times the gradient that the optimizer was given: of the
         mini-batch, with dropout, clipping and regularizer. Its sum is no change of any fixed loss.
-    on_step : callable, optional
-        Called without arguments after every recorded step: progress bars.
 
     Raises
     ------
@@ -98,12 +95,10 @@ class AllocationRecorder(TrainerCallback):
         *,
         rules: Sequence[str] = ("trapezoid",),
         batch_gradient: bool = False,
-        on_step: Callable[[], None] | None = None,
     ) -> None:
         if not rules or not set(rules) <= set(RULES):
             raise ValueError(f"rules: {list(rules)}, expected one or more of {', '.join(RULES)}")
-        self._loss, self._rules, self._on_step = loss, tuple(rules), on_step
-        self._batch_gradient = batch_gradient
+        self._loss, self._rules, self._batch_gradient = loss, tuple(rules), batch_gradient
 
     def begin(self, model: nn.Module) -> None:
         """Begin a new record."""
@@ -113,13 +108,13 @@ class AllocationRecorder(TrainerCallback):
         names = (*self._rules, BATCH) if self._batch_gradient else self._rules
         self._rows: dict[str, list[Tensor]] = {name: [] for name in names}
         self._losses: list[tuple[float, float]] = []
-        self._gradients = 0
 
     def start(self) -> None:
         """Note where a step begins: nothing is evaluated when that is where the last one ended."""
         now = trainable(self._model)
         if self._point is None or not all(torch.equal(self._weights[n], now[n]) for n in now):
-            self._weights, self._point = _copied(now), self._evaluated()
+            self._weights = _copied(now)
+            self._point = loss_and_gradients(self._model, self._loss)
 
     def finish(self) -> None:
         """Allocate what the step changed."""
@@ -136,7 +131,6 @@ class AllocationRecorder(TrainerCallback):
             blocks=self._blocks.table,
             values={rule: torch.stack(rows).numpy() for rule, rows in self._rows.items()},
             losses=np.array(self._losses),
-            gradients=self._gradients,
         )
 
     def on_train_begin(self, args, state, control, model=None, **kwargs) -> None:
@@ -150,20 +144,14 @@ class AllocationRecorder(TrainerCallback):
     def on_optimizer_step(self, args, state, control, **kwargs) -> None:
         """Allocate the step, before the Trainer clears the gradients."""
         self.finish()
-        if self._on_step is not None:
-            self._on_step()
-
-    def _evaluated(self, at: Mapping[str, Tensor] | None = None) -> Point:
-        self._gradients += 1
-        return loss_and_gradients(self._model, self._loss, at=at)
 
     def _allocate(self, after: Mapping[str, Tensor]) -> None:
         """Allocate the line from the last weights; the next step may begin where it ends."""
         before = self._weights
-        points = {0.0: self._point, 1.0: self._evaluated(after)}
-        for s in {s for rule in self._rules for s in NODES[rule]} - points.keys():
-            at = {name: torch.lerp(x, after[name], s) for name, x in before.items()}
-            points[s] = self._evaluated(at)
+        points = {0.0: self._point}
+        for s in {1.0} | {s for rule in self._rules for s in NODES[rule] if s > 0}:
+            at = after if s == 1 else {n: torch.lerp(x, after[n], s) for n, x in before.items()}
+            points[s] = loss_and_gradients(self._model, self._loss, at=at)
         dots = self._blocks.dots(before, after, *(point.gradients for point in points.values()))
         at = dict(zip(points, dots, strict=True))  # by node, Δ · ∇L over each block, (blocks,)
         for rule in self._rules:
@@ -205,6 +193,6 @@ def loss_change(
     """
     recorder = AllocationRecorder(loss, rules=rules)
     recorder.begin(model)
-    recorder._weights, recorder._point = before, recorder._evaluated(before)
+    recorder._weights, recorder._point = before, loss_and_gradients(model, loss, at=before)
     recorder._allocate(after)
     return recorder.changes()
