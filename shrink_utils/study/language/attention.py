@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from shrink_utils.models import Encoder, hidden_states
+from shrink_utils.models import Encoder
 from shrink_utils.study.language.trees import attention_distances, tree_lengths
 
 PENALTIES = {"logisticregression__C": [1e-4, 1e-3, 1e-2, 1e-1]}
@@ -72,42 +72,6 @@ def degree_features(attention: np.ndarray) -> np.ndarray:
     degrees = (1.0 - attention_distances(attention)).sum(axis=-1) - 1.0  # without the token itself
     entropy = entr(attention).sum(axis=-1).mean(axis=-1)
     return np.stack([degrees.mean(axis=-1), degrees.std(axis=-1), entropy], axis=-1)
-
-
-def shuffled_attention(attention: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Each row's weights dealt to tokens at random: its entropy stays, its targets do not."""
-    return rng.permuted(attention, axis=-1)
-
-
-def attention_features(
-    encoder: Encoder,
-    texts: Sequence[str],
-    pairs: Sequence[str] | None = None,
-    *,
-    max_length: int = 96,
-    seed: int = 0,
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Sets of features of texts, (n, f) each, and the mean bar of each head, (n, layers, heads).
-
-    "barcode" and "degree" (three numbers per head each), "both", "shuffled" (the barcode after each
-    row's weights were dealt at random, by `seed`), "vector" (the last layer's mean vector) and
-    "length" (tokens). Of a text and its pair, together, `max_length` tokens are read.
-    """
-    rng = np.random.default_rng(seed)
-    found: dict[str, list[np.ndarray]] = {name: [] for name in ("barcode", "degree", "shuffled")}
-    lengths = []
-    for attention in attention_maps(encoder, texts, pairs, max_length=max_length):
-        found["barcode"].append(barcode_features(attention))
-        found["degree"].append(degree_features(attention))
-        found["shuffled"].append(barcode_features(shuffled_attention(attention, rng)))
-        lengths.append([float(attention.shape[-1])])
-    stacked = {name: np.stack(of_texts) for name, of_texts in found.items()}
-    features = {name: x.reshape(len(texts), -1) for name, x in stacked.items()}
-    features["both"] = np.hstack([features["barcode"], features["degree"]])
-    options = {"layers": [-1], "pooling": "mean", "max_length": max_length}
-    features["vector"] = hidden_states(encoder, texts, text_pairs=pairs, **options)[0].numpy()
-    features["length"] = np.array(lengths)
-    return features, stacked["barcode"][..., 0]
 
 
 def held_out_hits(features: np.ndarray, labels: np.ndarray, *, seed: int) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gudhi
 import numpy as np
-import pandas as pd
 from scipy.spatial import KDTree
 
 N_NEIGHBOURS = 10
@@ -75,29 +74,3 @@ def survival(graphs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     lived = np.logical_and.accumulate(graphs, axis=0).sum(axis=(1, 2)) / n_edges[0]
     kept = (graphs[1:] & graphs[:-1]).sum(axis=(1, 2)) / n_edges[:-1]
     return lived, np.concatenate([[1.0], np.cumprod(kept)])
-
-
-def lives(layers: np.ndarray) -> pd.DataFrame:
-    """Lives of neighbourhoods in layers (layers, n, d): columns measure, layer, item, value.
-
-    - "lifetime": mean length of the stays of an ``item``'s edges, in layers;
-    - "stays": how many stays are ``layer`` layers long;
-    - "components": of the edges that stay from ``layer`` to the end;
-    - "lived", "forgotten": share of layer 0's edges in all layers up to ``layer``, and what it
-      would be if each step forgot edges at random.
-    """
-    graphs = neighbour_graphs(layers)
-    intervals = edge_intervals(graphs)
-    stays = intervals[:, 3] - intervals[:, 2]
-    ends, n = intervals[:, :2].ravel(), layers.shape[1]
-    mean = np.bincount(ends, stays.repeat(2), n) / np.bincount(ends, minlength=n)
-    lived, forgotten = survival(graphs)
-    by_layer = {"components": components(graphs), "lived": lived, "forgotten": forgotten}
-    tables = [pd.DataFrame({"measure": "lifetime", "item": range(n), "value": mean})]
-    tables += [
-        pd.DataFrame({"measure": name, "layer": range(len(layers)), "value": values})
-        for name, values in by_layer.items()
-    ]
-    counts = np.bincount(stays, minlength=len(layers) + 1)[1:]
-    of_length = {"measure": "stays", "layer": range(1, len(layers) + 1), "value": counts}
-    return pd.concat([*tables, pd.DataFrame(of_length)], ignore_index=True)

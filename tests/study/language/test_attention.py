@@ -21,11 +21,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-@pytest.fixture
-def attention(rng):
-    return rng.dirichlet(np.full(9, 0.4), size=(2, 3, 9))  # (layers, heads, t, t)
-
-
 def test_maps_are_those_of_each_text_alone_whatever_it_is_padded_to():
     encoder = load_encoder("tiny-random")
     texts = ["A short one.", "A rather longer sentence, with a comma and more words.", "Two words"]
@@ -38,16 +33,11 @@ def test_maps_are_those_of_each_text_alone_whatever_it_is_padded_to():
         np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_barcode_features_of_equal_attention_are_known():
+def test_features_of_equal_attention_are_known():
     t = 5
-    (features,) = barcode_features(np.full((1, 1, t, t), 1 / t))[0]
-    np.testing.assert_allclose(features, [1 - 1 / t, 0, 0], atol=1e-12)
-
-
-def test_degree_features_of_equal_attention_are_known():
-    t = 5
-    (features,) = degree_features(np.full((1, 1, t, t), 1 / t))[0]
-    np.testing.assert_allclose(features, [(t - 1) / t, 0, np.log(t)], atol=1e-12)
+    equal = np.full((1, 1, t, t), 1 / t)
+    np.testing.assert_allclose(barcode_features(equal)[0, 0], [1 - 1 / t, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(degree_features(equal)[0, 0], [1 - 1 / t, 0, np.log(t)], atol=1e-12)
 
 
 def test_a_weight_of_zero_adds_nothing_to_an_entropy():
