@@ -1,22 +1,17 @@
 """Clouds in which topology must matter: two sub-clusters per class, and one long noise direction.
 
-Each arm's reward alone trains a linear map of the points until the noise direction has lost half of
-its share of the variance. Who keeps the sub-clusters, which are long bars of H0?
+A reward alone trains a linear map of the points until the noise direction has lost half of its
+share of the variance. Who keeps the sub-clusters, which are long bars of H0? Chapter 07 compares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
-import pandas as pd
 import torch
 from sklearn.metrics import silhouette_score
-from torch import Tensor
+from torch import Tensor, nn
 
-from shrink_utils.training import make_regularizer
-
-ARMS = ("prominent", "all", "random", "isoscore", "sigreg")
 D, APART = 16, 4.0  # dimensions; half of the distance between sub-clusters, in noise units
 CLASS_ROWS = 32  # per class and batch, as in a batch of 64
 STEP, MOST_STEPS = 0.02, 600  # length of a step of the map (Frobenius), whatever the gradient's
@@ -50,66 +45,40 @@ def draw_clouds(rows: int, noise: float, generator: torch.Generator) -> Clouds:
     return Clouds(x, classes, parts)
 
 
-def subclusters_kept(
-    *,
-    noises: Collection[float] = (4.0, 6.0, 8.0),
-    seeds: Collection[int] = range(10),
-    arms: Collection[str] = ARMS,
-) -> pd.DataFrame:
-    """Train a map with each arm's reward until half of the noise's share is removed.
+def trained_map(reward: nn.Module, noise: float, seed: int) -> Tensor:
+    """The map (D, D) of a reward, from the identity on; all rewards of a seed see equal batches.
 
-    Returns
-    -------
-    DataFrame
-        One row per noise, arm and seed: ``steps``, ``reached`` (whether half was removed), and of
-        1,000 fresh points ``noise_share`` (of the within-class variance) and the mean
-        ``silhouette`` of the sub-clusters inside classes, both before and after.
+    Raises
+    ------
+    ValueError
+        After 600 steps more than half of the noise's share is left.
     """
-    rows = []
-    for noise in noises:
-        for seed in seeds:
-            generator = torch.Generator().manual_seed(10_000 + seed)
-            fresh = draw_clouds(500, noise, generator)
-            identity = torch.eye(D, dtype=torch.float64)
-            before = _measured(fresh, identity)
-            for arm in arms:
-                steps, weights = _trained(arm, noise, seed, before["noise_share"] / 2)
-                after = _measured(fresh, weights)
-                keys = {"noise": noise, "arm": arm, "seed": seed, "steps": steps}
-                keys["reached"] = steps < MOST_STEPS
-                keys |= {f"{name}_before": value for name, value in before.items()}
-                rows.append(keys | {f"{name}_after": value for name, value in after.items()})
-    return pd.DataFrame(rows)
-
-
-def _trained(arm: str, noise: float, seed: int, target: float) -> tuple[int, Tensor]:
-    """Steps and map (D, D), from the identity on; all arms of a seed see the same batches."""
     generator = torch.Generator().manual_seed(seed)
     judged = draw_clouds(500, noise, torch.Generator().manual_seed(20_000 + seed))
-    reward = make_regularizer(arm)
-    weights = torch.eye(D, dtype=torch.float64, requires_grad=True)
+    weights = torch.eye(D, dtype=torch.float64)
+    target = noise_share(judged, weights) / 2
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)  # of the arms that draw bars or directions
-        for step in range(MOST_STEPS):
-            if _measured(judged, weights.detach(), silhouette=False)["noise_share"] <= target:
-                return step, weights.detach()
+        for _ in range(MOST_STEPS):
+            if noise_share(judged, weights) <= target:
+                return weights
             batch = draw_clouds(CLASS_ROWS, noise, generator)
+            weights.requires_grad_()
             loss = reward(batch.points @ weights, batch.classes).loss
             (gradient,) = torch.autograd.grad(loss, weights)
-            weights = weights - STEP * gradient / torch.linalg.vector_norm(gradient)
-            weights = weights.detach().requires_grad_()
-    return MOST_STEPS, weights.detach()
+            weights = weights.detach() - STEP * gradient / torch.linalg.vector_norm(gradient)
+    raise ValueError(f"reward: {MOST_STEPS} steps did not halve the noise's share of the variance")
 
 
-def _measured(clouds: Clouds, weights: Tensor, *, silhouette: bool = True) -> dict[str, float]:
-    """The noise's share of the variance inside classes, and the sub-clusters' silhouette there."""
+def noise_share(clouds: Clouds, weights: Tensor) -> float:
+    """The noise's share of the variance inside classes, after the map `weights` (D, D)."""
+    of_class = [clouds.points[clouds.classes == c] for c in (0, 1)]
+    noise = sum((x[:, :1] @ weights[:1]).var(dim=0).sum() for x in of_class)
+    return float(noise / sum((x @ weights).var(dim=0).sum() for x in of_class))
+
+
+def silhouette(clouds: Clouds, weights: Tensor) -> float:
+    """Mean silhouette of the sub-clusters inside their class, after the map `weights` (D, D)."""
     of_class = [clouds.classes == c for c in (0, 1)]
-    mapped = [clouds.points[rows] @ weights for rows in of_class]
-    along = [clouds.points[rows, :1] @ weights[:1] for rows in of_class]  # the noise's own part
-    share = sum(x.var(dim=0).sum() for x in along) / sum(x.var(dim=0).sum() for x in mapped)
-    found = {"noise_share": float(share)}
-    if silhouette:
-        parts = [clouds.parts[rows] for rows in of_class]
-        values = [silhouette_score(x, y) for x, y in zip(mapped, parts, strict=True)]
-        found["silhouette"] = float(sum(values) / 2)
-    return found
+    values = [silhouette_score(clouds.points[x] @ weights, clouds.parts[x]) for x in of_class]
+    return float(sum(values) / 2)

@@ -3,7 +3,17 @@
 import pytest
 import torch
 
-from shrink_utils.study.subclusters import APART, D, _measured, draw_clouds, subclusters_kept
+from shrink_utils.study.subclusters import (
+    APART,
+    D,
+    draw_clouds,
+    noise_share,
+    silhouette,
+    trained_map,
+)
+from shrink_utils.training import make_regularizer
+
+EYE = torch.eye(D, dtype=torch.float64)
 
 
 def test_the_clouds_are_what_they_are_said_to_be():
@@ -14,20 +24,17 @@ def test_the_clouds_are_what_they_are_said_to_be():
     apart = one[parts == 1].mean(0) - one[parts == 0].mean(0)
     assert apart[3].item() == pytest.approx(2 * APART, abs=0.2) and apart[2].abs() < 0.2
     total = 25 + APART**2 + D - 1  # of the variance inside a class
-    eye = torch.eye(D, dtype=torch.float64)
-    measured = _measured(clouds, eye, silhouette=False)
-    assert measured["noise_share"] == pytest.approx(25 / total, rel=0.05)
-    without = eye.clone()
+    assert noise_share(clouds, EYE) == pytest.approx(25 / total, rel=0.05)
+    without = EYE.clone()
     without[0] = 0.0
-    assert _measured(clouds, without)["noise_share"] == 0.0
-    assert _measured(clouds, without)["silhouette"] > _measured(clouds, eye)["silhouette"]
+    assert noise_share(clouds, without) == 0.0
+    assert silhouette(clouds, without) > silhouette(clouds, EYE)
 
 
-def test_arms_are_compared_at_an_equal_removal_of_the_noise():
-    table = subclusters_kept(noises=(6.0,), seeds=(0,), arms=("all", "isoscore"))
-    assert table.reached.all() and (table.steps > 3).all()
-    removed = table.noise_share_after / table.noise_share_before
-    assert removed.between(0.4, 0.55).all()
-    assert table.silhouette_before.nunique() == 1 and table.silhouette_after.nunique() == 2
-    again = subclusters_kept(noises=(6.0,), seeds=(0,), arms=("isoscore",))
-    assert again.iloc[0].to_dict() == table.iloc[1].to_dict()
+def test_rewards_are_compared_at_an_equal_removal_of_the_noise():
+    clouds = draw_clouds(500, 6.0, torch.Generator().manual_seed(1))
+    maps = {arm: trained_map(make_regularizer(arm), 6.0, seed=0) for arm in ("all", "isoscore")}
+    for weights in maps.values():
+        assert 0.4 < noise_share(clouds, weights) / noise_share(clouds, EYE) < 0.55
+    assert not torch.equal(*maps.values())
+    assert torch.equal(trained_map(make_regularizer("all"), 6.0, seed=0), maps["all"])
