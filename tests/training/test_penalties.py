@@ -86,20 +86,6 @@ def test_tiny_and_flat_classes_have_a_defined_result(penalty_class, n, factors, 
         assert (out.loss.item(), embeddings.grad.abs().sum()) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "labels", "message"),
-    [
-        (torch.ones(24, 6), torch.zeros(23).long(), r"labels .*\(24, 6\)"),
-        (torch.ones(4, 6), torch.ones(4) / 2, r"labels must be whole numbers.*labels=None"),
-        (torch.full((8, 4), math.nan), None, r"embeddings of shape \(8, 4\) .* row 0"),
-        (torch.zeros(8, 16, 4), None, r"embeddings must .*\(8, 16, 4\)"),
-    ],
-)
-def test_inputs_without_a_meaning_are_an_error(penalty_class, embeddings, labels, message):
-    with pytest.raises(ValueError, match=message):
-        penalty_class()(embeddings, labels)
-
-
 def test_the_average_cosine_is_the_mean_over_pairs_whatever_their_lengths(cloud):
     rows = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], dtype=torch.float64)
     assert AverageCosine()(rows).values.item() == pytest.approx((0 + 2 * 0.5**0.5) / 3)
