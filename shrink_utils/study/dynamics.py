@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 
-from shrink_utils.training.dynamics import BATCH, LossChanges, shares
+from shrink_utils.training.dynamics import LossChanges, shares
 
 NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
 RUN = ["source", "size", "seed"]
@@ -39,13 +39,10 @@ def allocations(record: pd.DataFrame, rule: str = "trapezoid") -> pd.DataFrame:
 
 
 def closure_errors(record: pd.DataFrame) -> pd.Series:
-    """|ΣA − ΔL| / |ΔL| of the `record_table` of one run, by rule.
-
-    Only of rules that integrate along the step; not of "batch", whose sum is no loss change.
-    """
+    """|ΣA − ΔL| / |ΔL| of the `record_table` of one run, by rule."""
     loss = record[record.quantity == "loss"].set_index("step").value
     change = loss.iloc[-1] - loss.iloc[0]
-    found = record[(record.quantity == "allocation") & (record.rule != BATCH)]
+    found = record[record.quantity == "allocation"]
     return (found.groupby("rule").value.sum() - change).abs() / abs(change)
 
 
@@ -53,11 +50,6 @@ def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
     """Shares of the trunk's loss change: a row of sum 1 per run of chapter 10's texts."""
     runs = {run: shares(rows, *CELL, trunk=True) for run, rows in table.groupby(RUN)}
     return pd.DataFrame(runs).T.rename_axis(index=RUN)
-
-
-def profile_correlations(table: pd.DataFrame) -> pd.DataFrame:
-    """`correlations` of `profiles_of` runs, every pair once."""
-    return correlations(profiles_of(table)).query("front_seed < back_seed")
 
 
 def correlations(profiles: pd.DataFrame) -> pd.DataFrame:

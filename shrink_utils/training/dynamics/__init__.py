@@ -1,7 +1,6 @@
 """Where the loss goes while a model learns: loss change allocation."""
 
 from shrink_utils.training.dynamics.allocation import (
-    BATCH,
     RULES,
     AllocationRecorder,
     LossChanges,
@@ -11,7 +10,6 @@ from shrink_utils.training.dynamics.blocks import TRUNK, Blocks, shares
 from shrink_utils.training.dynamics.gradients import FixedSetLoss
 
 __all__ = [
-    "BATCH",
     "RULES",
     "TRUNK",
     "AllocationRecorder",

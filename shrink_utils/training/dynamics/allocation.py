@@ -28,7 +28,6 @@ NODES = {
     "simpson": {0.0: 1 / 6, 0.5: 4 / 6, 1.0: 1 / 6},
 }
 RULES = tuple(NODES)
-BATCH = "batch"  # beside the rules: Euler's with the optimizer's own gradient
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,6 @@ class AllocationRecorder(TrainerCallback):
     rules : sequence of {"euler", "trapezoid", "simpson"}
         The gradient at the end of a step is that at the start of the next one: Euler's rule and the
         trapezoid cost one gradient per step, Simpson's two.
-    batch_gradient : bool
-        Record also, as rule "batch", Δ times the gradient that the optimizer was given: of the
-        mini-batch, with dropout, clipping and regularizer. Its sum is no change of any fixed loss.
 
     Raises
     ------
@@ -89,24 +85,17 @@ class AllocationRecorder(TrainerCallback):
     that costs.
     """
 
-    def __init__(
-        self,
-        loss: Loss,
-        *,
-        rules: Sequence[str] = ("trapezoid",),
-        batch_gradient: bool = False,
-    ) -> None:
+    def __init__(self, loss: Loss, *, rules: Sequence[str] = ("trapezoid",)) -> None:
         if not rules or not set(rules) <= set(RULES):
             raise ValueError(f"rules: {list(rules)}, expected one or more of {', '.join(RULES)}")
-        self._loss, self._rules, self._batch_gradient = loss, tuple(rules), batch_gradient
+        self._loss, self._rules = loss, tuple(rules)
 
     def begin(self, model: nn.Module) -> None:
         """Begin a new record."""
         self._model, self._blocks = model, Blocks(model)
         self._weights: Mapping[str, Tensor] = {}  # where the last step ended, and what was there
         self._point: Point | None = None
-        names = (*self._rules, BATCH) if self._batch_gradient else self._rules
-        self._rows: dict[str, list[Tensor]] = {name: [] for name in names}
+        self._rows: dict[str, list[Tensor]] = {rule: [] for rule in self._rules}
         self._losses: list[tuple[float, float]] = []
 
     def start(self) -> None:
@@ -118,12 +107,7 @@ class AllocationRecorder(TrainerCallback):
 
     def finish(self) -> None:
         """Allocate what the step changed."""
-        now = trainable(self._model)
-        after = _copied(now)
-        if self._batch_gradient:
-            given = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in now.items()}
-            self._rows[BATCH] += self._blocks.dots(self._weights, after, given)
-        self._allocate(after)
+        self._allocate(_copied(trainable(self._model)))
 
     def changes(self) -> LossChanges:
         """What has been allocated since the record began."""
