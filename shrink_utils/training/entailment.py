@@ -61,12 +61,8 @@ def common_start(
         pairs = heuristic_pairs(1000, lexicon=lexicon, split="train")
         texts += [*pairs["text"], *pairs["text_pair"]]
     tokenizer = train_tokenizer(texts, vocab_size=VOCABULARY)
-    model = new_pair_classifier(
-        trunk,
-        vocab_size=len(tokenizer),
-        max_length=MAX_LENGTH,
-        seed=seed,
-    )
+    sizes = {"vocab_size": len(tokenizer), "max_length": MAX_LENGTH}
+    model = new_pair_classifier(trunk, **sizes, seed=seed)
     return _train(model, tokenizer, rows, training, seed, on_step), tokenizer
 
 
