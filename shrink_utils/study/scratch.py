@@ -60,18 +60,6 @@ def dynamics_config(
     return scratch_config(profile, objective, seed=seed, **values)
 
 
-def language_model(profile: Profile, *, seed: int, **changes: object) -> ScratchConfig:
-    """A causal language model of the profile, with vocabulary and steps of its ``[stitching]``.
-
-    Brown et al. (2023) stitch and compare causal models. These learn from every token, a masked
-    model from some: after a short training they know more, and a stitch has something to lose.
-    Parameters are those of `scratch_config`.
-    """
-    sizes = {"vocabulary": profile.stitching.vocabulary, "steps": profile.stitching.model_steps}
-    given = {name: size for name, size in sizes.items() if size is not None}
-    return scratch_config(profile, "clm", seed=seed, **{**given, **changes})
-
-
 def scratch_id(config: ScratchConfig) -> str:
     """Hash of the configuration and of what computes it, 16 hex digits."""
     return key_of(config.as_dict(), code=code_hash())
