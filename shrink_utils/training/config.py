@@ -50,9 +50,8 @@ class RunConfig:
     @property
     def label(self) -> str:
         """How a person names the run."""
-        arm = (
-            self.arm if self.weight == 1 or self.arm == "none" else f"{self.arm} × {self.weight:g}"
-        )
+        weight = "" if self.weight == 1 or self.arm == "none" else f" × {self.weight:g}"
+        arm = f"{self.arm}{weight}"
         return f"{self.model} · {self.task} · {arm} · {self.epochs} epochs · seed {self.seed}"
 
     def as_dict(self) -> dict[str, object]:
