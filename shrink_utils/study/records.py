@@ -156,12 +156,12 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     text = (_folder(profile).parent / "tolerances.toml").read_text("utf-8")
     allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
     sides = (_by_length(summarize, again), recorded(profile)["runs"])
-    ours, reference = (side.melt(KEYS, [*allowed.index], "column") for side in sides)
+    ours, reference = (side.melt(KEYS, [*allowed.index], "column", "found") for side in sides)
     both = ours.merge(reference, on=[*KEYS, "column"], suffixes=("", "_reference"))
     both = both.join(allowed, on="column")
-    tolerance = np.maximum(both.absolute, both.relative * both.value_reference.abs())
+    tolerance = np.maximum(both.absolute, both.relative * both.found_reference.abs())
     table = pd.DataFrame({"row": both[KEYS].astype(str).agg(" · ".join, axis=1)})
-    table = table.assign(column=both.column, ours=both.value, reference=both.value_reference)
+    table = table.assign(column=both.column, ours=both.found, reference=both.found_reference)
     within = (table.ours - table.reference).abs() <= tolerance
     return table.assign(tolerance=tolerance, within=within)
 
