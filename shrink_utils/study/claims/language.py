@@ -24,17 +24,13 @@ def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
     for task, rows in attention[attention.measure == "hit"].groupby("task", sort=False):
         hits = {name: by_unit(of, "value", "item") for name, of in rows.groupby("features")}
         statement = "barcodes of attention find a text's class more often than"
-        yield claim(
-            f"lang:attention-barcodes:{task}",
-            f"{statement} degrees and entropies",
-            "greater",
-            hits["barcode"] - hits["degree"],
-            source="Kushnareva et al. 2021; Cherniavskii et al. 2022",
-            task=task,
-        )
-        null = hits["barcode"] - hits["shuffled"]
-        name, statement = f"lang:attention-null:{task}", f"{statement} those of shuffled attention"
-        yield claim(name, statement, "greater", null, task=task, **OURS)
+        papers = {"source": "Kushnareva et al. 2021; Cherniavskii et al. 2022"}
+        for name, other, spoken, own in (
+            ("barcodes", "degree", "degrees and entropies", papers),
+            ("null", "shuffled", "those of shuffled attention", OURS),
+        ):
+            name, more = f"lang:attention-{name}:{task}", hits["barcode"] - hits[other]
+            yield claim(name, f"{statement} {spoken}", "greater", more, task=task, **own)
     yield from _dimensions(claim, tables["language_dimension"])
     divergence = tables["language_divergence"]
     moved = divergence[(divergence.pair == "finetuned") & (divergence.measure == "rtd")]
@@ -46,8 +42,7 @@ def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
         "less",
         prominent - none,
         unit="seeds",
-        source="ours, by RTD-Lite (after Barannikov et al. 2022)",
-        kind="our control",
+        **OURS | {"source": "ours, by RTD-Lite (after Barannikov et al. 2022)"},
     )
     lives = tables["language_lifetimes"]
     lives = lives[lives.measure == "lifetime"].groupby("cloud")

@@ -20,38 +20,26 @@ from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
 ARM = "prominent"
 TABLE3 = "STL Table 3"
 SELECTED = (ARM, "published")
-# What STL say of an arm beside plain fine-tuning, and of selected bars beside all, by name of the
-# row: statement, direction, column and source (without one: Table 3, or its mean).
-OF_NONE = {
-    "lowers-centred-of-none": (
-        "regularization lowers the first centred score",
-        "less",
-        "centred_1",
-    ),
-    "lowers-raw-of-none": ("regularization lowers the first raw score", "less", "raw_1"),
-    "metric-rises": ("{metric} rises", "greater", "graded", "STL abstract, §5, §6"),
-    "metric-kept": (
-        f"{{metric}} does not suffer (by {MARGIN}): it falls by less than that, or not at all",
-        *("no_worse", "graded", "STL Table 2"),
-    ),
-    "raises-centred-2": ("regularization raises the second centred score", "greater", "centred_2"),
-    "raises-centred-3": ("regularization raises the third centred score", "greater", "centred_3"),
-}
-OF_ALL = {
-    "lowers-centred-of-all": (
-        "the centred score is lower with selected bars than with all",
-        *("less", "centred_1"),
-    ),
-    "lowers-raw-of-all": (
-        "the raw score is lower with selected bars than with all",
-        "less",
-        "raw_1",
-    ),
-    "metric-above-all": (
-        "{metric} is higher with selected bars than with all",
-        *("greater", "graded", "STL, second hypothesis"),
-    ),
-}
+# What STL say of an arm beside plain fine-tuning, and of selected bars beside all: name of the row,
+# the other arm, direction, column, statement, and source unless it is Table 3, or its mean.
+QUESTIONS = [
+    ("lowers-centred-of-none", "none", "less", "centred_1",
+     "regularization lowers the first centred score"),
+    ("lowers-raw-of-none", "none", "less", "raw_1", "regularization lowers the first raw score"),
+    ("metric-rises", "none", "greater", "graded", "{metric} rises", "STL abstract, §5, §6"),
+    ("metric-kept", "none", "no_worse", "graded", "{metric} does not suffer "
+     f"(by {MARGIN}): it falls by less than that, or not at all", "STL Table 2"),
+    ("raises-centred-2", "none", "greater", "centred_2",
+     "regularization raises the second centred score"),
+    ("raises-centred-3", "none", "greater", "centred_3",
+     "regularization raises the third centred score"),
+    ("lowers-centred-of-all", "all", "less", "centred_1",
+     "the centred score is lower with selected bars than with all"),
+    ("lowers-raw-of-all", "all", "less", "raw_1",
+     "the raw score is lower with selected bars than with all"),
+    ("metric-above-all", "all", "greater", "graded",
+     "{metric} is higher with selected bars than with all", "STL, second hypothesis"),
+]  # fmt: skip
 AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `at_least_loss`
 DEPARTURES = (
     "AdamW, where STL use Adam; a constant rate after the warm-up, where their code has a cosine "
@@ -140,28 +128,29 @@ def _arm(
     scores: pd.DataFrame,
     source: str,
 ) -> Iterator[Claim]:
-    arm, metric = rows.arm.iloc[0], rows.metric.iloc[0]
-    selected = arm in SELECTED and "all" in set(runs.arm)
-    for other, questions in {"none": OF_NONE, "all": OF_ALL if selected else {}}.items():
+    arm = rows.arm.iloc[0]
+    others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
+    for name, other, direction, column, statement, *own in QUESTIONS:
+        if other not in others:
+            continue
+        statement = statement.format(metric=rows.metric.iloc[0])
         theirs = runs[runs.arm == other]
-        for name, (statement, direction, column, *own) in questions.items():
-            statement = statement.format(metric=metric)
-            known = {arm, other} <= set(scores.index) and column in scores
+        known = {arm, other} <= set(scores.index) and column in scores
+        yield claim(
+            name,
+            statement,
+            direction,
+            by_unit(rows, column) - by_unit(theirs, column),
+            published=scores.at[arm, column] - scores.at[other, column] if known else None,
+            source=own[0] if own else source,
+        )
+        best = f"{column}_best"
+        if best in runs and direction != "no_worse":
             yield claim(
-                name,
-                statement,
+                f"{name}-best",
+                f"at the epoch of least validation loss, {statement}",
                 direction,
-                by_unit(rows, column) - by_unit(theirs, column),
-                published=scores.at[arm, column] - scores.at[other, column] if known else None,
-                source=own[0] if own else source,
+                by_unit(rows, best) - by_unit(theirs, best),
+                source=f"after {own[0] if own else TABLE3}",
+                kind="our control" if arm == "random" else "analogue",
             )
-            best = f"{column}_best"
-            if best in runs and direction != "no_worse":
-                yield claim(
-                    f"{name}-best",
-                    f"at the epoch of least validation loss, {statement}",
-                    direction,
-                    by_unit(rows, best) - by_unit(theirs, best),
-                    source=f"after {own[0] if own else TABLE3}",
-                    kind="our control" if arm == "random" else "analogue",
-                )

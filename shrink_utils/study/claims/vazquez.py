@@ -7,6 +7,7 @@ change allocation (COLING).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
 from functools import partial
@@ -19,7 +20,6 @@ from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
     MARGIN,
     Claim,
-    by_unit,
     clearest,
     evaluate,
     judged,
@@ -52,20 +52,20 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
     last = int(contextuality.layer.max())
     avg_sim = corpus[corpus.quantity == "avg_sim"].set_index("layer").value
     words = corpus[corpus.quantity == "self_sim"]
-    words = words.assign(value=words.value - words.layer.map(avg_sim))
+    words = _by_layer(words.assign(avg_sim=words.layer.map(avg_sim)), "avg_sim")
     of = dict(list(contextuality.groupby("quantity")))
     bert = _bert()
-    yield from _avg_sim(of["avg_sim"], bert["avg_sim"], last - 1)
+    yield from _avg_sim(_by_layer(of["avg_sim"]), bert["avg_sim"], last)
     yield Claim(
         "v:selfsim-falls",
         f"SelfSim − AvgSim of words {FALLS}",
         "less",
-        _rise(words, last),
-        published=_rise(bert["self_sim"], 12).item(),
+        words[last] - words[0],
+        published=bert["self_sim"][12] - bert["self_sim"][0],
         source=LAYERS_OF_BERT.format("V", "2"),
         unit="words",
     )
-    yield from _intra_sim(of["intra_sim"], bert["intra_sim"], last)
+    yield from _intra_sim(of["intra_sim"], bert["intra_sim"] - bert["avg_sim"], last)
     # The variance that a static vector explains, as Ethayarajh defines it, and as the code has it.
     claim = partial(Claim, source="Ethayarajh 2019 abstract, §4.3", unit="words")
     for name, beside, spoken in (
@@ -73,81 +73,69 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
         ("mev_released", "baseline", "as the released code computes it, beyond random words"),
     ):
         for layer in (1, last):
-            small = _at(_less(of[name], beside), layer) - SMALL
+            small = _by_layer(of[name], beside)[layer] - SMALL
             statement = f"a static vector explains < {SMALL} of a word at layer {layer}, {spoken}"
             yield claim(f"v:{name.replace('_', '-')}-small-{layer}", statement, "less", small)
 
 
-def _intra_sim(rows: pd.DataFrame, bert: pd.DataFrame, last: int) -> Iterator[Claim]:
-    """Against AvgSim, as V and Ethayarajh do, and against its length-matched null."""
-    theirs = _less(bert, "baseline")
-    of_v = {"source": LAYERS_OF_BERT.format("V", "2")}
-    control = {"source": "our control of V", "kind": "our control"}
-    for column, short, spoken, own in (
-        ("baseline", "avgsim", "AvgSim", of_v),
-        ("null", "null", "its length-matched null", control),
-    ):
-        ours, claim = _less(rows, column), partial(Claim, unit="sentences", **own)
-        for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
-            name, statement = f"v:intrasim-above-{short}-{layer}", f"IntraSim exceeds {spoken}"
-            published = _at(theirs, of_bert).item() if own is of_v else None
-            at = _at(ours, layer)
-            yield claim(name, f"{statement} at {where}", "greater", at, published=published)
-        published = _rise(theirs, 12).item() if own is of_v else None
-        name, statement = f"v:intrasim-falls-{short}", f"IntraSim − {spoken} {FALLS}"
-        yield claim(name, statement, "less", _rise(ours, last), published=published)
+def _by_layer(rows: pd.DataFrame, less: str | None = None) -> pd.DataFrame:
+    """Values, less those of another column: (items, layers)."""
+    values = rows.assign(value=rows.value - rows[less]) if less else rows
+    return values.pivot(index="item", columns="layer", values="value")
 
 
-def _at(rows: pd.DataFrame, layer: int) -> pd.Series:
-    return by_unit(rows[rows.layer == layer], "value", "item")
-
-
-def _rise(rows: pd.DataFrame, layer: int) -> pd.Series:
-    """From the embeddings to a layer."""
-    return _at(rows, layer) - _at(rows, 0)
-
-
-def _less(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    return rows.assign(value=rows.value - rows[column])
-
-
-def _bert() -> dict[str, pd.DataFrame]:
-    """Published numbers of bert-base-cased by layer, in the form of the measured table."""
+def _bert() -> dict[str, pd.Series]:
+    """Published numbers of bert-base-cased, by layer."""
     found = {}
     for name in ("avg_sim", "self_sim", "intra_sim"):
         table = pd.read_csv(data_dir() / "published" / f"{name.replace('_', '')}_layers.csv")
-        table["value"] = table["adjusted_self_sim" if name == "self_sim" else name]
-        found[name] = table[table.model == "bert-base-cased"].rename(columns={"model": "item"})
-    baseline = found["intra_sim"].layer.map(found["avg_sim"].set_index("layer").value)
-    return found | {"intra_sim": found["intra_sim"].assign(baseline=baseline)}
+        of_bert = table[table.model == "bert-base-cased"].set_index("layer")
+        found[name] = of_bert["adjusted_self_sim" if name == "self_sim" else name]
+    return found
 
 
-def _avg_sim(rows: pd.DataFrame, bert: pd.DataFrame, below: int) -> Iterator[Claim]:
+def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim]:
     claim = partial(Claim, source=LAYERS_OF_BERT.format("V, on BERT", "1"), unit="sentences")
     # BERT's own last layer falls (.675 to .477), so the claim holds if either of the last two is
     # higher; the interval allows for two tries.
-    layers = rows.layer[rows.layer >= below].unique()
     yield claim(
         "v:avgsim-rises",
         "AvgSim of words rises from the embeddings to the last layer, or to the last but one",
         "greater",
-        **clearest((_rise(rows, layer) for layer in layers), "greater"),
-        published=_rise(bert, 11).item(),
+        **clearest((values[layer] - values[0] for layer in (last - 1, last)), "greater"),
+        published=bert[11] - bert[0],
     )
     yield claim(
         "v:avgsim-gradual",
         "no layer but the last makes half of the rise to the last but one (it is gradual)",
         "less",
-        _largest_step_less_half_the_rise(rows, below),
-        published=_largest_step_less_half_the_rise(bert, 11).item(),
+        _largest_step_less_half_the_rise(values, last - 1),
+        published=_largest_step_less_half_the_rise(bert.to_frame().T, 11).item(),
     )
 
 
-def _largest_step_less_half_the_rise(rows: pd.DataFrame, below: int) -> pd.Series:
+def _largest_step_less_half_the_rise(values: pd.DataFrame, below: int) -> pd.Series:
     """From the embeddings to a layer; which step is the largest is read off the same sentences."""
-    values = rows.pivot(index="item", columns="layer", values="value")
     steps = values.loc[:, :below].diff(axis=1)
     return steps[steps.mean().idxmax()] - (values[below] - values[0]) / 2
+
+
+def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim]:
+    """Against AvgSim, as V and Ethayarajh do, and against its length-matched null."""
+    of_v = {"source": LAYERS_OF_BERT.format("V", "2")}
+    control = {"source": "our control of V", "kind": "our control"}
+    for column, short, spoken, published, own in (
+        ("baseline", "avgsim", "AvgSim", bert, of_v),
+        ("null", "null", "its length-matched null", bert * math.nan, control),
+    ):
+        ours, claim = _by_layer(rows, column), partial(Claim, unit="sentences", **own)
+        for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
+            name, statement = f"v:intrasim-above-{short}-{layer}", f"IntraSim exceeds {spoken}"
+            options = {"differences": ours[layer], "published": published[of_bert]}
+            yield claim(name, f"{statement} at {where}", "greater", **options)
+        options = {"differences": ours[last] - ours[0], "published": published[12] - published[0]}
+        name, statement = f"v:intrasim-falls-{short}", f"IntraSim − {spoken} {FALLS}"
+        yield claim(name, statement, "less", **options)
 
 
 def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
