@@ -73,7 +73,8 @@ def _dealt(
 
 def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
     """Indices of the words that are counted often enough; ``ValueError`` if there is none."""
-    check_count(min_count)
+    if min_count < 2:
+        raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
     kept = (counts >= min_count).nonzero().flatten()
     if not len(kept):
         most = int(counts.argmax())
@@ -82,12 +83,6 @@ def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tenso
             f"{int(counts[most])}; lower min_count or take more text"
         )
     return kept
-
-
-def check_count(min_count: int) -> None:
-    """Refuse words of a single context."""
-    if min_count < 2:
-        raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
 
 
 @dataclass(frozen=True)

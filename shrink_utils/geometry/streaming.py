@@ -17,7 +17,6 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from shrink_utils.geometry.contextuality import (
-    check_count,
     frequent,
     occurrence_sums,
     self_sims,
@@ -158,7 +157,6 @@ class SelfSim(_Sums):
 
     def __init__(self, n_words: int, n_features: int, *, min_count: int = 5, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
-        check_count(min_count)
         self.n_words, self.min_count = _check_width(n_words, "n_words"), min_count
         # The last row takes in the words that are not in the vocabulary, and is never read.
         self.add_sums(sums=(n_words + 1, n_features), counts=(n_words + 1, 4))

@@ -94,7 +94,7 @@ REFUSED = [
     (_words(pd.array([0, 1, None, 1])), "words mixes labels that cannot be ordered: .*NA"),
     (_words(THREE, X, sentences=[1, 2]), "sentences needs one label per row"),
     (_words(THREE, X, sentences=[math.nan] * 12), r"sentences of shape .* NaN"),
-    (_words(THREE, X, sentences=THREE % 2, min_count=3), "in 3 different sentences or more"),
+    (_words(THREE, X, sentences=THREE % 2, min_count=3), "in 3 different sent.*; lower min_count"),
     *(
         (_with_groups(kind([other, nan] * 6)), r"groups of shape \(12,\) has NaN labels")
         for kind in (list, pd.Series)
@@ -151,6 +151,12 @@ REFUSED = [
         if m != "mutual_knn"  # which first asks for more rows
     ),
     (lambda: g.mutual_knn(X, Y[:-1], k=2), "same samples as rows, got 12 and 11 rows"),
+    (lambda: g.mutual_knn(X[:6], np.eye(6), k=2), "y has all 6 rows at the same cosine distance"),
+    *(
+        (lambda k=k: g.mutual_knn(X, Y, k=k), f"k must lie between 1 and n − 2 = 10, got {k}")
+        for k in (0, 11)
+    ),
+    (lambda: g.calibrated_maximum("cka", [X], [Y], permutations=0), "permutations must be at lea"),
     (lambda: g.similarity_grid("cka", [X], [Y, ONES]), r"ys\[1\] of shape \(12, 5\) has no varian"),
     (lambda: g.similarity_grid("pwca", [X], [Y]), "no measure 'pwca', did you mean 'pwcca'"),
     (lambda: g.similarity_grid("cka", []), "at least one layer each"),
