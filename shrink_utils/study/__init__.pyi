@@ -1,6 +1,5 @@
 from . import figures
 from .ablation import frontier_table
-from .after_finetuning import measure_after_finetuning, measure_words_after_finetuning
 from .claims.brown import stitching_claims
 from .claims.rajaee import accuracy_drops, rajaee_claims
 from .claims.report import claims_in_brief
@@ -38,8 +37,6 @@ __all__ = [
     "histories",
     "load_profile",
     "load_run",
-    "measure_after_finetuning",
-    "measure_words_after_finetuning",
     "profile_names",
     "provenance",
     "rajaee_claims",

@@ -1,14 +1,10 @@
-"""Rajaee & Pilehvar's questions, asked of the ablation's own encoders (chapter 08).
-
-What shape does the space have, where does it keep the task, and what do words still say?
-"""
+"""Probes of vectors before and after fine-tuning: of the task, and of what words still say."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import product
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,117 +19,21 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 from torch import Tensor
-from torch.nn.functional import normalize
 
-from shrink_utils.geometry import (
-    PrincipalAxes,
-    avg_sim,
-    elongated_directions,
-    iso_score,
-    nearest_centre,
-    partition_isotropy,
-    principal_axes,
-)
-from shrink_utils.models import (
-    Encoder,
-    WordBatch,
-    load_encoder,
-    pool,
-    split_words,
-    state_batches,
-    word_states,
-)
-from shrink_utils.study.grid import run_grid
-from shrink_utils.study.measured import measured
-from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs import Run, run_encoder
-from shrink_utils.text import load_sentences, load_task
+from shrink_utils.geometry import PrincipalAxes, nearest_centre, principal_axes
+from shrink_utils.models import Encoder, WordBatch, pool, state_batches
 from shrink_utils.training.rows import second_texts
 
-PRETRAINED = "pretrained"  # in the column `arm`
-POOLINGS = ("cls", "mean")
-ARMS = ("none", "prominent", "all")  # whose models are read layer by layer: a minute per arm
-COLUMNS = "model task arm seed vectors layer n measure treatment removed skipped value".split()
 REMOVED = (1, 3, 10)  # directions
 MOST_CLUSTERS = 8
 PENALTIES = np.logspace(0, 5, 11)  # of standardized features; leave-one-out on the fit rows chooses
 TYPES = 40  # the most frequent words, told apart by the type probe
 
 
-@measured("after_finetuning")
-def measure_after_finetuning(profile: Profile) -> pd.DataFrame:
-    """Isotropy by layer; on the first task also the probe of treated vectors of the last layer.
-
-    For the profile's first model, every task and seed, and `ARMS`. Rows are validation texts, which
-    no run was trained on: two for every three `diagnostic_sentences`, or all there are.
-
-    Returns
-    -------
-    DataFrame
-        Columns model, task, arm, seed, vectors ("cls" or "mean" over the tokens), layer, n (rows),
-        measure, treatment, removed, skipped, value. The arm "pretrained" is the model before
-        fine-tuning, with a row per seed: only the halves of its probe differ between them. The arm
-        "isotropic" is a Gaussian cloud of the same shape. Measures are those of `isotropy`,
-        without a treatment, and "accuracy" as `treated_accuracies` gives it.
-    """
-    runs, frames = run_grid(profile), []
-    for entry in profile.grid:
-        rows = load_task(entry.task, max_eval=profile.diagnostic_sentences * 2 // 3)["validation"]
-        labels = np.asarray(rows["label"])
-        for keys, seeds, encoder in study_encoders(profile, runs, task=entry.task):
-            states = text_states(encoder, rows, max_length=entry.max_length)
-            with threadpool_limits(1):  # small matrices: threads would wait for each other
-                by_layer = isotropy_by_layer(states["cls"])
-                found = [by_layer.assign(seed=seed) for seed in seeds]
-                if entry.task == profile.tasks[0]:
-                    last = {"layer": len(states["cls"]) - 1}
-                    found += [
-                        treated_accuracies(layers[-1], labels, seed=seed).assign(
-                            vectors=vectors, seed=seed, **last
-                        )
-                        for seed in seeds
-                        for vectors, layers in states.items()
-                    ]
-            frames.append(pd.concat(found).assign(**keys, n=len(rows)))
-        gaussian = {**keys, "arm": "isotropic", "seed": seeds[0], "n": len(rows)}
-        layers, *shape = states["cls"].shape  # a sample of this shape can reach no more than:
-        cloud = torch.from_numpy(np.random.default_rng(0).normal(size=shape))
-        even = pd.DataFrame(isotropy(cloud).items(), columns=["measure", "value"])
-        even = even.merge(pd.DataFrame({"layer": range(1, layers)}), how="cross")
-        frames.append(even.assign(vectors="cls", **gaussian))
-    return pd.concat(frames, ignore_index=True)[COLUMNS]
-
-
-def study_encoders(
-    profile: Profile, runs: Iterable[Run], *, task: str
-) -> Iterator[tuple[dict, list[int], Encoder]]:
-    """The profile's first model, pretrained and then as the runs of `ARMS` on a task left it.
-
-    Yields
-    ------
-    keys : dict
-        ``model``, ``task`` and ``arm`` ("pretrained" first).
-    seeds : list of int
-        The run's own; for the pretrained model those of all runs, since each is compared with it.
-    encoder : Encoder
-        On the GPU when there is one.
-    """
-    model, device = profile.models[0], "cuda" if torch.cuda.is_available() else "cpu"
-    of_task = [run for run in runs if (run.config.model, run.config.task) == (model, task)]
-    chosen = [run for run in of_task if run.config.arm in ARMS]
-    seeds = sorted({run.config.seed for run in chosen})
-    keys = {"model": model, "task": task}
-    yield {**keys, "arm": PRETRAINED}, seeds, load_encoder(model, device=device)
-    for run in chosen:
-        encoder = run_encoder(run, device=device)
-        yield {**keys, "arm": run.config.arm}, [run.config.seed], encoder
-
-
 def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str, Tensor]:
     """Vectors of n texts at every layer, `cls` and `mean`, (layers, n, d) each, from one pass."""
-    order, parts = [], {pooling: [] for pooling in POOLINGS}
+    order, parts = [], {pooling: [] for pooling in ("cls", "mean")}
     for batch in state_batches(
         encoder, rows["text"], text_pairs=second_texts(rows), max_length=max_length
     ):
@@ -143,30 +43,6 @@ def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str
             found.append(torch.stack(layers).float().cpu())  # (layers, b, d)
     back = torch.tensor(order).argsort()  # the batches are sorted by length
     return {pooling: torch.cat(found, dim=1)[:, back] for pooling, found in parts.items()}
-
-
-def isotropy_by_layer(states: Tensor) -> pd.DataFrame:
-    """Every measure of every layer but the first, where all [CLS] vectors are one point."""
-    rows = [
-        {"vectors": "cls", "layer": layer, "measure": measure, "value": value}
-        for layer in range(1, len(states))
-        for measure, value in isotropy(states[layer]).items()
-    ]
-    return pd.DataFrame(rows)
-
-
-def isotropy(x: Tensor) -> dict[str, float]:
-    """Every measure of isotropy that is taken before and after fine-tuning, of a cloud (n, d).
-
-    IsoScore in its bias-corrected form; log I(W) of the vectors and of their unit forms.
-    """
-    return {
-        "log I(W)": partition_isotropy(x),
-        "log I(W), unit norm": partition_isotropy(normalize(x.double(), dim=1)),
-        "IsoScore": iso_score(x, bias_corrected=True),
-        "AvgSim": avg_sim(x).value,
-        "elongated directions": float(elongated_directions(x)),
-    }
 
 
 def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.DataFrame:
@@ -252,44 +128,6 @@ def deal_folds(groups: ArrayLike, *, n_folds: int, seed: int = 0) -> np.ndarray:
     return dealt[index]
 
 
-@measured("words_after_finetuning")
-def measure_words_after_finetuning(profile: Profile) -> pd.DataFrame:
-    """Decodability of word frequency and word type at the first, middle and last layer.
-
-    For the profile's first model and first task, every seed and `ARMS`; a sixth of
-    `diagnostic_sentences`, drawn from all corpora.
-
-    Returns
-    -------
-    DataFrame
-        Columns model, task, arm, seed, layer, probe ("frequency", in R², or "type", in accuracy),
-        labels ("true" or, for the pretrained model, "shuffled" as a control), n (rows), value,
-        chance. The arm "pretrained" has a row per seed: only the halves of its probe differ.
-    """
-    n_texts = profile.diagnostic_sentences // 6
-    texts = load_sentences("all", n=n_texts, seed=profile.base_seed)["text"]
-    counts = Counter(word for text in load_sentences("all")["text"] for word in split_words(text))
-    rows = []
-    for keys, seeds, encoder in study_encoders(profile, run_grid(profile), task=profile.tasks[0]):
-        layers = sorted({1, len(encoder.layers) // 2, len(encoder.layers) - 1})
-        words = word_states(encoder, texts, layers=layers)
-        targets = [frequency_target(words, counts), type_target(words)]
-        if keys["arm"] == PRETRAINED:
-            targets += [
-                target._replace(
-                    values=np.random.default_rng(0).permutation(target.values), labels="shuffled"
-                )
-                for target in targets
-            ]
-        with threadpool_limits(1):  # small matrices: threads would wait for each other
-            for seed, (layer, x), target in product(
-                seeds, zip(layers, words.vectors, strict=True), targets
-            ):
-                score = probed(x, target, seed=seed)
-                rows.append({**keys, "seed": seed, "layer": layer, **score})
-    return pd.DataFrame(rows)
-
-
 class Target(NamedTuple):
     """What is to be read off which word vectors; vectors of one group share their fold."""
 
@@ -298,6 +136,11 @@ class Target(NamedTuple):
     values: np.ndarray  # (n,)
     groups: np.ndarray  # (n,)
     labels: str = "true"
+
+    def shuffled(self) -> Target:
+        """The control: the same vectors, with the values of others."""
+        dealt = np.random.default_rng(0).permutation(self.values)
+        return self._replace(values=dealt, labels="shuffled")
 
 
 def frequency_target(words: WordBatch, counts: Counter) -> Target:

@@ -31,7 +31,7 @@ TREATMENTS = {
 
 @judged
 def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
-    """From `measure_after_finetuning` and `measure_words_after_finetuning`."""
+    """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
     lost = accuracy_lost(table[table.vectors == "mean"])
     for short, (treatment, removed, spoken) in TREATMENTS.items():
@@ -120,7 +120,7 @@ def accuracy_lost(table: pd.DataFrame) -> pd.DataFrame:
 def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
     """What each removal costs the probe: accuracy with the mean subtracted − accuracy after it.
 
-    From `measure_after_finetuning`. Columns model, task, arm, seed, vectors, treatment, removed,
+    From a table of chapter 08. Columns model, task, arm, seed, vectors, treatment, removed,
     skipped, drop.
     """
     accuracy = table[(table.measure == "accuracy") & table.treatment.isin(["global", "clusters"])]
