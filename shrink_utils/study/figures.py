@@ -51,7 +51,7 @@ _ARM_LOOKS = {
     "cosine": ("#CC79A7", LINESTYLES[5], MARKERS[5]),
     "isoscore": ("#332288", _LONG, MARKERS[6]),
     "spectral": ("#882255", _DASHED, "*"),
-    "loops": ("#88CCEE", _DOTTED, "<"),
+    "sigreg": ("#88CCEE", _DOTTED, "<"),
 }
 ARM_STYLE = {
     arm: dict(zip(("color", "linestyle", "marker"), look, strict=True))

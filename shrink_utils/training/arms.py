@@ -26,7 +26,6 @@ ARMS: dict[str, Options | None] = {
     "shuffled_classes": {"penalty": "regrouped", "groups": "shuffled"},
     "longest": {"penalty": "ranked", "keep": "longest"},
     "shortest": {"penalty": "ranked", "keep": "shortest"},
-    "loops": {"selection": "prominent", "rule": "ratio", "homology_dim": 1},
 }
 
 

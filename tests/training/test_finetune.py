@@ -15,7 +15,7 @@ from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.text import task_spec
 from shrink_utils.training import finetune, task_metrics
 
-# Of each kind one at least; the others are tested one by one (loops: 8 points hardly have any).
+# Of each kind one at least; the others are tested one by one.
 ARMS = ("none", "prominent", "published", "all", "random", "isoscore")
 RNG = np.random.default_rng(0)
 

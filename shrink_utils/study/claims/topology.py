@@ -23,7 +23,6 @@ OTHERS = {  # what prominent bars are compared with
     "cosine": "the average cosine",
     "isoscore": "IsoScore★",
     "spectral": "spectral entropy",
-    "loops": "prominent loops",
 }
 
 
