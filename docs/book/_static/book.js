@@ -45,7 +45,10 @@ if (claims.length) {
   const count = document.createElement("p");
   count.setAttribute("role", "status");
   const all = bodies.reduce((sum, body) => sum + body.rows.length, 0);
-  const show = () => { count.textContent = `${filter(field.value)} of ${all} claims`; };
+  const show = () => {
+    count.textContent = `${filter(field.value)} of ${all} claims`;
+    field.parentElement.classList.toggle("searching", field.value !== "");
+  };
   field.addEventListener("input", show);
   document.querySelector("main h1").after(field, count);
   show();

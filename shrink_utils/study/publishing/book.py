@@ -140,8 +140,8 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     counts = counts.loc[:, counts.any()].rename_axis("claims of").reset_index()
     both = pd.concat([claims, recorded[1][1]]).drop_duplicates("claim", keep="last")
-    sentences = sentence_table(both)
-    sentences.insert(0, "sentence", sentences.pop("sentence"))
+    order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
+    sentences = sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
     parts += [f"## {RULES}", _table(_rules(), "claims")]
     for i, (title, rows) in enumerate(sections.items()):
