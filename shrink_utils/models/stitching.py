@@ -140,8 +140,8 @@ def stitched_logits(front: Reading, back: Reading, *, front_layer: int, back_lay
     model a row per predicted token, which takes memory.
     """
     _check(front, back, front_layer, back_layer)
-    stitches = _logits(front, back, identity, front_layer, back_layer)
-    return torch.cat([logits for logits, _ in stitches])
+    found = _predictions(front, back, identity, front_layer, back_layer)
+    return torch.cat([logits for logits, _ in found])
 
 
 def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
@@ -157,7 +157,9 @@ def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
     return [stitched(front, back, front_layer=m, back_layer=m) for m in range(back.depth + 1)]
 
 
-def upper_logits(model: PreTrainedModel, states: Tensor, layer: int, batch: Batch) -> Tensor:
+def upper_logits(
+    model: PreTrainedModel, states: Tensor, layer: int, batch: Batch
+) -> tuple[Tensor, Tensor]:
     """g_{>m}: run what lies above a layer on given states, at the places that are predicted.
 
     Parameters
@@ -173,67 +175,56 @@ def upper_logits(model: PreTrainedModel, states: Tensor, layer: int, batch: Batc
 
     Returns
     -------
-    Tensor
-        (predictions, classes), differentiable with respect to `states`: of a classifier one row
-        per text, of a language model one row per predicted token.
+    logits, targets
+        (predictions, classes), differentiable with respect to `states`, and (predictions,): of a
+        classifier one row per text, of a language model one row per predicted token.
 
     Raises
     ------
     ValueError
         States of another width than the model's.
     """
-    width = model.config.hidden_size
+    config, width = model.config, model.config.hidden_size
+    targets = batch["labels"].to(states.device)
     if states.shape[2] != width:
         raise ValueError(
             f"states: {states.shape[2]} wide, the model takes {width}; map them to its width"
         )
     # Of the form that the model's attention wants: causal for a decoder, padding left out.
     given = batch["attention_mask"].to(states.device)
-    make = create_causal_mask if model.config.is_decoder else create_bidirectional_mask
-    options = {"past_key_values": None} if model.config.is_decoder else {}
-    mask = make(config=model.config, inputs_embeds=states, attention_mask=given, **options)
+    make = create_causal_mask if config.is_decoder else create_bidirectional_mask
+    options = {"past_key_values": None} if config.is_decoder else {}
+    mask = make(config=config, inputs_embeds=states, attention_mask=given, **options)
     for block in model.base_model.encoder.layer[layer:]:
         states = block(states, mask)  # (b, t, d)
     if isinstance(model, BertForSequenceClassification):
-        return model.classifier(model.dropout(model.base_model.pooler(states)))
+        return model.classifier(model.dropout(model.base_model.pooler(states))), targets
+    if config.is_decoder:  # a place predicts the next token
+        targets = torch.cat([targets[:, 1:], targets.new_full((len(targets), 1), IGNORED)], dim=1)
     # The head is most of a small language model: it reads predicted tokens only.
-    return model.cls(states[_targets(model, batch) != IGNORED])
-
-
-def summed_loss(logits: Tensor, model: PreTrainedModel, batch: Batch) -> tuple[Tensor, int]:
-    """Summed cross-entropy of `upper_logits`, and the number of predictions it is the sum of."""
-    targets = _targets(model, batch)
-    targets = targets[targets != IGNORED]
-    return cross_entropy(logits, targets, reduction="sum"), len(targets)
-
-
-def _targets(model: PreTrainedModel, batch: Batch) -> Tensor:
-    """What each place predicts: of a causal model, the label of the next token."""
-    labels = batch["labels"].to(model.device)
-    if not model.config.is_decoder:
-        return labels
-    return torch.cat([labels[:, 1:], labels.new_full((len(labels), 1), IGNORED)], dim=1)
+    predicted = targets != IGNORED
+    return model.cls(states[predicted]), targets[predicted]
 
 
 def _mean_loss(front: Reading, back: Reading, phi: Map, front_layer: int, back_layer: int) -> float:
     total, count = 0.0, 0
-    for logits, batch in _logits(front, back, phi, front_layer, back_layer):
-        loss, n = summed_loss(logits, back.model, batch)
-        total, count = total + float(loss), count + n
+    for logits, targets in _predictions(front, back, phi, front_layer, back_layer):
+        total += float(cross_entropy(logits, targets, reduction="sum"))
+        count += len(targets)
     if not count:
         raise ValueError(f"batches: no label is predicted, as all of them are {IGNORED}")
     return total / count
 
 
 @torch.no_grad()
-def _logits(
+def _predictions(
     front: Reading, back: Reading, phi: Map, front_layer: int, back_layer: int
-) -> Iterator[tuple[Tensor, Batch]]:
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Batch by batch, so that a large vocabulary does not fill the memory."""
     with evaluating(back.model):
         for batch, states in zip(back.batches, front.states, strict=True):
             mapped = phi(states[front_layer].to(back.model.device))
-            yield upper_logits(back.model, mapped, back_layer, batch), batch
+            yield upper_logits(back.model, mapped, back_layer, batch)
 
 
 def _check(front: Reading, back: Reading, front_layer: int, back_layer: int) -> None:
@@ -399,9 +390,9 @@ def train_map(
     with evaluating(back.model), torch.enable_grad():
         for i in torch.cat(rounds)[: training.steps].tolist():
             batch, states = back.batches[i], front.states[i][front_layer].to(device)
-            logits = upper_logits(back.model, phi(states), back_layer, batch)
-            loss, count = summed_loss(logits, back.model, batch)
-            gradients = torch.autograd.grad(loss / count, parameters)
+            logits, targets = upper_logits(back.model, phi(states), back_layer, batch)
+            loss = cross_entropy(logits, targets, reduction="sum") / len(targets)
+            gradients = torch.autograd.grad(loss, parameters)
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = gradient
             nn.utils.clip_grad_norm_(parameters, LONGEST_GRADIENT)
