@@ -37,9 +37,11 @@ def test_bounds_are_the_means_that_a_t_test_does_not_reject(values, confidence):
         assert p == pytest.approx(1 - confidence, abs=1e-5)
 
 
-def test_one_seed_has_infinite_bounds_and_equal_differences_have_no_width():
+def test_one_seed_has_infinite_bounds_and_equal_differences_no_width_and_neither_a_p():
     assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
     assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
+    for differences in ([0.3], [0.5, 0.5]):
+        assert math.isnan(mean_of(differences).p())
 
 
 FINITE = "differences has NaN or infinity"
@@ -88,11 +90,6 @@ def test_p_is_that_of_students_test_and_agrees_with_the_interval(bound):
     interval, found = paired_interval(values), mean_of(values).p(bound)
     assert found == pytest.approx(stats.ttest_1samp(values, bound).pvalue)
     assert (found < 0.05) == (not interval.low <= bound <= interval.high)
-
-
-def test_one_unit_and_equal_differences_have_no_p():
-    for differences in ([0.3], [0.5, 0.5]):
-        assert math.isnan(mean_of(differences).p())
 
 
 def _answers(rng, *, seeds=5, rows=60, of_seed=0.1, of_row=0.3, of_cell=0.5):

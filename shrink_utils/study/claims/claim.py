@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from fnmatch import fnmatchcase
 from functools import wraps
-from typing import Literal, ParamSpec, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,6 @@ Verdict = Literal[
     "replicated", "agrees", "inconclusive", "disagrees", "not replicated", "described"
 ]
 Unit = Literal["seeds", "models", "words", "sentences"]
-
-P = ParamSpec("P")
 
 OWN_TEST: dict[str, Verdict] = {"agrees": "replicated", "disagrees": "not replicated"}
 CONFIDENCE = 0.95  # of an interval; with several tries, of all of them together
@@ -49,9 +47,9 @@ class Claim:
     kind: Kind = "scaled test"  # how near the test is to the paper's own
     task: str = ""
     arm: str = ""
-    published: float | None = None  # the paper's own difference
+    published: float = math.nan  # the paper's own difference
     unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
-    floor: float | None = None  # how much models differ that differ in their seed alone
+    floor: float = math.nan  # how much models differ that differ in their seed alone
     tries: int = 1  # the differences are the most favourable of so many: the interval allows for it
     departures: str = ""  # from the paper's protocol, which no profile removes
 
@@ -124,8 +122,7 @@ def evaluate(claims: Iterable[Claim]) -> pd.DataFrame:
     ValueError
         Differences that `mean_of` refuses; the message names the claim.
     """
-    rows = [_row(claim) for claim in claims]
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame([_row(claim) for claim in claims], columns=COLUMNS)
 
 
 def _row(claim: Claim) -> dict:
@@ -136,29 +133,21 @@ def _row(claim: Claim) -> dict:
     except ValueError as error:
         raise ValueError(f"claim {claim.id!r}: {error}") from error
     interval = mean.interval(1 - (1 - CONFIDENCE) / claim.tries)
-    found = verdict(interval, claim.direction, claim.margin, kind=claim.kind)
     p = mean.p(-claim.margin) if claim.direction != "described" else math.nan
-    published = math.nan if claim.published is None else round(float(claim.published), 6)
     return {
         **vars(claim),
         **interval._asdict(),
         "claim": claim.id,
-        "published": published,  # papers print three decimals: six are exact
-        "floor": math.nan if claim.floor is None else claim.floor,
+        "published": round(float(claim.published), 6),  # papers print three: six are exact
         "p": min(1.0, claim.tries * p) if p == p else p,  # two-sided, after Bonferroni
-        "verdict": found,
+        "verdict": verdict(interval, claim.direction, claim.margin, kind=claim.kind),
         "adjusted": "",
     }
 
 
-def judged(claims: Callable[P, Iterator[Claim]]) -> Callable[P, pd.DataFrame]:
+def judged(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame]:
     """Make a function that yields claims one that returns their table."""
-
-    @wraps(claims)
-    def table(*args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
-        return evaluate(claims(*args, **kwargs))
-
-    return table
+    return wraps(claims)(lambda *args, **kwargs: evaluate(claims(*args, **kwargs)))
 
 
 def sentences() -> pd.DataFrame:

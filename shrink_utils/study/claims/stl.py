@@ -9,6 +9,7 @@ stands beside ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import pandas as pd
@@ -141,7 +142,7 @@ def _arm(
             statement,
             direction,
             by_unit(rows, column) - by_unit(theirs, column),
-            published=scores.at[arm, column] - scores.at[other, column] if known else None,
+            published=scores.at[arm, column] - scores.at[other, column] if known else math.nan,
             source=own[0] if own else source,
         )
         best = f"{column}_best"

@@ -191,7 +191,7 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
 def _between_seeds(values: list[float]) -> dict:
     """A number per run, with the mean distance of two seeds as floor; none for a single seed."""
     distances = [abs(a - b) for a, b in combinations(values, 2)]
-    return {"differences": values, "floor": float(np.mean(distances)) if distances else None}
+    return {"differences": values, "floor": float(np.mean(distances)) if distances else math.nan}
 
 
 def _feed_forward(table: pd.DataFrame) -> float:

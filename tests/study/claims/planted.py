@@ -118,20 +118,17 @@ def corpus(fall=0.1):
 
 
 def allocation(objective, seed, hurt, embedding):
-    """A run of which each component hurts at so many last steps but `seed`, of either gradient."""
+    """A run of which each component hurts at so many last steps but `seed`."""
     rows, steps = [], 20
-    for rule, step in product(("trapezoid", "batch"), range(1, steps + 1)):
+    for step in range(1, steps + 1):
         for name in COUNTED:
             hurts = steps - hurt.get(name, 0) < step <= steps - seed
             value = 0.001 * (1 + seed) if hurts else -0.01
-            rows += [("allocation", rule, step, layer, name, value / 2) for layer in (1, 2)]
-        rows.append(("allocation", rule, step, 0, "embedding", -embedding))
-    change = sum(row[-1] for row in rows if row[1] == "trapezoid") * (1 + 0.002 * seed)
-    rows += [("loss", "", 0, -1, "", 5.0), ("loss", "", steps, -1, "", 5.0 + change)]
-    run = pd.DataFrame(rows, columns="quantity rule step layer component value".split())
-    head = run.component.map({"key": 0, "query": 1}).fillna(-1).astype(int)
-    counted = run.quantity == "allocation"
-    return run.assign(stack="", head=head, counted=counted, objective=objective, seed=seed)
+            rows += [(step, layer, name, value / 2) for layer in (1, 2)]
+        rows.append((step, 0, "embedding", -embedding))
+    run = pd.DataFrame(rows, columns=["step", "layer", "component", "value"])
+    run = run.assign(quantity="allocation", rule="trapezoid", stack="", counted=True)
+    return run.assign(objective=objective, seed=seed)
 
 
 def dynamics():
