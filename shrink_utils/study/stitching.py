@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
-
-from shrink_utils.study.statistics import paired_interval, pseudo_values
 
 GROUPS = ("heuristic", "generalizing")
 CROSSINGS = ("heuristic below generalizing", "generalizing below heuristic")
@@ -59,19 +56,6 @@ def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
 def numbers_of(rows: pd.DataFrame) -> list[int]:
     """The numbers of the models; each names one model per group."""
     return sorted(set(rows.number) | set(rows.other_number) - {-1})
-
-
-def relation_intervals(rows: pd.DataFrame, *, by: str = "relation") -> pd.DataFrame:
-    """Mean over pairs for each layer and relation, with a jackknife's interval over models.
-
-    Of `pairs_of`, by "relation" or by "crossing": columns `by`, ``layer``, ``estimate``, ``low``,
-    ``high``, ``n`` (models per group).
-    """
-    found = []
-    for (name, layer), cell in rows[rows[by] != ""].groupby([by, "layer"], sort=False):
-        values = pseudo_values(partial(_mean, cell), numbers_of(rows))
-        found.append({by: name, "layer": layer, **paired_interval(values)._asdict()})
-    return pd.DataFrame(found)
 
 
 def gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
