@@ -117,7 +117,6 @@ OF_ONE = {
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),
     "AvgSim": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x),
     "AvgSim of groups": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x, _labels(x)),
-    "RogueDimensions": lambda x: _streamed(streaming.RogueDimensions(x.shape[1]), x),
     "SelfSim": _streamed_self_sim,
     "Spectrum": lambda x: _streamed(streaming.Spectrum(x.shape[1], k=1), x),
     "Spectrum, centred": lambda x: _streamed(streaming.Spectrum(x.shape[1], k=1, center=True), x),

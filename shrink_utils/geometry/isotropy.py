@@ -141,12 +141,8 @@ def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
     sampled ones.
     """
     x = unit_rows(as_rows(x, min_rows=2))
-    return contributions(x.sum(dim=0), x.square().sum(dim=0), len(x))
-
-
-def contributions(total: Tensor, squares: Tensor, n: int | Tensor) -> Tensor:
-    """CC of each dimension from Σx̂, Σx̂² and n, (d,)."""
-    return (total.square() - squares) / (n * n - n)
+    n = len(x)
+    return (x.sum(dim=0).square() - x.square().sum(dim=0)) / (n * n - n)
 
 
 def partition_isotropy(x: ArrayLike | Tensor) -> float:

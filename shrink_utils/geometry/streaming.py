@@ -23,14 +23,13 @@ from shrink_utils.geometry.contextuality import (
 )
 from shrink_utils.geometry.isotropy import (
     check_k,
-    contributions,
     group_sums,
     leading_shares,
 )
 from shrink_utils.geometry.rows import as_labels, same_rows
 from shrink_utils.topology.arrays import as_rows, unit_rows
 
-__all__ = ["CKA", "AvgSim", "IsoScore", "RogueDimensions", "SelfSim", "Spectrum"]
+__all__ = ["CKA", "AvgSim", "IsoScore", "SelfSim", "Spectrum"]
 
 # What a result may lose, as a share of itself, to sums that cancel where rows are far from zero.
 LOSS = 1e-8
@@ -96,7 +95,7 @@ class AvgSim(_Sums):
     def __init__(self, n_features: int, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
         self.add_sums(n_rows=(), n_groups=(), group_squares=(), group_pairs=())
-        self.add_sums(total=(self.n_features,), squares=(self.n_features,))
+        self.add_sums(total=(self.n_features,))
 
     def update(self, x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None = None) -> None:
         """Take in a batch.
@@ -116,7 +115,6 @@ class AvgSim(_Sums):
         self.group_squares += sums.square().sum()
         self.group_pairs += sizes.square().sum()
         self.total += x.sum(dim=0)
-        self.squares += x.square().sum(dim=0)
 
     def compute(self) -> Tensor:
         """The average, a float64 scalar; ``ValueError`` for fewer than two rows, or one group."""
@@ -127,15 +125,6 @@ class AvgSim(_Sums):
             )
         products = self.total @ self.total - self.group_squares
         return products / (self.n_rows**2 - self.group_pairs)
-
-
-class RogueDimensions(AvgSim):
-    """Contribution of each dimension to AvgSim over all pairs: `geometry.rogue_dimensions`."""
-
-    def compute(self) -> Tensor:
-        """Contributions, (n_features,) float64."""
-        self.need_rows(self.n_rows, 2)
-        return contributions(self.total, self.squares, self.n_rows)
 
 
 class SelfSim(_Sums):

@@ -15,12 +15,11 @@ import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shrink_utils.geometry import anisotropy, avg_sim, cka, iso_score, rogue_dimensions, self_sim
+from shrink_utils.geometry import anisotropy, avg_sim, cka, iso_score, self_sim
 from shrink_utils.geometry.streaming import (
     CKA,
     AvgSim,
     IsoScore,
-    RogueDimensions,
     SelfSim,
     Spectrum,
 )
@@ -73,7 +72,6 @@ CASES = {
         lambda x, rows: (x[rows], SENTENCES[rows]),
         lambda x: avg_sim(x, groups=SENTENCES).value,
     ),
-    "RogueDimensions": Case(partial(RogueDimensions, D), _rows, rogue_dimensions),
     "SelfSim": Case(partial(SelfSim, 6, D), lambda x, i: (x[i], WORDS[i]), _self_sim_by_id),
     "SelfSim of sentences": Case(
         partial(SelfSim, 6, D),
