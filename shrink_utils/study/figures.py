@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import inspect
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -71,8 +70,7 @@ def look(i: int) -> dict:
 
 def looks_of(names: Iterable[str]) -> dict[str, dict]:
     """A colour, a marker and a line style of the house per name, as options of ``Axes.plot``."""
-    looks = zip(names, PALETTE, MARKERS, LINESTYLES, strict=False)
-    return {name: {"color": c, "marker": m, "linestyle": line} for name, c, m, line in looks}
+    return {name: look(i) for i, name in enumerate(names)}
 
 
 def legend_below(fig: Figure, ax: Axes, columns: int) -> None:
@@ -181,12 +179,6 @@ def show_table(table: pd.DataFrame, *, folded: str = "") -> None:
         html = table.to_html(index=False)
     html = re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)
     display(HTML(f"<details><summary>{folded}</summary>{html}</details>" if folded else html))
-
-
-def show_source(*functions: Callable) -> None:
-    """Display the code of functions of the package."""
-    source = "\n\n".join(inspect.getsource(function) for function in functions)
-    display(Markdown(f"```python\n{source}```"))
 
 
 def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:

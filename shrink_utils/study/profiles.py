@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tomllib
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -103,19 +103,14 @@ class Stitching:
 class Heuristics:
     """Models of pairs of sentences that follow the overlap heuristic, and that do not."""
 
-    models: int  # of either group, trained here on the trunk of `Pretraining`; at least 3
+    # Of either group, trained here on the trunk of `Pretraining`; an interval leaves one out.
+    models: Annotated[int, Field(ge=3)]
     train_rows: int  # pairs that a model learns from
     test_rows: int  # pairs of each kind that judge it
     start_steps: int  # of the start that all models share; batches are of 64 pairs
     steps: int  # of each model after the start
     learning_rate = 1e-3  # of the models; the start takes twice as much
     counter_examples = 0.5  # share of the pairs not entailed that refutes the heuristic
-
-    def __post_init__(self) -> None:
-        if self.models < 3:
-            raise ValueError(
-                f"models: 3 at least in either group (an interval leaves one out), {self.models}"
-            )
 
 
 @configuration
@@ -274,13 +269,6 @@ class Profile:
         return runs
 
 
-SIZES = (Pretraining, Stitching, Heuristics, Dynamics)
-# The class of each table of a TOML file.
-KINDS = {"grid": GridEntry, "sweep": SweepEntry, "long": LongEntry} | {
-    kind.__name__.lower(): kind for kind in SIZES
-}
-
-
 def profile_names() -> list[str]:
     """Names of the profiles that ship with the package."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
@@ -331,14 +319,11 @@ def _given() -> dict[str, str]:
 def _first_fault(error: ValidationError) -> str:
     """One line of a library's many: an unknown key first, as others may be missing for it."""
     faults = error.errors(include_url=False)
-    fault = min(faults, key=lambda fault: fault["type"] != "unexpected_keyword_argument")
-    *tables, key = fault["loc"] or ("",)
-    if fault["type"] == "unexpected_keyword_argument":
-        kind = KINDS[tables[0]] if tables else Profile
-        known = [field.name for field in fields(kind)]
-        return str(unknown_name("key", f"{kind.__name__} key", key, known))
+    unknown = "unexpected_keyword_argument"
+    fault = min(faults, key=lambda fault: fault["type"] != unknown)
     if fault["type"] == "value_error":  # raised here or by RunConfig, and complete
         return str(fault["ctx"]["error"])
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
     found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
-    return f"{place.removeprefix('.')}: {fault['msg'][0].lower()}{fault['msg'][1:]}{found}"
+    said = "no such key" if fault["type"] == unknown else fault["msg"][0].lower() + fault["msg"][1:]
+    return f"{place.removeprefix('.')}: {said}{found}"

@@ -37,7 +37,6 @@ from shrink_utils.text.sources import sha256_of
 CONFIG, STAMP, MANIFEST = "config.json", "provenance.json", "manifest.json"
 HOST = socket.gethostname().replace(".", "-")
 PART = re.compile(r".+\.(\d+)\.([^.]+)\.[0-9a-f]{8}\.part")  # <name>.<pid>.<host>.<random>.part
-DAY = 24 * 3600.0
 # Below the code of every result.
 LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "scikit-learn", "gudhi")
 # Named by a result's stamp.
@@ -192,15 +191,9 @@ def _part(target: Path) -> Iterator[Path]:
 
 
 def _is_abandoned(part: Path) -> bool:
-    """Its process is gone; of another host's process nothing is known: it gets a day."""
-    if (named := PART.fullmatch(part.name)) is None:  # somebody's own
-        return False
-    if named[2] == HOST:
-        return not psutil.pid_exists(int(named[1]))
-    try:
-        return time.time() - part.stat().st_mtime > DAY
-    except FileNotFoundError:  # finished meanwhile
-        return False
+    """Its process is gone; of another host's process, and of somebody's own, nothing is known."""
+    named = PART.fullmatch(part.name)
+    return bool(named) and named[2] == HOST and not psutil.pid_exists(int(named[1]))
 
 
 def _remove(part: Path) -> None:

@@ -52,6 +52,6 @@ def test_two_makes_at_once_both_end_with_the_claims(tmp_path, clone_into, start_
     ended = [process.communicate() for process in both]
     assert [process.returncode for process in both] == [0, 0], ended
     assert all("Study smoke is complete" in printed for printed, _ in ended)
-    assert sum("waiting for it to end" in printed for printed, _ in ended) == 1
+    assert sum("waiting until it ends" in printed for printed, _ in ended) == 1
     assert sum("Nothing to run" in printed for printed, _ in ended) == 1
     assert not list((clone / "results").rglob("*.part*"))

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study import read_table, summarize, task_table, write_table
+from shrink_utils.study import summarize, task_table
 from shrink_utils.study.tables import correct_rows
 
 
@@ -54,13 +54,3 @@ def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
     assert row["mean"] == pytest.approx(values.mean())
     assert row.sd == pytest.approx(np.std(values, ddof=1))
     assert row.n == 2
-
-
-def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(finished, summary, full_disk):
-    table = task_table(summary)
-    write_table(table, "half", profile=finished)
-    full_disk(pd.DataFrame, "to_csv")
-    with pytest.raises(OSError, match="No space"):
-        write_table(table.iloc[:1], "half", profile=finished)
-    assert len(read_table("half", profile=finished)) == len(table)
-    assert [p.name for p in (finished.folder / "tables").glob("half*")] == ["half.csv"]

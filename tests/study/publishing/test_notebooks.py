@@ -112,17 +112,3 @@ def test_a_widget_is_stored_as_its_picture(tmp_path):
     assert set(output.data) == {"image/png", "text/plain"}
     assert output.metadata["image/png"] == {"alt": "A slider.", "width": 4, "height": 3}
     assert "widgets" not in stored.metadata
-
-
-def test_outputs_that_cannot_be_stored_whole_leave_the_notebook_as_it_was(tmp_path, monkeypatch):
-    def fail(notebook, path):
-        path.write_text("{")
-        raise OSError("No space left on device")
-
-    source = _notebook(tmp_path / "01_n.ipynb", "1 + 1")
-    executed = _notebook(tmp_path / "executed.ipynb", "1 + 2")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(nbformat, "write", fail)
-    with pytest.raises(OSError, match="No space"):
-        store(executed, source)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
