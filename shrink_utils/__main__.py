@@ -9,29 +9,14 @@ import argparse
 import os
 import shlex
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shrink_utils.paths import data_dir, home
 
-
-def _not_installed(error: ModuleNotFoundError) -> str:
-    """What to do about the system's Python, or an install without the study."""
-    missing = (error.name or str(error)).split(".")[0]
-    return (
-        f"shrink: {missing} is not installed for this Python: call .venv/bin/python, "
-        "or install the study: pip install '.[study]'"
-    )
-
-
-try:
-    from shrink_utils.study.profiles import Profile, load_profile
-except ModuleNotFoundError as error:
-    sys.exit(_not_installed(error))
-except KeyboardInterrupt:
-    print("\nshrink: interrupted", file=sys.stderr)
-    sys.exit(130)
+if TYPE_CHECKING:
+    from shrink_utils.study.profiles import Profile
 
 EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
@@ -45,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = _parser().parse_args(arguments)
         options.words = sys.argv[1:] if arguments is None else arguments
+        from shrink_utils.study.profiles import load_profile  # not there without the study
+
         profile = load_profile(options.profile, seed=options.seed)
         offline = profile.name in OFFLINE
         status = options.command(profile, options) or 0
@@ -57,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
     except ModuleNotFoundError as error:  # rooms load what they need when they need it
-        print(_not_installed(error), file=sys.stderr)
+        missing = (error.name or str(error)).split(".")[0]
+        told = f"shrink: {missing} is not installed for this Python: call .venv/bin/python, or"
+        print(f"{told} install the study: pip install '.[study]'", file=sys.stderr)
         return 1
     except Exception as error:
         # A full disk is an OSError here, and an error of their own in safetensors and tokenizers.
@@ -80,15 +69,11 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         diagnose,
         file_name,
         read_texts,
-        record_diagnosis,
         write_diagnosis,
     )
     from shrink_utils.text import load_sentences
     from shrink_utils.text.corpora import stable_hash
 
-    since = time.perf_counter()
-    if options.record and options.text:
-        raise ValueError("--record: a record is of the profile's own sentences; leave out --text")
     check_folder(options.out)  # before the work, which may take long
     if options.column and not options.text:
         raise ValueError("--column: it is of the table that --text names")
@@ -113,8 +98,6 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     identity = stable_hash(str(place.resolve() if place.exists() else place), texts, limits)
     name = {"name": file_name(options.model), "title": title, "identity": f"{identity:016x}"}
     written = write_diagnosis(table, options.out, command=command, **name)
-    if options.record:
-        written.append(record_diagnosis(table, profile, model=options.model, since=since))
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     if cut := table.attrs["cut"]:
         limit = table.attrs["max_length"]
@@ -297,7 +280,6 @@ def _add_diagnose(add: Callable) -> None:
     add("--min-count", type=int, default=5, help=texts)
     folder = "folder of the CSV, PNG and HTML page; default: this one"
     add("--out", type=Path, default=Path(), help=folder)
-    add("--record", action="store_true", help="also keep it in data/reference/<profile>")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import json
 import lzma
 import platform
 import tempfile
-import time
 from codecs import BOM_UTF8
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -37,14 +36,12 @@ from shrink_utils.models.states import MAX_LENGTH
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
 from shrink_utils.study.figures import looks_of, use_house_style
-from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import provenance, written
+from shrink_utils.study.results import written
 from shrink_utils.study.similarity import Layers
 from shrink_utils.text.corpora import as_texts
 from shrink_utils.text.sources import lines_of
 
 LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
-STAMPED = ("time", "commit", "device", "threads")  # of a record
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 COMPRESSED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
@@ -300,35 +297,3 @@ words and sentences. The recorded encoders read 600 sentences of the study.</p>
 {rows}<p><code>{escape(command)}</code></p>
 <p>Python {platform.python_version()}, {versions}</p></html>
 """
-
-
-def record_diagnosis(table: pd.DataFrame, profile: Profile, *, model: str, since: float) -> Path:
-    """Put a table of `diagnose` on record, in place of the model's older one.
-
-    Parameters
-    ----------
-    since : float
-        When the diagnosis began, by `time.perf_counter`.
-
-    Returns
-    -------
-    Path
-        ``data/reference/<profile>/layers.csv``: the model, the layer, the measures, the number of
-        sentences, then time, commit, device, threads and seconds.
-    """
-    path, stamp = recorded_layers(profile), provenance()
-    facts = {"sentences": profile.diagnostic_sentences, **{name: stamp[name] for name in STAMPED}}
-    facts["seconds"] = round(time.perf_counter() - since)
-    table = table.reset_index().assign(**facts)
-    table.insert(0, "model", model)
-    if path.is_file():
-        old = pd.read_csv(path)
-        table = pd.concat([old[old.model != model], table])
-    with written(path) as part:
-        table.to_csv(part, index=False, float_format="%.6f")
-    return path
-
-
-def recorded_layers(profile: Profile) -> Path:
-    """Where `record_diagnosis` writes."""
-    return data_dir() / "reference" / profile.name / "layers.csv"

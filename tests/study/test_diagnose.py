@@ -9,13 +9,11 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import diagnose as module
-from shrink_utils.study import load_profile
 from shrink_utils.study.diagnose import (
     ANGLES,
     SHARES,
     diagnose,
     read_texts,
-    record_diagnosis,
     write_diagnosis,
 )
 
@@ -130,16 +128,3 @@ def test_a_folder_and_a_table_with_semicolons_are_named(tmp_path):
     (path := tmp_path / "a.csv").write_text(TABLE.to_csv(index=False, sep=";"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"'label;text' is one column; save the table with commas"):
         read_texts(path, column="text")
-
-
-def test_a_record_holds_each_model_once_with_its_provenance(table, tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
-    profile = load_profile("smoke")
-    for model, shift in (("a", 0), ("b", 0), ("a", 1)):
-        path = record_diagnosis(table + shift, profile, model=model, since=0.0)
-    assert path == tmp_path / "reference" / "smoke" / "layers.csv"
-    found = pd.read_csv(path)
-    assert list(found.model) == ["b"] * 3 + ["a"] * 3 and list(found.layer) == [0, 1, 2] * 2
-    assert list(found.AvgSim) == [*table.AvgSim, *(table.AvgSim + 1)]
-    assert (found.sentences == 48).all() and found.commit.notna().all()
-    assert {"time", "device", "threads", "seconds"} <= set(found.columns)
