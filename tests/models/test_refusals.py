@@ -32,8 +32,7 @@ MASK = torch.tensor([[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
 CLASSIFIER = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=1, vocab_size=9)
 OPT = {"hidden_size": 32, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "ffn_dim": 48}
 OPT |= {"num_attention_heads": 2}
-SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-SMALL |= {"intermediate_size": 48}
+SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48)
 VIT = {**SMALL, "image_size": 32, "patch_size": 16}
 WAV2VEC2 = {**SMALL, "conv_dim": [8], "conv_kernel": [4], "conv_stride": [4]}
 SIZES = {"d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 32, "block_sizes": [1, 1]}
