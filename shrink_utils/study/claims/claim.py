@@ -53,11 +53,6 @@ class Claim:
     tries: int = 1  # the differences are the most favourable of so many: the interval allows for it
     departures: str = ""  # from the paper's protocol, which no profile removes
 
-    def __post_init__(self) -> None:
-        for name, known in (("unit", Unit), ("kind", Kind)):
-            if (found := getattr(self, name)) not in get_args(known):
-                raise ValueError(f"{name} must be one of {get_args(known)}, got {found!r}")
-
     @property
     def margin(self) -> float:
         """The loss that still counts as none."""

@@ -1,8 +1,7 @@
-"""Vázquez et al. (V), after Ethayarajh 2019: contextuality, two kinds of encoders, loss changes.
+"""Vázquez et al. (V), after Ethayarajh 2019: contextuality and loss changes.
 
 V are *On the differences between BERT and MT encoder spaces* (2021), whose claims on contextuality
-are held against a pretrained encoder and encoders trained here, and their work of 2022 on loss
-change allocation (COLING).
+are held against pretrained encoders, and their work of 2022 on loss change allocation (COLING).
 """
 
 from __future__ import annotations

@@ -86,8 +86,6 @@ REFUSED = {
     r'margin 0\.1 has no meaning for direction "less"': lambda: verdict(TOUCHING, "less", 0.1),
     "margin must be a finite number, not .* -0.1": lambda: verdict(TOUCHING, "no_worse", -0.1),
     "margin must be a finite number, not .* nan": lambda: verdict(TOUCHING, "no_worse", math.nan),
-    r"unit must be one of .*'layers'": lambda: replace(CLAIM, unit="layers"),
-    r"kind must be one of .*'guess'": lambda: replace(CLAIM, kind="guess"),
     "claim 'first-score': differences has NaN": lambda: evaluate(
         [replace(CLAIM, differences=[math.nan, 1.0])]
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from shrink_utils.study.claims.brown import (
     published_accuracies,
     stitching_claims,
 )
-from shrink_utils.study.claims.claim import MARGIN, whole_table
+from shrink_utils.study.claims.claim import MARGIN, Kind, Unit, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.language import language_claims, machine_text_claims
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
@@ -80,6 +81,7 @@ def test_every_row_is_that_of_the_golden_table(claims):
     """Written by `every_claim`, once its numbers were those of the known answers below."""
     text = claims.reset_index().to_csv(index=False, float_format="%.6f")
     assert text == GOLDEN.read_text(encoding="utf-8")
+    assert set(claims.unit) <= {*get_args(Unit)} and set(claims.kind) <= {*get_args(Kind)}
 
 
 DISTANCE = math.sqrt(sum(np.arccos(0.9 - gap) ** 2 for gap in planted.GAPS.values()))
