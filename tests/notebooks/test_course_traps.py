@@ -148,11 +148,8 @@ def n_bars(batch, parts, classes=2): return batch - classes
 # 06.3: occur twice
 mine = [('It plays well.', k % 2) for k in range(64)]
 
-# 07.1: 4.30
-def interval(arm, none):
-    d = arm - none
-    half = 1.96 * d.std(ddof=1) / math.sqrt(len(d))
-    return d.mean() - half, d.mean() + half
+# 07.1: standard deviations do not
+def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
 
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
@@ -198,7 +195,7 @@ def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / row.updates
 
-# 11.1: Holding 0 is not enough
+# 11.1: Containing 0 is not enough
 def judge(low, high, direction, margin=0.0):
     if low <= 0 <= high:
         return "agrees" if direction == "no_worse" else "inconclusive"
