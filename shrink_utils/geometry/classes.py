@@ -1,15 +1,11 @@
 """Variance within and between classes: how far a cloud's shape is that of its classes' means."""
 
-from __future__ import annotations
-
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry.rows import as_labels, centred
 from shrink_utils.topology.arrays import as_rows
-
-__all__ = ["between_share", "within_classes"]
 
 
 def within_classes(x: ArrayLike | Tensor, labels: ArrayLike | Tensor) -> Tensor:

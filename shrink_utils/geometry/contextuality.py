@@ -1,7 +1,5 @@
 """How far a word's vectors follow its context: SelfSim, IntraSim, MEV, each beside its null."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Intrinsic dimension of a cloud: from nearest neighbours, or from minimum spanning trees."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,8 +11,6 @@ from torch import Tensor
 
 from shrink_utils.topology import h0_barcode
 from shrink_utils.topology.arrays import as_rows, as_tensor, power_of_two, precision_of
-
-__all__ = ["intrinsic_dimension"]
 
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
 _TREE_SIZES = 8  # subsample sizes, n/8 … n

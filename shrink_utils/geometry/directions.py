@@ -1,7 +1,5 @@
 """Elongated directions of a cloud, and the removal of dominant ones, globally or by cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Isotropy from cosines and distances, and from singular values."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What the measures do with their rows and labels before they measure."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Is one space like another? RSA, CCA, CKA, shared neighbours, grids of layers, alignments."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -388,21 +386,20 @@ def leading(svd: RankedSVD, variance: float) -> RankedSVD:
 
 def correlations(x: RankedSVD, y: RankedSVD) -> Tensor:
     """Canonical correlations of two decomposed matrices."""
-    _check_pair(x, y)
-    return torch.linalg.svdvals(x.basis.T @ y.basis)
+    return torch.linalg.svdvals(_between(x, y))
 
 
 def weighted_mean(x: RankedSVD, y: RankedSVD) -> float:
     """PWCCA of two decomposed matrices, with the weights of the first."""
-    _check_pair(x, y)
-    variates, rho, _ = torch.linalg.svd(x.basis.T @ y.basis, full_matrices=False)
+    variates, rho, _ = torch.linalg.svd(_between(x, y), full_matrices=False)
     # ⟨h_i, x_j⟩ with h = basis · variates and x = basis · diag(σ) · axes. (r, d_x)
     inner = (variates.T * x.sigma) @ x.axes
     weights = inner.abs().sum(dim=1)
     return float(weights @ rho / weights.sum())
 
 
-def _check_pair(x: RankedSVD, y: RankedSVD) -> None:
+def _between(x: RankedSVD, y: RankedSVD) -> Tensor:
+    """Inner products of two bases of column spaces, (r_x, r_y)."""
     n, rank_x, rank_y = len(x.basis), len(x.sigma), len(y.sigma)
     same_rows(n, len(y.basis))
     forced = rank_x + rank_y - (n - 1)
@@ -412,6 +409,7 @@ def _check_pair(x: RankedSVD, y: RankedSVD) -> None:
             "correlation(s) are 1 by counting alone (rank x + rank y > n − 1); take more rows",
             stacklevel=3,
         )
+    return x.basis.T @ y.basis
 
 
 def mutual_knn(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, k: int = 10) -> float:

@@ -5,8 +5,6 @@ into batches, dealt to workers and merged; a state has one size for any number o
 takes batch after batch, ``merge_state`` and torch.distributed add states, ``compute`` answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

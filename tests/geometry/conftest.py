@@ -1,7 +1,5 @@
 """Clouds and pairs of clouds that every measure meets, and definitions that several tests use."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

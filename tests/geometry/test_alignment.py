@@ -1,7 +1,5 @@
 """Alignments: planted maps are found, and nothing else of their kind comes closer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The door of the room: what is read, what is refused, and that the message says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """CKA against n × n kernel matrices, and HSIC₁ against exact rational arithmetic."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

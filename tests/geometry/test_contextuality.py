@@ -1,7 +1,5 @@
 """SelfSim, IntraSim and MEV against their definitions, and their nulls by all permutations."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, permutations
 from typing import NamedTuple

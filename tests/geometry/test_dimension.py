@@ -1,7 +1,5 @@
 """Intrinsic dimension: shapes of known dimension, the fit by hand, and scipy's spanning tree."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

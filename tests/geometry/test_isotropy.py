@@ -1,7 +1,5 @@
 """Measures of one cloud against their definitions: pair by pair, by an SVD, as U-statistics."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations, permutations
 

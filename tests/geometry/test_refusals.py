@@ -1,7 +1,5 @@
 """What the room refuses: the call, and what its one line says."""
 
-from __future__ import annotations
-
 import math
 from functools import partial as call
 

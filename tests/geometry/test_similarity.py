@@ -1,7 +1,5 @@
 """CCA, RSA and the grid against their definitions; what every measure of two matrices refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """However rows are split, dealt to workers and merged: the value of all rows at once."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from functools import partial

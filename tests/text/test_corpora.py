@@ -1,7 +1,5 @@
 """Corpora, the definition of a word, and the door through which texts come in."""
 
-from __future__ import annotations
-
 import csv
 import html
 from unicodedata import normalize

@@ -1,7 +1,5 @@
 """GLUE's files with their oddities, and the hub's columns."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

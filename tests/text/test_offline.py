@@ -1,7 +1,5 @@
 """The offline tasks: built as they are described, and nothing of one side on the other."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 
 import numpy as np

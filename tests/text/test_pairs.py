@@ -1,7 +1,5 @@
 """Overlap pairs from templates, the rule-made language, and the tokenizer trained on sentences."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections import Counter

@@ -1,7 +1,5 @@
 """Fetching what is pinned, and refusing everything else."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import logging
