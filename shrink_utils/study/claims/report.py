@@ -41,6 +41,9 @@ Differences are means over seeds, paired by seed; the intervals hold for all row
 steps. At matched score, the other reward reaches the centred score that prominent bars have. p is
 adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the margins and the
 verdicts."""
+IN_BRIEF = ["claim", "verdict", "adjusted verdict", "ours [95 % interval]", "paper"]
+IN_BRIEF += ["noise floor", "p", "of"]
+SENTENCE = ["paper", "sentence", "row", "kind of test", "adjusted verdicts", "note"]
 LINE = 1000  # characters of a line that another program reads
 
 
@@ -52,28 +55,17 @@ def claims_in_brief(claims: pd.DataFrame) -> pd.DataFrame:
     paper's protocol. Columns that would stay empty are left out.
     """
     text = claims.astype(object).where(claims.notna(), "")  # an empty cell of a CSV file is NaN
-    rows = [
-        {
-            "claim": row.statement,
-            "verdict": row.verdict,
-            "adjusted verdict": row.adjusted,
-            "ours [95 % interval]": f"{signed(row.estimate)} "
-            f"[{signed(row.low)},\N{NO-BREAK SPACE}{signed(row.high)}]",
-            "paper": "" if row.published == "" else signed(row.published),
-            "noise floor": "" if row.floor == "" else f"{row.floor:.3f}",
-            "p": "" if row.p == "" else p_as_text(row.p),
-            "of": "; ".join(
-                filter(None, [row.task, row.arm, f"{row.n} {row.unit}", row.source, _kind(row)])
-            ),
-        }
-        for row in text.itertuples()
-    ]
-    brief = pd.DataFrame(rows, claims.index)
+    rows = []
+    for row in text.itertuples():
+        interval = f"[{signed(row.low)},\N{NO-BREAK SPACE}{signed(row.high)}]"
+        kind = f"{row.kind} ({row.departures})" if row.departures else row.kind
+        of = filter(None, [row.task, row.arm, f"{row.n} {row.unit}", row.source, kind])
+        published = "" if row.published == "" else signed(row.published)
+        floor = "" if row.floor == "" else f"{row.floor:.3f}"
+        ours = (f"{signed(row.estimate)} {interval}", published, floor, p_as_text(row.p))
+        rows.append((row.statement, row.verdict, row.adjusted, *ours, "; ".join(of)))
+    brief = pd.DataFrame(rows, claims.index, IN_BRIEF)
     return brief.loc[:, (brief != "").any()]
-
-
-def _kind(row: tuple) -> str:
-    return row.kind + (f" ({row.departures})" if row.departures else "")
 
 
 def signed(value: float, decimals: int = 3) -> str:
@@ -84,7 +76,7 @@ def signed(value: float, decimals: int = 3) -> str:
 
 def p_as_text(p: float) -> str:
     """Three decimals, without the zero before the point; nothing where there is no p."""
-    return "" if pd.isna(p) else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+    return "" if pd.isna(p) or p == "" else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
 def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
@@ -99,17 +91,10 @@ def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
         names = found.claim.str.split(":").str[:2].str.join(":").unique()
         kinds = found.kind.str.removesuffix(", exploratory").unique()
         none = f"no row, because {sentence.why}" if sentence.why else "no row in this study"
-        rows.append(
-            {
-                "paper": sentence.paper,
-                "sentence": sentence.sentence,
-                "row": ", ".join(names) or none,
-                "kind of test": ", ".join(kinds),
-                "adjusted verdicts": counted(found.adjusted),
-                "note": sentence.why if len(found) else "",
-            }
-        )
-    return pd.DataFrame(rows)
+        row, note = ", ".join(names) or none, sentence.why if len(found) else ""
+        about = (", ".join(kinds), counted(found.adjusted), note)
+        rows.append((sentence.paper, sentence.sentence, row, *about))
+    return pd.DataFrame(rows, columns=SENTENCE)
 
 
 def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
