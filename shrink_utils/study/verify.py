@@ -179,23 +179,21 @@ def _measured(whole: list[Path], name: str) -> pd.DataFrame:
 def _differences(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
     """Cells of a table that was sent which are not those of the table made here."""
     text = again().to_csv(index=False, float_format="%.6f")
-    keys, _ = TABLES[name]
     here, sent = (
-        table.set_index(table[keys].astype(str).agg(" · ".join, axis=1)).sort_index()
-        for table in (pd.read_csv(io.StringIO(text)), pd.read_csv(folder / f"{name}.csv"))
+        _cells(pd.read_csv(file), TABLES[name][0])
+        for file in (io.StringIO(text), folder / f"{name}.csv")
     )
-    for what in ("index", "columns"):
-        ours, theirs = getattr(here, what), getattr(sent, what)
-        yield from (f"{name}.csv: no {lost}" for lost in ours.difference(theirs))
-        yield from (f"{name}.csv: foreign {odd}" for odd in theirs.difference(ours))
-        if sorted(ours) != sorted(theirs):
-            yield f"{name}.csv: {len(theirs)} in its {what}, {len(ours)} from the runs"
-            return
-    for column in here:
-        ours, theirs = here[column], sent[column]
-        if pd.api.types.is_numeric_dtype(ours):
-            same = np.isclose(theirs, ours, equal_nan=True, **LAST_DIGIT)
-        else:
-            same = (theirs == ours) | (theirs.isna() & ours.isna())
-        for row in here.index[~same]:
-            yield f"{name}.csv, {row}: {column} is {theirs[row]}, from the runs {ours[row]}"
+    both = here.merge(sent, "outer", ["row", "column"], suffixes=("", "_sent"), indicator="side")
+    ours, theirs = both.value, both.value_sent
+    numbers = [pd.to_numeric(side, errors="coerce") for side in (theirs, ours)]
+    same = np.isclose(*numbers, **LAST_DIGIT) | (ours == theirs) | (ours.isna() & theirs.isna())
+    for cell in both[~same | (both.side != "both")].itertuples():
+        found = f"{name}.csv, {cell.row}: {cell.column} is {cell.value_sent}"
+        yield f"{found}, from the runs {cell.value}"
+
+
+def _cells(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """A value per row and column; a row that comes again has another name."""
+    row = table[keys].astype(str).agg(" · ".join, axis=1)
+    again = row.groupby(row).cumcount().map(lambda n: " again" * n)
+    return table.astype(object).assign(row=row + again).melt("row", var_name="column")

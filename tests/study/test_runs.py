@@ -34,11 +34,9 @@ def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
     "hurt",
     [
         lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
-        lambda f: (f / "evaluations.json").unlink(),
-        lambda f: (f / "manifest.json").write_text("{"),
         lambda f: _flip_a_byte(f / "embeddings.safetensors"),
     ],
-    ids=["truncated", "missing", "manifest", "flipped byte"],
+    ids=["truncated", "flipped byte"],
 )
 def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
     config, folder = copied

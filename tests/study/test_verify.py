@@ -81,11 +81,14 @@ def test_a_changed_number_is_named_even_when_the_page_was_changed_with_it(sent, 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda table: table.iloc[1:], "claims.csv: no stl"),
-        (lambda table: pd.concat([table, table.tail(1).assign(claim="mine")]), "foreign mine"),
-        (lambda table: pd.concat([table, table.tail(1)]), "in its index, "),
-        (lambda table: table.assign(colour="red"), "foreign colour"),
-        (lambda table: table.drop(columns="floor"), "no floor"),
+        (lambda table: table.iloc[1:], "is nan, from the runs"),
+        (
+            lambda table: pd.concat([table, table.tail(1).assign(claim="mine")]),
+            "claims.csv, mine: ",
+        ),
+        (lambda table: pd.concat([table, table.tail(1)]), " again: estimate is "),
+        (lambda table: table.assign(colour="red"), ": colour is red, from the runs nan"),
+        (lambda table: table.drop(columns="floor"), ": floor is nan"),
         (lambda table: table.assign(verdict="agrees"), "verdict is agrees, from the runs"),
     ],
 )
