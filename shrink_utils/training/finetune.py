@@ -41,7 +41,8 @@ START = "model task seed eval_rows max_length batch_size pooling threads".split(
 class FinetuneResult:
     """What a run leaves behind."""
 
-    history: pd.DataFrame  # one row per training step
+    # One row per training step; a class absent from a batch leaves its columns empty.
+    history: pd.DataFrame
     # Of the validation rows before training and after every epoch: step, epoch, loss, the task's
     # metrics, and the anisotropy scores ``raw_k`` and ``centred_k`` of their embeddings; of classes
     # also ``within_1`` and ``between`` (`class_scores`) and their mean ``silhouette``.
@@ -88,7 +89,7 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     labels = torch.tensor(rows["validation"]["label"])
     classes = None if spec.is_regression else labels
     return FinetuneResult(
-        history=recorder.history(),
+        history=pd.DataFrame(recorder.rows),
         evaluations=_evaluations(trainer.state.log_history, recorder.evaluated, classes),
         embeddings={
             "before": recorder.evaluated[0].embeddings,

@@ -39,5 +39,4 @@ def second_texts(rows: Dataset) -> list[str] | None:
 def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict[str, Tensor]]:
     """Tokenized rows as batches, in their order, padded by `pad`, a collator of transformers."""
     examples = rows.to_list()
-    starts = range(0, len(examples), batch_size)
-    return [dict(pad(examples[start : start + batch_size])) for start in starts]
+    return [dict(pad(examples[i : i + batch_size])) for i in range(0, len(examples), batch_size)]

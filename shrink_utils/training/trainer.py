@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn import Module
@@ -110,10 +109,6 @@ class StepRecorder(TrainerCallback):
         self.rows.append(row)
         if self._on_row is not None:
             self._on_row(row)
-
-    def history(self) -> pd.DataFrame:
-        """One row per step; a class absent from a batch leaves its columns empty."""
-        return pd.DataFrame(self.rows)
 
 
 def scores(x: Tensor) -> dict[str, float]:

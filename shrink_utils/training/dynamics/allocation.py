@@ -38,16 +38,12 @@ class LossChanges:
     values: dict[str, np.ndarray]  # by rule (steps, blocks); negative where the loss was lowered
     losses: np.ndarray  # (steps, 2), before and after each step
 
-    @property
-    def change(self) -> float:
-        """ΔL, over all steps."""
-        return float((self.losses[:, 1] - self.losses[:, 0]).sum())
-
     def closure(self, rule: str) -> float:
         """|ΣA − ΔL| / |ΔL| over all steps; NaN when the loss did not change."""
-        if self.change == 0:
+        change = float((self.losses[:, 1] - self.losses[:, 0]).sum())
+        if change == 0:
             return float("nan")
-        return abs(float(self.values[rule].sum()) - self.change) / abs(self.change)
+        return abs(float(self.values[rule].sum()) - change) / abs(change)
 
     def table(self, rule: str) -> pd.DataFrame:
         """One row per step (from 1) and block, with the columns of `blocks` and ``value``."""
