@@ -14,7 +14,6 @@ from functools import partial
 import pandas as pd
 
 from shrink_utils.geometry import cka_distance
-from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged, leaving_out
 from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.study.stitching import (
@@ -212,13 +211,6 @@ def _penalty_floor(stitched: pd.DataFrame, kind: str) -> float:
     return float(floors[_equal_layers(floors) & (floors.kind == kind)].floor.mean())
 
 
-def floors_above_untrained(stitched: pd.DataFrame, kind: str) -> float:
-    """By how many noise floors stitches of this map beat those to an untrained bottom."""
-    rows = stitched[_equal_layers(stitched) & (stitched.kind == kind)]
-    untrained, seed = (rows[rows.relation == name].penalty.mean() for name in ("untrained", "seed"))
-    return float((untrained - seed) / _penalty_floor(stitched, kind))
-
-
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------
 
 
@@ -327,19 +319,3 @@ def _spread_in_groups(rows: pd.DataFrame, weights: dict[int, float]) -> float:
     wide = within.pivot(index=pair, columns="layer", values="value")
     sums = sum(weight * wide[layer] for layer, weight in weights.items())
     return math.sqrt(sums.groupby("relation").var().mean())
-
-
-def group_accuracies(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of each model: dev, and pairs of overlapping words by heuristic and label.
-
-    Columns data, heuristic, label, group, number, value: means over templates, which have as many
-    pairs each.
-    """
-    rows = table[table.quantity == "accuracy"]
-    cell = ["data", "heuristic", "label", "group", "number"]
-    return rows.groupby(cell, sort=False).value.mean().reset_index()
-
-
-def published_accuracies() -> pd.DataFrame:
-    """Accuracies of the feather BERTs: columns data, heuristic, label, group, mean, sd, runs."""
-    return pd.read_csv(data_dir() / "published" / "feather_berts.csv", keep_default_na=False)
