@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "book" / "drawings"
@@ -15,6 +16,12 @@ spec.loader.exec_module(draw)
 @pytest.mark.parametrize("name", draw.drawings())
 def test_a_drawing_is_what_its_script_draws(name):
     assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == draw.drawings()[name]
+
+
+def test_the_phone_s_picture_is_the_front_page_s():
+    kept = Image.open(draw.TALL)
+    assert kept.size == draw.three_clouds_tall().size
+    assert kept.tobytes() == draw.three_clouds_tall().tobytes()
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.[sp][vn]g")), ids=lambda path: path.stem)

@@ -9,6 +9,10 @@ import random
 from itertools import combinations
 from pathlib import Path
 
+from PIL import Image
+
+TALL = Path(__file__).parents[1] / "_static" / "three_clouds_tall.png"
+PANELS = [(0, 862), (856, 1634), (1630, 2400)]  # left and right edges in pixels
 INK, GREY, PALE, BLUE, RED = "#222222", "#8a8a8a", "#e8eaee", "#1f5fa8", "#b3392f"
 
 
@@ -207,6 +211,17 @@ def cloud_to_weights():
     return sheet("cloud_to_weights", 910, 255, "From a cloud to the gradient of its weights", parts)
 
 
+def three_clouds_tall():
+    """The panels of three_clouds.png one below the other, for phones; all of it is grey."""
+    row = Image.open(Path(__file__).with_name("three_clouds.png")).convert("L")
+    panels = [row.crop((left, 70, right, row.height)) for left, right in PANELS]
+    width, height = max(panel.width for panel in panels), panels[0].height
+    tall = Image.new("L", (width, len(panels) * height), "white")
+    for i, panel in enumerate(panels):
+        tall.paste(panel, (width - panel.width, i * height))
+    return tall
+
+
 def drawings():
     """Each drawing by name."""
     return dict(draw() for draw in (text_to_cloud, boundary_matrix, cloud_to_weights))
@@ -215,3 +230,4 @@ def drawings():
 if __name__ == "__main__":
     for name, drawing in drawings().items():
         Path(__file__).with_name(f"{name}.svg").write_text(drawing, encoding="utf-8")
+    three_clouds_tall().save(TALL, optimize=True)
