@@ -6,8 +6,6 @@ Wang et al. (2018), *GLUE: A Multi-Task Benchmark and Analysis Platform for Natu
 Understanding*.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

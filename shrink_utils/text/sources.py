@@ -1,7 +1,5 @@
 """Fetch the study's inputs once, and refuse every byte that is not the pinned one."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import shutil

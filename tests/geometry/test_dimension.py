@@ -79,19 +79,13 @@ def test_ph_dimension_of_equidistant_rows_is_infinite():
     assert found == (math.inf, math.inf)
 
 
+ROUNDING = [(torch.float64, e) for e in (0.0, 1e-12, 1e-7)]
+ROUNDING += [(torch.float32, e) for e in (1e-7, 5e-7)]
+ROUNDING += [(torch.bfloat16, 2e-3), (torch.float16, 3e-4)]
+
+
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    ("dtype", "error"),
-    [
-        (torch.float64, 0.0),
-        (torch.float64, 1e-12),
-        (torch.float64, 1e-7),
-        (torch.float32, 1e-7),
-        (torch.float32, 5e-7),
-        (torch.bfloat16, 2e-3),
-        (torch.float16, 3e-4),
-    ],
-)
+@pytest.mark.parametrize(("dtype", "error"), ROUNDING)
 def test_copies_that_differ_by_rounding_are_counted_once(method, dtype, error):
     """Also copies of copies, and whatever the order of the rows."""
     rng = np.random.default_rng(0)
