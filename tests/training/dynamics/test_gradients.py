@@ -1,4 +1,4 @@
-"""Measuring leaves no trace."""
+"""The loss that is allocated counts predicted tokens as the model does."""
 
 import pytest
 import torch
@@ -8,15 +8,6 @@ from shrink_utils.training.dynamics import FixedSetLoss
 from shrink_utils.training.dynamics.gradients import loss_and_gradients
 
 SIZES = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-
-
-def test_the_gradient_is_that_of_the_whole_set_without_dropout(masked_lm, batches, mean_loss):
-    point = loss_and_gradients(masked_lm, FixedSetLoss(batches))
-    whole = mean_loss(masked_lm, batches)
-    whole.backward()
-    assert point.loss == pytest.approx(whole.item(), rel=1e-6)
-    for name, parameter in masked_lm.named_parameters():
-        torch.testing.assert_close(point.gradients[name], parameter.grad, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
