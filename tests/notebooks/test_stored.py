@@ -84,6 +84,27 @@ def test_visible_code_is_short_and_computes(notebook):
     assert 2 * sum(map(sum, drawing)) <= sum(map(len, drawing))
 
 
+CORE = ("00", "01", "04", "04b", "05", "06", "07", "08", "11")
+
+
+def test_a_chapter_is_no_longer_than_a_lesson(notebook, request):
+    """At most 1,400 words, six figures, 40 words per caption; 20 words per visible line if core."""
+    words, lines, captions = 0, 0, []
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "markdown" and "exercise" not in tags:
+            text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|!\[[^]]*\]\([^)]*\)", "", cell.source, flags=re.S)
+            words += len(re.sub(r"\]\([^)]*\)", "", text).split())
+        elif cell.cell_type == "code":
+            lines += NOT_LESSONS.isdisjoint(tags) * sum(map(bool, cell.source.split("\n")))
+            texts = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]
+            captions += [len(t.split()) - 3 for t in texts if "**What to see.**" in t]
+    chapter = request.node.callspec.id
+    print(f"{chapter}: {words} words, {lines} visible lines, {len(captions)} captions: {captions}")
+    assert words <= 1400 and len(captions) <= 6 and max(captions, default=0) <= 40
+    assert chapter.split("_")[0] not in CORE or words <= 20 * lines
+
+
 def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:
