@@ -177,22 +177,19 @@ def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
 def _pooled(
     batch: StateBatch, owner: np.ndarray, words: _WordsOfBatch, layers: list[int]
 ) -> WordBatch:
-    """Mean over the pieces of each word that has some."""
+    """Mean over the pieces of each word that has some: (n_layers, n_words, d), float32."""
     pieces = np.flatnonzero(owner >= 0)  # (n_pieces,), rows of the (b t, d) states
     numbers = owner.ravel()[pieces]
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
     found = numbers[starts]  # (n_words,)
+    states = states_of(batch, layers)
+    rows, bags = (torch.from_numpy(i).to(states[0].device) for i in (pieces, starts))
+    flat = (layer.flatten(0, 1).float() for layer in states)  # (b t, d) each
+    means = torch.stack([embedding_bag(rows, x, bags, mode="mean") for x in flat])
     return WordBatch(
-        vectors=_means(states_of(batch, layers), pieces, starts).cpu(),
+        vectors=means.cpu(),
         sentence=torch.from_numpy(np.array(batch.rows)[words.text[found]]),
         position=torch.from_numpy(found - words.first[words.text[found]]),
         word=[words.word[number] for number in found],
         n_texts=len(batch.rows),
     )
-
-
-def _means(layers: list[Tensor], pieces: np.ndarray, starts: np.ndarray) -> Tensor:
-    """Means over the runs of pieces that begin at `starts`: (n_layers, n_words, d), float32."""
-    rows, bags = (torch.from_numpy(i).to(layers[0].device) for i in (pieces, starts))
-    states = (layer.flatten(0, 1).float() for layer in layers)  # (b t, d) each
-    return torch.stack([embedding_bag(rows, x, bags, mode="mean") for x in states])
