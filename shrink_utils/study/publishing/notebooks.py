@@ -16,10 +16,6 @@ from shrink_utils.study.results import alone, written
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-class NotebookFailedError(RuntimeError):
-    """A cell raised; the notebook as far as it came is kept."""
-
-
 def executed_notebooks(folder: Path) -> list[Path]:
     """Executed copies in a folder, by chapter: none that is half-way, none that failed."""
     return sorted(path for path in folder.glob("[0-9]*.ipynb") if "." not in path.stem)
@@ -36,8 +32,8 @@ def execute(source: Path, target: Path) -> float:
     ------
     FileNotFoundError
         If there is no such notebook.
-    NotebookFailedError
-        If a cell raised.
+    RuntimeError
+        If a cell raised; the notebook as far as it came is kept.
     """
     if not source.is_file():
         raise FileNotFoundError(f"source: no notebook {source}")
@@ -63,7 +59,7 @@ def execute(source: Path, target: Path) -> float:
             )
         except PapermillExecutionError as error:
             part.rename(failed)
-            raise NotebookFailedError(
+            raise RuntimeError(
                 f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
                 f"The notebook as far as it came: {failed}"
             ) from error
