@@ -177,7 +177,7 @@ def _edit_tables_and_a_byte(folder: Path, run: Path) -> tuple[str, ...]:
     data = bytearray(weights.read_bytes())
     data[len(data) // 2] ^= 1
     weights.write_bytes(data)
-    return "estimate is", "foreign column colour", "model.safetensors changed"
+    return "estimate is", "colour is red", "model.safetensors changed"
 
 
 def _edit_a_measured_table(folder: Path, run: Path) -> tuple[str, ...]:
