@@ -79,8 +79,8 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
 
         if not shared and (workers > 1 or (missing and os.environ.get(ADDRESS))):
             with cluster_client(workers=workers) as client:
-                workers = len(client.nthreads())  # a cluster at an address has its own
                 for name in compute_runs(client, missing, folder, keep=keep):
+                    workers = max(1, len(client.nthreads()))  # they may join a cluster late
                     finished(name, load_run(folder / name))
         else:
             for name, config in missing.items():

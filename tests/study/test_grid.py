@@ -6,6 +6,7 @@ import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -68,3 +69,25 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     assert len(runs) == 3 * len(finished.seeds)
     assert trained == [("all", seed, 0.5) for seed in finished.seeds]
     assert runs[0] is runs[2] and runs[1].config in finished.runs()
+
+
+def test_the_time_left_is_that_of_runs_side_by_side(tiny_profile, tmp_path, monkeypatch):
+    """Four runs of two minutes on two workers, which join the cluster after the work is sent."""
+    bar, joined = MagicMock(), {}
+
+    def compute(client, configs, folder, *, keep):
+        for name in configs:
+            joined.update({"tcp://one:1": 1, "tcp://two:1": 1})
+            yield name
+
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
+    cluster = SimpleNamespace(nthreads=lambda: joined)
+    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext(cluster))
+    monkeypatch.setattr(grid, "compute_runs", compute)
+    monkeypatch.setattr(grid, "progress_bar", lambda **options: nullcontext(bar))
+    run = SimpleNamespace(provenance={"seconds": 120.0})
+    monkeypatch.setattr(grid, "load_run", lambda folder: run)
+    assert run_grid(tiny_profile) == 4 * [run]
+    said = [call.args[0] for call in bar.set_postfix_str.call_args_list]
+    assert said == [f"about {minutes} min left" for minutes in (3, 2, 1, 0)]
