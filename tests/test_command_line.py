@@ -1,7 +1,5 @@
 """The command line as a person in a shell uses it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

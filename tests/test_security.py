@@ -1,7 +1,5 @@
 """Nothing that is fetched or sent can run code here."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

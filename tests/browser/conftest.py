@@ -1,7 +1,5 @@
 """A real Chromium, and the book that it reads."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import os

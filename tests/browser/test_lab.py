@@ -1,7 +1,5 @@
 """JupyterLab as a person uses it: open 04, run all cells, move the slider."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Two processes on the same results: each run is computed once, and both come to the same end."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

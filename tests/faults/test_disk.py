@@ -1,7 +1,5 @@
 """A full disk and a folder that cannot be written: one clear line, and nothing half-written."""
 
-from __future__ import annotations
-
 import pytest
 
 from shrink_utils.study.runs import load_model, load_run

@@ -1,7 +1,5 @@
 """Rows of GLUE that no fine-tuning should stumble over; tests/text/test_glue.py has the others."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A hub that cannot be reached: the message says what is missing, and which profiles need none."""
 
-from __future__ import annotations
-
 import pytest
 
 from shrink_utils.__main__ import main

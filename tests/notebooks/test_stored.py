@@ -1,7 +1,5 @@
 """The notebooks as readers open them: executed in order, whole, readable without running."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A grid small enough for tests: one model, two arms, two seeds, made once."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The frontier of made-up runs."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

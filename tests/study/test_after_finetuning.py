@@ -1,7 +1,5 @@
 """Isotropy and treated vectors of fine-tuned encoders; what a probe reads off words."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Records of loss changes: nothing is lost in the table, and what is read off it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Figures with controls: what they show, what they say, and what happens to a wrong input."""
 
-from __future__ import annotations
-
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
 import pytest

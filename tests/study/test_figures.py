@@ -1,7 +1,5 @@
 """What a figure leaves behind; its lines and colours can be told apart, by everybody."""
 
-from __future__ import annotations
-
 import io
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """What chapters show of a finished study's records. `claims/test_committed` has their values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The grid and the sweep: complete, resumed, tidy."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,6 +10,13 @@ import pytest
 
 from shrink_utils.study import grid, run_grid, run_id, run_sweep
 from shrink_utils.study.profiles import SweepEntry
+
+
+def _on_a_cluster(monkeypatch, compute, workers):
+    cluster = nullcontext(SimpleNamespace(nthreads=lambda: workers))
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
+    monkeypatch.setattr(grid, "cluster_client", lambda workers: cluster)
+    monkeypatch.setattr(grid, "compute_runs", compute)
 
 
 def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, monkeypatch):
@@ -45,10 +50,7 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
             grid.run_or_load(one, folder)
             yield name
 
-    cluster = SimpleNamespace(nthreads=lambda: {"tcp://nowhere:2": 1})
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext(cluster))
-    monkeypatch.setattr(grid, "compute_runs", compute)
+    _on_a_cluster(monkeypatch, compute, {"tcp://nowhere:2": 1})
     with pytest.warns(UserWarning, match="is damaged"):
         run_grid(finished)
     assert sent == [run_id(c) for c in finished.runs()]
@@ -81,10 +83,7 @@ def test_the_time_left_is_that_of_runs_side_by_side(tiny_profile, tmp_path, monk
             yield name
 
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    cluster = SimpleNamespace(nthreads=lambda: joined)
-    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext(cluster))
-    monkeypatch.setattr(grid, "compute_runs", compute)
+    _on_a_cluster(monkeypatch, compute, joined)
     monkeypatch.setattr(grid, "progress_bar", lambda **options: nullcontext(bar))
     run = SimpleNamespace(provenance={"seconds": 120.0})
     monkeypatch.setattr(grid, "load_run", lambda folder: run)

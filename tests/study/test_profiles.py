@@ -1,7 +1,5 @@
 """Profiles: what ships, what is refused, what a hash and a seed mean."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -88,11 +86,7 @@ def test_the_hash_is_stable_and_follows_every_value(tmp_path):
         ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),
         ('task = "sentiment_movies"', 'task = "sentiment_movie"', "sentiment_movies"),
         ('"all", "random"]', '"al"]', "arm: no arm 'al'"),
-        (
-            "models = 3",
-            "models = 2",
-            "heuristics.models: input should be greater .* 3, found 2",
-        ),
+        ("models = 3", "models = 2", "heuristics.models: input should be greater .* 3, found 2"),
     ],
 )
 def test_an_impossible_profile_is_refused_by_name(tmp_path, old, new, message):

@@ -1,7 +1,5 @@
 """A result: written whole or not at all, computed once, checked when read, stale when it should."""
 
-from __future__ import annotations
-
 import linecache
 import os
 import subprocess

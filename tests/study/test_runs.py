@@ -1,7 +1,5 @@
 """A fine-tuning run: its name, its folder; computed once, whole, and noticed when damaged."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Models trained here: once, whole, and the same again."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

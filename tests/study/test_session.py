@@ -1,7 +1,5 @@
 """The first line of every notebook."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import torch

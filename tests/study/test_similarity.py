@@ -1,7 +1,5 @@
 """Words of two encoders, matched, and the rows that measures of similarity compare."""
 
-from __future__ import annotations
-
 import torch
 
 from shrink_utils.models import WordBatch

@@ -1,7 +1,5 @@
 """Point clouds that a barcode must survive."""
 
-from __future__ import annotations
-
 import math
 
 import gudhi

@@ -1,7 +1,5 @@
 """Gradients beside torch's own and those of differences; and all of it without numba."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 

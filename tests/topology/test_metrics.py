@@ -1,7 +1,5 @@
 """Bars of cosine distances and of matrices of distances, against gudhi and the Euclidean ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

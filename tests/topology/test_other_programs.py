@@ -1,7 +1,5 @@
 """The regularizer in other people's programs: compiled, given frames, near-duplicates, units."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

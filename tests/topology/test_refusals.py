@@ -1,7 +1,5 @@
 """What topology refuses, in one line that names the argument; and what it reads all the same."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The regularizer, and the clouds of the classes of a batch."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

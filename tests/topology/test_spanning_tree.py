@@ -1,7 +1,5 @@
 """The spanning tree is that of Prim's algorithm in float64, by every way and at every size."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

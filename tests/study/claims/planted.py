@@ -1,7 +1,5 @@
 """Made-up measured tables in which the truth of every claim is known, with a little noise."""
 
-from __future__ import annotations
-
 from itertools import combinations, permutations, product
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Every paper's claims on planted tables: all rows against a golden table, and known answers."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """The claims as people see them: tables of text, and whether models agree."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

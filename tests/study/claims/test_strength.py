@@ -8,7 +8,7 @@ from shrink_utils.study import load_profile
 from shrink_utils.study.claims.strength import beside, decide, runs_of
 from shrink_utils.study.records import KEYS
 
-TASK, ROWS = "sentiment_products", 80
+ROWS = 80
 SCORES = {0: 0.5, 0.01: 0.4, 0.02: 0.3, 0.5: 0.3, 1: 0.22, 1.5: 0.17, 2: 0.13, 3: 0.08, 4: 0.06}
 SCORES |= {0.03: 0.19, 0.05: 0.1, 0.3: 0.3, 0.6: 0.16}
 

@@ -1,7 +1,5 @@
 """Features of attention graphs, and the regression that reads them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score

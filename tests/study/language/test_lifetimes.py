@@ -1,7 +1,5 @@
 """Stays of edges, the filtration over layers, and what survives."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from shrink_utils.study.language.lifetimes import (

@@ -1,7 +1,5 @@
 """RTD-Lite has known answers; bars of attention are those of its graph."""
 
-from __future__ import annotations
-
 import gudhi
 import numpy as np
 import pytest
