@@ -6,8 +6,6 @@ what holds on one processor by luck fails under another of these. The status is 
 capabilities under which the command failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource

@@ -4,8 +4,6 @@ Those of topology, geometry and its streaming metrics, compiled or not, and of t
 library only: it is called before anything is installed.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

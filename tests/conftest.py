@@ -1,7 +1,5 @@
 """What every test shares: few threads, no hub, no progress bars, clones of this repository."""
 
-from __future__ import annotations
-
 import gc
 import os
 

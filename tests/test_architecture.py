@@ -1,7 +1,5 @@
 """The rooms, the direction of the imports, and how large the house may be."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -16,7 +14,7 @@ PACKAGE = ROOT / "shrink_utils"
 ROOMS = ["study", "training", "models", "text", "geometry", "topology"]
 # Budgets, to be lowered: lines of code of the package (no blanks, comments, docstrings), lines of
 # all tests, and the longest chain of imports.
-CODE_LINES, TEST_LINES, FLOORS = 9_220, 12_830, 10
+CODE_LINES, TEST_LINES, FLOORS = 9_220, 12_810, 10
 
 
 def _name(path: Path) -> str:

@@ -1,7 +1,5 @@
 """requirements.lock, pyproject.toml and environment.yml say the same."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib.metadata import version

@@ -4,8 +4,6 @@ What must hold: a finite answer that keeps its own scaling law, or a ``ValueErro
 exception, never a silent NaN. ``HYPOTHESIS_PROFILE=nightly`` tries 10,000 clouds each.
 """
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What the wheel holds, and what the package does where only its requirements are installed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

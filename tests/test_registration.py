@@ -1,7 +1,5 @@
 """Analyses that were fixed beforehand are older than their runs, and unchanged since."""
 
-from __future__ import annotations
-
 import subprocess
 from datetime import datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages of the book on use in one's own work: their code, run as it stands there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

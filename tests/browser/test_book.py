@@ -1,7 +1,5 @@
 """The book as a reader meets it: in a browser, without a network."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import unquote, urlsplit
 

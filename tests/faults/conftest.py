@@ -1,7 +1,5 @@
 """A study of four runs, run by the command line in a process of its own, so that it can be hurt."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

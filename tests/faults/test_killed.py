@@ -1,7 +1,5 @@
 """SIGKILL at random moments: what was finished stays, nothing half-written counts as a result."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal

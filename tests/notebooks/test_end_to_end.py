@@ -3,8 +3,6 @@
 The only time that `make test` executes the study; all checks below look at this one folder.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

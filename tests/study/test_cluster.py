@@ -1,7 +1,5 @@
 """Runs on workers: the same numbers, nothing lost, nothing twice, errors that say what to do."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import replace

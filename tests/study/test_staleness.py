@@ -1,7 +1,5 @@
 """What a change of the code makes stale: for make, for runs and for measured tables."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A folder that was sent: what is right passes, whatever was changed is found and named."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -155,5 +155,8 @@ def test_a_trained_tokenizer_spells_its_texts_and_survives_a_folder(tmp_path):
     batch = tokenizer(["a", "a longer text"], padding=True)
     assert batch.attention_mask[0] == sorted(batch.attention_mask[0], reverse=True)
     assert set(batch) == {"input_ids", "attention_mask"}
+    inner = [token for token in tokenizer.get_vocab() if len(token) == 3 and token[:2] == "##"]
+    by_id = tokenizer.convert_ids_to_tokens(range(5, 5 + len(inner)))
+    assert by_id == sorted(inner)  # named before the training, which numbers them by chance
     tokenizer.save_pretrained(tmp_path)
     assert AutoTokenizer.from_pretrained(tmp_path)(texts).input_ids == tokenizer(texts).input_ids

@@ -39,11 +39,6 @@ def tokenizer(scratch_config):
     return scratch_tokenizer(scratch_config)
 
 
-@pytest.fixture(scope="module")
-def sentences():
-    return load_pairs("products", n=80)
-
-
 class _Reader(TrainerCallback):
     """Notes what the model is given at every training step, and the learning rate."""
 
@@ -129,6 +124,17 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(config
     pad = collator(config, result.tokenizer)
     batches = [pad(train.to_list()) for _ in range(10)]  # a masked LM's masks are drawn anew
     assert held_out_loss(result.model, batches) < 0.8 * entropy
+
+
+def test_labels_are_the_tokens_or_those_of_the_translation_without_cls(configs, tokenizer):
+    rows = load_pairs("products", n=80)["train"]
+    ids, translated = (tokenizer(rows[c][:], truncation=True) for c in ("text", "translation"))
+    expected = {"clm": ids.input_ids, "mt": [row[1:] for row in translated.input_ids]}
+    for objective, labels in expected.items():
+        train = examples(configs[objective], tokenizer)
+        assert (train["input_ids"][:], train["labels"][:]) == (ids.input_ids, labels)
+        _, (batch, *_) = _read(configs[objective])  # encoded when its turn comes
+        assert all(row[row != -100].tolist() in labels for row in batch["labels"])
 
 
 def test_masked_places_and_no_others_are_to_be_predicted(configs, tokenizer):
