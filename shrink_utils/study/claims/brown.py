@@ -40,7 +40,7 @@ SIMILARITY = {  # by name of the row: pair of clouds, measure, source, statement
     # B: models that generalize differently part only in late layers; here, two arms.
     "part-late": (
         *("arms", "cka_debiased", "after B"),
-        "it parts from plain fine-tuning more in the last layer than in the first",
+        "it differs from plain fine-tuning more in the last layer than in the first",
     ),
     # Gröger, Wen & Brbić: shared neighbours survive a null that is searched over layers, too.
     "near": (
@@ -258,7 +258,7 @@ def _accuracies(claim: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
     new_words = new_words.value.mean().reset_index()  # both labels count alike
     ours = {"kind": "our control", "source": "our control of B §4"}
-    unseen = "they see through more pairs of constructions that no counter-example had"
+    unseen = "they are right about more pairs of constructions that no counter-example had"
     more_often = "generalizing models are right more often about words in no training pair"
     no_lower = f"the generalizing models' dev accuracy is no more than {MARGIN} lower"
     rows = [
@@ -280,7 +280,7 @@ def _ckas(
 ) -> Iterator[Claim]:
     """The groups part only in late layers; the first is the one above the embeddings."""
     last = int(rows.layer.max())
-    statement = f"CKA parts the groups in the last layer more than in the first ({spoken})"
+    statement = f"CKA separates the groups in the last layer more than in the first ({spoken})"
     name, gaps = f"b:generalization-cka-late-{data}", _gaps(rows, {last: 1, 1: -1})
     yield claim(name, statement, "greater", **gaps)
     for short, where, layer in (("early", "first", 1), ("middle", "middle", last // 2)):
