@@ -1,7 +1,5 @@
 """The twelve hypotheses of docs/preregistration.md, decided on the runs on record."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.stats import false_discovery_control
 
 from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.claims.claim import MARGIN
 from shrink_utils.study.statistics import Mean, mean_of
 
 REGISTERED = "95c919f7ac4ba0390f06ecdc7c40afb7e2731224"  # the page's commit before the first run
@@ -179,10 +175,10 @@ def differences(hypothesis: Hypothesis, tables: Tables) -> Differences:
     return Differences((wide[of] - wide[minus]).dropna().to_numpy())
 
 
-def scores(tables: Tables, task: str, epochs: int, *, weight: float = 1.0) -> pd.DataFrame:
-    """The centred scores of the arms, (seeds, arms)."""
+def scores(tables: Tables, task: str, epochs: int) -> pd.DataFrame:
+    """The centred scores of the arms at weight 1, (seeds, arms)."""
     runs = tables["runs"]
-    kept = (runs.task == task) & (runs.epochs == epochs) & (runs.weight == weight)
+    kept = (runs.task == task) & (runs.epochs == epochs) & (runs.weight == 1.0)
     return runs[kept].pivot(index="seed", columns="arm", values="centred_1")
 
 
@@ -231,59 +227,3 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
         found.append(own.loc[seed].to_numpy() - theirs)
         passed.append(place.passed)
     return Differences(np.array(found), nearest=1 - float(np.mean(passed)))
-
-
-# --- Two families of tests that were planned with two rules, each under both ----------------------
-
-PLANNED = {  # docs/preregistration.md
-    "cohort": "one-sided, Holm over the twelve",
-    "glue": "two-sided, Benjamini & Hochberg over the table of rows",
-}
-
-
-def both_rules(decided: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
-    """The cohort's hypotheses and the planned rows of glue, each family under either rule.
-
-    Parameters
-    ----------
-    decided : DataFrame
-        Of `decide`.
-    asked : DataFrame
-        Claims, those that were planned alone.
-
-    Returns
-    -------
-    DataFrame
-        Columns family, planned (its own rule), hypothesis, estimate; p after Holm, of one-sided
-        tests, and its verdict; p after Benjamini and Hochberg, of two-sided ones, and its verdict.
-        Either adjusts for the rows of the family. NaN, and "not tested", without a p.
-    """
-    less = asked.claim.str.contains(":lowers-")
-    towards = np.where(less, asked.estimate < 0, asked.estimate > -MARGIN)
-    cells = asked.claim.str.split(":").str[3]
-    of_glue = pd.DataFrame(
-        {
-            "family": "glue",
-            "hypothesis": cells + " · " + asked.statement,
-            "estimate": asked.estimate,
-            "p": np.where(towards, asked.p / 2, 1 - asked.p / 2),
-        }
-    )
-    of_cohort = decided.assign(family="cohort", hypothesis=decided.id + " · " + decided.statement)
-    both = pd.concat([of_cohort[list(of_glue)], of_glue], ignore_index=True)
-    both.insert(1, "planned", both.family.map(PLANNED))
-    by_family = both.groupby("family").p
-    both["holm"] = by_family.transform(holm)
-    both["verdict by Holm"] = np.where(both.holm < LEVEL, "supported", "not supported")
-    both["bh"] = by_family.transform(_two_sided)
-    found = np.where(both.p < 0.5, "supported", "contradicted")
-    both["verdict by BH"] = np.where(both.bh < LEVEL, found, "open")
-    both.loc[both.p.isna(), ["verdict by Holm", "verdict by BH"]] = "not tested"
-    return both.drop(columns="p")
-
-
-def _two_sided(p: pd.Series) -> pd.Series:
-    """Adjusted two-sided p values, of one-sided ones."""
-    tested = p.dropna()
-    two = 2 * np.minimum(tested, 1 - tested)
-    return pd.Series(false_discovery_control(two), tested.index).reindex(p.index)

@@ -11,7 +11,6 @@ from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
 from shrink_utils.study.claims.hypotheses import (
     BY_ID,
-    both_rules,
     decide,
     differences,
     holm,
@@ -172,24 +171,3 @@ def test_equal_differences_decide_by_their_side_of_the_bound():
     }.items():
         for h, shift in ((BY_ID[name], shift) for name, shift in cases):
             assert one_sided_p(Mean(float(shift), 0.0, 8), h.direction, h.bound) == p
-
-
-def test_a_family_is_judged_by_either_rule():
-    names = [f"stl:{name}:m:{task}:prominent" for name in ("lowers-centred-of-none", "metric-kept")
-             for task in ("mrpc", "cola")]  # fmt: skip
-    asked = pd.DataFrame({"claim": names, "statement": "s", "estimate": [-0.1, 0.1, -0.01, -0.03]})
-    asked["p"] = [0.001, 0.002, 0.03, 0.06]
-    decided = pd.DataFrame({"id": ["H1", "H2"], "statement": "t", "estimate": -0.1})
-    decided["p"] = [0.01, math.nan]
-    found = both_rules(decided, asked)
-    assert found["verdict by Holm"].tolist() == [
-        *("supported", "not tested", "supported", "not supported", "supported", "not supported")
-    ]
-    assert found["verdict by BH"].tolist() == [
-        *("supported", "not tested", "supported", "contradicted", "supported", "open")
-    ]
-    assert found.holm[2] == pytest.approx(4 * 0.0005) and found.bh[4] == pytest.approx(0.04)
-    assert set(found.planned) == {
-        "one-sided, Holm over the twelve",
-        "two-sided, Benjamini & Hochberg over the table of rows",
-    }
