@@ -3,9 +3,6 @@
 Fine-tuning runs, models trained from nothing and measured tables are kept so.
 """
 
-from __future__ import annotations
-
-import fcntl
 import hashlib
 import json
 import os
@@ -23,11 +20,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import psutil
+from filelock import FileLock
 from tqdm.auto import tqdm
 
 from shrink_utils.paths import home
@@ -90,7 +89,7 @@ class Result:
             return read(self.folder) if self.folder.exists() else None
         except DamagedResultError as damage:
             with suppress(FileNotFoundError):  # another process has moved it
-                aside = self._move_aside()
+                aside = move_aside(self.folder, "damaged")
                 warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
             return None
 
@@ -128,11 +127,11 @@ class Result:
         del files[MANIFEST]
         yield from differences(manifest, files)
 
-    def _move_aside(self) -> Path:
-        n = 1
-        while (aside := self.folder.with_name(f"{self.folder.name}.damaged-{n}")).exists():
-            n += 1
-        return self.folder.rename(aside)
+
+def move_aside(folder: Path, why: str) -> Path:
+    """Rename a folder to ``<name>.<why>-<n>``, the first that is free, and return that."""
+    names = (folder.with_name(f"{folder.name}.{why}-{n}") for n in count(1))
+    return folder.rename(next(name for name in names if not name.exists()))
 
 
 def differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]:
@@ -181,19 +180,15 @@ def _part(target: Path) -> Iterator[Path]:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     for part in target.parent.glob("*.part"):
-        if _is_abandoned(part):
+        named = PART.fullmatch(part.name)
+        # Of another host's process, and of somebody's own files, nothing is known.
+        if named and named[2] == HOST and not psutil.pid_exists(int(named[1])):
             _remove(part)
     part = target.with_name(f"{target.name}.{os.getpid()}.{HOST}.{uuid4().hex[:8]}.part")
     try:
         yield part
     finally:
         _remove(part)
-
-
-def _is_abandoned(part: Path) -> bool:
-    """Its process is gone; of another host's process, and of somebody's own, nothing is known."""
-    named = PART.fullmatch(part.name)
-    return bool(named) and named[2] == HOST and not psutil.pid_exists(int(named[1]))
 
 
 def _remove(part: Path) -> None:
@@ -213,27 +208,11 @@ def alone(target: Path) -> Iterator[None]:
     """Nobody else on this machine is within ``alone(target)``; who comes later waits.
 
     The lock is the operating system's, and goes with the process, however that ends. Its file is in
-    the temporary folder while it is held: results hold nothing but results.
+    the temporary folder, named by who owns it: results hold nothing but results.
     """
     name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"shrink-{name}.lock"
-    while True:
-        with open(path, "w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is_at(file, path):  # its holder has removed it: there may be a newer one
-                continue
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)  # while it is held
-            return
-
-
-def _is_at(file: IO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+    with FileLock(Path(tempfile.gettempdir()) / f"shrink-{os.getuid()}-{name}.lock"):
+        yield
 
 
 def read_json(path: Path):

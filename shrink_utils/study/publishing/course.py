@@ -9,12 +9,13 @@ and ``-worked``. A chapter contains an answer without what stands between ``### 
 """
 
 import re
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
+
+from shrink_utils.study.results import move_aside
 
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
 # In a chapter a check says what is wrong and lets the cells below run; see `session.begin`.
@@ -53,8 +54,7 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
         new[folder / "instructor" / section.chapter] = course_notebook(section, solved=True)
     old = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     if any(path not in new or _sources(path) != _sources(new[path]) for path in old):
-        free = (folder.with_name(f"{folder.name}.before-{n}") for n in count(1))
-        kept = folder.rename(next(path for path in free if not path.exists()))
+        kept = move_aside(folder, "before")
     for path, notebook in new.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)
