@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -36,25 +36,23 @@ PALETTE = ["#000000", "#905020", "#999933", "#607080", "#d0a090", "#405030", "#4
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINESTYLES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 1))]
 
+
+def _style(color: str, linestyle: object, marker: str) -> dict:
+    return {"color": color, "linestyle": linestyle, "marker": marker}
+
+
 # An arm keeps its look in every figure: colours of Okabe & Ito 2008, told apart under every common
 # colour blindness; the last three are from Tol's muted scheme, far from the others in lightness.
-_DASHED = (0, (8, 2))
-_LONG = (0, (14, 1.5))
-_DOTTED = (0, (2, 1, 1, 1))
-_ARM_LOOKS = {
-    "none": ("#000000", LINESTYLES[0], MARKERS[0]),
-    "prominent": ("#0072B2", LINESTYLES[1], MARKERS[1]),
-    "published": ("#D55E00", LINESTYLES[2], MARKERS[2]),
-    "all": ("#009E73", LINESTYLES[3], MARKERS[3]),
-    "random": ("#E69F00", LINESTYLES[4], MARKERS[4]),
-    "cosine": ("#CC79A7", LINESTYLES[5], MARKERS[5]),
-    "isoscore": ("#332288", _LONG, MARKERS[6]),
-    "spectral": ("#882255", _DASHED, "*"),
-    "sigreg": ("#88CCEE", _DOTTED, "<"),
-}
 ARM_STYLE = {
-    arm: dict(zip(("color", "linestyle", "marker"), look, strict=True))
-    for arm, look in _ARM_LOOKS.items()
+    "none": _style("#000000", LINESTYLES[0], MARKERS[0]),
+    "prominent": _style("#0072B2", LINESTYLES[1], MARKERS[1]),
+    "published": _style("#D55E00", LINESTYLES[2], MARKERS[2]),
+    "all": _style("#009E73", LINESTYLES[3], MARKERS[3]),
+    "random": _style("#E69F00", LINESTYLES[4], MARKERS[4]),
+    "cosine": _style("#CC79A7", LINESTYLES[5], MARKERS[5]),
+    "isoscore": _style("#332288", (0, (14, 1.5)), MARKERS[6]),
+    "spectral": _style("#882255", (0, (8, 2)), "*"),
+    "sigreg": _style("#88CCEE", (0, (2, 1, 1, 1)), "<"),
 }
 
 # Classes have two greys and two markers.
@@ -65,7 +63,7 @@ SHUFFLED = {"color": "0.5", "linestyle": ":", "marker": "x"}  # rows dealt at ra
 
 def look(i: int) -> dict:
     """Colour, marker and line style of the i-th line of a figure, from 0."""
-    return {"color": PALETTE[i % 7], "marker": MARKERS[i % 7], "linestyle": LINESTYLES[i % 7]}
+    return _style(PALETTE[i % 7], LINESTYLES[i % 7], MARKERS[i % 7])
 
 
 def looks_of(names: Iterable[str]) -> dict[str, dict]:
@@ -99,12 +97,6 @@ def draw_classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
     for label in (0, 1):
         style = dict(color=CLASS_GREYS[label], markersize=4, **look)
         ax.plot(*x[labels == label].T, CLASS_MARKERS[label], **style)
-
-
-def log_ticks(ax: Axes, values: Sequence[float]) -> None:
-    """A logarithmic horizontal axis with ticks at these values alone."""
-    ax.set(xscale="log", xticks=values, xticklabels=values)
-    ax.minorticks_off()
 
 
 def use_house_style() -> None:
@@ -170,15 +162,11 @@ def show(
     display(Markdown(caption))
 
 
-def show_table(table: pd.DataFrame, *, folded: str = "") -> None:
-    """Display a table of sentences: every row, nothing cut off, words from the left, no index.
-
-    With `folded`, a title, the table opens with a click on it.
-    """
+def show_table(table: pd.DataFrame) -> None:
+    """Display a table of sentences: every row, nothing cut off, words from the left, no index."""
     with pd.option_context("display.max_colwidth", None):
         html = table.to_html(index=False)
-    html = re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)
-    display(HTML(f"<details><summary>{folded}</summary>{html}</details>" if folded else html))
+    display(HTML(re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)))
 
 
 def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:

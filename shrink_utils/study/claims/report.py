@@ -8,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from shrink_utils.study.claims.claim import families, sentences
-from shrink_utils.study.figures import PALETTE
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
 
@@ -21,15 +20,6 @@ PAPERS = {
     "mga": "Isotropy against clusters (Mickus, Grönroos & Attieh 2024)",
     "lang": "Topology on language (Kushnareva et al. 2021, Tulchinskii et al. 2023, this study)",
     "topology": "Is topology what helps? (claims of this study)",
-}
-# A symbol and a colour, so that either is enough; what decides nothing is grey.
-VERDICT_STYLE = {
-    "replicated": ("*", PALETTE[0]),
-    "agrees": ("o", PALETTE[0]),
-    "inconclusive": ("s", "0.5"),
-    "disagrees": ("X", PALETTE[1]),
-    "not replicated": ("P", PALETTE[1]),
-    "described": ("d", "0.7"),
 }
 ABOUT_CLAIMS = """\
 Estimates are mean paired differences over n units, with a 95 % t interval. Only a paper's own test
@@ -97,17 +87,17 @@ def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=SENTENCE)
 
 
-def of_paper(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
-    """The claims of one of `PAPERS`, which begin with its short name."""
-    return claims[claims.claim.str.startswith(f"{paper}:")]
+def by_paper(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The claims of each of `PAPERS` that has some, which begin with its short name, by title."""
+    short = claims.claim.str.partition(":")[0]
+    return {title: claims[short == paper] for paper, title in PAPERS.items() if paper in set(short)}
 
 
 def print_claims(profile: Profile) -> None:
     """Print the claims table of a finished study, the summary first."""
     claims = read_table("claims", profile=profile)
     print(f"\nClaims, profile {profile.name} ({profile.description})")
-    papers = {title: of_paper(claims, paper) for paper, title in PAPERS.items()}
-    papers = {title: rows for title, rows in papers.items() if len(rows)}
+    papers = by_paper(claims)
     for title, rows in papers.items():
         print(f"  {title}: {counted(rows.verdict)}")
     print(f"  In all: {counted(claims.verdict)}")

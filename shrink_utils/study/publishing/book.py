@@ -13,9 +13,8 @@ import pandas as pd
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
 from shrink_utils.study.claims.report import (
-    PAPERS,
+    by_paper,
     claims_in_brief,
-    of_paper,
     p_as_text,
     sentence_table,
     signed,
@@ -82,10 +81,8 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         unread = shutil.ignore_patterns("__pycache__")
         shutil.copytree(home() / linked, source / linked, ignore=unread)
     for page in source.glob("*.md"):  # their links hold in the repository, too
-        text = (
-            page.read_text(encoding="utf-8").replace("](../../", "](").replace("](../", "](docs/")
-        )
-        page.write_text(text, encoding="utf-8")
+        text = page.read_text(encoding="utf-8").replace("](../../", "](")
+        page.write_text(text.replace("](../", "](docs/"), encoding="utf-8")
     front = _hypotheses()
     (source / "headlines.md").write_text(_table(front, "headlines"), encoding="utf-8")
     with (source / "claims.md").open("a", encoding="utf-8") as page:
@@ -129,17 +126,13 @@ def _hypotheses() -> pd.DataFrame:
 
 def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     """Adjusted verdicts counted by section, then tables that book.js searches and sorts."""
-    recorded = [
-        (title, pd.read_csv(data_dir() / "reference" / profile / "claims.csv"))
-        for profile, title in RECORDED.items()
-    ]
-    papers = [(title, of_paper(claims, paper)) for paper, title in PAPERS.items()]
-    sections = dict(pair for pair in [recorded[0], *papers, recorded[1]] if len(pair[1]))
+    glue, cohort = (pd.read_csv(data_dir() / "reference" / p / "claims.csv") for p in RECORDED)
+    sections = {RECORDED["glue"]: glue, **by_paper(claims), RECORDED["cohort"]: cohort}
     links = {title: f"[{title}](#claims-{i})" for i, title in enumerate(sections)}
     verdicts = {links[title]: rows.adjusted.value_counts() for title, rows in sections.items()}
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     counts = counts.loc[:, counts.any()].rename_axis("claims of").reset_index()
-    both = pd.concat([claims, recorded[1][1]]).drop_duplicates("claim", keep="last")
+    both = pd.concat([claims, cohort]).drop_duplicates("claim", keep="last")
     order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
     sentences = sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
@@ -153,12 +146,11 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
 def _rules() -> pd.DataFrame:
     """Each family under both rules; the last column says which one was planned for it."""
     rules = pd.read_csv(data_dir() / "reference" / "cohort" / "rules.csv")
-    columns = {"hypothesis": rules.hypothesis, "estimate": rules.estimate.map(signed)}
-    for rule, p in {"Holm": "holm", "BH": "bh"}.items():
-        columns[f"verdict by {rule}"] = rules[f"verdict by {rule}"]
-        columns[f"p by {rule}"] = rules[p].map(p_as_text)
-    planned = rules.family.map({"cohort": "one-sided, Holm", "glue": "two-sided, BH"})
-    return pd.DataFrame({**columns, "planned": planned})
+    rules["estimate"] = rules.estimate.map(signed)
+    rules[["p by Holm", "p by BH"]] = rules[["holm", "bh"]].map(p_as_text)
+    rules["planned"] = rules.family.map({"cohort": "one-sided, Holm", "glue": "two-sided, BH"})
+    by_rule = [f"{what} by {rule}" for rule in ("Holm", "BH") for what in ("verdict", "p")]
+    return rules[["hypothesis", "estimate", *by_rule, "planned"]]
 
 
 def _section(rows: pd.DataFrame) -> list[str]:
@@ -174,7 +166,6 @@ def _section(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _table(frame: pd.DataFrame, kind: str = "") -> str:
-    kept = frame.loc[:, (frame.astype(str) != "").any()]
-    options = ":header-rows: 1\n" + (f":class: {kind}\n" if kind else "")
-    return f"```{{csv-table}}\n{options}\n{kept.to_csv(index=False)}```"
+def _table(frame: pd.DataFrame, kind: str) -> str:
+    kept = frame.loc[:, (frame.astype(str) != "").any()].to_csv(index=False)
+    return f"```{{csv-table}}\n:header-rows: 1\n:class: {kind}\n\n{kept}```"
