@@ -4,8 +4,6 @@ No run is read. The analysis was fixed before the runs (docs/preregistration.md)
 at a part of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -57,7 +55,8 @@ class FullLength:
         runs = self._runs
         found = finetuning_claims(runs.iloc[:once], runs, self.clouds, weight=self.profile.weight)
         claims = whole_table(found)
-        fixed = claims.claim.map(_question).notna() & (self.profile.name != "cohort")
+        fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(QUESTIONS)}):.+:prominent")
+        fixed &= self.profile.name != "cohort"
         return claims.assign(kind=claims.kind.where(fixed, claims.kind + ", exploratory"))
 
     @cached_property
@@ -72,8 +71,7 @@ class FullLength:
         rows = []
         for row in self.hypotheses.itertuples():
             decimals = 1 if BY_ID[row.id].quantity == "onset" else 3  # of steps
-            numbers = (signed(x, decimals) for x in (row.estimate, row.low, row.high))
-            estimate, low, high = numbers
+            estimate, low, high = (signed(x, decimals) for x in (row.estimate, row.low, row.high))
             claim = asked.get(row.id)
             known = claim is not None and not math.isnan(claim.published)
             found = {"paper": f"{claim.published:+.3f}" if known else "", "difference": estimate}
@@ -125,12 +123,6 @@ def full_length(name: str = "cohort") -> FullLength | None:
         return None
     print(f"All {wanted} runs of profile {name} are on record.")
     return FullLength(profile, recorded(profile))
-
-
-def _question(claim: str) -> str | None:
-    """Which of `QUESTIONS` a row about prominent bars asks."""
-    paper, name, *_, arm = claim.split(":")
-    return name if paper == "stl" and arm == "prominent" and name in QUESTIONS else None
 
 
 def _note(row: tuple) -> str:

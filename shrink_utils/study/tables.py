@@ -109,7 +109,7 @@ def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
         Columns model, task, arm, weight, seed, row and ``correct``: the share of the last 30 % of
         the epochs (at least the last one) in which the row's predicted class is its label.
     """
-    judged = [_correct(run) for run in runs if _has_classes(run)]
+    judged = [_correct(run) for run in runs if not task_spec(run.config.task).is_regression]
     columns = [*RUN, "row", "correct"]
     return pd.concat(judged, ignore_index=True) if judged else pd.DataFrame(columns=columns)
 
@@ -134,10 +134,6 @@ def _correct(run: Run) -> pd.DataFrame:
     return pd.DataFrame({**keys_of(run.config), "row": range(len(share)), "correct": share})
 
 
-def _has_classes(run: Run) -> bool:
-    return not task_spec(run.config.task).is_regression
-
-
 def task_table(summary: pd.DataFrame) -> pd.DataFrame:
     """STL's Table 2: the task's metrics by arm, mean and standard deviation over seeds."""
     metrics = [name for name in METRICS if name in summary]
@@ -159,13 +155,10 @@ def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
 
 def as_printed(table: pd.DataFrame, *, rows: list[str]) -> pd.DataFrame:
     """Arms of `task_table` or `score_table` side by side, ``.583 ± .041``; `rows` name a row."""
-    text = table.assign(cell=[_cell(m, s) for m, s in zip(table["mean"], table.sd, strict=True)])
+    sd = (" ± " + table.sd.map(_short)).where(table.sd.notna(), "")
+    text = table.assign(cell=table["mean"].map(_short) + sd)
     wide = text.pivot(index=rows, columns="arm", values="cell")
     return wide[list(dict.fromkeys(table.arm))].fillna("–")
-
-
-def _cell(mean: float, sd: float) -> str:
-    return _short(mean) + ("" if math.isnan(sd) else f" ± {_short(sd)}")
 
 
 def _short(value: float) -> str:

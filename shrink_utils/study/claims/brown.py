@@ -5,8 +5,6 @@ Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and
 2021, *Fine-Tuned Transformers Show Clusters of Similar Representations Across Layers*.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
@@ -16,43 +14,27 @@ import pandas as pd
 from shrink_utils.geometry import cka_distance
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged, leaving_out
 from shrink_utils.study.statistics import pseudo_values
-from shrink_utils.study.stitching import (
-    crossed,
-    gap,
-    numbers_of,
-    pairs_of,
-    penalty_floors,
-    turned,
-)
+from shrink_utils.study.stitching import crossed, gap, numbers_of, pairs_of, penalty_floors, turned
 from shrink_utils.text.pairs import HELD_OUT
 
 CKA_OF = "CKA of {}, one sample: B's is of tokens, in 1,000 batches of 1,024"
 MERCHANT = "Merchant et al. 2020"
-SIMILARITY = {  # by name of the row: pair of clouds, measure, source, statement
-    "late-change-cka_debiased": (
-        *("finetuned", "cka_debiased", MERCHANT),
-        "fine-tuning changes the last layer more than the first (debiased CKA)",
-    ),
-    "late-change-rsa": (
-        *("finetuned", "rsa", MERCHANT),
-        "fine-tuning changes the last layer more than the first (RSA)",
-    ),
+# Name of the row, pair of clouds, measure, source, statement.
+SIMILARITY = [
+    ("late-change-cka_debiased", "finetuned", "cka_debiased", MERCHANT,
+     "fine-tuning changes the last layer more than the first (debiased CKA)"),
+    ("late-change-rsa", "finetuned", "rsa", MERCHANT,
+     "fine-tuning changes the last layer more than the first (RSA)"),
     # B: models that generalize differently part only in late layers; here, two arms.
-    "part-late": (
-        *("arms", "cka_debiased", "after B"),
-        "it differs from plain fine-tuning more in the last layer than in the first",
-    ),
+    ("part-late", "arms", "cka_debiased", "after B",
+     "it differs from plain fine-tuning more in the last layer than in the first"),
     # Gröger, Wen & Brbić: shared neighbours survive a null that is searched over layers, too.
-    "near": (
-        *("neighbours", "calibrated", "after Gröger et al. 2026"),
-        "it shares more near neighbours with random weights than a search finds by chance",
-    ),
+    ("near", "neighbours", "calibrated", "after Gröger et al. 2026",
+     "it shares more near neighbours with random weights than a search finds by chance"),
     # The least that clusters of adjacent layers (Phang et al.; blocks in B) imply.
-    "neighbours": (
-        *("within", "cka_debiased", "after Phang et al. 2021"),
-        "neighbouring layers are more alike than those over half the depth apart",
-    ),
-}
+    ("neighbours", "within", "cka_debiased", "after Phang et al. 2021",
+     "neighbouring layers are more alike than those over half the depth apart"),
+]  # fmt: skip
 
 
 @judged
@@ -61,7 +43,7 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
     """
-    for name, (pair, measure, source, statement) in SIMILARITY.items():
+    for name, pair, measure, source, statement in SIMILARITY:
         rows = similarity[(similarity.pair == pair) & (similarity.measure == measure)]
         for (task, arm), own in rows.groupby(["task", "arm"], sort=False):
             yield Claim(
@@ -112,7 +94,8 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     models are no more independent than the models: means over pairs leave models out, not pairs.
     """
     stitched = stitched.assign(equal=_equal_layers(stitched))
-    floors = {kind: _penalty_floor(stitched, kind) for kind in MAPS}
+    floors = penalty_floors(stitched)
+    floors = floors[_equal_layers(floors)].groupby("kind").floor.mean()
     rows = {kind: stitched[(stitched.kind == kind) & stitched.equal] for kind in MAPS}
     for kind in MAPS:
         yield from _by_map(rows[kind], kind, floors[kind])
@@ -204,11 +187,6 @@ def _between_seeds(rows: pd.DataFrame) -> dict[str, list[float]]:
 def _equal_layers(table: pd.DataFrame) -> pd.Series:
     """Where a stitch joins equal layers above the embeddings."""
     return (table.front_layer == table.back_layer) & (table.front_layer > 0)
-
-
-def _penalty_floor(stitched: pd.DataFrame, kind: str) -> float:
-    floors = penalty_floors(stitched)
-    return float(floors[_equal_layers(floors) & (floors.kind == kind)].floor.mean())
 
 
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------

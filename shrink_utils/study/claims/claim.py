@@ -1,7 +1,5 @@
 """A claim, the verdict on it, and the table of claims."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -57,6 +55,16 @@ class Claim:
     def margin(self) -> float:
         """The loss that still counts as none."""
         return MARGIN if self.direction == "no_worse" else 0.0
+
+
+def claims_on(paper: str, *cell: str, **shared: object) -> Callable[..., Claim]:
+    """Makes claims whose name begins with the paper's and ends with a cell: model, task and arm."""
+    shared = {"task": cell[1], "arm": cell[2]} | shared
+
+    def claim(name: str, *rest: object, **more: object) -> Claim:
+        return Claim(":".join([paper, name, *cell]), *rest, **shared | more)
+
+    return claim
 
 
 def verdict(
@@ -156,11 +164,10 @@ def sentences() -> pd.DataFrame:
 
 def families(claims: pd.DataFrame) -> pd.Series:
     """The sentence that each claim answers, by its place in `sentences`; without one, its name."""
-    places = [(i, rows.split()) for i, rows in enumerate(sentences()["rows"])]
+    patterns = [(i, row) for i, rows in enumerate(sentences()["rows"]) for row in rows.split()]
 
     def family(name: str) -> int | str:
-        found = (i for i, rows in places if any(fnmatchcase(name, row) for row in rows))
-        return next(found, name)
+        return next((i for i, row in patterns if fnmatchcase(name, row)), name)
 
     return claims.claim.map(family)
 

@@ -4,8 +4,6 @@ Of the validation rows, which every fine-tuning run keeps: STL, Rajaee & Pilehva
 Grönroos & Attieh 2024, *Isotropy, Clusters, and Classifiers* (arXiv 2402.03191; MGA).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +16,8 @@ from torch import Tensor
 from shrink_utils.geometry import elongated_directions, iso_score
 from shrink_utils.study.ablation import CELL
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
-from shrink_utils.study.claims.stl import ARM, SELECTED, claims_on, table3
+from shrink_utils.study.claims.rajaee import rp_on
+from shrink_utils.study.claims.stl import ARM, SELECTED, stl_on, table3
 from shrink_utils.study.runs import Run, keys_of
 from shrink_utils.text import task_spec
 from shrink_utils.topology import h0_barcode
@@ -37,16 +36,9 @@ def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
     for yardstick, spoken in YARDSTICKS.items():
         for (model, task, arm), rows in clouds.groupby([*CELL, "arm"], sort=False):
             rise = by_unit(rows, f"elongated_{yardstick}") - by_unit(rows, "elongated_before")
-            yield Claim(
-                f"rp:elongated-{yardstick}:{model}:{task}:{arm}",
-                f"more elongated directions after fine-tuning than before, above 5 times {spoken}",
-                "described",
-                rise,
-                source="RP, abstract",
-                kind="scaled test" if arm == "none" else "analogue",
-                task=task,
-                arm=arm,
-            )
+            statement = "more elongated directions after fine-tuning than before, above 5 times "
+            name, claim = f"elongated-{yardstick}", rp_on(model, task, arm)
+            yield claim(name, statement + spoken, "described", rise, source="RP, abstract")
     for (model, task), rows in clouds.groupby(CELL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
             yield Claim(
@@ -74,7 +66,7 @@ def _conflict(rows: pd.DataFrame) -> pd.Series:
 def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
     source = table3(model, task)[1]
     for arm, own in rows.groupby("arm", sort=False):
-        claim = claims_on(model, task, arm, beside=source)
+        claim = stl_on(model, task, arm, beside=source)
         if arm == "all" and ARM in set(rows.arm):
             # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
             shorter = by_unit(own, "log_edge") - by_unit(rows[rows.arm == ARM], "log_edge")

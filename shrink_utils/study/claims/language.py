@@ -3,8 +3,6 @@
 Chapter 12. The papers look at other encoders and at machine text; nothing here is their own test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import partial
 

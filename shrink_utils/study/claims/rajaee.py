@@ -4,15 +4,12 @@ RP study other tasks and no regularizer: the arm "none" repeats their question, 
 it. The pretrained model and the texts are the same for all seeds, a probe's halves are the seed's.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, clearest, judged
+from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, clearest, judged
 
 ABSTRACT = "RP, abstract"
 ISOTROPY = {
@@ -33,25 +30,26 @@ TREATMENTS = {
 def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
     """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
-    lost = accuracy_lost(table[table.vectors == "mean"])
+    drops = accuracy_drops(table)
+    lost = drops[(drops.vectors == "mean") & (drops.skipped == 0)]
     for short, (treatment, removed, spoken) in TREATMENTS.items():
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
-        for claim, cell, after, _ in _arms(treated, "lost"):
+        for claim, after, _ in _arms(treated, "lost"):
             yield claim(
-                f"rp:treatment-{short}:{cell}",
+                f"treatment-{short}",
                 f"after fine-tuning, {spoken} does not help the probe (accuracy lost; a gain of up "
                 f"to {MARGIN} is no help)",
                 "no_worse",
                 after,
                 source=f"{ABSTRACT}: existing methods do not help",
             )
-    yield from _removals(accuracy_drops(table))
+    yield from _removals(drops)
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
     probes = {"frequency": "word frequency (R²)", "type": "word type (accuracy)"}
     for probe, spoken in probes.items():
-        for claim, cell, after, before in _arms(last[last.probe == probe], "value"):
+        for claim, after, before in _arms(last[last.probe == probe], "value"):
             yield claim(
-                f"rp:words-{probe}:{cell}",
+                f"words-{probe}",
                 f"fine-tuning makes {spoken} less decodable",
                 "less",
                 after - before,
@@ -70,14 +68,12 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
         for (model, task), own in shape.groupby(["model", "task"], sort=False):
             of = {key: by_unit(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
             layers = own.layer[own.arm == "none"].unique()
-            yield Claim(
-                f"rp:not-necessarily-{short}:{model}:{task}:none",
+            yield rp_on(model, task, "none")(
+                f"not-necessarily-{short}",
                 f"in at least one layer fine-tuning lowers {measure}",
                 "less",
                 **clearest((of["none", i] - of["pretrained", i] for i in layers), "less"),
                 source=f"{ABSTRACT}: not necessarily more isotropic",
-                task=task,
-                arm="none",
             )
 
 
@@ -92,40 +88,39 @@ def _removals(drops: pd.DataFrame) -> Iterator[Claim]:
         chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
         statement = f"removing the {which} directions costs fine-tuned {spoken} vectors more "
         statement += "accuracy than pretrained ones"
-        for claim, cell, after, before in _arms(chosen, "drop"):
-            name = f"rp:removal-{vectors}{suffix}:{cell}"
+        for claim, after, before in _arms(chosen, "drop"):
+            name = f"removal-{vectors}{suffix}"
             yield claim(name, statement, "greater", after - before, **own)
 
 
 def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
-    """Per model, task and fine-tuned arm: what makes claims, the cell, and a column by seed."""
+    """Per model, task and fine-tuned arm: what makes claims, and a column by seed."""
     for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
         if arm not in ("pretrained", "isotropic"):
-            kind = "scaled test" if arm == "none" else "analogue"
-            claim = partial(Claim, kind=kind, task=task, arm=arm)
             before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
             of = (by_unit(part, value) for part in (rows, table[before]))
-            yield claim, f"{model}:{task}:{arm}", *of
+            yield rp_on(model, task, arm), *of
 
 
-def accuracy_lost(table: pd.DataFrame) -> pd.DataFrame:
-    """What each treatment costs the probe against untreated vectors: the column ``lost``."""
-    rows = table[(table.measure == "accuracy") & (table.skipped == 0)]
-    keys = ["model", "task", "arm", "seed", "vectors"]
-    untreated = rows[rows.treatment == "untreated"].set_index(keys).value
-    treated = rows[rows.treatment.isin(["global", "clusters"])].set_index(keys)
-    return treated.assign(lost=untreated.reindex(treated.index) - treated.value).reset_index()
+def rp_on(model: str, task: str, arm: str) -> Callable[..., Claim]:
+    """Makes claims about an arm; RP know plain fine-tuning alone."""
+    kind = "scaled test" if arm == "none" else "analogue"
+    return claims_on("rp", model, task, arm, kind=kind)
 
 
 def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
-    """What each removal costs the probe: accuracy with the mean subtracted − accuracy after it.
+    """What each treatment costs the probe: ``drop``, against vectors with the mean subtracted.
 
     From a table of chapter 08. Columns model, task, arm, seed, vectors, treatment, removed,
-    skipped, drop.
+    skipped, drop, and ``lost``, against untreated vectors.
     """
-    accuracy = table[(table.measure == "accuracy") & table.treatment.isin(["global", "clusters"])]
+    accuracy = table[table.measure == "accuracy"]
     keys = ["model", "task", "arm", "seed", "vectors", "treatment"]
+    untreated = accuracy[accuracy.treatment == "untreated"].set_index(keys[:-1]).value
     centred = accuracy[accuracy.removed == 0].set_index(keys).value
-    removals = accuracy[accuracy.removed > 0].set_index(keys)
-    drops = removals.assign(drop=centred.reindex(removals.index) - removals.value).reset_index()
-    return drops[[*keys, "removed", "skipped", "drop"]]
+    treated = accuracy[accuracy.treatment.isin(["global", "clusters"])].set_index(keys)
+    drops = treated.assign(
+        drop=centred.reindex(treated.index) - treated.value,
+        lost=untreated.reindex(treated.index.droplevel(-1)).to_numpy() - treated.value,
+    )
+    return drops.reset_index()[[*keys, "removed", "skipped", "drop", "lost"]]

@@ -8,9 +8,8 @@ a whole: one number outside is worth a line, more than chance allows are an erro
 the one that made the reference, every number counts as digits.
 """
 
-from __future__ import annotations
-
 import platform
+import re
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -23,9 +22,8 @@ from scipy import stats
 from shrink_utils.paths import data_dir
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import read_json, write_json, written
-from shrink_utils.study.tables import BEFORE, FIRST_STEPS, read_table
+from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, read_table
 
-CELL = ["model", "task", "arm"]
 # The columns that name a row of each table, and those that are compared.
 TABLES = {
     "first_steps": ([*CELL, "weight", "seed", "epochs", "step"], [*FIRST_STEPS, *BEFORE.values()]),
@@ -133,12 +131,10 @@ def machine(profile: Profile) -> dict[str, str | int]:
     """What decides the last digits: processor, kernels, threads, precision and libraries."""
     names = ("model name", "cpu family", "model")
     info = Path("/proc/cpuinfo")
-    lines, fields = info.read_text().splitlines() if info.is_file() else [], {}
-    for line in lines:
-        key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+    text = info.read_text() if info.is_file() else ""
+    found = (re.search(rf"^{name}\s*:(.*)", text, re.MULTILINE) for name in names)
     return {
-        "processor": " ".join(fields.get(name, "") for name in names).strip() or platform.machine(),
+        "processor": " ".join(line[1].strip() for line in found if line) or platform.machine(),
         "kernels": torch.backends.cpu.get_cpu_capability(),
         "precision": profile.used_precision,
         "threads": profile.threads,

@@ -7,8 +7,6 @@ rows at each run's epoch of least validation loss, which the paper does not look
 stands beside ours.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 
@@ -16,7 +14,7 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import CELL, RUN
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
+from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, judged
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -89,29 +87,24 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     return scores, TABLE3 if exact else f"{TABLE3}, mean of {len(near[CELL].drop_duplicates())}"
 
 
-def claims_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Claim]:
+def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Claim]:
     """Makes claims about an arm; only beside STL's own cell of Table 3 are they a paper's test."""
     kind = "paper's test" if beside == TABLE3 else "scaled test"
     kind = "our control" if arm == "random" else kind
-    shared = {"task": task, "arm": arm, "kind": kind, "departures": DEPARTURES}
-
-    def claim(name: str, *rest: object, **more: object) -> Claim:
-        return Claim(f"stl:{name}:{model}:{task}:{arm}", *rest, **shared | more)
-
-    return claim
+    return claims_on("stl", model, task, arm, kind=kind, departures=DEPARTURES)
 
 
 @judged
 def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
     """On every model and task of the ablation; from `summarize`."""
     for (model, task), runs in with_grades(summary).groupby(CELL, sort=False):
-        scores, source = table3(model, task)
+        published = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
-            claim = claims_on(model, task, arm, beside=source)
+            claim = stl_on(model, task, arm, beside=published[1])
             if arm == "none":
                 yield from _rises(claim, rows)
             else:
-                yield from _arm(claim, rows, runs, scores, source)
+                yield from _arm(claim, rows, runs, *published)
 
 
 def _rises(claim: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
@@ -123,11 +116,7 @@ def _rises(claim: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
 
 
 def _arm(
-    claim: Callable[..., Claim],
-    rows: pd.DataFrame,
-    runs: pd.DataFrame,
-    scores: pd.DataFrame,
-    source: str,
+    claim: Callable, rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, source: str
 ) -> Iterator[Claim]:
     arm = rows.arm.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}

@@ -5,8 +5,6 @@ currency; so they are also compared where they are equally strong, at the anisot
 bars reach. All bars at equal weights are rows of STL: ``lowers-centred-of-all``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

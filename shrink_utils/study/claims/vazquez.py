@@ -4,8 +4,6 @@ V are *On the differences between BERT and MT encoder spaces* (2021), whose clai
 are held against pretrained encoders, and their work of 2022 on loss change allocation (COLING).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator
 from fractions import Fraction
@@ -16,15 +14,7 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import (
-    MARGIN,
-    Claim,
-    clearest,
-    evaluate,
-    judged,
-    leaving_out,
-    named,
-)
+from shrink_utils.study.claims.claim import MARGIN, Claim, clearest, judged, leaving_out, named
 from shrink_utils.study.dynamics import (
     CELL,
     COUNTED,
@@ -137,13 +127,11 @@ def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim
         yield claim(name, statement, "less", **options)
 
 
-def models_claims(tables: pd.DataFrame) -> pd.DataFrame:
+def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The same rows of every further model of the profile; from a table that 02 keeps."""
-    found = [evaluate([])]
     for model, rows in tables.groupby("model", sort=False):
         parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))
-        found.append(named(vazquez_claims(*parts), model))
-    return pd.concat(found[1:] or found)
+        yield named(vazquez_claims(*parts), model)
 
 
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------
@@ -168,7 +156,8 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
     for objective, spoken in OBJECTIVE_NAMES.items():
         # Feed-forward weights would be the main contributors by their number alone.
         share = FEED_FORWARD[objective]
-        beyond = [_feed_forward(table) - float(share) for table in tables[objective]]
+        found = (shares(table, "component", trunk=True) for table in tables[objective])
+        beyond = [of[["W1", "W2"]].sum() - float(share) for of in found]
         yield _lca(
             f"v:lca-feed-forward-{objective}",
             f"{spoken}: feed-forward weights take more of the trunk's loss change than their share "
@@ -191,10 +180,6 @@ def _between_seeds(values: list[float]) -> dict:
     """A number per run, with the mean distance of two seeds as floor; none for a single seed."""
     distances = [abs(a - b) for a, b in combinations(values, 2)]
     return {"differences": values, "floor": float(np.mean(distances)) if distances else math.nan}
-
-
-def _feed_forward(table: pd.DataFrame) -> float:
-    return shares(table, "component", trunk=True)[["W1", "W2"]].sum()
 
 
 def _hurting(table: pd.DataFrame) -> float:

@@ -1,22 +1,18 @@
 """All claims of the study in one table: what notebook 11 shows and `make reproduce` ends with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import evaluate, named, whole_table
+from shrink_utils.study.claims.claim import named, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.language import language_claims
 from shrink_utils.study.claims.rajaee import rajaee_claims
 from shrink_utils.study.claims.stl import at_least_loss, stl_claims
 from shrink_utils.study.claims.topology import topology_claims
-from shrink_utils.study.claims.vazquez import (
-    dynamics_claims,
-    models_claims,
-    vazquez_claims,
-)
+from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.grid import run_grid, run_sweep
 from shrink_utils.study.measured import kept
 from shrink_utils.study.profiles import Profile
@@ -70,14 +66,14 @@ def claims_from(
         stl,
         clouds,
         vazquez_claims(tables["contextuality"], tables["corpus"]),
-        models_claims(tables["models_contextuality"]),
+        *models_claims(tables["models_contextuality"]),
         dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
         brown_claims(tables["similarity"]),
         stitching_claims(tables["stitched"]),
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         language_claims(tables),
-        further_models_claims(tables),
+        *further_models_claims(tables),
         topology,
     ]
     return whole_table(chapters)
@@ -102,19 +98,12 @@ def finetuning_claims(
     return [stl_claims(grid), clouds_claims(clouds), topology]
 
 
-def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Rows of chapters 03, 08 and 12 on every further model, if they are there."""
-    found = [evaluate([])]
-    further = {name: t for name, t in tables.items() if name.startswith(FURTHER)}
-    first = further.get(f"{FURTHER}similarity", pd.DataFrame({"model": []}))
-    for model in first.model.unique():
-        of = {
-            name.removeprefix(FURTHER): table[table.model == model]
-            for name, table in further.items()
-        }
-        found += [
-            named(brown_claims(of["similarity"]), model),
-            rajaee_claims(of["after_finetuning"], of["words_after_finetuning"]),
-            named(language_claims(of), model),
-        ]
-    return pd.concat(found[1:] or found)
+def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Tables of chapters 03, 08 and 12 on every further model, if they are there."""
+    further = {n.removeprefix(FURTHER): t for n, t in tables.items() if n.startswith(FURTHER)}
+    models = further["similarity"].model.unique() if "similarity" in further else ()
+    for model in models:
+        of = {name: table[table.model == model] for name, table in further.items()}
+        yield named(brown_claims(of["similarity"]), model)
+        yield rajaee_claims(of["after_finetuning"], of["words_after_finetuning"])
+        yield named(language_claims(of), model)
