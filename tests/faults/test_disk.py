@@ -4,19 +4,23 @@ import pytest
 
 from shrink_utils.study.runs import load_model, load_run
 
-pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.end_to_end]
+pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.nightly]
 
 
-@pytest.mark.nightly
-def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts, tmp_path):
+def test_a_disk_that_is_read_only_or_full_is_named_and_with_more_space_the_study_goes_on(
+    with_mounts, tmp_path
+):
     """6 MB hold the first run with its model (4 MB) and not the second one."""
-    kept = tmp_path / "kept"
+    kept, disk = tmp_path / "kept", tmp_path / "disk"
     kept.mkdir()
-    (tmp_path / "disk").mkdir()
+    disk.mkdir()
     done = with_mounts(
-        tmp_path / "disk",
+        disk,
         f"""
-        mount -t tmpfs -o size=6m tmpfs $RESULTS
+        mount -t tmpfs -o size=6m,ro tmpfs $RESULTS
+        $SHRINK ablate && exit 9
+        ls $RESULTS > {kept}/nothing
+        mount -o remount,rw $RESULTS
         $SHRINK ablate && exit 9
         find $RESULTS -name '*.part*' -o -name '*.damaged*' > {kept}/left
         ls $RESULTS/small/runs > {kept}/after
@@ -26,9 +30,10 @@ def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts,
         """,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("shrink: ") == 1 and "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert (kept / "left").read_text() == ""
+    assert done.stderr.count("shrink: ") == 2 and "Traceback" not in done.stderr
+    assert "shrink: [Errno 30] Read-only file system" in done.stderr
+    assert str(disk / "small") in done.stderr and "No space left on device" in done.stderr
+    assert (kept / "nothing").read_text() == (kept / "left").read_text() == ""
     first, found = (kept / "after").read_text().split(), sorted((kept / "runs").iterdir())
     models = [path for path in found if path.suffix == ".model"]
     runs = [path for path in found if path not in models]
@@ -36,21 +41,3 @@ def test_a_full_disk_is_named_and_with_more_space_the_study_goes_on(with_mounts,
     assert {path.name for path in found} > set(first)
     for run, model in zip(runs, models, strict=True):  # every byte as its manifest says
         assert load_run(run) and load_model(model).is_dir()
-
-
-def test_a_read_only_folder_is_named_and_left_as_it_was(with_mounts, tmp_path):
-    results = tmp_path / "results"
-    results.mkdir()
-    (results / "mine.txt").write_text("mine")
-    done = with_mounts(
-        results,
-        """
-        mount --bind $RESULTS $RESULTS
-        mount -o remount,bind,ro $RESULTS
-        $SHRINK ablate
-        """,
-    )
-    assert done.returncode == 1
-    assert "shrink: [Errno 30] Read-only file system" in done.stderr
-    assert str(results / "small") in done.stderr and "Traceback" not in done.stderr
-    assert [path.name for path in results.rglob("*")] == ["mine.txt"]

@@ -4,15 +4,12 @@ import random
 import shutil
 import signal
 import subprocess
-import time
-from pathlib import Path
 
-import pandas as pd
 import psutil
 import pytest
 
 from shrink_utils.study.results import Result
-from shrink_utils.study.runs import kept_folders, load_run
+from shrink_utils.study.runs import kept_folders
 from shrink_utils.study.verify import verify_folder
 
 pytestmark = pytest.mark.nightly
@@ -42,28 +39,6 @@ def _finish(process: subprocess.Popen) -> str:
     return printed
 
 
-def test_an_ablation_killed_three_times_has_the_runs_of_an_undisturbed_one(shrink, tmp_path):
-    moments = random.Random(0)
-    hurt, undisturbed = tmp_path / "hurt", tmp_path / "undisturbed"
-    for _ in range(3):
-        process = shrink(hurt, "ablate")
-        process.stdout.readline()  # "Ablation, …": what was loaded is not what is to be hurt
-        time.sleep(moments.uniform(0.2, 4.0))
-        _kill(process)
-    for results in (hurt, undisturbed):
-        assert "4 runs in" in _finish(shrink(results, "ablate"))
-    assert not list(hurt.rglob("*.part*"))
-    found = {path.name for path in (hurt / "small" / "runs").iterdir()}
-    runs = {name for name in found if "." not in name}
-    assert len(runs) == 4 and found == runs | {f"{name}.model" for name in runs}
-    for name in runs:
-        one, other = (
-            load_run(results / "small" / "runs" / name) for results in (hurt, undisturbed)
-        )
-        pd.testing.assert_frame_equal(one.history, other.history)
-        assert one.evaluations == other.evaluations
-
-
 @pytest.mark.timeout(3600)
 def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
     tmp_path, clone_into, start_study
@@ -81,17 +56,12 @@ def test_a_study_killed_twenty_times_ends_with_the_tables_of_an_undisturbed_one(
             shutil.rmtree(clone / "results")  # it came to its end: from the beginning again
         except subprocess.TimeoutExpired:
             _kill(process)
-        _nothing_half_written_has_a_results_name(results)
+        for kept in [path for kind in ("runs", "measured") for path in kept_folders(results, kind)]:
+            Result(kept).verify()  # nothing half-written has a result's name
+        for table in [*(results / "tables").glob("*.csv"), *(results / "figures").glob("*.csv")]:
+            assert table.read_text(encoding="utf-8").endswith("\n")
     assert "Study smoke is complete" in _finish(start_study(clone))
     for name, table in undisturbed.items():
         assert (results / "tables" / name).read_bytes() == table
     assert not list(clone.joinpath("results").rglob("*.part*"))
     assert not any(verify_folder(results).values())
-
-
-def _nothing_half_written_has_a_results_name(results: Path) -> None:
-    for kind in ("runs", "measured"):
-        for kept in kept_folders(results, kind):
-            Result(kept).verify()
-    for table in [*(results / "tables").glob("*.csv"), *(results / "figures").glob("*.csv")]:
-        assert table.read_text(encoding="utf-8").endswith("\n")

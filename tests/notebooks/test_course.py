@@ -15,6 +15,7 @@ from shrink_utils.study.publishing.course import (
     write_course,
 )
 from shrink_utils.study.publishing.notebooks import execute
+from tests.notebooks.traps import TRAPS
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -73,18 +74,22 @@ def test_a_students_copy_has_no_line_of_a_solution(chapter):
             assert exercise["solution-text"].source not in text
 
 
+def test_every_exercise_has_a_trap():
+    assert {(path.stem.split("_")[0], k + 1) for path, k in EXERCISES} == {*TRAPS}
+
+
 @pytest.mark.parametrize(
     ("chapter", "number"), EXERCISES, ids=[f"{path.stem}-{k + 1}" for path, k in EXERCISES]
 )
-def test_a_check_accepts_the_solution_and_rejects_the_empty_answer(chapter, number, capsys):
+def test_a_check_accepts_the_solution_and_rejects_the_empty_answer_and_the_trap(
+    chapter, number, capsys
+):
     names = _names(chapter)
     exercises = read_section(chapter).exercises
     for other, exercise in enumerate(exercises):  # all others are solved
         if other != number:
             exec(exercise["solution"].source, names)
-    task, empty, solution, check = (
-        exercises[number][k] for k in ("exercise", "empty", "solution", "check")
-    )
+    empty, solution, check = (exercises[number][k] for k in ("empty", "solution", "check"))
     exec(empty.source, names)
     with pytest.raises(AssertionError, match=r"Still empty") as complaint:
         exec(check.source, names)
@@ -92,7 +97,11 @@ def test_a_check_accepts_the_solution_and_rejects_the_empty_answer(chapter, numb
     assert cells[check.id].outputs[0].text == f"Not yet. {complaint.value}\n"
     exec(solution.source, names)
     exec(check.source, names)
-    assert f"Exercise {number + 1}: right" in capsys.readouterr().out, task.source
+    assert f"Exercise {number + 1}: right" in capsys.readouterr().out
+    message, answer = TRAPS[chapter.stem.split("_")[0], number + 1]
+    exec(answer, names)  # where the trap is in one part, the others are right
+    with pytest.raises(AssertionError, match=message):
+        exec(check.source, names)
 
 
 @pytest.fixture(scope="module")

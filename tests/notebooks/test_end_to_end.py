@@ -3,9 +3,7 @@
 The only time that `make test` executes the study; all checks below look at this one folder.
 """
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -15,10 +13,9 @@ import nbformat
 import pandas as pd
 import pytest
 
-from shrink_utils.__main__ import main
 from shrink_utils.paths import home
 from shrink_utils.study import load_profile
-from shrink_utils.study.runs import load_run, model_of, run_id, run_or_load
+from shrink_utils.study.runs import load_run, run_id, run_or_load
 
 CHAPTERS = sorted((home() / "notebooks").glob("[0-9]*.ipynb"))
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1800)]
@@ -36,16 +33,9 @@ def results(clone):
 
 @pytest.fixture(scope="module")
 def make(clone, study_environment):
-    def run(*arguments: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            ["make", "--no-print-directory", "PROFILE=smoke", *arguments],
-            cwd=clone,
-            env=study_environment(clone),
-            capture_output=True,
-            text=True,
-        )
-
-    return run
+    command = ["make", "--no-print-directory", "PROFILE=smoke"]
+    options = {"cwd": clone, "env": study_environment(clone), "capture_output": True, "text": True}
+    return lambda *arguments: subprocess.run([*command, *arguments], **options)
 
 
 def _runs(results) -> dict[str, int]:
@@ -117,29 +107,24 @@ def test_run_again_it_does_nothing_says_so_and_is_quick(results, make, finished)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-@pytest.mark.parametrize(
-    ("touched", "stale"),
-    [
-        (
-            "data/reference/cohort/runs.parquet",
-            ("07_ablation", "08_geometry_after_finetuning", "11_claims"),
-        ),
-        ("data/reference/models/claims.csv", ("11_claims",)),
-        ("data/reference/models/layers.csv", ("02_contextuality",)),
-        ("data/reference/models/machine_text.csv", ("12_topology_on_language",)),
-    ],
-)
-def test_what_a_notebook_rests_on_makes_it_stale_and_no_other(
-    clone, make, finished, touched, stale
-):
-    path = clone / touched
+RESTS_ON = {
+    "cohort/runs.parquet": ("07_ablation", "08_geometry_after_finetuning", "11_claims"),
+    "models/claims.csv": ("11_claims",),
+    "models/layers.csv": ("02_contextuality",),
+    "models/machine_text.csv": ("12_topology_on_language",),
+}
+
+
+@pytest.mark.parametrize("touched", RESTS_ON)
+def test_what_a_notebook_rests_on_makes_it_stale_and_no_other(clone, make, finished, touched):
+    path = clone / "data" / "reference" / touched
     kept = path.stat().st_mtime
     try:
         os.utime(path)
         planned = make("-n", "notebooks").stdout
     finally:
         os.utime(path, (kept, kept))
-    assert all(f"execute notebooks/{name}.ipynb" in planned for name in stale)
+    assert all(f"execute notebooks/{name}.ipynb" in planned for name in RESTS_ON[touched])
     assert "execute notebooks/01_isotropy.ipynb" not in planned
 
 
@@ -149,62 +134,10 @@ def test_another_seed_is_another_study(make, finished):
     assert "results/smoke/notebooks" not in planned
 
 
-def test_every_picture_has_its_drawing(results, finished):
-    pictures = list((results / "figures").glob("*.png"))
-    assert len(pictures) > 30
-    assert all(path.with_suffix(".svg").is_file() for path in pictures)
-
-
-def test_the_page_of_provenance_names_the_profile(results, finished):
-    page = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
-    assert page["profile"] == {"name": "smoke", "seed": 0, "hash": load_profile("smoke").hash}
-
-
 def test_the_folder_is_verified_with_every_claim_made_again(make, finished):
     verified = make("verify", "RESULTS=results/smoke")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert "ok    claims, made again" in verified.stdout and "FAIL" not in verified.stdout
-
-
-def _edit_tables_and_a_byte(folder: Path, run: Path) -> tuple[str, ...]:
-    claims, scores = (folder / "tables" / name for name in ("claims.csv", "anisotropy.csv"))
-    table = pd.read_csv(claims)
-    table.assign(estimate=table.estimate + 0.01).to_csv(claims, index=False, float_format="%.6f")
-    pd.read_csv(scores).assign(colour="red").to_csv(scores, index=False, float_format="%.6f")
-    weights = model_of(run).folder / "model" / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[len(data) // 2] ^= 1
-    weights.write_bytes(data)
-    return "estimate is", "colour is red", "model.safetensors changed"
-
-
-def _edit_a_measured_table(folder: Path, run: Path) -> tuple[str, ...]:
-    (path,) = (folder / "measured").glob("corpus-*/table.parquet")
-    pd.read_parquet(path).iloc[1:].to_parquet(path, index=False)
-    return ("table.parquet changed on disk",)
-
-
-def _remove_a_run(folder: Path, run: Path) -> tuple[str, ...]:
-    shutil.rmtree(run)
-    return ("is missing",)
-
-
-def _link_outside(folder: Path, run: Path) -> tuple[str, ...]:
-    (run / "evaluations.json").unlink()
-    (run / "evaluations.json").symlink_to("/etc/passwd")
-    return ("is a link",)
-
-
-@pytest.mark.parametrize(
-    "hurt", [_edit_tables_and_a_byte, _edit_a_measured_table, _remove_a_run, _link_outside]
-)
-def test_what_was_changed_in_a_folder_is_named(results, finished, hurt, tmp_path, capsys):
-    sent = tmp_path / "sent"
-    shutil.copytree(results, sent)
-    said = hurt(sent, sent / "runs" / next(iter(_runs(results))))
-    assert main(["verify", str(sent)]) == 1
-    printed = capsys.readouterr().out
-    assert "FAIL" in printed and not [words for words in said if words not in printed], printed
 
 
 def test_a_failing_notebook_stops_make_and_is_kept(clone, results, make, finished):

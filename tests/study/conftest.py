@@ -10,6 +10,12 @@ from shrink_utils.study import load_profile, run_grid, run_id
 from shrink_utils.study.figures import use_house_style
 
 
+def flip_a_byte(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
 @pytest.fixture(autouse=True)
 def _figures():
     use_house_style()

@@ -13,6 +13,7 @@ from shrink_utils.study.grid import drop_models
 from shrink_utils.study.results import DamagedResultError
 from shrink_utils.study.runs import model_of
 from shrink_utils.text import load_task
+from tests.study.conftest import flip_a_byte
 
 
 def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
@@ -28,18 +29,10 @@ def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
     assert encoder.name == config.label
 
 
-@pytest.mark.parametrize(
-    "hurt",
-    [
-        lambda f: (f / "history.parquet").write_bytes(b"PAR1"),
-        lambda f: _flip_a_byte(f / "embeddings.safetensors"),
-    ],
-    ids=["truncated", "flipped byte"],
-)
-def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
+def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied):
     config, folder = copied
     whole = load_run(folder / run_id(config))
-    hurt(folder / run_id(config))
+    flip_a_byte(folder / run_id(config) / "embeddings.safetensors")
     with pytest.raises(DamagedResultError, match=f"/{run_id(config)} is damaged: "):
         load_run(folder / run_id(config))
     with pytest.warns(UserWarning, match="is damaged.*computing again"):
@@ -49,24 +42,19 @@ def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied, hurt):
     load_run(folder / run_id(config))
 
 
-def test_a_damaged_model_is_noticed_when_it_is_read_and_trained_again(copied):
+def test_a_model_that_is_damaged_or_was_not_kept_is_trained_again(copied):
     config, folder = copied
     run = load_run(folder / run_id(config))
-    whole = run_encoder(run).model.state_dict()
-    _flip_a_byte(model_of(run.folder).folder / "model" / "model.safetensors")
+    kept, whole = model_of(run.folder).folder, run_encoder(run).model.state_dict()
+    flip_a_byte(kept / "model" / "model.safetensors")
     with pytest.warns(UserWarning, match="model.safetensors changed on disk.*computing again"):
         again = run_encoder(load_run(run.folder)).model.state_dict()
     assert all(torch.equal(again[name], weights) for name, weights in whole.items())
     assert (folder / f"{run_id(config)}.model.damaged-1").is_dir()
-
-
-def test_a_model_that_was_not_kept_is_trained_again_and_kept(copied):
-    run = load_run(copied[1] / run_id(copied[0]))
-    whole = run_encoder(run).model.state_dict()
-    shutil.rmtree(model_of(run.folder).folder)
+    shutil.rmtree(kept)
     again = run_encoder(run).model.state_dict()
     assert all(torch.equal(again[name], weights) for name, weights in whole.items())
-    assert model_of(run.folder).folder.is_dir()
+    assert kept.is_dir()
 
 
 @pytest.mark.parametrize(("kept", "seeds"), [("none", set()), ("first seed", {0}), ("all", {0, 1})])
@@ -82,12 +70,6 @@ def test_a_finished_study_keeps_the_models_that_its_profile_names(
     left = [c for c in finished.all_runs() if model_of(runs_of / run_id(c)).folder.is_dir()]
     assert {config.seed for config in left} == seeds
     assert len(list(runs_of.iterdir())) == len(left) + 1
-
-
-def _flip_a_byte(path):
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
 
 
 def test_a_run_that_was_ended_leaves_nothing_and_begins_again(finished, tmp_path):

@@ -5,7 +5,6 @@ import torch
 
 from shrink_utils.models import OBJECTIVES, SoLU
 from shrink_utils.study import load_profile, scratch_config, train_or_load
-from shrink_utils.study.scratch import WEIGHTS, scratch_id
 from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
 
@@ -39,16 +38,3 @@ def test_a_loaded_model_is_the_trained_one_bit_for_bit(smoke, tmp_path, objectiv
         batch["decoder_input_ids"] = batch["input_ids"]
     with torch.inference_mode():
         assert torch.equal(loaded.model(**batch).logits, trained.model(**batch).logits)
-
-
-def test_a_damaged_model_is_moved_aside_and_trained_again(smoke, tmp_path):
-    config = _config(smoke)
-    run, name = train_or_load(config, tmp_path), scratch_id(config)
-    path = tmp_path / name / WEIGHTS
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    with pytest.warns(UserWarning, match=r"model\.safetensors changed on disk.*computing again"):
-        again = train_or_load(config, tmp_path)
-    assert _weights_equal(again.model, run.model)
-    assert {path.name for path in tmp_path.iterdir()} == {name, f"{name}.damaged-1"}

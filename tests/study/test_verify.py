@@ -16,6 +16,7 @@ from shrink_utils.study.tables import first_steps, score_table, summarize, task_
 from shrink_utils.study.verify import verify_folder, write_provenance
 from shrink_utils.text.sources import sha256_of
 from shrink_utils.training import config
+from tests.study.conftest import flip_a_byte
 
 MEASURED = "dynamics_sgd-0123456789abcdef"
 
@@ -97,17 +98,13 @@ def test_changed_rows_columns_and_verdicts_are_named(sent, profile, change, says
     assert says in faults and "tables/claims.csv changed on disk" in faults
 
 
-def _flip_a_byte(run):
-    path = run / "history.parquet"
-    data = bytearray(path.read_bytes())
-    data[100] ^= 1
-    path.write_bytes(data)
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (_flip_a_byte, "{run}: history.parquet changed on disk"),
+        (
+            lambda run: flip_a_byte(run / "history.parquet"),
+            "{run}: history.parquet changed on disk",
+        ),
         (lambda run: (run / "evaluations.json").unlink(), "{run}: evaluations.json is missing"),
         (lambda run: (run / "notes.txt").touch(), "{run}: notes.txt was added"),
         (shutil.rmtree, "runs/{run} is missing"),
@@ -120,6 +117,13 @@ def test_a_changed_run_is_named_and_not_used(sent, profile, change, says):
     faults = _faults(sent).splitlines()
     assert says.format(run=run_id(config)) in faults
     assert f"no whole run {config.label}" in faults
+
+
+@pytest.mark.parametrize("file", ["runs/*.model/model/*.safetensors", "measured/*/table.parquet"])
+def test_a_byte_of_a_model_or_of_a_measured_table_is_named(sent, file):
+    path = next(sent.glob(file))
+    flip_a_byte(path)
+    assert f"{path.name} changed on disk" in _faults(sent)
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "pipe"])

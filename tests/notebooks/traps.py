@@ -1,13 +1,6 @@
-"""Wrong answers that one might well give: each is rejected, with a message that names its trap."""
+"""Wrong answers that one might well give: `test_course` has each rejected by its name."""
 
 import re
-from pathlib import Path
-
-import pytest
-
-from shrink_utils.study.publishing.course import read_section
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # chapter.exercise: words of what the check says, then the answer
 ANSWERS = """
@@ -219,33 +212,9 @@ def match(a, b): return (a + b) / 2, (a + b) / 2
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 """
-TRAPS = [
-    (chapter, int(number), answer, message)
+TRAPS = {
+    (chapter, int(number)): (message, answer)
     for chapter, number, message, answer in re.findall(
         r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE
     )
-]
-
-
-def _chapter(number):
-    (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
-    return read_section(path)
-
-
-def test_every_exercise_has_a_trap():
-    chapters = [path.stem.split("_")[0] for path in (ROOT / "notebooks").glob("[0-9]*.ipynb")]
-    exercises = {(c, k + 1) for c in chapters for k in range(len(_chapter(c).exercises))}
-    assert len(chapters) > 12 and {trap[:2] for trap in TRAPS} == exercises
-
-
-@pytest.mark.parametrize(
-    ("chapter", "number", "answer", "message"), TRAPS, ids=[f"{t[0]}-{t[1]}" for t in TRAPS]
-)
-def test_a_plausible_wrong_answer_is_told_what_is_wrong(chapter, number, answer, message):
-    section = _chapter(chapter)
-    exercise, names = section.exercises[number - 1], {}
-    exec(section.setup.source, names)
-    exec(exercise["solution"].source, names)  # where the trap is in one part, the others are right
-    exec(answer, names)
-    with pytest.raises(AssertionError, match=message):
-        exec(exercise["check"].source, names)
+}
