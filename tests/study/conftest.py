@@ -23,17 +23,6 @@ def _figures():
     plt.close("all")
 
 
-@pytest.fixture
-def full_disk(monkeypatch):
-    """Makes a function that writes something to a path leave half a file and fail."""
-
-    def fail(what, path, **options):
-        path.write_text("half")
-        raise OSError("No space left on device")
-
-    return lambda *where: monkeypatch.setattr(*where, fail)
-
-
 @pytest.fixture(scope="session")
 def tiny_profile(tmp_path_factory):
     """Smoke, cut to two arms and two seeds, with results in a folder of its own."""

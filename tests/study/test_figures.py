@@ -5,42 +5,24 @@ import io
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import pytest
 
 from shrink_utils.study import figures, load_profile, profile_names
 from shrink_utils.study.figures import ARM_STYLE, PALETTE
 
 
-@pytest.fixture(autouse=True)
-def _display(monkeypatch):
-    monkeypatch.setattr(figures, "display", lambda shown: None)
-
-
-@pytest.fixture
-def line():
-    fig, ax = plt.subplots()
+def test_show_saves_picture_and_drawing_displays_with_alt_text_and_closes(finished, monkeypatch):
+    shown, (fig, ax) = [], plt.subplots()
     ax.plot([0, 1], [0.25, 1 / 3], label="mean")
-    return fig
-
-
-def test_show_saves_displays_with_alt_text_and_closes(finished, monkeypatch, line):
-    shown = []
     monkeypatch.setattr(figures, "display", shown.append)
-    figures.show(line, "line", profile=finished, alt="A line.", caption="**See.** A line.")
+    figures.show(fig, "line", profile=finished, alt="A line.", caption="**See.** A line.")
     saved = (finished.folder / "figures" / "line.png").read_bytes()
-    assert saved.startswith(b"\x89PNG")
     image, caption = shown
     assert image.alt == "A line." and image.data == saved
     assert image.metadata["figure"] == "line"  # by which the book finds its SVG
     drawn = plt.imread(io.BytesIO(saved)).shape
     assert drawn[:2] == (200 * 4.8, 200 * 6.4) and (image.height, image.width) == (480, 640)
-    assert caption.data == "**See.** A line."
-    assert not plt.get_fignums()
-
-
-def test_beside_the_picture_is_its_drawing(finished, line):
-    figures.show(line, "both", profile=finished, alt="A line.", caption="")
-    drawing = (finished.folder / "figures" / "both.svg").read_text()
+    assert caption.data == "**See.** A line." and not plt.get_fignums()
+    drawing = (finished.folder / "figures" / "line.svg").read_text()
     assert "<path" in drawing and "<image" not in drawing and "<text" not in drawing
 
 

@@ -25,11 +25,6 @@ def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_ex
     assert set(fixed) == expected
 
 
-def test_long_runs_are_a_task_of_their_own():
-    claims = pd.read_csv(DATA / "reference" / "cohort" / "claims.csv").claim
-    assert claims.str.contains("(10 epochs)", regex=False).sum() == 53 and len(claims) == 166
-
-
 def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, monkeypatch, tmp_path):
     monkeypatch.setattr("shrink_utils.study.records.data_dir", lambda: tmp_path)
     profile = replace(finished, sweep=())

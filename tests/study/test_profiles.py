@@ -29,16 +29,12 @@ def test_the_grid_is_every_combination_once():
     assert {(r.model, r.task, r.arm, r.seed) for r in runs} == expected
 
 
-def test_the_sweep_varies_the_weight_and_nothing_else(tmp_path):
-    entry = '[[sweep]]\ntask = "sentiment_movies"\narm = "prominent"\nweights = [0.5, 1.0]\n'
-    profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", entry + "[[grid]]", 1))
-    of_grid = [r for r in profile.runs() if (r.task, r.arm) == ("sentiment_movies", "prominent")]
-    expected = [replace(run, weight=weight) for run in of_grid for weight in (0.5, 1.0)]
-    assert profile.sweep_runs() == expected
-    assert set(of_grid) <= set(profile.sweep_runs())  # weight 1 is the grid's own run
+ENTRIES = """[[sweep]]
+task = "sentiment_movies"
+arm = "all"
+weights = [0.5, 1.0]
 
-
-LONG = """[[long]]
+[[long]]
 task = "sentiment_movies"
 arms = ["none", "all"]
 epochs = 10
@@ -47,16 +43,17 @@ seeds = [1]
 """
 
 
-def test_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
-    profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", LONG + "[[grid]]", 1))
+def test_a_sweep_varies_the_weight_and_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
+    profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", ENTRIES + "[[grid]]", 1))
     of_grid = {(r.task, r.arm, r.seed): r for r in profile.runs()}
-    expected = [
-        replace(of_grid["sentiment_movies", arm, 1], epochs=10, train_rows=None)
-        for arm in ("none", "all")
-    ]
+    swept = [of_grid["sentiment_movies", "all", seed] for seed in profile.seeds]
+    expected = [replace(run, weight=weight) for run in swept for weight in (0.5, 1.0)]
+    assert profile.sweep_runs() == expected and {*swept} <= {*expected}  # weight 1 is the grid's
+    more = {"epochs": 10, "train_rows": None}
+    expected = [replace(of_grid["sentiment_movies", arm, 1], **more) for arm in ("none", "all")]
     assert profile.long_runs() == expected
     seeds = [run.seed for run in profile.all_runs()]
-    assert seeds == sorted(seeds) and len(seeds) == len(profile.runs()) + 2
+    assert seeds == sorted(seeds) and len(seeds) == len(profile.runs()) + 2 + len(profile.seeds)
 
 
 def test_the_hash_is_stable_and_follows_every_value(tmp_path):

@@ -101,12 +101,6 @@ def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
         _save(folder)
 
 
-@pytest.fixture
-def uncached(monkeypatch):
-    """What a key rests on is looked up at every call."""
-    monkeypatch.setattr(results, "_inputs", results._inputs.__wrapped__)
-
-
 def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(tmp_path):
     killed = subprocess.Popen([sys.executable, "-c", ""])
     killed.wait()
@@ -146,25 +140,6 @@ def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path
         assert time.monotonic() - started < 10
 
 
-ENTER = """
-import os, sys
-from pathlib import Path
-from shrink_utils.study.results import alone
-inside = Path(sys.argv[1])
-for _ in range(40):
-    with alone(inside):
-        inside.mkdir()  # FileExistsError if somebody else is within
-        inside.rmdir()
-"""
-
-
-def test_many_processes_are_never_inside_together(tmp_path):
-    command = [sys.executable, "-c", ENTER, str(tmp_path / "inside")]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    errors = [process.communicate()[1] for process in processes]
-    assert errors == [""] * 3
-
-
 @pytest.fixture
 def profile(tmp_path, monkeypatch):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
@@ -202,9 +177,8 @@ def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile
     measured("lengths-by-word")(lambda profile: pd.DataFrame({"a": [1]}))(profile)
     measure(profile)
     measure(replace(profile, diagnostic_sentences=7))
-    assert len(calls) == 2
     names = [name[:-17] for name in _names(profile.folder / "measured")]
-    assert sorted(names) == ["lengths", "lengths-by-word"]  # a name that begins alike stays
+    assert len(calls) == 2 and sorted(names) == ["lengths", "lengths-by-word"]
 
 
 def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, monkeypatch):
@@ -223,8 +197,9 @@ def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, mo
     [(measuring, "hub_revisions"), (results, "source_hashes"), (measuring, "code_hash")],
 )
 def test_what_other_pins_and_code_bring_is_measured_anew(
-    profile, measure, calls, uncached, monkeypatch, module, pins
+    profile, measure, calls, monkeypatch, module, pins
 ):
+    monkeypatch.setattr(results, "_inputs", results._inputs.__wrapped__)  # looked up at every call
     measure(profile)
     monkeypatch.setattr(module, pins, lambda *_, **__: {"an input": "another commit"})
     measure(profile)

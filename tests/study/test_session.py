@@ -9,22 +9,16 @@ import shrink_utils.study.session as session
 from shrink_utils.study import begin
 
 
-def test_begin_sets_threads_and_seed(monkeypatch):
+def test_begin_sets_the_threads_of_torch_and_numpy_and_the_seed(monkeypatch):
     asked = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    profile = begin("quick", seed=5)
-    assert asked == [profile.threads]
+    with threadpool_limits(2, user_api="blas"):
+        profile = begin("quick", seed=5)
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert pools and {pool["num_threads"] for pool in pools} == {profile.threads} == {*asked}
     drawn = torch.rand(3)
     begin("quick", seed=5)
-    assert torch.equal(drawn, torch.rand(3))
-    assert profile.base_seed == 5
-
-
-def test_numpy_has_as_many_threads_as_torch():
-    with threadpool_limits(2, user_api="blas"):
-        threads = begin("quick").threads
-        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    assert pools and {pool["num_threads"] for pool in pools} == {threads}
+    assert torch.equal(drawn, torch.rand(3)) and profile.base_seed == 5
 
 
 def test_the_check_of_a_chapter_says_what_an_answer_lacks_and_raises_nothing(monkeypatch, capsys):

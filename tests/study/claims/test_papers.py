@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import place_on_sweep, sweep_of
 from shrink_utils.study.claims.brown import (
     brown_claims,
     generalization_claims,
@@ -28,8 +26,6 @@ from shrink_utils.study.claims.vazquez import (
 )
 from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.dynamics import COUNTED
-from shrink_utils.study.statistics import paired_interval
-from shrink_utils.study.stitching import GROUPS
 from shrink_utils.training import ARMS
 from tests.study.claims import planted
 
@@ -369,13 +365,6 @@ def test_what_the_model_on_top_costs_by_itself_is_no_asymmetry():
     assert found.estimate["b:stitch-trained-affine"] == pytest.approx(-0.5, abs=0.01)
 
 
-def test_floors_are_the_spread_of_seeds():
-    found = stitching_claims(planted.stitched()).set_index("claim")
-    turned = [(planted.OWN[a] - planted.OWN[b]) ** 2 for a in range(3) for b in range(3) if a != b]
-    floor = found.floor["b:stitch-asymmetry:affine"]
-    assert floor == pytest.approx((sum(turned) / 6) ** 0.5, abs=0.001)
-
-
 def test_hans_has_no_rows_of_our_controls_and_is_the_papers_test():
     table = planted.generalization()
     hans = table[table.data != "new words"].copy()
@@ -385,12 +374,6 @@ def test_hans_has_no_rows_of_our_controls_and_is_the_papers_test():
     assert not found.index.str.contains("unseen|new-words").any()
     assert found.verdict["b:generalization-cka-late-dev"] == "replicated"
     assert not generalization_claims(shallow).claim.str.contains("middle").any()
-
-
-def test_ten_published_bert_models_make_a_group():
-    published = pd.read_csv(data_dir() / "published" / "feather_berts.csv")
-    runs = published.set_index("group").runs[list(GROUPS)].str.split()
-    assert runs.map(len).tolist() == [10, 10] and not set(runs.iloc[0]) & set(runs.iloc[1])
 
 
 def test_a_treatment_that_helps_disagrees_and_drops_are_against_the_centred_cloud():
@@ -418,19 +401,6 @@ def test_nothing_is_decided_where_over_a_quarter_of_the_seeds_take_their_nearest
     assert (row.verdict != "described") == tested == math.isfinite(row.p)
     assert f"(none does in {missed} of 4 seeds: the nearest is taken" in row.statement
     assert ("not tested" in row.statement) != tested
-
-
-def test_arms_are_matched_seed_by_seed():
-    frontier = planted.frontier({"prominent": 0.2, "random": 0.5}, wobble=5.0)
-    row = topology_claims(frontier).set_index("claim").loc[f"topology:matched:{CELL}:random"]
-    found = []
-    for _, rows in frontier.groupby("seed"):
-        ours = rows[(rows.arm == "prominent") & (rows.weight == 1.0)].iloc[0]
-        sweep = sweep_of(rows, "random")
-        place = place_on_sweep(sweep.centred_1, ours.centred_1)
-        found.append(ours.value - place.of(sweep.value))
-    assert len({round(value, 6) for value in found}) == 3
-    assert (row.estimate, row.low) == pytest.approx(paired_interval(found)[:2])
 
 
 def test_a_missing_seed_is_an_error():

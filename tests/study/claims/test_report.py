@@ -10,7 +10,6 @@ from shrink_utils.study.claims.claim import Claim, adjust, evaluate
 from shrink_utils.study.claims.report import (
     PAPERS,
     claims_in_brief,
-    print_brief,
     print_claims,
     print_hypotheses,
     sentence_table,
@@ -68,24 +67,13 @@ def test_each_sentence_of_a_paper_has_its_rows_or_says_why_not(claims):
     assert table.note["The local structure of words changes massively"].startswith("RP say change")
 
 
-@pytest.fixture
-def written(claims, tmp_path, monkeypatch):
-    """A profile and its table of claims."""
+def test_the_report_groups_by_paper_and_has_a_claim_in_one_line(
+    claims, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     profile = load_profile("smoke")
     write_table(claims.assign(adjusted="inconclusive", floor=0.25), "claims", profile=profile)
-    return profile
-
-
-def test_a_study_ends_in_its_counts_and_where_to_read(written, capsys):
-    print_brief(written, runs=7)
-    said = capsys.readouterr().out
-    assert "7 runs" in said and "Claims: 3 inconclusive" in said
-    assert said.rstrip().endswith("11_claims.ipynb")
-
-
-def test_the_report_groups_by_paper_counts_and_has_a_claim_in_one_line(written, capsys):
-    print_claims(written)
+    print_claims(profile)
     printed = capsys.readouterr().out
     places = [printed.index(PAPERS[paper]) for paper in ("stl", "v", "rp")]
     assert places == sorted(places)
@@ -95,17 +83,13 @@ def test_the_report_groups_by_paper_counts_and_has_a_claim_in_one_line(written, 
     assert all(part in line for part in [*said, "-1.250 [", "inconclusive"])
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_on_a_terminal_no_line_is_wider_than_it_is(written, monkeypatch, capsys, width):
-    monkeypatch.setenv("COLUMNS", str(width))
+def test_on_a_terminal_no_line_is_wider_than_it_is(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     answer = pd.read_csv(REFERENCE / "cohort" / "hypotheses.csv", dtype=str, keep_default_na=False)
     print_hypotheses(answer)
     piped = capsys.readouterr().out.splitlines()
-    for row in answer.itertuples():
-        (line,) = [line for line in piped if line.startswith(f"{row.hypothesis} ")]
-        assert f" {row.verdict} " in line and row.note in line
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     print_hypotheses(answer)
     shown = capsys.readouterr().out.splitlines()
-    assert max(map(len, piped)) > 100 and max(map(len, shown)) <= max(width, 100)
+    assert max(map(len, shown)) <= 100 < max(map(len, piped))

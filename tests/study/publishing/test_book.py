@@ -77,24 +77,21 @@ def test_the_page_of_claims_counts_them_and_shows_each_in_its_paper(notebooks, c
     assert {section.count(":class: claims\n") for section in sections} == {1}
 
 
-def test_a_faulty_book_leaves_the_last_good_one(notebooks, claims, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("index.md:3: WARNING: no such page", "no such page"),
+        ("python: No module named sphinx", "needs Sphinx: `make book` installs it"),
+    ],
+)
+def test_a_faulty_book_leaves_the_last_good_one(
+    notebooks, claims, tmp_path, monkeypatch, said, told
+):
     target = tmp_path / "out" / "book"
     target.mkdir(parents=True)
     (target / "index.html").write_text("good")
-
-    def faulty(command, **options):
-        return subprocess.CompletedProcess(command, 1, "", "index.md:3: WARNING: no such page")
-
-    monkeypatch.setattr(book.subprocess, "run", faulty)
-    with pytest.raises(RuntimeError, match="no such page"):
+    failed = subprocess.CompletedProcess("", 1, "", said)
+    monkeypatch.setattr(book.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(RuntimeError, match=told):
         build_book(notebooks, claims, target, title="profile smoke")
     assert (target / "index.html").read_text() == "good"
-
-
-def test_without_sphinx_the_error_says_how_to_get_it(notebooks, claims, tmp_path, monkeypatch):
-    def missing(command, **options):
-        return subprocess.CompletedProcess(command, 1, "", "python: No module named sphinx")
-
-    monkeypatch.setattr(book.subprocess, "run", missing)
-    with pytest.raises(RuntimeError, match="needs Sphinx: `make book` installs it"):
-        build_book(notebooks, claims, tmp_path / "book", title="profile smoke")

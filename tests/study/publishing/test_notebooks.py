@@ -27,13 +27,15 @@ def _environment(monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")
 
 
-def test_an_executed_notebook_is_written_whole(tmp_path):
-    source = _notebook(tmp_path / "n.ipynb", "import os", "print(os.getcwd())")
+def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_path):
+    asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
+    source = _notebook(tmp_path / "n.ipynb", "import os; print(os.getcwd())", asked)
     target = tmp_path / "out" / "n.ipynb"
     assert execute(source, target) > 0
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
-    executed = nbformat.read(target, as_version=4)
-    assert executed.cells[1].outputs[0].text.strip() == str(tmp_path)  # as in Jupyter
+    where, port = (cell.outputs[0].text for cell in nbformat.read(target, as_version=4).cells)
+    assert where.strip() == str(tmp_path)  # as in Jupyter
+    assert port.strip() == "ipc"  # another execution might have found the same port
 
 
 def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
@@ -67,28 +69,6 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
     other.join()
 
 
-def test_a_kernel_takes_no_port_that_another_execution_may_have_found_too(tmp_path):
-    asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
-    execute(_notebook(tmp_path / "n.ipynb", asked), tmp_path / "out.ipynb")
-    (cell,) = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[-1:]
-    assert cell.outputs[0].text.strip() == "ipc"
-
-
-def test_stored_outputs_carry_no_marks_of_the_execution(tmp_path):
-    source = _notebook(tmp_path / "n.ipynb", "1 + 1")
-    target = tmp_path / "out" / "n.ipynb"
-    execute(source, target)
-    store(target, source)
-    stored = nbformat.read(source, as_version=4)
-    assert stored.cells[0].outputs[0].data["text/plain"] == "2"
-    assert stored.cells[0].id == "c0"
-    assert "papermill" not in source.read_text() and 'execution"' not in source.read_text()
-    once = source.read_bytes()
-    execute(source, target)
-    store(target, source)
-    assert source.read_bytes() == once
-
-
 WIDGET = """
 import ipywidgets
 from IPython.display import display
@@ -100,14 +80,19 @@ display(data, metadata=metadata, raw=True)
 """
 
 
-def test_a_widget_is_stored_as_its_picture(tmp_path):
-    source = _notebook(tmp_path / "n.ipynb", WIDGET)
+def test_stored_outputs_carry_no_marks_of_the_execution_and_a_picture_for_a_widget(tmp_path):
+    source = _notebook(tmp_path / "n.ipynb", "1 + 1", WIDGET)
     target = tmp_path / "out" / "n.ipynb"
     execute(source, target)
-    assert WIDGET_VIEW in nbformat.read(target, as_version=4).cells[0].outputs[0].data
+    assert WIDGET_VIEW in nbformat.read(target, as_version=4).cells[1].outputs[0].data
     store(target, source)
     stored = nbformat.read(source, as_version=4)
-    (output,) = stored.cells[0].outputs
+    assert stored.cells[0].outputs[0].data["text/plain"] == "2" and stored.cells[0].id == "c0"
+    (output,) = stored.cells[1].outputs
     assert set(output.data) == {"image/png", "text/plain"}
     assert output.metadata["image/png"] == {"alt": "A slider.", "width": 4, "height": 3}
-    assert "widgets" not in stored.metadata
+    once = source.read_text()
+    assert "papermill" not in once and 'execution"' not in once and '"widgets"' not in once
+    execute(source, target)
+    store(target, source)
+    assert source.read_text() == once
