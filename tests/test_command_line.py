@@ -68,16 +68,6 @@ def test_a_text_is_diagnosed_or_refused_in_one_line(results, capsys, options, co
     assert bool(list(results.glob("diagnose-*"))) == (not message)
 
 
-def test_what_is_called_alike_in_two_folders_leaves_two_diagnoses(results, monkeypatch):
-    for folder, animal in (("a", "dog"), ("b", "cat"), ("a", "dog")):
-        (results / folder).mkdir(exist_ok=True)
-        (results / folder / "my.txt").write_text(f"a {animal} in a house\n" * 40, encoding="utf-8")
-        monkeypatch.chdir(results / folder)
-        assert main(["diagnose", "tiny-random", "--text", "my.txt", "--out", "../out"]) == 0
-    found = {path.name for path in (results / "out").glob("*.csv")}
-    assert found == {"diagnose-tiny-random.csv", "diagnose-tiny-random-2.csv"}
-
-
 def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text, capsys):
     taken = results / "a file"
     taken.write_text("mine")
@@ -88,25 +78,22 @@ def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text,
     assert taken.read_text() == "mine"
 
 
-def _shell(script, results, **variables):
-    """A shell script with the command line as ``$SHRINK``."""
-    call = f"{sys.executable} -m shrink_utils"
-    environment = {**os.environ, "SHRINK": call, "PYTHONPATH": str(home()), **variables}
-    environment |= {"SHRINK_RESULTS_DIR": str(results), "SHRINK_PROFILE": "smoke"}
-    command = ["bash", "-c", script]
-    return subprocess.run(command, cwd=results, env=environment, capture_output=True, text=True)
-
-
-def test_a_pipe_is_a_text_like_a_file(results, text):
-    done = _shell(f"cat {text} | $SHRINK diagnose tiny-random --text /dev/stdin --out out", results)
-    assert done.returncode == 0, done.stderr
-    piped = (results / "out" / "diagnose-tiny-random.csv").read_text()
-    main(["diagnose", "tiny-random", "--text", str(text), "--out", str(results)])
-    assert piped == (results / "diagnose-tiny-random.csv").read_text()
+def test_a_pipe_is_a_text_like_a_file_and_lines_that_are_cut_are_told(results, text, capsys):
+    reader, writer = os.pipe()
+    os.write(writer, text.read_bytes())
+    os.close(writer)
+    for path, out in ((f"/dev/fd/{reader}", "piped"), (text, "read")):
+        given = ["--text", str(path), "--out", str(results / out), "--max-length", "9"]
+        assert main(["diagnose", "tiny-random", *given]) == 0
+        assert "of 60 texts were cut at 9 tokens (--max-length)." in capsys.readouterr().out
+    piped, read = (results / out / "diagnose-tiny-random.csv" for out in ("piped", "read"))
+    assert piped.read_text() == read.read_text()
 
 
 def test_a_reader_that_has_enough_ends_the_command_quietly(results):
-    done = _shell("$SHRINK record | true; echo ${PIPESTATUS[0]}", results)
+    script = f"{sys.executable} -m shrink_utils record | true; echo ${{PIPESTATUS[0]}}"
+    command = ["bash", "-c", script]
+    done = subprocess.run(command, cwd=home(), capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("141\n", "")
 
 
@@ -182,9 +169,3 @@ def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, wor
 def test_make_names_a_seed_that_was_exported(arguments, variables, named):
     line = _make("help", *arguments, **variables).stdout.splitlines()[0]
     assert line.startswith("SEED=4 comes from the environment: `unset SEED`") == named
-
-
-def test_lines_that_are_cut_are_told(results, text, capsys):
-    given = ["diagnose", "tiny-random", "--text", str(text), "--out", str(results)]
-    assert main([*given, "--max-length", "9"]) == 0
-    assert "of 60 texts were cut at 9 tokens (--max-length)." in capsys.readouterr().out

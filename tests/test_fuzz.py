@@ -122,19 +122,14 @@ OF_ONE = {
 }
 
 
-def _asks_for(function, *names):
-    """Whether these are the arguments that a call has to give."""
-    given = inspect.signature(function).parameters.values()
-    return tuple(p.name for p in given if p.default is p.empty) == names
-
-
 def _functions(room):
     return {name for name, value in vars(room).items() if inspect.isfunction(value)}
 
 
 # A measure of one cloud needs no line above.
 for name in sorted(_functions(g)):
-    if _asks_for(getattr(g, name), "x"):
+    arguments = inspect.signature(getattr(g, name)).parameters.values()
+    if [a.name for a in arguments if a.default is a.empty] == ["x"]:
         OF_ONE.setdefault(name, getattr(g, name))
 OF_TWO = {
     "cca": g.cca,

@@ -133,25 +133,6 @@ def test_the_null_is_the_mean_over_all_ways_to_deal_the_words(labels):
     assert (found.null, found.corrected) == pytest.approx((null, found.value - null), abs=1e-12)
 
 
-def test_the_mean_is_that_of_the_raw_vectors():
-    """The long vector draws the mean to itself; the mean of unit vectors would lie between."""
-    found = intra_sim([[3.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]], [0, 0, 1, 1])
-    assert found.per_sentence[0] == pytest.approx((3 + 1) / math.sqrt(10) / 2)
-    assert found.per_sentence[0] != pytest.approx(math.sqrt(0.5))
-
-
-@pytest.mark.parametrize(
-    ("x", "share"),
-    [
-        ([[9.0, 1.0], [9.0, -1.0]], 2 * 81 / (2 * 81 + 2)),  # centred: 1
-        ([[3.0, 0.0], [0.0, 1.0]], 9 / 10),  # of unit vectors: 1/2
-        ([[0.0, 0.0], [3.0, 4.0]], 1),  # a zero row has no variance and does no harm
-    ],
-)
-def test_vectors_are_neither_centred_nor_scaled(x, share):
-    assert max_explainable_variance(x, [0, 0], min_count=2).value == pytest.approx(share)
-
-
 def test_orthogonal_vectors_have_the_floor_of_their_number():
     found = max_explainable_variance(np.eye(9), [0] * 5 + [1] * 4, min_count=4)
     assert found.per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})

@@ -10,6 +10,7 @@ import torch
 
 from shrink_utils import geometry as g
 from shrink_utils.geometry.similarity import MEASURES
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 from shrink_utils.topology.arrays import unit_rows
 from tests.geometry.conftest import ROW_FUNCTIONS
 
@@ -180,7 +181,14 @@ def _cloud(n=12, d=5, **options):
     return torch.randn(n, d, dtype=torch.float64, **options)
 
 
-@pytest.mark.parametrize("function", ROW_FUNCTIONS)
+OF_BARS = [
+    lambda x: h0_barcode(x).lengths.detach(),
+    lambda x: BarcodeRegularizer("all")(x, pd.Series(THREE)).loss.detach(),
+    lambda x: persistent_entropy(torch.as_tensor(g.pair_distances(x)).numpy()[::-1]),
+]
+
+
+@pytest.mark.parametrize("function", [*ROW_FUNCTIONS, *OF_BARS])
 def test_every_view_of_the_same_numbers_gives_the_same_result(function):
     x = _cloud().float()  # exact in every format below
     read_only = x.numpy().copy()
@@ -192,14 +200,20 @@ def test_every_view_of_the_same_numbers_gives_the_same_result(function):
         x.tolist(),
         pd.DataFrame(x.numpy()),
         read_only,
+        np.asfortranarray(x.numpy()),
         np.flip(np.flip(x.numpy(), axis=1).copy(), axis=1),  # negative strides
         x.numpy().astype(">f4"),  # the other byte order
         x.numpy().astype(np.longdouble),
         list(x),
         x.clone().requires_grad_(),
+        torch.inference_mode()(x.clone)(),
     ]
+    rounding = 1e-6 if function in OF_BARS else 1e-12  # bars keep the dtype that they are given
     for view in views:
-        torch.testing.assert_close(function(view), expected, rtol=1e-12, atol=1e-12)
+        found = function(view)
+        torch.testing.assert_close(
+            found, expected, rtol=rounding, atol=rounding, check_dtype=function not in OF_BARS
+        )
     assert torch.equal(views[0], x.double()) and np.array_equal(x, read_only)  # left unchanged
 
 

@@ -11,27 +11,20 @@ def majority_rate(ratings):
 
 # 01.1: with itself
 def avg_sim_of(n, R): return R**2
-
 # 01.2: divide each row by its norm
 def contributions(x): return (x.sum(0) ** 2 - (x**2).sum(0)) / (len(x) ** 2 - len(x))
-
 # 01.3: take the root
 def rows_needed(d, factor): return d / (factor - 1)
-
 # 01.4: is for r = 1
 def log_I_of_parallel(r): return -2
-
 # 01.5: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
-
 # 01.6: First the logarithm
 def two_nn(r1, r2): return 1 / np.log((r2 / r1).mean())
-
 # 01.7: Stretch it
 def only_avg_sim(n, d): return dice.normal(size=(n, d))
 def only_iso_score(n, d): return 10 + dice.normal(size=(n, d))
-
 # 01.8: of 12 are right
 moves = dict.fromkeys(moves, set())
 
@@ -39,11 +32,9 @@ moves = dict.fromkeys(moves, set())
 def null(rows):
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return float((unit @ unit.T).mean())
-
 # 02.2: long sentences have
 def left_of_noise(A): return 0.0
 worst_A = 0.5
-
 # 02.3: Do not centre
 def mev(rows):
     energies = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
@@ -52,101 +43,78 @@ def floor(m): return 1 / m
 
 # 03.1: Rotations
 def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]
-
 # 03.2: One factor for all rows
 def same_to_rsa(x): return 5 * x
-
 # 03.3: centre both
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
-
 # 03.4: limit for n
 def cka_of_nothing(n, d): return d / n
 
 # 04.1: radius of the balls
 def appears(corners): return np.linalg.norm(corners[:, None] - corners, axis=2).max() / 2
-
 # 04.2: Nearest neighbours
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(gaps, np.inf)
     return np.sort(gaps.min(axis=1))[1:][::-1]
-
 # 04.3: in bits
 def entropy(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
     return float(-(p * np.log2(p)).sum())
-
 # 04.4: Not the mean
 def turning_length(lengths): return float(lengths.mean())
-
 # 04.5: two short sides
 def loop(a, b): return a, np.hypot(a, b)
-
 # 04.6: in the covariance
 def uneven(): return rng.normal(size=(64, 4)) * [50, 5, 1, 1]
-
 # 04.7: 2 of 4 are right
 E_goes = dict.fromkeys(E_goes, 'down')
-
 # 04.8: gaps, not places
 def cloud(lengths): return np.array([0.0, *lengths])[:, None]
 
 # 04b.1: go to the diagonal
 def distance(p, q): return max(abs(p[0] - q[0]), abs(p[1] - q[1]))
-
 # 04b.2: fade out
 def image(diagram, x, y, sigma):
     total = np.zeros((len(y), len(x)))
     for birth, death in diagram:
         total += np.exp(-((x - birth) ** 2 + (y[:, None] - (death - birth)) ** 2) / (2 * sigma**2))
     return total
-
 # 04b.3: 2 of 4 are right
 can_change = dict.fromkeys(can_change, 'more')
-
 # 04b.4: 1 of 5 are right
 is_a = dict.fromkeys(hunt, 'noise')
 
 # 05.1: bars are the gaps
 def even(n): return rng.normal(size=(n, 1))
-
 # 05.2: silent
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
-
 # 05.3: sign
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
-
 # 05.4: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
-
 # 05.5: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
-
 # 05.6: Equal bars
 def bars(k): return [1.0] * 12
-
 # 05.7: 3 of 6 are right
 changes = {name: {'with labels': True, 'without': True} for name in changes}
 
 # 06.1: n − 1 bars
 def least(rows, weight=1.0):
     return -weight * sum(math.log(n) for n in rows)
-
 # 06.2: Each part loses
 def n_bars(batch, parts, classes=2): return batch - classes
-
 # 06.3: occur twice
 mine = [('It plays well.', k % 2) for k in range(64)]
 
 # 07.1: standard deviations do not
 def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
-
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
-
 # 07.3: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
@@ -156,10 +124,8 @@ def frontier(arms):
 def without_top(x, k):
     top = np.linalg.svd(x, full_matrices=False)[2][:k]
     return x - x @ top.T @ top
-
 # 08.2: more than all of it
 def most(d, r=5): return d // r
-
 # 08.3: on the longest direction
 def labelled_cloud(n):
     y = np.arange(n) % 2
@@ -169,20 +135,16 @@ def labelled_cloud(n):
 
 # 09.1: 2 of 6 are right
 costs_nothing = dict.fromkeys(costs_nothing, True)
-
 # 09.2: keeps the origin
 def affine_map(x, y):
     return torch.linalg.lstsq(x, y).solution, torch.zeros(y.shape[1], dtype=y.dtype)
-
 # 09.3: model on TOP
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g_to_s, g - s
 
 # 10.1: Euler's rule
 def allocate(gradient, before, after): return (after - before) * gradient(before)
-
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
-
 # 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
@@ -193,22 +155,17 @@ def judge(low, high, direction, margin=0.0):
     if low <= 0 <= high:
         return "agrees" if direction == "no_worse" else "inconclusive"
     return "agrees" if (high < 0) == (direction == "less") else "disagrees"
-
 # 11.2: degrees of freedom
 def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1
-
 # 11.3: wrong side
 def expected_agreements(k): return 0.05 * k
 
 # 12.1: not the mean
 def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)
-
 # 12.2: That is the slope
 def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
-
 # 12.3: pair by pair
 def match(a, b): return (a + b) / 2, (a + b) / 2
-
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 """

@@ -8,11 +8,7 @@ import sys
 import pytest
 import torch
 
-from shrink_utils.topology import (
-    BarcodeRegularizer,
-    h0_barcode,
-    persistent_entropy,
-)
+from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 COMPILED_STEP = """
 import torch
@@ -48,12 +44,6 @@ def cloud(n=64, d=768, seed=0):
     return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
 
 
-def run_fresh(code, **variables):
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
-    environment = {**os.environ, **variables}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=900)
-
-
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.nightly)]
@@ -61,12 +51,11 @@ def run_fresh(code, **variables):
 def test_a_step_is_compiled_in_a_fresh_process(backend):
     if backend == "inductor" and not shutil.which("g++"):
         pytest.skip("no g++ here")
+    code = COMPILED_STEP.replace("BACKEND", backend)
     one = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # else a pool of processes that all load torch
-    done = run_fresh(COMPILED_STEP.replace("BACKEND", backend), **one)
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **one})
     assert done.stdout == "equal\n", done.stderr[-2000:]
-
-
-# --- near-duplicates -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("selection", ["prominent", "all"])
@@ -105,9 +94,6 @@ def test_rounding_is_of_the_rows_own_size():
     )
 
 
-# --- units ---------------------------------------------------------------------------------------
-
-
 def test_each_class_has_a_unit_of_its_own():
     """Float32 holds both, and no unit that they could share."""
     x, labels = cloud(40, 8), torch.arange(40) % 2
@@ -123,9 +109,6 @@ def test_each_class_has_a_unit_of_its_own():
     expected = reference.grad[small] * 1e25
     torch.testing.assert_close(scaled.grad[small].double(), expected, rtol=1e-3, atol=1e20)
     assert torch.equal(scaled.detach(), before)
-
-
-# --- what is handed over -------------------------------------------------------------------------
 
 
 def test_under_autocast_the_bars_are_taken_in_float32():

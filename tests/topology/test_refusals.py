@@ -105,30 +105,3 @@ def test_bad_input_is_refused_in_one_line(call, argument, match):
     with pytest.raises(ValueError, match=match) as error:
         call(argument)
     assert "\n" not in str(error.value)
-
-
-VIEWS = {
-    "negative strides": lambda x: np.flip(np.flip(x, axis=1).copy(), axis=1),
-    "other byte order": lambda x: x.astype(">f8"),
-    "long double": lambda x: x.astype(np.longdouble),
-    "list of tensors": lambda x: list(torch.tensor(x)),
-    "nested list": lambda x: x.tolist(),
-    "frame": pd.DataFrame,
-    "Fortran order": np.asfortranarray,
-    "inference": lambda x: torch.inference_mode()(torch.tensor)(x),
-    "parameter": lambda x: torch.nn.Parameter(torch.tensor(x)),
-}
-
-
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
-def test_whatever_holds_numbers_is_read(view):
-    x, labels = np.round(X.numpy(), 2), pd.Series(Y.numpy())
-    given = view(x)
-    if isinstance(given, np.ndarray):
-        given.flags.writeable = False
-    assert torch.equal(h0_barcode(given).lengths.detach(), h0_barcode(x).lengths)
-    found, expected = (BarcodeRegularizer("all")(one, labels) for one in (given, x))
-    assert torch.equal(found.loss.detach(), expected.loss) and found.classes.tolist() == [0, 1]
-    lengths = h0_barcode(x).lengths.numpy()[::-1]
-    assert persistent_entropy(lengths) == pytest.approx(float(persistent_entropy(lengths.copy())))
-    assert len(prominent_features(lengths)) > 0

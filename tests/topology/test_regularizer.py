@@ -140,13 +140,8 @@ def test_nothing_but_options_is_kept_between_batches():
     assert not regularizer.state_dict()
 
 
-def _batch():
-    embeddings = torch.arange(12, dtype=torch.float32).reshape(6, 2).requires_grad_()
-    return embeddings, torch.tensor([4, -1, 4, 0, -1, 4])
-
-
 def test_each_class_has_its_rows_in_order():
-    embeddings, labels = _batch()
+    embeddings, labels = torch.arange(12.0).reshape(6, 2), torch.tensor([4, -1, 4, 0, -1, 4])
     classes, clouds = class_clouds(embeddings, labels)
     assert classes.tolist() == [-1, 0, 4]
     assert [cloud[:, 0].tolist() for cloud in clouds] == [[2, 8], [6], [0, 4, 10]]

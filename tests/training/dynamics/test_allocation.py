@@ -7,12 +7,10 @@ from datasets import Dataset
 from transformers import (
     BertConfig,
     BertForMaskedLM,
-    BertForSequenceClassification,
     PrinterCallback,
     Trainer,
 )
 
-from shrink_utils.training import RegularizedTrainer, StepRecorder, make_regularizer
 from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.dynamics import (
     AllocationRecorder,
@@ -95,12 +93,14 @@ def test_it_is_what_a_loop_by_hand_gives(masked_lm, batches, mean_loss, weights,
 def trained(sizes, batches, tmp_path):
     """A function that trains the masked LM of a seed by the Trainer, with or without a recorder."""
 
-    def run(*recorders, **options):
+    schedule = {"max_steps": 4, "learning_rate": 2e-3, "lr_scheduler_type": "constant"}
+
+    def run(*recorders):
         torch.manual_seed(0)
         ids, labels = (torch.cat([b[k] for b in batches]).tolist() for k in ("input_ids", "labels"))
         trainer = Trainer(
             model=BertForMaskedLM(BertConfig(**sizes)),
-            args=_arguments(tmp_path, **options),
+            args=quiet_arguments(str(tmp_path), per_device_train_batch_size=4, **schedule),
             train_dataset=Dataset.from_dict({"input_ids": ids * 4, "labels": labels * 4}),
             callbacks=list(recorders),
         )
@@ -109,11 +109,6 @@ def trained(sizes, batches, tmp_path):
         return trainer.model
 
     return run
-
-
-def _arguments(folder, **options):
-    schedule = {"max_steps": 4, "learning_rate": 2e-3, "lr_scheduler_type": "constant"}
-    return quiet_arguments(str(folder), per_device_train_batch_size=4, **schedule, **options)
 
 
 def test_a_trainer_run_with_it_ends_in_the_same_weights_to_the_bit(trained, batches, mean_loss):
@@ -132,35 +127,3 @@ def test_a_trainer_run_with_it_ends_in_the_same_weights_to_the_bit(trained, batc
     assert len(evaluations) == 9  # steps share their ends
     assert changes.closure("simpson") < 1e-3
     assert changes.losses[-1, 1] == pytest.approx(mean_loss(watched, batches).item(), rel=1e-5)
-
-
-def test_the_task_loss_is_allocated_while_the_regularizer_trains(sizes, batches, tmp_path):
-    """No regularizer is in the allocated loss, and it is in the steps."""
-    ids = torch.cat([batch["input_ids"] for batch in batches])
-    labels = torch.tensor([0, 1, 0, 1, 0])
-    batch = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": labels}
-    loss = FixedSetLoss([batch])
-    found = {}
-    for arm in ("none", "all"):
-        torch.manual_seed(0)
-        model = BertForSequenceClassification(BertConfig(**sizes))
-        recorder = AllocationRecorder(loss)
-        trainer = RegularizedTrainer(
-            model=model,
-            args=_arguments(tmp_path),
-            train_dataset=Dataset.from_dict({name: x.tolist() * 4 for name, x in batch.items()}),
-            regularizer=make_regularizer(arm, weight=1.0),
-            recorder=StepRecorder(),
-            pooling="cls",
-            per_class=True,
-        )
-        trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(recorder)
-        trainer.train()
-        model.eval()
-        found[arm] = recorder.changes()
-        after = torch.nn.functional.cross_entropy(model(ids).logits, labels)
-        assert found[arm].losses[-1, 1] == pytest.approx(after.item(), rel=1e-5)
-        assert found[arm].closure("trapezoid") < 0.02
-    assert found["none"].losses[0, 0] == found["all"].losses[0, 0]
-    assert found["none"].losses[0, 1] != found["all"].losses[0, 1]
