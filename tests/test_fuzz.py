@@ -218,10 +218,7 @@ def test_a_finite_answer_or_a_value_error_of_two_clouds(name, x, y):
 
 @pytest.mark.parametrize("name", SCALING)
 @CASES
-@given(
-    x=clouds(fewest_rows=2, finite=True),
-    exponent=st.sampled_from([-200, -60, 60, 200]),
-)
+@given(x=clouds(fewest_rows=2, finite=True), exponent=st.sampled_from([-200, -60, 60, 200]))
 def test_answers_keep_their_scaling_law(name, x, exponent):
     x = np.clip(x, -1e30, 1e30)
     x[np.abs(x) < 1e-30] = 0.0  # so that no digit is lost when it is scaled

@@ -159,10 +159,7 @@ REFUSED = [
     (call(AXES.treatment, remove=-1), "must not be negative"),
     (call(AXES.treatment, remove=1, skip=-1), "must not be negative"),
     (call(g.principal_axes(ONES).treatment, remove=1), "varies in 0 direction"),
-    (
-        call(g.principal_axes(FLAT).treatment, remove=2, skip=2),
-        "2 after skip 2: .* in 3 dir",
-    ),
+    (call(g.principal_axes(FLAT).treatment, remove=2, skip=2), "2 after skip 2: .* in 3 dir"),
     (call(g.principal_axes, X, centres=CENTRES), r"nearest to 1 of 3, the first is centre 2"),
     (call(AXES.treatment(), X[:, 1:]), r"x of shape \(12, 4\) has other columns .* \(1, 5\)"),
     (call(g.principal_axes, X, centres=np.ones((2, 4))), "other columns"),

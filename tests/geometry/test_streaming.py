@@ -12,13 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shrink_utils.geometry import anisotropy, avg_sim, cka, iso_score, self_sim
-from shrink_utils.geometry.streaming import (
-    CKA,
-    AvgSim,
-    IsoScore,
-    SelfSim,
-    Spectrum,
-)
+from shrink_utils.geometry.streaming import CKA, AvgSim, IsoScore, SelfSim, Spectrum
 
 N, D = 60, 6
 WORDS = np.random.default_rng(1).integers(-1, 6, size=N)  # −1: outside of the vocabulary

@@ -9,13 +9,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import diagnose as module
-from shrink_utils.study.diagnose import (
-    ANGLES,
-    SHARES,
-    diagnose,
-    read_texts,
-    write_diagnosis,
-)
+from shrink_utils.study.diagnose import ANGLES, SHARES, diagnose, read_texts, write_diagnosis
 
 
 def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch):

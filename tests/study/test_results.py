@@ -14,14 +14,7 @@ from shrink_utils.study import load_profile, results
 from shrink_utils.study import measured as measuring
 from shrink_utils.study.measured import kept, measured
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import (
-    HOST,
-    DamagedResultError,
-    Result,
-    alone,
-    read_json,
-    written,
-)
+from shrink_utils.study.results import HOST, DamagedResultError, Result, alone, read_json, written
 from shrink_utils.training import ARMS
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]

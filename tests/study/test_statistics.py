@@ -9,12 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shrink_utils.study.statistics import (
-    Interval,
-    mean_of,
-    paired_interval,
-    pseudo_values,
-)
+from shrink_utils.study.statistics import Interval, mean_of, paired_interval, pseudo_values
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 

@@ -8,22 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study.claims.brown import (
-    brown_claims,
-    generalization_claims,
-    stitching_claims,
-)
+from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit, whole_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.language import language_claims, machine_text_claims
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
 from shrink_utils.study.claims.stl import at_least_loss, stl_claims
 from shrink_utils.study.claims.topology import OTHERS, topology_claims
-from shrink_utils.study.claims.vazquez import (
-    dynamics_claims,
-    models_claims,
-    vazquez_claims,
-)
+from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.dynamics import COUNTED
 from shrink_utils.training import ARMS

@@ -7,10 +7,7 @@ import nbformat
 import pytest
 
 from shrink_utils.study.figures import WIDGET_VIEW
-from shrink_utils.study.publishing.notebooks import (
-    execute,
-    store,
-)
+from shrink_utils.study.publishing.notebooks import execute, store
 from shrink_utils.study.results import alone
 
 

@@ -4,19 +4,10 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    PrinterCallback,
-    Trainer,
-)
+from transformers import BertConfig, BertForMaskedLM, PrinterCallback, Trainer
 
 from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.dynamics import (
-    AllocationRecorder,
-    FixedSetLoss,
-    loss_change,
-)
+from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss, loss_change
 
 X, Y = (0.3, -1.0, 2.0, 0.7), (1.1, 0.4, -0.5, 0.7)
 

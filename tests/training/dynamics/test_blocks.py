@@ -11,13 +11,7 @@ from transformers import (
     EncoderDecoderModel,
 )
 
-from shrink_utils.training.dynamics import (
-    TRUNK,
-    AllocationRecorder,
-    Blocks,
-    FixedSetLoss,
-    shares,
-)
+from shrink_utils.training.dynamics import TRUNK, AllocationRecorder, Blocks, FixedSetLoss, shares
 
 
 def _translator(sizes):
