@@ -1,6 +1,7 @@
-"""The rooms, the direction of the imports, and how large the house may be."""
+"""The rooms, the direction of the imports, how large the house may be; no code comes in."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -112,3 +113,24 @@ def test_the_mathematics_and_the_start_of_the_command_line_are_light():
     assert _loaded("import shrink_utils.topology, shrink_utils.geometry", heavy) == "[]\n"
     start = "import shrink_utils.__main__\nfrom shrink_utils.study.profiles import load_profile"
     assert _loaded(f"{start}\nload_profile('quick')", ["torch", *heavy]) == "[]\n"
+
+
+def test_models_are_read_from_safetensors_and_their_code_is_refused():
+    """Ruff's rules S and TID251 find what unpickles and executes; these are options of calls."""
+    calls = [
+        node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text("utf-8")))
+    ]
+    calls = [node for node in calls if isinstance(node, ast.Call)]
+    loads = 0
+    for call in calls:
+        called = ast.unparse(call.func)
+        options = {option.arg: ast.unparse(option.value) for option in call.keywords}
+        off = {"trust_remote_code", "allow_pickle"} & options.keys()
+        assert {options[name] for name in off} <= {"False"}, called
+        if called.endswith(".from_pretrained"):
+            loads += 1
+            # Without the option, transformers asks at the terminal: `echo y |` would run the code.
+            assert "trust_remote_code" in off, called
+            weightless = re.search("Tokenizer|Config", called)
+            assert weightless or options.get("use_safetensors") == "True", called
+    assert loads > 3

@@ -1,15 +1,12 @@
 """Two processes on the same results: each run is computed once, and both come to the same end."""
 
-import subprocess
-
 import pytest
 
 from shrink_utils.study.runs import load_run
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = pytest.mark.nightly
 
 
-@pytest.mark.nightly
 def test_two_ablations_at_once_share_the_runs(shrink, tmp_path):
     both = [shrink(tmp_path, "ablate") for _ in range(2)]
     ended = [process.communicate() for process in both]
@@ -22,27 +19,6 @@ def test_two_ablations_at_once_share_the_runs(shrink, tmp_path):
     assert all(len(load_run(tmp_path / "small" / "runs" / name).history) for name in runs)
 
 
-def test_a_second_make_waits_for_the_first(tmp_path, clone_into, study_environment):
-    """The first is played by a shell that holds the folder as `make reproduce` does."""
-    clone = clone_into(tmp_path / "shrink")
-    folder = clone / "results" / "smoke"
-    folder.mkdir(parents=True)
-    command = ["flock", str(folder), "sh", "-c", "echo held; sleep 5"]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert first.stdout.readline() == "held\n"
-    second = subprocess.run(
-        ["make", "--no-print-directory", "PROFILE=smoke", "-n", "reproduce"],  # waits all the same
-        cwd=clone,
-        env=study_environment(clone),
-        capture_output=True,
-        text=True,
-    )
-    assert first.poll() == 0
-    assert "execute notebooks/11_claims.ipynb" in second.stdout
-    first.communicate()
-
-
-@pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_two_makes_at_once_both_end_with_the_claims(tmp_path, clone_into, start_study):
     clone = clone_into(tmp_path / "shrink")

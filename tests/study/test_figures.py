@@ -2,11 +2,13 @@
 
 import io
 
+import ipywidgets as widgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from shrink_utils.study import figures, load_profile, profile_names
+from shrink_utils.study.explorer import Explorer
 from shrink_utils.study.figures import ARM_STYLE, PALETTE
 
 
@@ -44,3 +46,17 @@ def test_every_arm_has_a_look_that_needs_no_colour():
 def test_no_other_line_has_an_arms_colour_but_black():
     """Arms' colours are Okabe & Ito's and Tol's, told apart under colour blindness."""
     assert {style["color"] for style in ARM_STYLE.values()} & {*PALETTE} == {"#000000"}
+
+
+def _draw(height):
+    if height > 5:
+        raise ValueError("height: 6 is <too> much")
+    return plt.figure()
+
+
+def test_what_is_wrong_stands_in_the_figures_place():
+    explorer = Explorer({"height": widgets.IntSlider(value=1, max=9)}, _draw, "{} high".format)
+    explorer.controls["height"].value = 6
+    assert explorer.picture.value == '<p role="status">height: 6 is &lt;too&gt; much</p>'
+    explorer.controls["height"].value = 2
+    assert "<img" in explorer.picture.value

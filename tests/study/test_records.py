@@ -12,7 +12,6 @@ from shrink_utils.study.records import (
     record_finished,
     recorded,
 )
-from shrink_utils.study.tables import correct_rows, evaluations, summarize
 
 
 @pytest.fixture
@@ -36,21 +35,6 @@ def test_finished_runs_are_recorded_once(finished, tiny_runs, records):
     assert {path.stem for path in records.iterdir()} == set(tables)
     of_grid = tables["runs"].sort_values(["arm", "seed"], ignore_index=True)
     assert len(of_grid) == n and of_grid.commit.notna().all() and (of_grid.epochs == 1).all()
-
-
-def test_the_recorded_tables_are_those_of_the_runs(finished, tiny_runs, records):
-    record_finished(finished)
-    tables = recorded(finished)
-    for name, of_runs in (("evaluations", evaluations), ("correct", correct_rows)):
-        table = tables[name].drop(columns="epochs")
-        keys = ["arm", "weight", "seed", *({"step", "row"} & set(table))]
-        expected = of_runs(tiny_runs).sort_values(keys, ignore_index=True)
-        found = table.merge(expected[keys], on=keys).sort_values(keys, ignore_index=True)
-        pd.testing.assert_frame_equal(found[list(expected)], expected)
-    keys = ["arm", "weight", "seed"]
-    found = tables["runs"].set_index(keys).centred_1
-    expected = summarize(tiny_runs).set_index(keys).centred_1
-    assert found[expected.index].tolist() == expected.tolist()
 
 
 @pytest.fixture

@@ -9,17 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from shrink_utils.study.ablation import place_on_sweep
 from shrink_utils.study.statistics import Interval, mean_of, paired_interval, pseudo_values
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
-
-
-def test_interval_of_three_seeds_worked_by_hand():
-    """Mean 2, s = 1, s/√3 = .577, t(.975, 2) = 4.303."""
-    estimate, low, high, n = paired_interval([1.0, 2.0, 3.0])
-    assert (estimate, n) == (2, 3)
-    assert low == pytest.approx(2 - 4.302653 / math.sqrt(3), abs=1e-6)
-    assert high == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-6)
 
 
 @given(st.lists(numbers, min_size=2, max_size=9), st.floats(0.01, 0.99))
@@ -102,16 +95,6 @@ def test_crossed_intervals_cover_where_intervals_over_seeds_alone_do_not():
     assert held[0] > 0.93 and held[1] < 0.85
 
 
-def test_the_crossed_error_is_that_of_seeds_and_rows_together():
-    rng = np.random.default_rng(1)
-    seeds, rows = 40, 60
-    quantile = stats.t.ppf(0.975, seeds - 1)
-    drawn = [paired_interval(x) for x in (_answers(rng, seeds=seeds) for _ in range(200))]
-    variance = np.mean([((i.high - i.low) / 2 / quantile) ** 2 for i in drawn])
-    truth = 0.1**2 / seeds + 0.3**2 / rows + 0.5**2 / (seeds * rows)
-    assert variance == pytest.approx(truth, rel=0.1)
-
-
 def test_rows_that_all_seeds_answer_alike_leave_the_luck_of_rows():
     a = np.tile([True, True, False, True], (3, 1))
     found = paired_interval(a)
@@ -119,3 +102,21 @@ def test_rows_that_all_seeds_answer_alike_leave_the_luck_of_rows():
     assert found.estimate == 0.75 and found.n == 3
     assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.975, 2) * error, rel=0.1)
     assert paired_interval(a[:1]) == Interval(0.75, -math.inf, math.inf, 1)
+
+
+def _read(scores, values, score):
+    place = place_on_sweep(scores, score)
+    return float(place.of(values)), place.passed
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(0.5, 0.75), (0.2, 0.5), (0.4, 0.7), (0.6, 0.8), (0.7, 0.8), (0.05, 0.4)],
+)
+def test_a_metric_is_interpolated_on_the_score_or_that_of_the_nearest_point(score, expected):
+    found, passed = _read([0.6, 0.4, 0.1], [0.80, 0.70, 0.40], score)
+    assert found == pytest.approx(expected) and passed == (0.1 <= score <= 0.6)
+
+
+def test_a_sweep_that_turns_back_is_read_where_it_first_passes():
+    assert _read([0.6, 0.2, 0.6], [0.8, 0.4, 0.0], 0.4)[0] == pytest.approx(0.6)

@@ -51,14 +51,6 @@ CLOUDS = {
 }
 
 
-FLOATS = [
-    (torch.float64, torch.float64),
-    (torch.float32, torch.float32),
-    (torch.float16, torch.float32),
-    (torch.bfloat16, torch.float32),
-]
-
-
 def gudhi_intervals(dimension, **given):
     """Finite intervals of gudhi's own Rips persistence of points or a distance_matrix, (m, 2).
 
@@ -69,12 +61,6 @@ def gudhi_intervals(dimension, **given):
     found = tree.persistence_intervals_in_dimension(dimension).reshape(-1, 2)
     found = found[np.isfinite(found[:, 1])]
     return found[np.argsort(found[:, 0] - found[:, 1], kind="stable")]
-
-
-# The dtype that is given, and the dtype of the result.
-dtypes = pytest.mark.parametrize(
-    ("given_dtype", "expected"), [*FLOATS, (torch.int64, torch.float32)]
-)
 
 
 @pytest.fixture(params=CLOUDS)

@@ -7,7 +7,20 @@ import pytest
 import torch
 
 from shrink_utils.geometry import avg_sim, effective_rank, iso_score
-from shrink_utils.training.penalties import AverageCosine, IsoScoreStar, SIGReg, SpectralEntropy
+from shrink_utils.topology import (
+    BarcodeRegularizer,
+    h0_barcode,
+    persistent_entropy,
+    prominent_features,
+)
+from shrink_utils.training.penalties import (
+    AverageCosine,
+    IsoScoreStar,
+    RankedBars,
+    Regrouped,
+    SIGReg,
+    SpectralEntropy,
+)
 
 
 class SameDirections(SIGReg):
@@ -206,3 +219,40 @@ def test_sigreg_is_at_its_floor_for_a_gaussian_and_above_it_for_other_shapes():
     bimodal = x + 4.0 * torch.arange(4000)[:, None].remainder(2)
     assert value(stretched).values > 20 * floor and value(bimodal).values > 20 * floor
     assert value(stretched).values > 3 * value(x * torch.tensor([2.0, 1, 1, 1, 1, 1])).values
+
+
+def test_the_whole_batch_has_one_barcode(batch):
+    x, labels = batch
+    out = Regrouped("batch", weight=0.5)(x, labels)
+    assert torch.equal(out.loss, BarcodeRegularizer(weight=0.5)(x).loss)
+    assert out.n_bars.tolist() == [23]
+
+
+def test_shuffled_classes_keep_their_sizes_and_lose_their_rows(batch):
+    x, _ = batch
+    labels = (torch.arange(24) < 9).long()
+    torch.manual_seed(3)
+    dealt = labels[torch.randperm(24)]
+    torch.manual_seed(3)
+    out = Regrouped("shuffled")(x, labels)
+    assert torch.equal(out.loss, BarcodeRegularizer()(x, dealt).loss)
+    assert out.n_bars.tolist() == [14, 8] and not torch.equal(dealt, labels)
+    assert out.loss != BarcodeRegularizer()(x, labels).loss
+
+
+@pytest.mark.parametrize("keep", ["longest", "shortest"])
+def test_the_loss_is_minus_the_entropy_of_the_bars_that_are_kept(batch, keep):
+    x, labels = batch
+    out = RankedBars(keep, weight=0.7)(x, labels)
+    expected, counts = 0.0, []
+    for c in range(3):
+        lengths = h0_barcode(x.detach()[labels == c]).lengths.sort().values
+        n = math.ceil(7 / 2) if keep == "longest" else len(prominent_features(lengths))
+        bars = lengths[-n:] if keep == "longest" else lengths[:n]
+        expected -= 0.7 * persistent_entropy(bars).item()
+        counts.append(n)
+    assert out.loss.item() == pytest.approx(expected, rel=1e-12)
+    assert out.n_features.tolist() == counts and out.n_bars.tolist() == [7, 7, 7]
+    assert out.entropy.sum().item() == pytest.approx(-expected / 0.7)
+
+    assert torch.autograd.gradcheck(lambda x: RankedBars(keep, weight=0.7)(x, labels).loss, x)

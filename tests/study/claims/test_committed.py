@@ -2,16 +2,23 @@
 
 import math
 import runpy
-from pathlib import Path
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from shrink_utils.__main__ import main
+from shrink_utils.paths import data_dir
 from shrink_utils.study import load_profile
+from shrink_utils.study.claims.claim import whole_table
+from shrink_utils.study.claims.clouds import measure_clouds
+from shrink_utils.study.claims.stl import at_least_loss
+from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import FullLength
-from shrink_utils.study.records import recorded
+from shrink_utils.study.records import record_finished, recorded
+from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
 
-REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
+REFERENCE = data_dir() / "reference"
 RULES = runpy.run_path(str(REFERENCE / "cohort" / "rules.py"))
 
 
@@ -40,11 +47,6 @@ def test_both_families_of_planned_tests_stand_under_both_rules():
     assert text == (REFERENCE / "cohort" / "rules.csv").read_text(encoding="utf-8")
 
 
-def test_the_committed_verdicts_are_those_of_the_committed_records():
-    found = _of_records("cohort").answer.to_csv(index=False)
-    assert found == (REFERENCE / "cohort" / "hypotheses.csv").read_text(encoding="utf-8")
-
-
 def test_a_family_is_judged_by_either_rule():
     names = [f"stl:{name}:m:{task}:prominent" for name in ("lowers-centred-of-none", "metric-kept")
              for task in ("mrpc", "cola")]  # fmt: skip
@@ -64,3 +66,38 @@ def test_a_family_is_judged_by_either_rule():
         "one-sided, Holm over the twelve",
         "two-sided, Benjamini & Hochberg over the table of rows",
     }
+
+
+def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_exploratory():
+    claims = pd.read_csv(REFERENCE / "glue" / "claims.csv")
+    fixed = claims.claim[~claims.kind.str.endswith("exploratory")]
+    names = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
+    expected = {f"stl:{n}:minilm:{task}:prominent" for n in names for task in ("mrpc", "cola")}
+    assert set(fixed) == expected
+
+
+def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, monkeypatch, tmp_path):
+    monkeypatch.setattr("shrink_utils.study.records.data_dir", lambda: tmp_path)
+    profile = replace(finished, sweep=())
+    record_finished(profile)
+    runs = graded(summarize(tiny_runs), correct_rows(tiny_runs))
+    runs = at_least_loss(runs, evaluations(tiny_runs))
+    found = finetuning_claims(runs, runs, measure_clouds(tiny_runs), weight=profile.weight)
+    expected = whole_table(found)
+    claims = FullLength(profile, recorded(profile)).claims
+    claims = claims.assign(kind=claims.kind.str.removesuffix(", exploratory"))
+    assert len(claims) > 10
+    pd.testing.assert_frame_equal(claims, expected)
+
+
+def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path, capsys):
+    records, committed = tmp_path / "reference" / "cohort", REFERENCE / "cohort"
+    records.mkdir(parents=True)
+    for path in committed.glob("*.parquet"):
+        (records / path.name).symlink_to(path)
+    (tmp_path / "published").symlink_to(data_dir() / "published")
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    main(["--profile", "cohort", "hypotheses"])
+    assert "supported" in capsys.readouterr().out
+    kept = (records / "hypotheses.csv").read_text(encoding="utf-8")
+    assert kept == (committed / "hypotheses.csv").read_text(encoding="utf-8")

@@ -6,37 +6,6 @@ from torch import nn
 from transformers import BertConfig, BertForMaskedLM
 
 
-class Power(nn.Module):
-    """Σ cᵢ θᵢᵖ: a sum over parameters, so that the exact allocation is cᵢ (yᵢᵖ − xᵢᵖ)."""
-
-    def __init__(self, power: int) -> None:
-        super().__init__()
-        self.theta = nn.Parameter(torch.tensor([0.3, -1.0, 2.0, 0.7], dtype=torch.float64))
-        self.ignored = nn.Parameter(torch.ones(2, dtype=torch.float64))
-        self.c = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
-        self.power = power
-
-    def loss(self, model: nn.Module) -> list[torch.Tensor]:
-        return [(self.c * model.theta**self.power).sum()]
-
-    def weights(self, *values: float) -> dict[str, torch.Tensor]:
-        return {
-            "theta": torch.tensor(values, dtype=torch.float64),
-            "ignored": torch.zeros(2, dtype=torch.float64),
-        }
-
-
-@pytest.fixture
-def power():
-    return Power
-
-
-@pytest.fixture
-def weights():
-    """A function that copies the weights of a model."""
-    return lambda model: {n: p.detach().clone() for n, p in model.named_parameters()}
-
-
 @pytest.fixture
 def mean_loss():
     """The fixed loss without the package: mean over all predicted tokens, dropout off."""

@@ -1,4 +1,4 @@
-"""Which layer, component and head a parameter belongs to; sums over groups of them."""
+"""Layer, component and head of a parameter; sums over groups; which labels the loss counts."""
 
 import pytest
 import torch
@@ -9,9 +9,12 @@ from transformers import (
     BertLMHeadModel,
     BertModel,
     EncoderDecoderModel,
+    GPT2Config,
+    GPT2LMHeadModel,
 )
 
 from shrink_utils.training.dynamics import TRUNK, AllocationRecorder, Blocks, FixedSetLoss, shares
+from shrink_utils.training.dynamics.gradients import loss_and_gradients
 
 
 def _translator(sizes):
@@ -71,3 +74,24 @@ def test_shares_of_any_grouping_sum_to_one(masked_lm, batches, train, by):
     table, by = recorder.changes().table("trapezoid"), [by] if isinstance(by, str) else by
     assert shares(table, *by).sum() == pytest.approx(1)
     assert shares(table, *by, trunk=True).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda sizes: BertLMHeadModel(BertConfig(**sizes, is_decoder=True)),
+        # Its configuration does not say that it is a decoder: its class does.
+        lambda sizes: GPT2LMHeadModel(
+            GPT2Config(vocab_size=20, n_positions=32, n_embd=16, n_layer=1, n_head=1)
+        ),
+    ],
+    ids=["BERT", "GPT-2"],
+)
+def test_a_causal_model_predicts_every_label_but_the_first(make, sizes):
+    model = make(sizes).eval()
+    sets = [torch.randint(0, 20, shape) for shape in [(8, 3), (2, 6)]]
+    point = loss_and_gradients(model, FixedSetLoss([{"input_ids": x, "labels": x} for x in sets]))
+    logits = torch.cat([model(x).logits[:, :-1].flatten(0, 1) for x in sets])
+    labels = torch.cat([x[:, 1:].flatten() for x in sets])
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    assert point.loss == pytest.approx(expected.item(), rel=1e-6)
