@@ -46,8 +46,6 @@ def test_diagnose_prints_and_writes_a_row_a_layer(results, text, capsys):
         ("", None, "text: no file"),
         ("", "😀 😁!\n" * 40, "text: no word in 40 texts, such as '😀 😁!'"),
         ("", "слово и дело\n" * 40, ""),
-        ("", "ᚠᚢᚦ ᚨᚱᚲ\n" * 40, "texts: 100% of their pieces are unknown to the tokenizer"),
-        ("", "猫は家にいます。\n" * 40, "a script without spaces between words"),
         ("", "".join(f"word{i}x{i}\n" for i in range(40)), "; lower --min-count or take more"),
         ("--min-count 1", "a dog\n" * 40, "--min-count must be at least 2"),
         ("--min-count 2", "a dog\n" * 40, ""),

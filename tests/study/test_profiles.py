@@ -20,15 +20,6 @@ def _load(tmp_path, text, **options):
     return load_profile(path, **options)
 
 
-def test_the_grid_is_every_combination_once():
-    smoke = load_profile("smoke")
-    runs = smoke.runs()
-    arms = [(entry.task, arm) for entry in smoke.grid for arm in entry.arms]
-    expected = {(m, *arm, seed) for m in smoke.models for arm in arms for seed in smoke.seeds}
-    assert len(runs) == len(expected) == 21
-    assert {(r.model, r.task, r.arm, r.seed) for r in runs} == expected
-
-
 ENTRIES = """[[sweep]]
 task = "sentiment_movies"
 arm = "all"

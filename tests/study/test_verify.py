@@ -182,31 +182,21 @@ def test_a_file_that_cannot_be_read_is_a_fault_and_no_crash(sent, profile, name)
     assert run_id(profile.runs()[0]) in _faults(sent)
 
 
-def _signed(run):
-    """Make a changed run whole: a manifest of its files as they are."""
-    files = [path for path in run.rglob("*") if path.is_file() and path.name != "manifest.json"]
-    digests = {path.relative_to(run).as_posix(): sha256_of(path) for path in files}
-    write_json(run / "manifest.json", digests)
-
-
 @pytest.mark.parametrize("name", ["0" * 16, "f" * 16])
-def test_of_two_runs_of_a_configuration_the_newer_one_counts(sent, profile, name):
+def test_of_two_runs_of_a_configuration_the_newer_counts_and_one_of_other_fields_is_no_fault(
+    sent, profile, name
+):
     run = sent / "runs" / run_id(profile.runs()[0])
-    old = shutil.copytree(run, run.with_name(name))
+    old, other = (shutil.copytree(run, run.with_name(copy)) for copy in (name, "e" * 16))
     stamp = read_json(old / "provenance.json")
     write_json(old / "provenance.json", {**stamp, "time": "2020-01-01T00:00:00+00:00"})
     history = pd.read_parquet(old / "history.parquet")
     history.assign(raw_1=history.raw_1 / 2).to_parquet(old / "history.parquet", index=False)
-    _signed(old)
-    write_provenance(profile)
-    assert _faults(sent) == ""
-
-
-def test_a_run_of_code_with_other_fields_is_no_fault(sent, profile):
-    run = sent / "runs" / run_id(profile.runs()[0])
-    old = shutil.copytree(run, run.with_name("f" * 16))
-    write_json(old / "config.json", {**read_json(old / "config.json"), "dropout": 0.1})
-    _signed(old)
+    write_json(other / "config.json", {**read_json(other / "config.json"), "dropout": 0.1})
+    for changed in (old, other):  # made whole: a manifest of their files as they are
+        files = [p for p in changed.rglob("*") if p.is_file() and p.name != "manifest.json"]
+        digests = {path.relative_to(changed).as_posix(): sha256_of(path) for path in files}
+        write_json(changed / "manifest.json", digests)
     write_provenance(profile)
     assert _faults(sent) == ""
 

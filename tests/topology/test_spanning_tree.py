@@ -86,9 +86,13 @@ def test_any_cloud(points):
 
 @ways
 def test_distances_that_float32_cannot_tell_apart_are_measured(way):
-    """Corners of a regular simplex, moved by 1e-7: every comparison is too close to call."""
-    points = np.eye(24, 40, dtype=np.float32) + 1e-7 * gaussian(24, 40)
-    assert_is_the_tree(tree_by(way, points), points)
+    """A simplex moved by 1e-7, where every comparison is close; clusters whose squares vanish."""
+    simplex = np.eye(24, 40, dtype=np.float32) + 1e-7 * gaussian(24, 40)
+    tiny = 1e-25 * gaussian(24, 3)
+    tiny[12:] += 1.0
+    tiny[12:, 1:] = 1e-25 * gaussian(12, 2, seed=1)
+    for points in (simplex, tiny):
+        assert_is_the_tree(tree_by(way, points), points)
 
 
 @needs_numba
@@ -98,15 +102,6 @@ def test_without_the_certificate_they_are_not_told_apart(monkeypatch):
     assert tree_by("matrix", points)[1].sum() == pytest.approx(right, rel=1e-15)
     monkeypatch.setattr(spanning_tree, "rounding_of", lambda dtype, d: (1e-30, 0.0))
     assert tree_by("matrix", points)[1].sum() > right * (1 + 1e-10)
-
-
-@ways
-def test_squares_that_vanish_in_float32_are_measured(way):
-    """Two clusters of a size whose squares are below float32's numbers."""
-    points = 1e-25 * gaussian(24, 3)
-    points[12:] += 1.0
-    points[12:, 1:] = 1e-25 * gaussian(12, 2, seed=1)
-    assert_is_the_tree(tree_by(way, points), points)
 
 
 @given(matrices)

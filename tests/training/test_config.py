@@ -55,9 +55,6 @@ def test_a_steps_rows_are_shared_out_over_its_processes(config, tmp_path, monkey
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(ValueError, match=r"batch_size: 16 rows cannot .* between 3 processes"):
         fine_tuning_arguments(config, str(tmp_path))
-
-
-def test_a_process_that_sees_several_gpus_is_told_to_take_one(tmp_path, monkeypatch):
     monkeypatch.setattr(TrainingArguments, "n_gpu", 4)
     with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES: one GPU per process, found 4"):
         quiet_arguments(str(tmp_path))

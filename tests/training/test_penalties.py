@@ -118,15 +118,19 @@ def test_a_zero_row_counts_as_orthogonal_to_all_and_does_not_move(cloud):
     assert rows.grad[:-1].abs().max() > 0.0
 
 
+def test_the_first_value_of_one_class_is_that_of_its_measure(cloud):
+    for penalty, expected in (
+        (IsoScoreStar(), 1 - iso_score(cloud)),
+        (SpectralEntropy(), -math.log(effective_rank(cloud))),
+    ):
+        assert penalty(cloud).values.item() == pytest.approx(expected, abs=1e-12)
+
+
 def _iso_score(covariance):
     """(PR − 1) / (d − 1), from eigenvalues."""
     eigenvalues = torch.linalg.eigvalsh(covariance)
     ratio = eigenvalues.sum() ** 2 / eigenvalues.square().sum()
     return float((ratio - 1) / (len(covariance) - 1))
-
-
-def test_at_the_first_batch_of_one_class_it_is_its_iso_score(cloud):
-    assert IsoScoreStar()(cloud).values.item() == pytest.approx(1 - iso_score(cloud), abs=1e-12)
 
 
 def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches():
@@ -166,11 +170,6 @@ def test_in_evaluation_mode_nothing_is_remembered(cloud):
 
 def _centred(x):
     return x - x.mean(0)
-
-
-def test_the_spectral_entropy_is_minus_the_log_of_the_effective_rank(cloud):
-    expected = -math.log(effective_rank(cloud))
-    assert SpectralEntropy()(cloud).values.item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(6, 20), (20, 6)])

@@ -11,28 +11,8 @@ from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import load_task
 from shrink_utils.training import finetune
-from shrink_utils.training.config import native_precision, used_precision
+from shrink_utils.training.config import native_precision
 from shrink_utils.training.rows import tokenized
-
-
-@pytest.fixture
-def device(monkeypatch):
-    """A function that makes torch find a processor with `capabilities`, and perhaps a GPU."""
-
-    def find(capabilities, *, gpu=None):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu is not None)
-        # What a GPU emulates does not count.
-        supported = {"native": True, "emulated": False}.get(gpu)
-        monkeypatch.setattr(
-            torch.cuda,
-            "is_bf16_supported",
-            lambda including_emulation=True: including_emulation or supported,
-        )
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-
-    used_precision.cache_clear()
-    yield find
-    used_precision.cache_clear()
 
 
 @pytest.fixture
@@ -57,8 +37,13 @@ def rounded(config, monkeypatch):
         ({"avx512_bf16": True, "amx_bf16": True}, "emulated", "float32"),
     ],
 )
-def test_what_trains_is_asked_for_its_instructions(device, capabilities, gpu, native):
-    device(capabilities, gpu=gpu)
+def test_what_trains_is_asked_for_its_instructions(monkeypatch, capabilities, gpu, native):
+    def supported(including_emulation=True):
+        return including_emulation or gpu == "native"
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu is not None)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     assert native_precision() == native
 
 

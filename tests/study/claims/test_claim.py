@@ -4,7 +4,6 @@ import fnmatch
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pandas as pd
 import pytest
@@ -15,10 +14,8 @@ from scipy import stats
 from shrink_utils.study.claims.claim import (
     MARGIN,
     Claim,
-    Kind,
     adjust,
     by_unit,
-    clearest,
     evaluate,
     families,
     sentences,
@@ -63,15 +60,6 @@ def test_verdict_is_read_off_the_interval(low, high, less, greater, no_worse):
     assert verdict(interval, "greater") == greater
     assert verdict(interval, "no_worse", 0.1) == no_worse
     assert verdict(interval, "described") == "described"
-
-
-def test_only_the_papers_own_test_replicates():
-    below, above = Interval(-0.5, -0.6, -0.4, 3), Interval(0.5, 0.4, 0.6, 3)
-    for kind in get_args(Kind):
-        own = kind == "paper's test"
-        assert verdict(below, "less", kind=kind) == ("replicated" if own else "agrees")
-        assert verdict(above, "less", kind=kind) == ("not replicated" if own else "disagrees")
-        assert verdict(Interval(0, -1, 1, 3), "less", kind=kind) == "inconclusive"
 
 
 @given(numbers, st.sampled_from(["less", "greater", "no_worse"]))
@@ -155,16 +143,3 @@ def test_a_chapter_without_rows_leaves_numbers_numbers():
     made = evaluate([CLAIM])
     table = whole_table([evaluate([]), made])
     assert table.estimate.dtype == table.p.dtype == float and len(table) == 1
-
-
-def test_a_column_is_paired_by_unit():
-    again = RUNS.assign(score=[1.0, 1.0, 1.0]).sort_values("seed")
-    found = by_unit(RUNS, "score") - by_unit(again, "score")
-    assert found.to_dict() == {0: 1.0, 1: -0.5, 2: 3.0}
-
-
-@pytest.mark.parametrize(("direction", "expected"), [("less", -0.5), ("greater", 0.9)])
-def test_the_clearest_of_several_counts_as_one_of_them(direction, expected):
-    luck = pd.Series([0.01, 0.0, -0.01])
-    found = clearest([luck - 0.1, luck - 0.5, luck + 0.9], direction)
-    assert found["tries"] == 3 and found["differences"].mean() == pytest.approx(expected)

@@ -163,12 +163,20 @@ def test_the_papers_numbers_are_their_own(claims):
     assert found == pytest.approx(PUBLISHED, abs=1e-6, nan_ok=True)
 
 
-def test_a_loss_larger_than_the_margin_disagrees_and_runs_are_paired_by_seed():
-    runs = planted.summary()
-    runs.loc[runs.arm == "all", "value"] -= 2 * MARGIN
+def test_a_loss_within_the_margin_is_kept_and_no_rise_a_larger_one_is_none():
+    """Issue: the paper claims a rise; "no worse by .02" agreed where accuracy fell."""
+    runs = planted.summary(noise=0.001)
+    for arm, loss in (("prominent", 0.01), ("all", 2 * MARGIN)):
+        runs.loc[runs.arm == arm, "value"] -= loss
     found = stl_claims(runs)
-    row = found.set_index("claim").loc[f"stl:metric-kept:{CELL}:all"]
-    assert row.verdict == "disagrees" and f"(by {MARGIN})" in row.statement
+    verdicts = found.set_index("claim").verdict
+    for row, verdict in (
+        ("metric-kept:{}:all", "disagrees"),
+        ("metric-kept:{}:prominent", "agrees"),
+        ("metric-rises:{}:prominent", "disagrees"),
+        ("metric-above-all:{}:prominent", "agrees"),
+    ):
+        assert verdicts["stl:" + row.format(CELL)] == verdict
     shuffled = stl_claims(runs.groupby("arm", sort=False).sample(frac=1, random_state=1))
     pd.testing.assert_frame_equal(shuffled, found)
 
@@ -225,17 +233,6 @@ def test_clusters_are_kept_where_the_silhouette_falls_by_less_than_the_margin():
     assert found.verdict[f"stl:clusters-kept:{cell}:all"] == "disagrees"
     row = found.loc[f"stl:clusters-above-all:{cell}:prominent"]
     assert row.estimate == pytest.approx(0.02) and row.verdict == "agrees"
-
-
-def test_a_metric_that_falls_within_the_margin_is_kept_and_does_not_rise():
-    """Issue: the paper claims a rise; "no worse by .02" agreed where accuracy fell."""
-    runs = planted.summary(noise=0.001)
-    runs.loc[runs.arm == "prominent", "value"] -= 0.01
-    found = stl_claims(runs).set_index("claim")
-    assert found.verdict[f"stl:metric-kept:{CELL}:prominent"] == "agrees"
-    assert found.verdict[f"stl:metric-rises:{CELL}:prominent"] == "disagrees"
-    above = found.loc[f"stl:metric-above-all:{CELL}:prominent"]
-    assert above.verdict == "disagrees" and above.estimate == pytest.approx(-0.01, abs=0.003)
 
 
 def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():

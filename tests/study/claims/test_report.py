@@ -12,7 +12,6 @@ from shrink_utils.study.claims.report import (
     claims_in_brief,
     print_claims,
     print_hypotheses,
-    sentence_table,
     signed,
 )
 
@@ -52,19 +51,6 @@ def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims, t
     assert whole.p.tolist() == ["< .001", ".037", ""]
     values = {0.1234: "+0.123", -0.0: "0.000", -0.0004: "0.000", 0.0005001: "+0.001"}
     assert list(map(signed, values)) == list(values.values())
-
-
-def test_each_sentence_of_a_paper_has_its_rows_or_says_why_not(claims):
-    names = ["stl:metric-rises:m:t:all", "stl:metric-rises-best:m:t:all", "rp:words-type:m:t:none"]
-    kinds = ["scaled test, exploratory", "analogue", "analogue"]
-    table = sentence_table(adjust(claims.assign(claim=names, kind=kinds))).set_index("sentence")
-    rises = table.loc["The metric rises"]
-    assert rises["row"] == "stl:metric-rises, stl:metric-rises-best"
-    assert rises["kind of test"] == "scaled test, analogue" and rises.note == ""
-    assert rises["adjusted verdicts"].startswith("2 ")
-    assert table["row"]["Fine-tuning improves the task"].startswith("no row, because nobody doubts")
-    assert table["row"]["The classes stay clusters"] == "no row in this study"
-    assert table.note["The local structure of words changes massively"].startswith("RP say change")
 
 
 def test_the_report_groups_by_paper_and_has_a_claim_in_one_line(

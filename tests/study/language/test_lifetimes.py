@@ -41,9 +41,6 @@ def test_stays_add_up_to_the_edges_of_all_layers():
 
 def test_components_merge_where_an_edge_has_come_to_stay():
     assert components(BY_HAND).tolist() == [3, 3, 2, 1]
-
-
-def test_edges_that_leave_never_enter_the_filtration():
     assert components(_graphs(3, [(0, 1), (1, 2)], [(0, 1)])).tolist() == [2, 2]
     assert components(_graphs(3, [(0, 1)], [])).tolist() == [3, 3]
 

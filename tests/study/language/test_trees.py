@@ -3,22 +3,13 @@
 import gudhi
 import numpy as np
 import pytest
-import torch
 
 from shrink_utils.study.language.trees import attention_distances, rtd_lite, tree_lengths
-from shrink_utils.topology import h0_barcode
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def test_tree_lengths_of_euclidean_distances_are_the_h0_barcode(rng):
-    points = torch.from_numpy(rng.normal(size=(3, 20, 4)))
-    expected = np.stack([h0_barcode(cloud).lengths.numpy() for cloud in points])
-    found = tree_lengths(torch.cdist(points, points).numpy())
-    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_attention_is_symmetrized_by_the_maximum():
