@@ -72,16 +72,6 @@ def test_every_page_loads_without_errors_and_asks_nobody_else(browser, site, pag
     view.close()
 
 
-def test_search_finds_persistent_entropy(browser, site):
-    view = browser.new_page()
-    view.goto(f"{site}/search.html?q=persistent+entropy")
-    view.wait_for_selector("#search-results li a", timeout=60_000)
-    found = view.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
-    assert any("persistent_entropy" in link for link in found)
-    assert any("notebooks/04_barcodes" in link for link in found)
-    view.close()
-
-
 def test_axe_finds_no_serious_barrier(browser, site, pages):
     """All pages but those of single functions, of which every fifteenth: they are of one mould."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()

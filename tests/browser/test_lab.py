@@ -60,33 +60,24 @@ def _wait_for(address, server, log):
     raise AssertionError(f"no answer: {log.read_text()}")
 
 
-def test_the_slider_of_04_moves_the_figure(browser, lab, tmp_path):
+def test_the_slider_of_04_moves_the_figure(browser, lab):
     view = browser.new_page(viewport={"width": 1400, "height": 1000})
+    view.set_default_timeout(PATIENCE)
     view.goto(f"{lab}/lab/tree/04_barcodes.ipynb")
-    view.wait_for_selector(".jp-Notebook", timeout=PATIENCE)
     # The status bar names the kernel once it is there; before that the menu runs nothing.
-    view.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=PATIENCE)
+    view.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     view.get_by_role("menuitem", name="Run", exact=True).click()
     view.locator("#jp-mainmenu-run").get_by_text("Run All Cells", exact=True).click()
     picture = view.locator(".widget-html-content img[alt^='At scale']")
-    try:
-        picture.wait_for(timeout=PATIENCE)
-    finally:
-        view.screenshot(path=tmp_path / "before.png")
+    picture.wait_for()
     before = picture.get_attribute("src")
     assert "At scale 0.50" in picture.get_attribute("alt")
 
     handle = view.locator(".widget-slider .noUi-handle").first
     handle.scroll_into_view_if_needed()
-    handle.focus()
     handle.press("ArrowRight")
-    view.wait_for_function(
-        "old => document.querySelector('.widget-html-content img').src !== old",
-        arg=before,
-        timeout=PATIENCE,
-    )
+    new = "old => document.querySelector('.widget-html-content img').src !== old"
+    view.wait_for_function(new, arg=before)
     assert "At scale 0.55" in picture.get_attribute("alt")
-    view.screenshot(path=tmp_path / "after.png")
-
     assert view.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
     view.close()

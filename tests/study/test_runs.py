@@ -3,14 +3,12 @@
 import shutil
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 import torch
 
 from shrink_utils.models import hidden_states
-from shrink_utils.study import load_run, run_encoder, run_id, run_or_load
+from shrink_utils.study import load_run, run_encoder, run_id
 from shrink_utils.study.grid import drop_models
-from shrink_utils.study.results import DamagedResultError
 from shrink_utils.study.runs import model_of
 from shrink_utils.text import load_task
 from tests.study.conftest import flip_a_byte
@@ -27,19 +25,6 @@ def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
     assert torch.equal(vectors, run.embeddings["after"])
     assert not torch.allclose(vectors, run.embeddings["before"], atol=1e-3)
     assert encoder.name == config.label
-
-
-def test_a_damaged_run_is_noticed_moved_aside_and_run_again(copied):
-    config, folder = copied
-    whole = load_run(folder / run_id(config))
-    flip_a_byte(folder / run_id(config) / "embeddings.safetensors")
-    with pytest.raises(DamagedResultError, match=f"/{run_id(config)} is damaged: "):
-        load_run(folder / run_id(config))
-    with pytest.warns(UserWarning, match="is damaged.*computing again"):
-        again = run_or_load(config, folder)
-    pd.testing.assert_frame_equal(again.history, whole.history)
-    assert (folder / f"{run_id(config)}.damaged-1").is_dir()
-    load_run(folder / run_id(config))
 
 
 def test_a_model_that_is_damaged_or_was_not_kept_is_trained_again(copied):
@@ -70,17 +55,3 @@ def test_a_finished_study_keeps_the_models_that_its_profile_names(
     left = [c for c in finished.all_runs() if model_of(runs_of / run_id(c)).folder.is_dir()]
     assert {config.seed for config in left} == seeds
     assert len(list(runs_of.iterdir())) == len(left) + 1
-
-
-def test_a_run_that_was_ended_leaves_nothing_and_begins_again(finished, tmp_path):
-    config = finished.runs()[0]
-
-    def end(row):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_or_load(config, tmp_path, on_row=end)
-    assert not list(tmp_path.iterdir())
-    run = run_or_load(config, tmp_path)
-    whole = load_run(finished.folder / "runs" / run_id(config))
-    pd.testing.assert_frame_equal(run.history, whole.history, check_exact=True)

@@ -73,14 +73,6 @@ def test_the_gradient_of_a_step_is_that_of_both_losses(make_trainer):
         torch.testing.assert_close(gradients.seen[name], parameter.grad, rtol=1e-4, atol=1e-7)
 
 
-def test_evaluation_sees_the_task_alone(make_trainer):
-    trainer = make_trainer()
-    model, batch = trainer.model.eval(), _batch(trainer)
-    loss, outputs = trainer.compute_loss(model, batch, return_outputs=True)
-    assert torch.equal(loss, model(**batch).loss)
-    assert set(outputs) == {"loss", "logits", "embeddings"}
-
-
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trainer, pooling):
     trainer, rows = make_trainer(), _rows(18)

@@ -86,7 +86,7 @@ def test_equal_tables_are_within_and_named_by_kind(quick, elsewhere):
 
 
 def test_another_machine_passes(elsewhere):
-    for seed in range(10):
+    for seed in range(5):
         for name in TABLES:
             table = pd.read_csv(COMMITTED / f"{name}.csv")
             write_table(table, name, profile=elsewhere)
@@ -94,12 +94,13 @@ def test_another_machine_passes(elsewhere):
         assert _is_within(elsewhere), seed
 
 
-def test_one_number_outside_is_a_line_and_no_failure(elsewhere, capsys):
+def test_one_number_outside_or_a_changed_verdict_is_a_line_and_no_failure(elsewhere, capsys):
     row = read_table("claims", profile=elsewhere).query("unit != 'seeds'").index[0]
     _change(elsewhere, "claims", lambda t: t.__setitem__("estimate", t.estimate + (t.index == row)))
+    _change(elsewhere, "claims", lambda t: t.__setitem__("verdict", [*t.verdict[:-1], "x"]))
     assert print_comparison(elsewhere)
-    claim = read_table("claims", profile=elsewhere).claim[row]
-    assert claim in capsys.readouterr().out
+    claims, told = read_table("claims", profile=elsewhere).claim, capsys.readouterr().out
+    assert claims[row] in told and claims.iloc[-1] in told
 
 
 def test_on_the_same_machine_fine_tuned_numbers_are_digits(quick):
@@ -112,12 +113,6 @@ def test_a_learning_rate_is_compared_though_it_is_small(elsewhere):
     assert _is_within(elsewhere)
     _change(elsewhere, "first_steps", lambda t: t.__setitem__("learning_rate", 2 * t.learning_rate))
     assert not _is_within(elsewhere)
-
-
-def test_a_changed_verdict_is_named_and_no_failure(quick, capsys):
-    _change(quick, "claims", lambda t: t.__setitem__("verdict", ["x", *t.verdict[1:]]))
-    assert print_comparison(quick)
-    assert read_table("claims", profile=quick).claim[0] in capsys.readouterr().out
 
 
 def test_a_missing_row_is_outside(quick):
@@ -135,12 +130,10 @@ def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(qu
 
 
 def _tiny(profile):
-    """The configurations of quick on products, of one seed, with a tiny encoder and few rows."""
+    """Two arms of quick on products, of one seed, with a tiny encoder and few rows."""
     small = {"model": "tiny-random", "train_rows": 256, "eval_rows": 64, "epochs": 1}
-    runs = profile.runs()
-    return [
-        replace(run, **small) for run in runs if (run.task, run.seed) == ("sentiment_products", 0)
-    ]
+    runs = [run for run in profile.runs() if (run.task, run.seed) == ("sentiment_products", 0)]
+    return [replace(run, **small) for run in runs if run.arm in ("prominent", "all")]
 
 
 def _first_steps(configs):
