@@ -17,6 +17,7 @@ from shrink_utils.study.after_finetuning import (
     probed,
     text_states,
     treated_accuracies,
+    treatments,
     type_target,
 )
 from shrink_utils.text import load_task
@@ -45,6 +46,14 @@ def test_removing_the_direction_of_the_class_loses_it_and_the_next_or_the_mean_n
         assert accuracy["global", k, 0] < 0.65
         assert accuracy["global", k, k] > 0.85
     assert accuracy["global", 0, 0] == accuracy["untreated", 0, 0] > 0.85
+
+
+def test_clusters_are_treated_each_by_itself():
+    x, _ = _cloud()
+    own = cluster_axes(x, rank=2 * max(REMOVED))
+    assert len(own.means) > 1
+    for k in (0, *REMOVED):
+        assert torch.equal(treatments(x)["clusters", k, 0](x), own.treatment(remove=k)(x))
 
 
 def test_a_tight_small_cluster_is_merged_and_not_fitted_alone():

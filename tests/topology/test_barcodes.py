@@ -32,6 +32,11 @@ def test_h0_lengths_are_gudhis_deaths_on_any_cloud(points):
     assert_same(h0_barcode(torch.from_numpy(points)).lengths, deaths)
 
 
+def test_h0_gradcheck(clouds):
+    points = clouds["gaussian"].requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: h0_barcode(x).lengths, points)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_too_few_points_have_no_bar_or_no_loop(n):
     points = torch.zeros(n, 3, requires_grad=True)

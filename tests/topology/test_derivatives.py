@@ -30,6 +30,28 @@ def test_second_derivatives_are_those_of_differences(value):
     assert torch.autograd.gradgradcheck(value, embeddings, atol=1e-4)
 
 
+def test_points_changed_before_the_backward_pass_are_noticed():
+    points = cloud().detach().clone().requires_grad_()
+    inner = points * 1.0
+    lengths = h0_barcode(inner).lengths
+    inner.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        lengths.sum().backward()
+
+
+def test_a_slice_of_hidden_states_is_taken_as_it_lies():
+    """[CLS] vectors are a strided view; so are the columns of a transposed matrix."""
+    hidden = torch.randn(16, 5, 8, dtype=torch.float64, requires_grad=True)
+    BarcodeRegularizer()(hidden[:, 0]).loss.backward()
+    alone = hidden.detach()[:, 0].clone().requires_grad_()
+    BarcodeRegularizer()(alone).loss.backward()
+    assert torch.equal(hidden.grad[:, 0], alone.grad)
+    assert hidden.grad[:, 1:].abs().sum() == 0
+    columns = alone.detach().T.contiguous().T.requires_grad_()
+    BarcodeRegularizer()(columns).loss.backward()
+    assert torch.equal(columns.grad, alone.grad)
+
+
 @pytest.mark.parametrize("labels", [[0] * 12, [0, 1] * 6, [5, 5, 5, 5, 5, 5, 5, 2, 2, 2, 9, 9]])
 @pytest.mark.parametrize("scale", [1e-200, 1e-12, 1.0, 1e12, 1e200])
 def test_the_gradient_scales_inversely_with_the_points(labels, scale):
