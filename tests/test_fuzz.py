@@ -52,11 +52,6 @@ def _labels(x):
     return np.arange(len(x)) % 3
 
 
-def _treated(x):
-    axes = g.principal_axes(x)
-    return axes.treatment(remove=1)(x)
-
-
 def _lengths(x):
     return np.abs(np.asarray(x, dtype=float).reshape(-1))
 
@@ -111,7 +106,7 @@ OF_ONE = {
     "self_sim": lambda x: g.self_sim(x, _labels(x), min_count=2),
     "intra_sim": lambda x: g.intra_sim(x, _labels(x)),
     "max_explainable_variance": lambda x: g.max_explainable_variance(x, _labels(x), min_count=2),
-    "principal_axes": _treated,
+    "principal_axes": lambda x: g.principal_axes(x).treatment(remove=1)(x),
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),
     "AvgSim": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x),
     "AvgSim of groups": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x, _labels(x)),

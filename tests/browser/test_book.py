@@ -51,17 +51,14 @@ def test_every_internal_link_and_figure_resolves(book, soups):
     assert not broken
 
 
-def _left(request):
-    """Whether the page was left before its icon came; what is missing is an answer of 404."""
-    return request.failure == "net::ERR_ABORTED"
-
-
 def test_every_page_loads_without_errors_and_asks_nobody_else(browser, site, pages):
     faults, hosts = [], set()
     view = browser.new_page()
     view.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
     view.on("pageerror", lambda error: faults.append(str(error)))
-    view.on("requestfailed", lambda r: None if _left(r) else faults.append(f"failed: {r.url}"))
+    # A page may be left before its icon came; what is missing is an answer of 404.
+    left = "net::ERR_ABORTED"
+    view.on("requestfailed", lambda r: r.failure == left or faults.append(f"failed: {r.url}"))
     view.on("response", lambda r: faults.append(f"{r.status} {r.url}") if r.status >= 400 else None)
     view.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
     for page in pages:

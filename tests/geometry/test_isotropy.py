@@ -99,15 +99,11 @@ def test_sampled_distances_are_distances_of_pairs_and_reach_them_all():
     assert float(near) == pytest.approx(5e-19, rel=1e-6)
 
 
-def _singular_values(x, center):
-    x = x / np.abs(x).max()
-    return np.linalg.svd(x - x.mean(0) if center else x, compute_uv=False)
-
-
 @each(VARYING)
 @pytest.mark.parametrize("center", [False, True])
 def test_anisotropy_and_effective_rank_are_those_of_the_singular_values(x, center):
-    sigma = _singular_values(x, center)
+    unit = x / np.abs(x).max()
+    sigma = np.linalg.svd(unit - unit.mean(0) if center else unit, compute_uv=False)
     scores = anisotropy(x, k=min(x.shape), center=center)
     np.testing.assert_allclose(scores, sigma**2 / (sigma**2).sum(), atol=1e-9)
     assert scores.dtype == torch.float64 and float(scores.sum()) == pytest.approx(1)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 
 import pytest
 import torch
@@ -123,12 +124,9 @@ def _moved(folder):
     (folder / "config.json").rename(folder / "0_Transformer" / "config.json")
 
 
-def _cut_short(kept):
-    def damage(folder):
-        file = folder / "model.safetensors"
-        file.write_bytes(file.read_bytes()[:kept])
-
-    return damage
+def _cut_short(folder, *, kept):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
 
 
 def _without_tokenizer(folder):
@@ -158,7 +156,7 @@ WRAPPED = "lacks 37 weights that its layers read, such as .*; it has them below"
         (_moved, "has no config.json; there is one in its folder '0_Transformer'"),
         (lambda f: (f / "adapter_config.json").write_text("{}"), "is an adapter; merge it"),
         (lambda f: (f / "config.json").write_text("{"), "not a valid JSON"),
-        *((_cut_short(kept), "damaged or cut short") for kept in (4, 1000, -100)),
+        *((partial(_cut_short, kept=n), "damaged or cut short") for n in (4, 1000, -100)),
         (_without_tokenizer, r"has no tokenizer .*put tokenizer\.json"),
     ],
 )

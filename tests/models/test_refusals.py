@@ -73,10 +73,6 @@ def _nothing_to_predict(_):
     return read_layers(make_model("mlm", 0), silent)
 
 
-def _first_last(encoder, texts):
-    return hidden_states(encoder, texts, layers=[-1], pooling="first_last")
-
-
 REFUSED = [
     # Texts and how they are read; what is no text: `text.corpora.as_texts`.
     (_read("one text"), "texts: a string"),
@@ -100,7 +96,10 @@ REFUSED = [
         )
         for read in (word_states, hidden_states, token_states)
     ),
-    (_saved("opt", _first_last, **OPT), "32 and 16 wide"),
+    (
+        _saved("opt", lambda e, t: hidden_states(e, t, layers=[-1], pooling="first_last"), **OPT),
+        "32 and 16 wide",
+    ),
     (lambda get: pool(STATES, MASK, pooling="AVG"), "pooling: 'AVG', expected one of cls, mean"),
     (lambda get: pool((), MASK, pooling="cls"), "states: empty"),
     (lambda get: pool(STATES, MASK[:, :3], pooling="cls"), r"shape \(3, 3\).*\(3, 4, 5\)"),

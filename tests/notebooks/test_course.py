@@ -28,14 +28,6 @@ REGION = r"^([ ]*)### BEGIN SOLUTION\n(?:.*\n)*?[ ]*### END SOLUTION$"
 SET_UP: dict[Path, dict] = {}  # what a chapter's set-up cell defines; made once
 
 
-def _names(chapter: Path) -> dict:
-    """A copy of what the set-up cell defines: what an exercise adds stays in the copy."""
-    if chapter not in SET_UP:
-        SET_UP[chapter] = {}
-        exec(read_section(chapter).setup.source, SET_UP[chapter])
-    return dict(SET_UP[chapter])
-
-
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
 def chapter(request):
     return request.param
@@ -84,8 +76,11 @@ def test_every_exercise_has_a_trap():
 def test_a_check_accepts_the_solution_and_rejects_the_empty_answer_and_the_trap(
     chapter, number, capsys
 ):
-    names = _names(chapter)
     exercises = read_section(chapter).exercises
+    if chapter not in SET_UP:
+        SET_UP[chapter] = {}
+        exec(read_section(chapter).setup.source, SET_UP[chapter])
+    names = dict(SET_UP[chapter])  # what an exercise adds stays in the copy
     for other, exercise in enumerate(exercises):  # all others are solved
         if other != number:
             exec(exercise["solution"].source, names)

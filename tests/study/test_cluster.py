@@ -18,21 +18,6 @@ pytestmark = pytest.mark.nightly
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "silence_logs": 60}
 
 
-@pytest.fixture(scope="module")
-def grid(tiny_profile):
-    """Three runs of 15 steps: long enough for a worker to die in the middle of one."""
-    entry = replace(tiny_profile.grid[0], arms=("none", "all", "prominent"))
-    return replace(tiny_profile, name="long", grid=(entry,), seeds=(0,), epochs=5)
-
-
-@pytest.fixture(scope="module")
-def serial(grid, tmp_path_factory):
-    """The grid, computed in this process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SHRINK_RESULTS_DIR", str(tmp_path_factory.mktemp("serial")))
-        return run_grid(grid)
-
-
 @pytest.fixture
 def thread():
     """A worker in this process, for what needs no other one."""
@@ -52,22 +37,21 @@ def pretended(monkeypatch, tmp_path):
     return run
 
 
-def _assert_equal(runs, others) -> None:
-    for run, other in zip(runs, others, strict=True):
-        assert run.config == other.config
-        pd.testing.assert_frame_equal(run.history, other.history, check_exact=True)
-        assert run.evaluations == other.evaluations
-        assert all(torch.equal(run.embeddings[k], x) for k, x in other.embeddings.items())
-
-
 def _folders(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.is_dir()}
 
 
 def test_a_worker_killed_in_the_middle_loses_nothing_that_was_finished(
-    grid, serial, tmp_path, monkeypatch, capfd
+    tiny_profile, tmp_path, monkeypatch, capfd
 ):
-    """Two processes of this machine; the numbers are those of one, and nobody prints anything."""
+    """Two processes of this machine; the numbers are those of one, and nobody prints anything.
+
+    Three runs of 15 steps are long enough for a worker to die in the middle of one.
+    """
+    entry = replace(tiny_profile.grid[0], arms=("none", "all", "prominent"))
+    grid = replace(tiny_profile, name="long", grid=(entry,), seeds=(0,), epochs=5)
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "serial"))
+    serial = run_grid(grid)
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     before, folder, finished = dict(os.environ), tmp_path / grid.name / "runs", {}
 
@@ -83,11 +67,15 @@ def test_a_worker_killed_in_the_middle_loses_nothing_that_was_finished(
             yield name
 
     monkeypatch.setattr(grid_module, "compute_runs", compute)
+    capfd.readouterr()
     runs = run_grid(replace(grid, workers=2))
     names = [run.folder.name for run in runs]
     assert finished and {file: file.stat().st_mtime_ns for file in finished} == finished
     assert _folders(folder) == {*names, *(f"{name}.model" for name in names)}
-    _assert_equal(runs, serial)
+    for run, other in zip(runs, serial, strict=True):
+        assert run.config == other.config and run.evaluations == other.evaluations
+        pd.testing.assert_frame_equal(run.history, other.history, check_exact=True)
+        assert all(torch.equal(run.embeddings[k], x) for k, x in other.embeddings.items())
     assert dict(os.environ) == before
     assert capfd.readouterr() == ("", "")
 

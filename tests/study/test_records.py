@@ -37,19 +37,14 @@ def test_finished_runs_are_recorded_once(finished, tiny_runs, records):
     assert len(of_grid) == n and of_grid.commit.notna().all() and (of_grid.epochs == 1).all()
 
 
-@pytest.fixture
-def tolerances(records):
-    text = "[runs.centred_1]\nabsolute = 0.01\nrelative = 0.0\n"
-    text += "[runs.value]\nabsolute = 0.01\nrelative = 0.0\n"
-    records.parent.mkdir()
-    (records.parent / "tolerances.toml").write_text(text)
-
-
 @pytest.mark.parametrize(("moved", "passes"), [(0, True), (1, True), (2, False)])
 def test_runs_computed_again_are_held_against_their_records(
-    finished, records, tolerances, capsys, moved, passes
+    finished, records, capsys, moved, passes
 ):
     """One number that comes out otherwise is a line; more than one in twenty is a failure."""
+    records.parent.mkdir()
+    text = "".join(f"[runs.{c}]\nabsolute = 0.01\nrelative = 0.0\n" for c in ("centred_1", "value"))
+    (records.parent / "tolerances.toml").write_text(text)
     record_finished(finished)
     runs = pd.read_parquet(records / "runs.parquet")
     runs.loc[: moved - 1, "centred_1"] += 0.02

@@ -9,25 +9,13 @@ from shrink_utils.text import load_sentences
 from shrink_utils.training import pretrain
 
 
-@pytest.fixture(scope="module")
-def smoke():
-    return load_profile("smoke")
-
-
-def _config(smoke, objective="mlm", **changes):
-    return scratch_config(smoke, objective, source="products", **changes)
-
-
-def _weights_equal(first, second):
-    first, second = first.state_dict(), second.state_dict()
-    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
-
-
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_loaded_model_is_the_trained_one_bit_for_bit(smoke, tmp_path, objective):
-    config = _config(smoke, objective, activation="solu")
+def test_a_loaded_model_is_the_trained_one_bit_for_bit(tmp_path, objective):
+    smoke = load_profile("smoke")
+    config = scratch_config(smoke, objective, source="products", activation="solu")
     trained, loaded = pretrain(config), train_or_load(config, tmp_path)
-    assert _weights_equal(trained.model, loaded.model)
+    first, second = trained.model.state_dict(), loaded.model.state_dict()
+    assert first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
     assert any(isinstance(module, SoLU) for module in loaded.model.modules())
     assert not loaded.model.training
     assert loaded.evaluations == trained.evaluations

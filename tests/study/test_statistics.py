@@ -80,15 +80,10 @@ def test_p_is_that_of_students_test_and_agrees_with_the_interval(bound):
     assert (found < 0.05) == (not interval.low <= bound <= interval.high)
 
 
-def _answers(rng, *, seeds=5, rows=60, of_seed=0.1, of_row=0.3, of_cell=0.5):
-    """Differences with luck of a seed, of a row, and of both; the truth is 0."""
-    luck = of_seed * rng.normal(size=(seeds, 1)) + of_row * rng.normal(size=(1, rows))
-    return luck + of_cell * rng.normal(size=(seeds, rows))
-
-
 def test_crossed_intervals_cover_where_intervals_over_seeds_alone_do_not():
-    rng = np.random.default_rng(0)
-    drawn = [_answers(rng, of_row=1.0) for _ in range(600)]
+    """Differences with luck of a seed, of a row, and of both; the truth is 0."""
+    rng, luck = np.random.default_rng(0), (((5, 1), 0.1), ((1, 60), 1.0), ((5, 60), 0.5))
+    drawn = [sum(size * rng.normal(size=of) for of, size in luck) for _ in range(600)]
     crossed = [paired_interval(x) for x in drawn]
     seeds = [paired_interval(x.mean(axis=1)) for x in drawn]
     held = [np.mean([i.low < 0 < i.high for i in found]) for found in (crossed, seeds)]

@@ -18,10 +18,6 @@ SENTIMENT = {
 OFFLINE = [name for name, spec in TASKS.items() if spec.offline]
 
 
-def _normal(text: str) -> str:
-    return " ".join(text.lower().split())
-
-
 @pytest.mark.parametrize("source", CORPORA)
 def test_sentiment_is_the_sign_of_ratings_of_at_least_one_half_a_fifth_held_out(source):
     columns, (count, positive) = sentiment(source), SENTIMENT[source]
@@ -33,7 +29,7 @@ def test_sentiment_is_the_sign_of_ratings_of_at_least_one_half_a_fifth_held_out(
     rated = [s for s in read_snippets(source) if abs(s.rating) >= 0.5]
     expected = Counter((s.text, int(s.rating > 0)) for s in rated)
     assert Counter(zip(texts, labels, strict=True)) == expected
-    sides = [{_normal(text) for text in columns[side]["text"]} for side in columns]
+    sides = [{" ".join(t.lower().split()) for t in columns[side]["text"]} for side in columns]
     assert not sides[0] & sides[1]
 
 

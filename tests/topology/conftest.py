@@ -13,42 +13,26 @@ def _gaussian(n, d, *, seed=0):
     return torch.randn(n, d, generator=generator, dtype=torch.float64)
 
 
-def _clustered():
+def _clouds():
     centres = 10 * _gaussian(3, 5, seed=1)
-    return centres.repeat_interleave(8, dim=0) + 0.1 * _gaussian(24, 5, seed=2)
-
-
-def _collinear():
     direction = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
-    return torch.outer(_gaussian(20, 1)[:, 0], direction)
-
-
-def _grid():
     side = torch.arange(5, dtype=torch.float64)
-    return torch.cartesian_prod(side, side)
-
-
-def _far_tight_clusters():
-    cloud = 1e-3 * _gaussian(128, 16, seed=3)
-    cloud[64:] += 1e4
-    return cloud
-
-
-def _circle():
+    far = 1e-3 * _gaussian(128, 16, seed=3)
+    far[64:] += 1e4
     angle = 2 * math.pi * torch.arange(16, dtype=torch.float64) / 16
-    return torch.stack([angle.cos(), angle.sin()], dim=1)
+    return {
+        "gaussian": _gaussian(24, 5),
+        "clustered": centres.repeat_interleave(8, dim=0) + 0.1 * _gaussian(24, 5, seed=2),
+        "duplicated": _gaussian(8, 3).repeat(3, 1),
+        "collinear": torch.outer(_gaussian(20, 1)[:, 0], direction),
+        "grid": torch.cartesian_prod(side, side),
+        "far_tight_clusters": far,
+        "circle": torch.stack([angle.cos(), angle.sin()], dim=1),
+        "offset": _gaussian(24, 5) + 1e6,
+    }
 
 
-CLOUDS = {
-    "gaussian": _gaussian(24, 5),
-    "clustered": _clustered(),
-    "duplicated": _gaussian(8, 3).repeat(3, 1),
-    "collinear": _collinear(),
-    "grid": _grid(),
-    "far_tight_clusters": _far_tight_clusters(),
-    "circle": _circle(),
-    "offset": _gaussian(24, 5) + 1e6,
-}
+CLOUDS = _clouds()
 
 
 def gudhi_intervals(dimension, **given):

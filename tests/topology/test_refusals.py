@@ -35,12 +35,8 @@ CLOUD = [
 ]
 
 
-def _precomputed(bars_of):
-    return lambda points: bars_of(points, metric="precomputed")
-
-
-def _cosine(bars_of):
-    return lambda points: bars_of(points, metric="cosine")
+def _by(metric, bars_of):
+    return lambda points: bars_of(points, metric=metric)
 
 
 def _of(selection="prominent", **options):
@@ -49,10 +45,10 @@ def _of(selection="prominent", **options):
 
 REFUSED = [
     *((f, x, match) for f in (h0_barcode, barcode, BarcodeRegularizer()) for x, match in CLOUD),
-    *((_cosine(f), ZERO, "2 zero row.* first at row 4") for f in (h0_barcode, barcode)),
-    *((_cosine(f), NAN, "NaN or infinity") for f in (h0_barcode, barcode)),
+    *((_by("cosine", f), ZERO, "2 zero row.* first at row 4") for f in (h0_barcode, barcode)),
+    *((_by("cosine", f), NAN, "NaN or infinity") for f in (h0_barcode, barcode)),
     *(
-        (_precomputed(f), d, match)
+        (_by("precomputed", f), d, match)
         for f in (h0_barcode, barcode)
         for d, match in [
             (D[:, :-1], r"square matrix of distances for metric='precomputed'; got \(8, 7"),

@@ -16,7 +16,7 @@ from shrink_utils.text import task_spec
 from shrink_utils.training import finetune, task_metrics
 
 # Of each kind one at least; the others are tested one by one.
-ARMS = ("none", "prominent", "published", "all", "random", "isoscore")
+ARMS = ("none", "prominent", "all", "isoscore")
 RNG = np.random.default_rng(0)
 
 
@@ -35,7 +35,7 @@ def test_an_evaluation_has_the_shape_of_its_classes_and_their_silhouette(results
 
 
 def test_the_regularizer_term_is_minus_the_entropy_of_the_selected_bars(results):
-    for arm in ("prominent", "published", "all"):
+    for arm in ("prominent", "all"):
         history = results[arm].history
         pd.testing.assert_series_equal(
             history.regularizer, -history.entropy, check_names=False, rtol=1e-5
@@ -61,7 +61,7 @@ def test_embeddings_and_their_geometry_are_of_the_same_rows_before_and_after(res
     assert embeddings["before"].shape == embeddings["after"].shape == (16, 32)
     assert embeddings["labels"].shape == (16,)
     assert not torch.equal(embeddings["before"], embeddings["after"])
-    for arm in ("prominent", "published", "all"):
+    for arm in ("prominent", "all"):
         assert torch.equal(results[arm].embeddings["before"], embeddings["before"])
     for when, evaluation in zip(("before", "after"), results["none"].evaluations[::2], strict=True):
         raw, centred = (anisotropy(embeddings[when], k=3, center=c).tolist() for c in (False, True))

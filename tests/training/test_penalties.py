@@ -126,13 +126,6 @@ def test_the_first_value_of_one_class_is_that_of_its_measure(cloud):
         assert penalty(cloud).values.item() == pytest.approx(expected, abs=1e-12)
 
 
-def _iso_score(covariance):
-    """(PR − 1) / (d − 1), from eigenvalues."""
-    eigenvalues = torch.linalg.eigvalsh(covariance)
-    ratio = eigenvalues.sum() ** 2 / eigenvalues.square().sum()
-    return float((ratio - 1) / (len(covariance) - 1))
-
-
 def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches():
     first, second = _gaussian(9, 4), 3 * _gaussian(7, 4, seed=1)
     labels = torch.tensor([0] * 4 + [1] * 3)
@@ -145,8 +138,9 @@ def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches():
     torch.testing.assert_close(penalty.stable, pooled, rtol=1e-12, atol=1e-14)
     assert penalty.degrees.item() == 13
     for value, covariance in zip(values, covariances[1:], strict=True):
-        expected = 1 - _iso_score(0.8 * covariance + 0.2 * pooled)
-        assert value.item() == pytest.approx(expected, abs=1e-12)
+        eigenvalues = torch.linalg.eigvalsh(0.8 * covariance + 0.2 * pooled)
+        ratio = eigenvalues.sum() ** 2 / eigenvalues.square().sum()
+        assert value.item() == pytest.approx(1 - (ratio.item() - 1) / 3, abs=1e-12)
 
 
 def test_a_cloud_that_shrinks_gains_nothing():

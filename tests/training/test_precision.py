@@ -15,14 +15,6 @@ from shrink_utils.training.config import native_precision
 from shrink_utils.training.rows import tokenized
 
 
-@pytest.fixture
-def rounded(config, monkeypatch):
-    """A run in bfloat16, also where the processor only emulates it."""
-    module = sys.modules["shrink_utils.training.finetune"]  # the package's name is the function
-    monkeypatch.setattr(module, "used_precision", lambda precision: precision)
-    return replace(config, precision="bfloat16")
-
-
 @pytest.mark.parametrize(
     ("capabilities", "gpu", "native"),
     [
@@ -47,8 +39,11 @@ def test_what_trains_is_asked_for_its_instructions(monkeypatch, capabilities, gp
     assert native_precision() == native
 
 
-def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, rounded):
-    result, exact = finetune(rounded), finetune(config)
+def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, monkeypatch):
+    """The run trains in bfloat16, also where the processor only emulates it."""
+    module = sys.modules["shrink_utils.training.finetune"]  # the package's name is the function
+    monkeypatch.setattr(module, "used_precision", lambda precision: precision)
+    result, exact = finetune(replace(config, precision="bfloat16")), finetune(config)
     assert torch.equal(result.embeddings["before"], exact.embeddings["before"])
     assert result.evaluations[0] == exact.evaluations[0]
     assert not torch.equal(result.embeddings["after"], exact.embeddings["after"])

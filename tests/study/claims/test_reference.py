@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import stats
+from torch.nn import functional
 
 from shrink_utils import training
 from shrink_utils.paths import data_dir
@@ -26,7 +27,8 @@ from shrink_utils.study.profiles import load_profile
 from shrink_utils.study.results import write_json
 from shrink_utils.study.runs import Run
 from shrink_utils.study.tables import first_steps, read_table, write_table
-from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.topology import BarcodeRegularizer, regularizer
+from shrink_utils.training import trainer
 from shrink_utils.training.trainer import _starts
 
 COMMITTED = data_dir() / "reference" / "quick"
@@ -153,35 +155,13 @@ def _through(change):
     )
 
 
-def _scaled(factor):
-    def change(forward, self, x, y):
-        out = forward(self, x, y)
-        return out._replace(loss=out.loss * factor, entropy=out.entropy * factor)
-
-    return change
-
-
-def _off_by_one():
-    from shrink_utils.topology import regularizer
-
-    select = regularizer.prominent_positions
-    return patch.object(regularizer, "prominent_positions", lambda *a, **k: select(*a, **k)[1:])
-
-
-def _uncentred():
-    from shrink_utils.training import trainer
-
-    score = trainer.anisotropy
-    return patch.object(trainer, "anisotropy", lambda x, *, k=3, center=False: score(x, k=k))
-
-
-def _dropout_in_evaluation():
-    drop = torch.nn.functional.dropout
-    return patch.object(torch.nn.Dropout, "forward", lambda self, x: drop(x, self.p, True))
-
-
+SELECT, SCORE, DROP = regularizer.prominent_positions, trainer.anisotropy, functional.dropout
 FAULTS = {
-    "a logarithm of base 2": lambda: _through(_scaled(1 / np.log(2))),
+    "a logarithm of base 2": lambda: _through(
+        lambda f, s, x, y: (out := f(s, x, y))._replace(
+            loss=out.loss / np.log(2), entropy=out.entropy / np.log(2)
+        )
+    ),
     "the sign of the reward": lambda: _through(
         lambda f, s, x, y: (out := f(s, x, y))._replace(loss=-out.loss)
     ),
@@ -190,9 +170,15 @@ FAULTS = {
     "classes that lose a row": lambda: _through(
         lambda f, s, x, y: f(s, x[1:], None if y is None else y[1:])
     ),
-    "a selection off by one": _off_by_one,
-    "a centring left out": _uncentred,
-    "evaluation with dropout": _dropout_in_evaluation,
+    "a selection off by one": lambda: patch.object(
+        regularizer, "prominent_positions", lambda *a, **k: SELECT(*a, **k)[1:]
+    ),
+    "a centring left out": lambda: patch.object(
+        trainer, "anisotropy", lambda x, *, k=3, center=False: SCORE(x, k=k)
+    ),
+    "evaluation with dropout": lambda: patch.object(
+        torch.nn.Dropout, "forward", lambda self, x: DROP(x, self.p, True)
+    ),
 }
 CHANGES = {
     "arms' weights exchanged": lambda c: replace(c, weight=3.0 * c.weight),

@@ -1,5 +1,6 @@
 """The claims as people see them: tables of text, and whether models agree."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -18,18 +19,13 @@ from shrink_utils.study.claims.report import (
 REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
 
 
-def _claim(name, statement, values=(-1.0, -1.5), *, direction="less", **options):
-    return Claim(name, statement, direction, values, source="S", **options)
-
-
 @pytest.fixture
 def claims():
-    made = [
-        _claim("stl:a", "first", task="movies", arm="all", published=-0.1234, departures="AdamW"),
-        _claim("v:b", "second", direction="greater", unit="words"),
-        _claim("rp:c", "third", task="movies", arm="none"),
-    ]
-    return evaluate(made)
+    claim = partial(Claim, direction="less", differences=(-1.0, -1.5), source="S")
+    first = {"task": "movies", "arm": "all", "published": -0.1234, "departures": "AdamW"}
+    second = claim("v:b", "second", direction="greater", unit="words")
+    third = claim("rp:c", "third", task="movies", arm="none")
+    return evaluate([claim("stl:a", "first", **first), second, third])
 
 
 def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims, tmp_path):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from shrink_utils.study import load_profile
 from shrink_utils.study.claims.strength import beside, decide, runs_of
@@ -96,8 +97,6 @@ def test_the_place_is_that_of_mean_sweeps_by_hand():
 
 
 def test_the_jackknife_of_a_plain_difference_is_the_paired_t_test():
-    from scipy import stats
-
     tables = planted(level=-0.1, noise=0.02)
     runs = runs_of(tables, 10)
     differences = runs["all", 4.0].score - runs["prominent", 1.0].score
