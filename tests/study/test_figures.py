@@ -55,7 +55,7 @@ def _draw(height):
 
 
 def test_what_is_wrong_stands_in_the_figures_place():
-    explorer = Explorer({"height": widgets.IntSlider(value=1, max=9)}, _draw, "{} high".format)
+    explorer = Explorer({"height": widgets.IntSlider(value=1, max=9)}, _draw, "{height}".format)
     explorer.controls["height"].value = 6
     assert explorer.picture.value == '<p role="status">height: 6 is &lt;too&gt; much</p>'
     explorer.controls["height"].value = 2
