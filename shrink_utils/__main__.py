@@ -9,7 +9,6 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +71,6 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         write_diagnosis,
     )
     from shrink_utils.text import load_sentences
-    from shrink_utils.text.corpora import stable_hash
 
     check_folder(options.out)  # before the work, which may take long
     if options.column and not options.text:
@@ -93,11 +91,8 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         raise (OSError if isinstance(error, OSError) else ValueError)(told) from error
     title = f"{options.model} on {len(texts)} texts ({source})"
     command = f"python -m shrink_utils {shlex.join(options.words)}"
-    # Neither "." nor a file's name says which model and which texts these are.
-    place = Path(options.model)
-    identity = stable_hash(str(place.resolve() if place.exists() else place), texts, limits)
-    name = {"name": file_name(options.model), "title": title, "identity": f"{identity:016x}"}
-    written = write_diagnosis(table, options.out, command=command, **name)
+    name = file_name(options.model)
+    written = write_diagnosis(table, options.out, name=name, title=title, command=command)
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     if cut := table.attrs["cut"]:
         limit = table.attrs["max_length"]
@@ -146,10 +141,11 @@ def book(profile: Profile, options: argparse.Namespace) -> None:
 
 def ablate(profile: Profile, options: argparse.Namespace) -> None:
     """Fine-tune the missing runs of the grid and of the weight sweep."""
-    from shrink_utils.study.grid import run_all
+    from shrink_utils.study.grid import run_configs
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
-    print(f"{len(run_all(profile))} runs in {profile.folder / 'runs'}")
+    runs = run_configs(profile.all_runs(), profile)
+    print(f"{len(runs)} runs in {profile.folder / 'runs'}")
 
 
 def record(profile: Profile, options: argparse.Namespace) -> None:
@@ -174,7 +170,7 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
             f"--profile: the hypotheses are of profile cohort, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` decides them"
         )
-    check_complete(profile, profile.seeds)
+    check_complete(profile)
     records = recorded(profile)
     if profile.name == "cohort":
         decided = {"hypotheses": FullLength(profile, records).answer}
@@ -204,12 +200,12 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the end of a study: what was computed, the verdicts, and the committed tables."""
     from shrink_utils.study.claims.reference import print_comparison
     from shrink_utils.study.claims.report import print_brief
-    from shrink_utils.study.grid import drop_models, run_all
+    from shrink_utils.study.grid import drop_models, run_configs
     from shrink_utils.study.records import print_record_comparison
     from shrink_utils.study.tables import first_steps, write_table
     from shrink_utils.study.verify import write_provenance
 
-    runs = run_all(profile)
+    runs = run_configs(profile.all_runs(), profile)
     write_table(first_steps(runs), "first_steps", profile=profile)
     print_brief(profile, runs=len(runs))
     drop_models(profile)
@@ -260,17 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     made["execute"].add_argument("target", type=Path)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
     made["verify"].add_argument("folder", type=Path, help="the folder, such as results/quick")
-    _add_diagnose(made["diagnose"].add_argument)
-    return parser
-
-
-def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> None:
-    """Options that choose the study, before the command or after it."""
-    parser.add_argument("--profile", default=profile, help="default: SHRINK_PROFILE, or quick")
-    parser.add_argument("--seed", type=int, default=seed, help="default: SHRINK_SEED, or 0")
-
-
-def _add_diagnose(add: Callable) -> None:
+    add = made["diagnose"].add_argument
     add("model", help="minilm, mpnet, gemma, tiny-random, a hub id, or a local folder")
     text = "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table (Parquet, "
     add("--text", type=Path, help=f"{text}CSV, JSON lines); default: sentences of the study")
@@ -280,6 +266,13 @@ def _add_diagnose(add: Callable) -> None:
     add("--min-count", type=int, default=5, help=texts)
     folder = "folder of the CSV, PNG and HTML page; default: this one"
     add("--out", type=Path, default=Path(), help=folder)
+    return parser
+
+
+def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> None:
+    """Options that choose the study, before the command or after it."""
+    parser.add_argument("--profile", default=profile, help="default: SHRINK_PROFILE, or quick")
+    parser.add_argument("--seed", type=int, default=seed, help="default: SHRINK_SEED, or 0")
 
 
 if __name__ == "__main__":

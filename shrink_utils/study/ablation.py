@@ -1,8 +1,6 @@
 """Chapter 07: what arms cost and gain, by step, in pairs, and as frontiers over their weights."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,15 +53,18 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     table = summary[kept].copy()
     table.loc[table.arm == "none", "weight"] = 0.0
     table = table.drop_duplicates(RUN)
-    kept = [rows for _, rows in table.groupby(CELL, sort=False) if _is_swept(rows)]
+    n_weights = table[table.arm != "none"].groupby([*CELL, "arm"]).weight.nunique()
+    swept = {key[:2] for key, n in n_weights.items() if n > 1}
+    kept = [rows for key, rows in table.groupby(CELL, sort=False) if key in swept]
     for rows in kept:
         if "none" not in set(rows.arm):
             raise ValueError(
                 f"summary: {rows.model.iloc[0]} on {rows.task.iloc[0]} has a sweep of weights and "
                 "no arm 'none'; add it to the profile's grid"
             )
-    place = {arm: i for i, arm in enumerate(ARMS)}
-    ordered = [rows.sort_values(["arm", "weight", "seed"], key=_in(place)) for rows in kept]
+    columns, place = list(table), {arm: i for i, arm in enumerate(ARMS)}
+    placed = (rows.assign(place=rows.arm.map(place)) for rows in kept)
+    ordered = [rows.sort_values(["place", "weight", "seed"])[columns] for rows in placed]
     return pd.concat(ordered, ignore_index=True) if ordered else table.iloc[:0]
 
 
@@ -87,12 +88,3 @@ def place_on_sweep(scores: ArrayLike, score: float) -> Place:
             return Place(i, i + 1, float(share), passed=True)
     nearest = int(np.abs(scores - score).argmin())
     return Place(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
-
-
-def _is_swept(rows: pd.DataFrame) -> bool:
-    return bool((rows[rows.arm != "none"].groupby("arm").weight.nunique() > 1).any())
-
-
-def _in(place: dict[str, int]) -> Callable[[pd.Series], pd.Series]:
-    """Sort arms by their place, other columns by value."""
-    return lambda values: values.map(place) if values.name == "arm" else values

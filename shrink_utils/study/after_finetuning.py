@@ -1,7 +1,5 @@
 """Probes of vectors before and after fine-tuning: of the task, and of what words still say."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -137,7 +135,7 @@ class Target(NamedTuple):
     groups: np.ndarray  # (n,)
     labels: str = "true"
 
-    def shuffled(self) -> Target:
+    def shuffled(self) -> "Target":
         """The control: the same vectors, with the values of others."""
         dealt = np.random.default_rng(0).permutation(self.values)
         return self._replace(values=dealt, labels="shuffled")

@@ -38,7 +38,7 @@ from shrink_utils.paths import data_dir
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.results import written
 from shrink_utils.study.similarity import Layers
-from shrink_utils.text.corpora import as_texts
+from shrink_utils.text.corpora import as_texts, stable_hash
 from shrink_utils.text.sources import lines_of
 
 LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
@@ -168,8 +168,8 @@ def diagnose(
         One row per layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
         ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
         ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
-        Its ``attrs`` hold the same of an isotropic Gaussian cloud (``null``), and how many texts
-        were ``cut`` at ``max_length``.
+        Its ``attrs`` hold the same of an isotropic Gaussian cloud (``null``), how many texts were
+        ``cut`` at ``max_length``, and an ``identity`` of model, texts and options.
 
     Raises
     ------
@@ -190,11 +190,15 @@ def diagnose(
         )
     rows = [_of_layer(x, words, min_count) for x in words.vectors]
     noise = torch.randn(words.vectors.shape[1:], generator=torch.Generator().manual_seed(0))
+    # Neither "." nor a file's name says which model and which texts these are.
+    place = Path(model).resolve() if Path(model).exists() else model
+    identity = stable_hash(str(place), texts, max_length, min_count)
     max_length = max_length or min(MAX_LENGTH, encoder.max_length)
     tokens = encoder.tokenizer(texts, verbose=False)["input_ids"]
     table = pd.DataFrame(rows).rename_axis("layer")
     table.attrs["null"] = _of_layer(noise, words, min_count)
     table.attrs |= {"max_length": max_length, "cut": sum(len(ids) > max_length for ids in tokens)}
+    table.attrs["identity"] = f"{identity:016x}"
     return table
 
 
@@ -236,13 +240,7 @@ def file_name(model: str) -> str:
 
 
 def write_diagnosis(
-    table: pd.DataFrame,
-    folder: Path,
-    *,
-    name: str,
-    title: str,
-    command: str = "",
-    identity: str = "",
+    table: pd.DataFrame, folder: Path, *, name: str, title: str, command: str = ""
 ) -> list[Path]:
     """Write ``diagnose-<name>.csv``, ``.png`` and a page, ``.html``; returns their paths.
 
@@ -255,8 +253,7 @@ def write_diagnosis(
         figure.savefig(picture, format="png")
     finally:
         plt.close(figure)  # else a notebook would show it
-    told = {"title": title, "command": command, "identity": identity}
-    page = diagnosis_page(table, picture.getvalue(), **told)
+    page = diagnosis_page(table, picture.getvalue(), title=title, command=command)
     head = page.partition("</title>")[0]
     names = (f"diagnose-{name}" + (f"-{n}" if n > 1 else "") for n in count(1))
     for stem in names:
@@ -270,9 +267,7 @@ def write_diagnosis(
     return paths
 
 
-def diagnosis_page(
-    table: pd.DataFrame, picture: bytes, *, title: str, command: str, identity: str = ""
-) -> str:
+def diagnosis_page(table: pd.DataFrame, picture: bytes, *, title: str, command: str) -> str:
     """One HTML page that needs no other file: figure, measures, nulls, recorded encoders."""
     shown = [table.assign(of="this encoder").reset_index()]
     if "null" in table.attrs:
@@ -288,7 +283,7 @@ def diagnosis_page(
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     image = base64.b64encode(picture).decode()
     return f"""<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="diagnosis" content="{escape(identity)}"><title>{escape(title)}</title>
+<meta name="diagnosis" content="{table.attrs.get("identity", "")}"><title>{escape(title)}</title>
 <style>body {{font: 16px sans-serif; margin: 2em auto; max-width: 70em}} img {{max-width: 100%}}
 td, th {{padding: .1em .8em; text-align: right}} code {{background: #eee}}</style>
 <h1>{escape(title)}</h1><img alt="The measures by layer" src="data:image/png;base64,{image}">

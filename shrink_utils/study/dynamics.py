@@ -1,7 +1,5 @@
 """Records of loss changes, and what chapter 10 and the claims read off them."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Controls above a figure that is drawn anew when one of them changes."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Callable, Mapping
@@ -44,12 +42,18 @@ class Explorer:
     def redraw(self, change: object = None) -> None:
         """Draw the figure for the values that the controls have now."""
         values = {name: control.value for name, control in self.controls.items()}
+        image, buffer = "", io.BytesIO()
         try:
-            figure, said = self.draw(**values), self.describe(**values)
+            figure, said = self.draw(**values), escape(self.describe(**values))
         except ValueError as problem:  # the reader typed something that cannot be shown
-            self.picture.value = f'<p role="status">{escape(str(problem))}</p>'
-            return
-        self.picture.value = _as_html(figure, said)
+            said = escape(str(problem))
+        else:
+            figure.savefig(buffer, format="png")
+            plt.close(figure)
+            data = base64.b64encode(buffer.getvalue()).decode("ascii")
+            fits = "max-width: 100%; height: auto"
+            image = f'<img alt="{said}" style="{fits}" src="data:image/png;base64,{data}">'
+        self.picture.value = f'{image}<p role="status">{said}</p>'
 
 
 def slider(values: list[float], *, name: str, start: int = 0) -> widgets.SelectionSlider:
@@ -67,13 +71,3 @@ def slider(values: list[float], *, name: str, start: int = 0) -> widgets.Selecti
         style={"description_width": "initial"},
         layout={"width": "32em"},
     )
-
-
-def _as_html(figure: Figure, said: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    plt.close(figure)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    fits = "max-width: 100%; height: auto"
-    image = f'<img alt="{escape(said)}" style="{fits}" src="data:image/png;base64,{data}">'
-    return f'{image}<p role="status">{escape(said)}</p>'

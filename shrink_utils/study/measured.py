@@ -3,8 +3,6 @@
 Their functions stand in the notebooks and in this room.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

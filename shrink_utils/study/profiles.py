@@ -1,7 +1,5 @@
 """Profiles: how large the study is run. One TOML file each in the folder beside this module."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -19,11 +17,11 @@ from shrink_utils.paths import results_dir
 from shrink_utils.training import RunConfig, arm_options
 
 FOLDER = Path(__file__).with_suffix("")
+# What the environment says takes the place of what the file says.
+GIVEN = {"precision": "SHRINK_PRECISION", "models_kept": "SHRINK_MODELS_KEPT"}
 SEED_STEP = 1000  # studies of different base seeds share no seed
 # Without effect on any number of the study; the precision that was used is named beside the hash.
 WITHOUT_EFFECT = ("description", "workers", "precision", "models_kept")
-# Fields that every run takes from the profile as they are.
-SHARED = "epochs batch_size threads".split()
 
 Integers = tuple[int, ...]
 Names = tuple[str, ...]
@@ -64,7 +62,7 @@ class LongEntry:
     epochs: int
     seeds: Integers  # out of the profile's
     train_rows: int | None = None  # None takes every row
-    weight: float | None = None  # None takes the profile's
+    weight: float = 1.0
 
 
 @configuration
@@ -193,9 +191,7 @@ class Profile:
     @property
     def arms(self) -> dict[str, object]:
         """The options of every arm that the study fine-tunes with, by name."""
-        of_grid = {arm for entry in self.grid for arm in entry.arms}
-        named = of_grid | {swept.arm for swept in self.sweep}
-        named |= {arm for long in self.long for arm in long.arms}
+        named = {run.arm for run in self.all_runs(precision="float32")}
         return {arm: arm_options(arm) for arm in sorted(named)}
 
     @property
@@ -210,17 +206,13 @@ class Profile:
 
         Runs of another machine may have another `precision` than `used_precision`.
         """
-        parts = [
-            (entry, entry.seeds or self.seeds, {"arm": arm})
-            for entry in self.grid
-            for arm in entry.arms
-        ]
+        parts = [(entry, entry.seeds, {"arm": arm}) for entry in self.grid for arm in entry.arms]
         return self._runs(parts, precision)
 
     def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The weight sweep, as `runs`; a run that the grid holds too is the same run."""
         parts = [
-            (self._entry("sweep", swept.task), self.seeds, {"arm": swept.arm, "weight": weight})
+            (self._entry("sweep", swept.task), (), {"arm": swept.arm, "weight": weight})
             for swept in self.sweep
             for weight in swept.weights
         ]
@@ -228,16 +220,10 @@ class Profile:
 
     def long_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The long runs, as `runs`."""
-        parts = [
-            (
-                self._entry("long", long.task),
-                long.seeds,
-                {"arm": arm, "epochs": long.epochs, "train_rows": long.train_rows}
-                | ({} if long.weight is None else {"weight": long.weight}),
-            )
-            for long in self.long
-            for arm in long.arms
-        ]
+        names, parts = ("epochs", "train_rows", "weight"), []
+        for long in self.long:
+            entry, own = self._entry("long", long.task), {n: getattr(long, n) for n in names}
+            parts += [(entry, long.seeds, own | {"arm": arm}) for arm in long.arms]
         return self._runs(parts, precision)
 
     def all_runs(self, *, precision: str | None = None) -> list[RunConfig]:
@@ -255,14 +241,14 @@ class Profile:
     def _runs(
         self, parts: list[tuple[GridEntry, Integers, dict]], precision: str | None
     ) -> list[RunConfig]:
-        """Runs of entries with these seeds and values of their own."""
-        shared = {name: getattr(self, name) for name in SHARED}
+        """Runs of entries with these seeds (none: all) and values of their own."""
+        shared = {name: getattr(self, name) for name in ("epochs", "batch_size", "threads")}
         shared["precision"] = precision or self.used_precision
         runs = []
         for seed, model in product(self.seeds, self.models):
             keys = {"seed": seed + SEED_STEP * self.base_seed, "model": model}
             for entry, seeds, own in parts:
-                if seed in seeds:
+                if not seeds or seed in seeds:
                     of_task = asdict(entry)
                     del of_task["arms"], of_task["seeds"]
                     runs.append(RunConfig(**of_task | shared | keys | own))
@@ -300,20 +286,14 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     if type(seed) is not int or seed < 0:  # nor is True a seed
         raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8")) | _given()
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values |= {key: os.environ[v] for key, v in GIVEN.items() if os.environ.get(v)}
         values |= {"name": path.stem, "base_seed": seed}
         text = json.dumps(values, default=lambda date: {"date or time": str(date)})  # not a text
         return TypeAdapter(Profile).validate_json(text)  # JSON: a list stands for a tuple
-    except ValidationError as error:
-        raise ValueError(f"profile {path.name}: {_first_fault(error)}") from error
-    except ValueError as error:  # of TOML
-        raise ValueError(f"profile {path.name}: {error}") from error
-
-
-def _given() -> dict[str, str]:
-    """What the environment says in place of the file."""
-    variables = {"precision": "SHRINK_PRECISION", "models_kept": "SHRINK_MODELS_KEPT"}
-    return {key: os.environ[name] for key, name in variables.items() if os.environ.get(name)}
+    except ValueError as error:  # of TOML, or pydantic's
+        fault = _first_fault(error) if isinstance(error, ValidationError) else error
+        raise ValueError(f"profile {path.name}: {fault}") from error
 
 
 def _first_fault(error: ValidationError) -> str:

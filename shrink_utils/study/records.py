@@ -4,10 +4,8 @@ They stand in ``data/reference/<profile>`` as parquet files. A long study can be
 machines, a part at a time: what is recorded is not computed again.
 """
 
-from __future__ import annotations
-
 import tomllib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -56,13 +54,11 @@ def missing_runs(profile: Profile) -> list[RunConfig]:
     return [config for config in profile.all_runs() if key_of(config) not in known]
 
 
-def check_complete(profile: Profile, seeds: Collection[int]) -> None:
-    """A ``ValueError`` unless every run of these seeds is on record: nobody looks before that."""
-    missing = [config for config in missing_runs(profile) if config.seed in seeds]
-    if missing:
+def check_complete(profile: Profile) -> None:
+    """A ``ValueError`` unless every run is on record: nobody looks before that."""
+    if missing := missing_runs(profile):
         raise ValueError(
-            f"{len(missing)} runs of the seeds {min(seeds)} to {max(seeds)} are not on record, "
-            f"such as {missing[0].label}; "
+            f"{len(missing)} runs are not on record, such as {missing[0].label}; "
             f"`python -m shrink_utils --profile {profile.name} record --run` computes them"
         )
 
@@ -78,7 +74,11 @@ def record_finished(profile: Profile) -> int:
     if new:
         _check_precision(profile, new)
         for name, of_runs in TABLES.items():
-            _append(profile, name, _by_length(of_runs, new))
+            path, table = _folder(profile) / f"{name}.parquet", _by_length(of_runs, new)
+            if path.is_file():
+                table = pd.concat([pd.read_parquet(path), table], ignore_index=True)
+            with written(path) as part:
+                table.to_parquet(part, index=False, compression="zstd")
     return len(new)
 
 
@@ -111,13 +111,6 @@ def _by_length(of_runs: Callable[[list[Run]], pd.DataFrame], runs: list[Run]) ->
         table.insert(len(RUN), "epochs", epochs)
         parts.append(table)
     return pd.concat(parts, ignore_index=True)
-
-
-def _append(profile: Profile, name: str, new: pd.DataFrame) -> None:
-    path = _folder(profile) / f"{name}.parquet"
-    table = pd.concat([pd.read_parquet(path), new], ignore_index=True) if path.is_file() else new
-    with written(path) as part:
-        table.to_parquet(part, index=False, compression="zstd")
 
 
 def recorded(profile: Profile) -> dict[str, pd.DataFrame]:

@@ -33,7 +33,6 @@ from shrink_utils.training import RunConfig, arm_options, used_precision
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from shrink_utils.models import Encoder
 
@@ -153,7 +152,7 @@ def _compute(
     result = training.finetune(config, on_row=on_row)
     if _rank() == 0:
         if keep_model:
-            _save_model(config, result.model, result.tokenizer, target, since=since)
+            _save_model(config, result, target, since)
         processes = int(os.environ.get("WORLD_SIZE") or 1)
         facts = {"threads": config.threads, "precision": config.precision, "processes": processes}
         with Result(target).save(config.as_dict(), since=since, **facts) as part:
@@ -180,19 +179,14 @@ def _train_again(run: Run) -> None:
     since, label = time.perf_counter(), f"{run.config.label}, whose model was not kept"
     with progress_bar(total=len(run.history), unit="step", description=label) as bar:
         result = training.finetune(run.config, on_row=lambda row: bar.update())
-    _save_model(run.config, result.model, result.tokenizer, run.folder, since=since)
+    _save_model(run.config, result, run.folder, since)
 
 
 def _save_model(
-    config: RunConfig,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    run: Path,
-    *,
-    since: float,
+    config: RunConfig, result: training.FinetuneResult, run: Path, since: float
 ) -> None:
     """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 
     with model_of(run).save(config.as_dict(), since=since) as part:
-        save_classifier(model, tokenizer, part / MODEL)
+        save_classifier(result.model, result.tokenizer, part / MODEL)

@@ -1,7 +1,5 @@
 """Models trained from nothing: described by a profile, trained once, then loaded."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -10,14 +8,7 @@ from safetensors.torch import load_model, save_model
 from transformers import AutoTokenizer
 
 from shrink_utils.study.profiles import SEED_STEP, Profile
-from shrink_utils.study.results import (
-    CONFIG,
-    Result,
-    key_of,
-    progress_bar,
-    read_json,
-    write_json,
-)
+from shrink_utils.study.results import CONFIG, Result, key_of, progress_bar, read_json, write_json
 from shrink_utils.study.staleness import code_hash
 from shrink_utils.training import ScratchConfig, ScratchResult, new_model, pretrain
 from shrink_utils.training.arguments import EveryStep

@@ -1,7 +1,5 @@
 """The first line of every notebook: one profile, its threads, its seed, the house style."""
 
-from __future__ import annotations
-
 import gc
 
 import torch

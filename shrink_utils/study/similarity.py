@@ -1,7 +1,5 @@
 """Words that several encoders read, row for row, and what a measure of similarity compares."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -19,7 +17,7 @@ class Layers:
     words: Tensor  # (layers, n, d)
     sentence: Tensor  # (n,): the sentence of each word
 
-    def thinned(self) -> Layers:
+    def thinned(self) -> "Layers":
         """At most 2,000 words, evenly spaced over the texts."""
         n = len(self.sentence)
         kept = torch.arange(min(n, WORDS)) * n // min(n, WORDS)

@@ -1,7 +1,5 @@
 """The mean over units (seeds, models, words, sentences): its error, interval and p value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from typing import NamedTuple

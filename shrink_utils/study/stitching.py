@@ -1,7 +1,5 @@
 """What chapter 09 and the claims read off stitched models, and off models of two groups."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A reward alone trains a linear map of the points until the noise direction has l
 share of the variance. Who keeps the sub-clusters, which are long bars of H0? Chapter 07 compares.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

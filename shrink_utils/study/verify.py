@@ -4,8 +4,6 @@ Nothing that is sent is run or unpickled: tables are CSV and parquet, weights sa
 JSON; notebooks and figures are not opened, and a folder with a link in it is not read at all.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

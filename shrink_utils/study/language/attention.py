@@ -1,7 +1,5 @@
 """Attention as graphs of tokens: what barcodes, degrees or entropies of heads say of a text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -94,12 +92,8 @@ def auc(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return mannwhitneyu(one, other, method="asymptotic").statistic / (len(one) * len(other))
 
 
-def largest_by_chance(
-    features: np.ndarray, labels: np.ndarray, *, seed: int, n_shuffles: int = 200
-) -> float:
+def largest_by_chance(features: np.ndarray, labels: np.ndarray, *, seed: int) -> float:
     """95 % quantile of the largest |AUC − ½| over columns, when the labels are shuffled."""
     rng = np.random.default_rng(seed)
-    largest = [
-        np.abs(auc(features, rng.permutation(labels)) - 0.5).max() for _ in range(n_shuffles)
-    ]
+    largest = [np.abs(auc(features, rng.permutation(labels)) - 0.5).max() for _ in range(200)]
     return float(np.quantile(largest, 0.95))

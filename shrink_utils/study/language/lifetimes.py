@@ -1,7 +1,5 @@
 """How long a neighbourhood lives through the layers: intervals of edges, and a filtration."""
 
-from __future__ import annotations
-
 import gudhi
 import numpy as np
 from scipy.spatial import KDTree

@@ -1,7 +1,5 @@
 """Spanning trees of weighted graphs: bars of attention, and the divergence of two clouds."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
