@@ -63,27 +63,21 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
-    from shrink_utils.study.diagnose import (
-        check_folder,
-        diagnose,
-        file_name,
-        read_texts,
-        write_diagnosis,
-    )
+    import shrink_utils.study.diagnose as room
     from shrink_utils.text import load_sentences
 
-    check_folder(options.out)  # before the work, which may take long
+    room.check_folder(options.out)  # before the work, which may take long
     if options.column and not options.text:
         raise ValueError("--column: it is of the table that --text names")
     if options.text:
         source = options.text.name
-        texts = read_texts(options.text, column=options.column)
+        texts = room.read_texts(options.text, column=options.column)
     else:
         n, source = profile.diagnostic_sentences, "snippets"
         texts = list(load_sentences("all", n=n, seed=profile.base_seed)["text"])
     limits = {"max_length": options.max_length, "min_count": options.min_count}
     try:
-        table = diagnose(options.model, texts, **limits)
+        table = room.diagnose(options.model, texts, **limits)
     except Exception as error:  # a model and texts of any kind, read by several libraries
         told = " ".join(str(error).split()) or type(error).__name__
         for option in limits:
@@ -91,8 +85,8 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
         raise (OSError if isinstance(error, OSError) else ValueError)(told) from error
     title = f"{options.model} on {len(texts)} texts ({source})"
     command = f"python -m shrink_utils {shlex.join(options.words)}"
-    name = file_name(options.model)
-    written = write_diagnosis(table, options.out, name=name, title=title, command=command)
+    name = room.file_name(options.model)
+    written = room.write_diagnosis(table, options.out, name=name, title=title, command=command)
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     if cut := table.attrs["cut"]:
         limit = table.attrs["max_length"]

@@ -146,11 +146,8 @@ def frequency_target(words: WordBatch, counts: Counter) -> Target:
 
     The mean over occurrences would betray the count by its length: means of many are shorter.
     """
-    first: dict[str, int] = {}
-    for row, word in enumerate(words.word):
-        first.setdefault(word, row)
-    rows = np.array(list(first.values()))
-    values = np.array([math.log(counts[word]) for word in first])
+    rows = np.sort(np.unique(words.word, return_index=True)[1])
+    values = np.array([math.log(counts[words.word[row]]) for row in rows])
     return Target("frequency", rows, values, rows)
 
 

@@ -7,7 +7,6 @@ JSON; notebooks and figures are not opened, and a folder with a link in it is no
 import io
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -110,9 +109,8 @@ def _odd_files(folder: Path) -> Iterator[str]:
     """Links, pipes and devices: results hold none, and a link could lead to any file here."""
     for place, folders, files in os.walk(folder, followlinks=False):
         for path in (Path(place) / name for name in [*folders, *files]):
-            mode = path.lstat().st_mode
-            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                kind = "a link" if stat.S_ISLNK(mode) else "no plain file"
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                kind = "a link" if path.is_symlink() else "no plain file"
                 yield f"{path.relative_to(folder)} is {kind}"
 
 

@@ -34,14 +34,9 @@ def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
     moved = divergence[(divergence.pair == "finetuned") & (divergence.measure == "rtd")]
     moved = moved[moved.layer == moved.layer.max()]
     prominent, none = (by_unit(moved[moved.arm == arm], "value") for arm in ("prominent", "none"))
-    yield claim(
-        "lang:rtd-smaller",
-        "fine-tuning moves the last layer less with prominent bars than without (RTD-Lite)",
-        "less",
-        prominent - none,
-        unit="seeds",
-        **OURS | {"source": "ours, by RTD-Lite (after Barannikov et al. 2022)"},
-    )
+    statement = "fine-tuning moves the last layer less with prominent bars than without (RTD-Lite)"
+    own = OURS | {"source": "ours, by RTD-Lite (after Barannikov et al. 2022)", "unit": "seeds"}
+    yield claim("lang:rtd-smaller", statement, "less", prominent - none, **own)
     lives = tables["language_lifetimes"]
     lives = lives[lives.measure == "lifetime"].groupby("cloud")
     lives = {cloud: by_unit(rows, "value", "item") for cloud, rows in lives}
@@ -62,13 +57,9 @@ def _dimensions(claim: partial, table: pd.DataFrame) -> Iterator[Claim]:
         "sampled": "words drawn by their frequency",
     }
     for kind, spoken in made.items():
-        yield claim(
-            f"lang:dimension-{kind}",
-            f"the PH dimension of a text is higher than of {spoken} (as −1/d)",
-            "greater",
-            kinds["text"] - kinds[kind],
-            source="Tulchinskii et al. 2023, on machine text",
-        )
+        statement = f"the PH dimension of a text is higher than of {spoken} (as −1/d)"
+        more, source = kinds["text"] - kinds[kind], "Tulchinskii et al. 2023, on machine text"
+        yield claim(f"lang:dimension-{kind}", statement, "greater", more, source=source)
 
 
 @judged

@@ -46,16 +46,12 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
     yield from _removals(drops)
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
     probes = {"frequency": "word frequency (R²)", "type": "word type (accuracy)"}
+    ours = {"source": f"after {ABSTRACT}: a massive change (its direction is ours)"}
+    ours["kind"] = "analogue"
     for probe, spoken in probes.items():
         for claim, after, before in _arms(last[last.probe == probe], "value"):
-            yield claim(
-                f"words-{probe}",
-                f"fine-tuning makes {spoken} less decodable",
-                "less",
-                after - before,
-                source=f"after {ABSTRACT}: a massive change (its direction is ours)",
-                kind="analogue",
-            )
+            statement = f"fine-tuning makes {spoken} less decodable"
+            yield claim(f"words-{probe}", statement, "less", after - before, **ours)
 
 
 def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:

@@ -120,27 +120,21 @@ def _arm(
 ) -> Iterator[Claim]:
     arm = rows.arm.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
+
+    def less(other: str, column: str) -> pd.Series:
+        return by_unit(rows, column) - by_unit(runs[runs.arm == other], column)
+
     for name, other, direction, column, statement, *own in QUESTIONS:
         if other not in others:
             continue
         statement = statement.format(metric=rows.metric.iloc[0])
-        theirs = runs[runs.arm == other]
         known = {arm, other} <= set(scores.index) and column in scores
-        yield claim(
-            name,
-            statement,
-            direction,
-            by_unit(rows, column) - by_unit(theirs, column),
-            published=scores.at[arm, column] - scores.at[other, column] if known else math.nan,
-            source=own[0] if own else source,
-        )
+        published = scores.at[arm, column] - scores.at[other, column] if known else math.nan
+        more = {"published": published, "source": own[0] if own else source}
+        yield claim(name, statement, direction, less(other, column), **more)
         best = f"{column}_best"
         if best in runs and direction != "no_worse":
-            yield claim(
-                f"{name}-best",
-                f"at the epoch of least validation loss, {statement}",
-                direction,
-                by_unit(rows, best) - by_unit(theirs, best),
-                source=f"after {own[0] if own else TABLE3}",
-                kind="our control" if arm == "random" else "analogue",
-            )
+            statement = f"at the epoch of least validation loss, {statement}"
+            more = {"source": f"after {own[0] if own else TABLE3}"}
+            more["kind"] = "our control" if arm == "random" else "analogue"
+            yield claim(f"{name}-best", statement, direction, less(other, best), **more)
