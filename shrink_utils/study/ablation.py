@@ -11,7 +11,6 @@ from shrink_utils.training import ARMS
 
 CELL = ["model", "task"]
 RUN = [*CELL, "arm", "weight", "seed"]
-SCORES = {"centred_1": "first centred score", "raw_1": "first raw score"}
 
 
 class Place(NamedTuple):
@@ -41,16 +40,15 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
-        `tables.graded` has added it), sorted; of the
-        models and tasks with an arm at two weights or more. The arm ``none`` has weight 0.
+        `tables.graded` has added it), sorted; of the models and tasks with an arm at two weights or
+        more. The arm ``none`` has weight 0.
 
     Raises
     ------
     ValueError
         If a model and task with a sweep lacks the arm ``none``, where every sweep begins.
     """
-    kept = [name for name in (*RUN, *SCORES, "metric", "value", "graded") if name in summary]
-    table = summary[kept].copy()
+    table = summary.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
     table.loc[table.arm == "none", "weight"] = 0.0
     table = table.drop_duplicates(RUN)
     n_weights = table[table.arm != "none"].groupby([*CELL, "arm"]).weight.nunique()

@@ -40,22 +40,16 @@ def edge_intervals(graphs: np.ndarray) -> np.ndarray:
     return np.stack([i, j, born, died], axis=1)
 
 
-def lasting_complex(graphs: np.ndarray) -> gudhi.SimplexTree:
-    """A filtration over layers: an edge enters at the first layer from which it stays to the end.
+def components(graphs: np.ndarray) -> np.ndarray:
+    """Components at each layer, (layers,), of edges that stay to the end once they are there.
 
-    All points are there from layer 0. Edges that the last layer does not have never enter.
+    All points are there from layer 0; edges that the last layer does not have never count.
     """
     intervals = edge_intervals(graphs)
     lasting = intervals[intervals[:, 3] == len(graphs)]
     tree = gudhi.SimplexTree()
     tree.insert_batch(np.arange(graphs.shape[1])[None], np.zeros(graphs.shape[1]))
     tree.insert_batch(lasting[:, :2].T, lasting[:, 2].astype(float))
-    return tree
-
-
-def components(graphs: np.ndarray) -> np.ndarray:
-    """Components of `lasting_complex` at each layer, (layers,)."""
-    tree = lasting_complex(graphs)
     tree.compute_persistence(min_persistence=-1, persistence_dim_max=True)
     births, deaths = tree.persistence_intervals_in_dimension(0).T
     at = np.arange(len(graphs))[:, None]
