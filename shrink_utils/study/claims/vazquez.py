@@ -149,8 +149,12 @@ _lca = partial(
 @judged
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator[Claim]:
     """On loss change allocation; from the two tables that chapter 10 keeps."""
-    yield from _profiles(profile_pairs(dynamics, stability))
-    yield from _likeness(profiles_by_stack(dynamics))
+    by_stack = profiles_by_stack(dynamics)
+    encoders = by_stack[by_stack.index.get_level_values("objective") != "decoder"]
+    of = {"texts": profiles_of(stability), "objectives": encoders}  # numbers of steps differ
+    pairs = [correlations(profiles).assign(runs=runs) for runs, profiles in of.items()]
+    yield from _profiles(pd.concat(pairs, ignore_index=True))
+    yield from _likeness(by_stack)
     runs = dynamics.groupby("objective")
     tables = {o: [allocations(run) for _, run in rows.groupby("seed")] for o, rows in runs}
     for objective, spoken in OBJECTIVE_NAMES.items():
@@ -228,19 +232,6 @@ def _likeness(profiles: pd.DataFrame) -> Iterator[Claim]:
                 pseudo_values(partial(closer, half, like, unlike), list(ours[half].index)),
                 source=V,
             )
-
-
-def profile_pairs(dynamics: pd.DataFrame, stability: pd.DataFrame) -> pd.DataFrame:
-    """Pearson's r of the profiles of two runs of different seeds, which begin with other weights.
-
-    Profiles are those of `profiles_by_stack`; of a translation model, of its encoder. Columns
-    ``runs`` ("objectives" or "texts", whose numbers of steps differ), and those of `correlations`.
-    """
-    ours = profiles_by_stack(dynamics)
-    ours = ours[ours.index.get_level_values("objective") != "decoder"]
-    of = {"texts": profiles_of(stability), "objectives": ours}
-    pairs = [correlations(profiles).assign(runs=runs) for runs, profiles in of.items()]
-    return pd.concat(pairs, ignore_index=True)
 
 
 def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
