@@ -269,9 +269,8 @@ def write_diagnosis(
 
 def diagnosis_page(table: pd.DataFrame, picture: bytes, *, title: str, command: str) -> str:
     """One HTML page that needs no other file: figure, measures, nulls, recorded encoders."""
-    shown = [table.assign(of="this encoder").reset_index()]
-    if "null" in table.attrs:
-        shown.append(pd.DataFrame([{"of": "isotropic Gaussian", **table.attrs["null"]}]))
+    null = pd.DataFrame([{"of": "isotropic Gaussian", **table.attrs["null"]}])
+    shown = [table.assign(of="this encoder").reset_index(), null]
     recorded = data_dir() / "reference" / "models" / "layers.csv"
     if recorded.is_file():
         known = pd.read_csv(recorded).rename(columns={"model": "of"})
