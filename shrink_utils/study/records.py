@@ -34,9 +34,8 @@ def _summaries(runs: list[Run]) -> pd.DataFrame:
 
 
 def _steps(runs: list[Run]) -> pd.DataFrame:
-    return (
-        histories(runs).reindex(columns=[*RUN, *STEPS]).astype(dict.fromkeys(STEPS[3:], "float32"))
-    )
+    steps = histories(runs).reindex(columns=[*RUN, *STEPS])
+    return steps.astype(dict.fromkeys(STEPS[3:], "float32"))
 
 
 TABLES: dict[str, Callable[[list[Run]], pd.DataFrame]] = {
