@@ -140,22 +140,20 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     DataFrame
         Columns row, column, ours, reference, tolerance, within; empty where no run is on record.
     """
-    known = recorded_runs(profile)
+    known, columns = recorded_runs(profile), "row column ours reference tolerance within".split()
     found = newest_runs(kept_folders(profile.folder, "runs")) if known else {}
     again = [load_run(path) for config, path in found.items() if key_of(config) in known]
     if not again:
-        return pd.DataFrame(columns=["row", "column", "ours", "reference", "tolerance", "within"])
+        return pd.DataFrame(columns=columns)
     text = (_folder(profile).parent / "tolerances.toml").read_text("utf-8")
     allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
-    sides = (_by_length(summarize, again), recorded(profile)["runs"])
-    ours, reference = (side.melt(KEYS, [*allowed.index], "column", "found") for side in sides)
-    both = ours.merge(reference, on=[*KEYS, "column"], suffixes=("", "_reference"))
-    both = both.join(allowed, on="column")
-    tolerance = np.maximum(both.absolute, both.relative * both.found_reference.abs())
-    table = pd.DataFrame({"row": both[KEYS].astype(str).agg(" · ".join, axis=1)})
-    table = table.assign(column=both.column, ours=both.found, reference=both.found_reference)
-    within = (table.ours - table.reference).abs() <= tolerance
-    return table.assign(tolerance=tolerance, within=within)
+    ours = _by_length(summarize, again).melt(KEYS, [*allowed.index], "column", "ours")
+    reference = recorded(profile)["runs"].melt(KEYS, [*allowed.index], "column", "reference")
+    both = ours.merge(reference, on=[*KEYS, "column"]).join(allowed, on="column")
+    both["row"] = both[KEYS].astype(str).agg(" · ".join, axis=1)
+    both["tolerance"] = np.maximum(both.absolute, both.relative * both.reference.abs())
+    both["within"] = (both.ours - both.reference).abs() <= both.tolerance
+    return both[columns]
 
 
 def print_record_comparison(profile: Profile) -> bool:
