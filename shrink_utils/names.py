@@ -16,6 +16,13 @@ def unknown_name(argument: str, kind: str, name: str, known: Iterable[str]) -> V
     return ValueError(f"{argument}: no {kind} {name!r}{hint} (there are {', '.join(known)})")
 
 
+def known_name(argument: str, kind: str, name: str, known: Iterable[str]) -> str:
+    """Return a name that is among the known ones, or raise the error of `unknown_name`."""
+    if name not in known:
+        raise unknown_name(argument, kind, str(name), known)
+    return name
+
+
 def require(config: object, names: str, holds: Callable[..., bool], expected: str) -> None:
     """Raise ValueError for the first of the fields `names` whose value does not hold."""
     for name in names.split():

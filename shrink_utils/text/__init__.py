@@ -5,12 +5,8 @@ from shrink_utils.text.corpora import (
     load_sentences as load_sentences,
     read_snippets as read_snippets,
 )
-from shrink_utils.text.glue import (
-    GLUE as GLUE,
-    glue_dir as glue_dir,
-)
+from shrink_utils.text.glue import GLUE as GLUE, glue_dir as glue_dir
 from shrink_utils.text.pairs import (
-    HELD_OUT as HELD_OUT,
     heuristic_pairs as heuristic_pairs,
     load_pairs as load_pairs,
     train_tokenizer as train_tokenizer,
@@ -21,7 +17,6 @@ from shrink_utils.text.sources import (
     Source as Source,
     fetch as fetch,
     hub_revisions as hub_revisions,
-    sha256_of as sha256_of,
     source_hashes as source_hashes,
     source_path as source_path,
     sources as sources,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from shrink_utils.names import unknown_name
+from shrink_utils.names import known_name
 from shrink_utils.text.sources import fetch, lines_of
 
 if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
@@ -74,9 +74,8 @@ def read_snippets(source: str) -> list[Snippet]:
     else is changed. Products and editorials are numbered ``document_sentence``; in the other two
     each snippet is a document of its own.
     """
-    if source not in CORPORA:
-        raise unknown_name("source", "corpus", source, CORPORA)
-    path, snippets = fetch("vader_sentiment") / CORPORA[source], []
+    file = CORPORA[known_name("source", "corpus", source, CORPORA)]
+    path, snippets = fetch("vader_sentiment") / file, []
     for i, line in enumerate(lines_of(path.read_bytes()), 1):
         fields = line.split("\t")
         if len(fields) != 3:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import regex
 
-from shrink_utils.names import unknown_name
+from shrink_utils.names import known_name
 from shrink_utils.text.corpora import (
     WORD,
     as_texts,
@@ -197,10 +197,8 @@ def training_pairs(
 def _generator(n: int, split: str, seed: int, *salt: str) -> np.random.Generator:
     if n < 1:
         raise ValueError(f"n: {n}, expected at least 1")
-    if split not in SPLITS:
-        raise unknown_name("split", "split", split, SPLITS)
-    if salt[-1] not in LEXICONS:
-        raise unknown_name("lexicon", "lexicon", salt[-1], LEXICONS)
+    known_name("split", "split", split, SPLITS)
+    known_name("lexicon", "lexicon", salt[-1], LEXICONS)
     return np.random.default_rng(stable_hash("pairs", split, seed, *salt))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from shrink_utils.names import unknown_name
+from shrink_utils.names import known_name
 from shrink_utils.paths import data_dir, home
 
 logger = logging.getLogger(__name__)
@@ -112,9 +112,7 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     finds the other's folder in place and uses it.
     """
     known = sources()
-    if name not in known:
-        raise unknown_name("name", "source", name, known)
-    source, folder = known[name], source_path(name)
+    source, folder = known[known_name("name", "source", name, known)], source_path(name)
     if not (faults := source.damage(folder)):
         return folder
     if folder.exists():

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from shrink_utils.names import unknown_name
+from shrink_utils.names import known_name
 from shrink_utils.text.corpora import (
     CORPORA,
     Snippet,
@@ -205,9 +205,7 @@ TASKS = {
 
 def task_spec(name: str) -> TaskSpec:
     """The description of a task; an unknown name is a ``ValueError`` with the nearest one."""
-    if name in TASKS:
-        return TASKS[name]
-    raise unknown_name("name", "task", name, TASKS)
+    return TASKS[known_name("name", "task", name, TASKS)]
 
 
 def load_task(

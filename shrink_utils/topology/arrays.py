@@ -1,7 +1,5 @@
 """The door for arrays, of topology and geometry alike; and numba, where it is installed."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable
@@ -9,8 +7,10 @@ from functools import wraps
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+Array = ArrayLike | Tensor  # what the door reads
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -153,6 +153,13 @@ def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
         )
     x = x / largest  # squares of very large or very small entries would leave float64
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
+
+
+def whole_number(value: int, name: str, least: int = 0) -> int:
+    """Return a whole number as an int, or raise a ``ValueError``."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
+    return int(value)
 
 
 def result_dtype(tensor: Tensor) -> torch.dtype:

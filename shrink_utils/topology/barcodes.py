@@ -1,7 +1,5 @@
 """From points to bars: persistent homology of the Vietoris–Rips filtration, differentiable."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import (
     as_matrix,
     compiled,
@@ -20,6 +19,7 @@ from shrink_utils.topology.arrays import (
     result_dtype,
     to_host,
     unit_rows,
+    whole_number,
 )
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree, prim_by_rows
 
@@ -77,9 +77,9 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
     """
     points = as_matrix(points)
-    if check_metric(metric) == "cosine":
+    if known_name("metric", "metric", metric, METRICS) == "cosine":
         bars = h0_barcode(_directions(points))
-        return H0Barcode(_like(_cosine(bars.lengths), points), bars.edges.to(points.device))
+        return H0Barcode(_like(bars.lengths.square() / 2, points), bars.edges.to(points.device))
     if metric == "precomputed":
         distances = check_distances(points)
         array = distances.detach().cpu().numpy()
@@ -122,8 +122,8 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
     """
     points = as_matrix(points)
-    max_dim = check_dimension(max_dim, "max_dim")
-    if check_metric(metric) == "cosine":
+    max_dim = whole_number(max_dim, "max_dim")
+    if known_name("metric", "metric", metric, METRICS) == "cosine":
         return [_in_cosines(bars, points) for bars in barcode(_directions(points), max_dim)]
     components = h0_barcode(points, metric=metric).lengths
     bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
@@ -250,20 +250,6 @@ def _flag_generators(rips: gudhi.RipsComplex, dimension: int) -> np.ndarray:
     return found[dimension - 1].astype(np.int64)
 
 
-def check_dimension(value: int, name: str) -> int:
-    """Return a homology dimension as an int, or raise a ``ValueError``."""
-    if not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"{name} must be a whole number ≥ 0; got {value!r}")
-    return int(value)
-
-
-def check_metric(metric: str) -> str:
-    """Return the name of a metric, or raise a ``ValueError``."""
-    if metric not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(map(repr, METRICS))}; got {metric!r}")
-    return metric
-
-
 def check_distances(points: Tensor) -> Tensor:
     """Return a matrix of distances (n, n), made exactly symmetric, or raise a ``ValueError``.
 
@@ -291,14 +277,9 @@ def check_distances(points: Tensor) -> Tensor:
 
 
 def _directions(points: Tensor) -> Tensor:
-    """Unit rows: their distances grow with the cosine ones, ‖x̂ − ŷ‖² = 2 (1 − cos)."""
+    """Unit rows: ‖x̂ − ŷ‖² / 2 is 1 − cos, without its cancellation near 0."""
     host_values(points)  # refuses NaN and infinity
     return unit_rows(on_float64_device(points).double(), name="points")
-
-
-def _cosine(lengths: Tensor) -> Tensor:
-    """1 − cos from distances of unit rows, without its cancellation near 0."""
-    return lengths.square() / 2
 
 
 def _like(values: Tensor, points: Tensor) -> Tensor:
@@ -307,7 +288,7 @@ def _like(values: Tensor, points: Tensor) -> Tensor:
 
 def _in_cosines(bars: Barcode, points: Tensor) -> Barcode:
     """Bars of unit rows in cosine distance, which orders them anew."""
-    births, deaths = _cosine(bars.births), _cosine(bars.deaths)
+    births, deaths = bars.births.square() / 2, bars.deaths.square() / 2
     order = (deaths - births).argsort(descending=True, stable=True)
     parts = (deaths - births, births, deaths)
     return Barcode(*(_like(part[order], points) for part in parts))

@@ -1,7 +1,5 @@
 """Persistent entropy: how evenly the lengths of a barcode are distributed."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,9 +1,6 @@
 """The barcode regularizer of *Shrink the longest*: a term to add to any task loss."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import (
     as_matrix,
     as_tensor,
@@ -19,16 +17,14 @@ from shrink_utils.topology.arrays import (
     on_float64_device,
     precision_of,
     sum_of_squares,
+    whole_number,
 )
-from shrink_utils.topology.barcodes import (
-    OfEdges,
-    check_dimension,
-    edge_lengths,
-    loop_edges,
-)
+from shrink_utils.topology.barcodes import OfEdges, edge_lengths, loop_edges
 from shrink_utils.topology.entropy import NEGLIGIBLE, entropy_and_slopes, entropy_of
-from shrink_utils.topology.selection import check_rule, prominent_positions, random_positions
+from shrink_utils.topology.selection import RULES, prominent_positions, random_positions
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
+
+SELECTIONS = ("prominent", "all", "random")
 
 
 def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
@@ -53,13 +49,10 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     """
     embeddings = as_matrix(embeddings, name="embeddings")
     host_values(embeddings, "embeddings")  # refuses NaN and infinity
-    if labels is not None:
-        labels = check_labels(labels, embeddings).to(embeddings.device)
+    classes, of_class = _rows_of_classes(labels, embeddings)
     wide = on_float64_device(embeddings).double()
-    if labels is None:
-        return torch.zeros(1, dtype=torch.int64, device=embeddings.device), [wide]
-    classes = labels.unique()  # sorted
-    return classes, [wide[(labels == label).to(wide.device)] for label in classes]
+    clouds = [wide[torch.from_numpy(rows).to(wide.device)] for rows in of_class]
+    return torch.from_numpy(classes).to(embeddings.device), clouds
 
 
 def check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
@@ -106,17 +99,6 @@ def without_rounding(
     scaled = points / np.where(norms > 0, norms, 1.0)[:, None]  # no square leaves float64
     norms *= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     return np.where(lengths <= precision * norms[edges].max(axis=1), 0.0, lengths)
-
-
-SELECTIONS = ("prominent", "all", "random")
-
-
-def check_selection(selection: str) -> str:
-    """Return the name of a selection, or raise a ``ValueError``."""
-    if selection not in SELECTIONS:
-        names = ", ".join(map(repr, SELECTIONS))
-        raise ValueError(f"selection must be one of {names}; got {selection!r}")
-    return selection
 
 
 def check_factor(value: float, name: str) -> float:
@@ -246,9 +228,9 @@ class BarcodeRegularizer(nn.Module):
         loss = OfEdges.apply(
             embeddings,
             np.array(sum(losses), dtype),
-            _joined([one.edges for one in bars], np.empty((0, 2), np.int64)),
-            _joined([one.measured for one in bars], np.empty(0)),
-            _joined(slopes, np.empty(0)),
+            np.concatenate([np.empty((0, 2), np.int64), *(one.edges for one in bars)]),
+            np.concatenate([[], *(one.measured for one in bars)]),
+            np.concatenate([[], *slopes]),
             partial(self._loss, bars=bars, chosen=chosen),
         )
         return RegularizerOutput(
@@ -308,10 +290,7 @@ class BarcodeRegularizer(nn.Module):
         return loss
 
     def extra_repr(self) -> str:
-        return (
-            f"selection={self.selection!r}, weight={self.weight}, rule={self.rule!r}, "
-            f"homology_dim={self.homology_dim}, unselected_l2={self.unselected_l2}"
-        )
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in OPTIONS)
 
 
 def _rows_of_classes(
@@ -325,14 +304,10 @@ def _rows_of_classes(
     return classes, [np.flatnonzero(labels == label) for label in classes]
 
 
-def _joined(parts: Sequence[np.ndarray], none: np.ndarray) -> np.ndarray:
-    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
-
-
 OPTIONS = {
-    "selection": check_selection,
-    "rule": check_rule,
+    "selection": partial(known_name, "selection", "selection", known=SELECTIONS),
     "weight": partial(check_factor, name="weight"),
+    "rule": partial(known_name, "rule", "rule", known=RULES),
+    "homology_dim": partial(whole_number, name="homology_dim"),
     "unselected_l2": partial(check_factor, name="unselected_l2"),
-    "homology_dim": partial(check_dimension, name="homology_dim"),
 }

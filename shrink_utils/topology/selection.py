@@ -18,8 +18,6 @@ Atienza, Gonzalez-Diaz & Rucco 2016, arXiv 1605.02885, and 2019, arXiv 1701.0785
 al. 2025, *Shrink the longest*, arXiv 2501.05502.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -27,6 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import compiled, eager
 from shrink_utils.topology.entropy import NEGLIGIBLE, check_lengths
 
@@ -71,7 +70,7 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     They are no function to differentiate: gradients pass through ``lengths[indices]``.
     """
     lengths = check_lengths(lengths)
-    check_rule(rule)
+    known_name("rule", "rule", rule, RULES)
     values = lengths.detach().cpu().double().numpy()
     order = np.argsort(-values, kind="stable")
     return torch.from_numpy(order[prominent_positions(values[order], rule)]).to(lengths.device)
@@ -86,13 +85,6 @@ def prominent_positions(descending: np.ndarray, rule: str) -> np.ndarray:
 def random_positions(n_bars: int, n_drawn: int) -> np.ndarray:
     """Positions of `n_drawn` of the bars, ascending, drawn by torch's global generator."""
     return np.sort(torch.randperm(n_bars)[:n_drawn].numpy())
-
-
-def check_rule(rule: str) -> str:
-    """Return the name of a selection rule, or raise a ``ValueError``."""
-    if rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; got {rule!r}")
-    return rule
 
 
 @compiled

@@ -24,8 +24,6 @@ Above `MOST_IN_MATRIX` points no matrix is held: distances are summed as they ar
 as far as it can still be the shortest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -58,7 +58,7 @@ REFUSED = [
             (D * math.nan, "NaN or infinity"),
         ]
     ),
-    (lambda x: h0_barcode(x, metric="manhattan"), X, "metric must be one of .*; got 'manhattan'"),
+    (lambda x: h0_barcode(x, metric="manhattan"), X, "metric: no metric 'manhattan' .*cosine"),
     (lambda x: barcode(x, max_dim=-1), X, "max_dim must be a whole number"),
     (lambda x: barcode(x, max_dim=1.5), X, "max_dim must be a whole number"),
     *(
@@ -71,9 +71,13 @@ REFUSED = [
             (torch.ones(2, 3), r"lengths .*\(2, 3\)"),
         ]
     ),
-    (lambda x: prominent_features(x, rule="ratios"), torch.ones(3), "rule must be.*got 'ratios'"),
-    (_of("some"), X, "selection must be one of 'prominent', 'all', 'random'; got 'some'"),
-    (_of(rule="longest"), X, "rule must be one of"),
+    (
+        lambda x: prominent_features(x, rule="ratios"),
+        torch.ones(3),
+        "no rule 'ratios', did you mean 'ratio'",
+    ),
+    (_of("some"), X, "selection: no selection 'some' .*prominent, all, random"),
+    (_of(rule="longest"), X, "rule: no rule 'longest'"),
     (_of(weight=math.nan), X, "weight must be a finite number; got nan"),
     (_of(weight="1"), X, "weight must be a finite number; got '1'"),
     (_of(weight=[1.0]), X, "weight must be a finite number"),
