@@ -1,9 +1,5 @@
 """Geometry of embedding clouds: pure functions of matrices whose rows are samples."""
 
-from shrink_utils.geometry.classes import (
-    between_share as between_share,
-    within_classes as within_classes,
-)
 from shrink_utils.geometry.contextuality import (
     IntraSim as IntraSim,
     MaxExplainableVariance as MaxExplainableVariance,
@@ -12,9 +8,7 @@ from shrink_utils.geometry.contextuality import (
     max_explainable_variance as max_explainable_variance,
     self_sim as self_sim,
 )
-from shrink_utils.geometry.dimension import (
-    intrinsic_dimension as intrinsic_dimension,
-)
+from shrink_utils.geometry.dimension import intrinsic_dimension as intrinsic_dimension
 from shrink_utils.geometry.directions import (
     PrincipalAxes as PrincipalAxes,
     Treatment as Treatment,
@@ -27,6 +21,7 @@ from shrink_utils.geometry.isotropy import (
     anisotropy as anisotropy,
     avg_sim as avg_sim,
     avg_sim_pseudo_values as avg_sim_pseudo_values,
+    between_share as between_share,
     effective_rank as effective_rank,
     iso_score as iso_score,
     mean_squared_distance as mean_squared_distance,
@@ -34,6 +29,7 @@ from shrink_utils.geometry.isotropy import (
     participation_ratio as participation_ratio,
     partition_isotropy as partition_isotropy,
     rogue_dimensions as rogue_dimensions,
+    within_classes as within_classes,
 )
 from shrink_utils.geometry.similarity import (
     Alignment as Alignment,

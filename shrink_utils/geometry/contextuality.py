@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from shrink_utils.geometry.isotropy import anisotropy, avg_sim
 from shrink_utils.geometry.rows import as_labels
-from shrink_utils.topology.arrays import as_rows, unit_rows
+from shrink_utils.topology.arrays import Array, as_rows, unit_rows
 
 
 class OverUnits:
@@ -98,11 +97,7 @@ class SelfSim(OverUnits):
 
 
 def self_sim(
-    x: ArrayLike | Tensor,
-    words: ArrayLike | Tensor,
-    *,
-    sentences: ArrayLike | Tensor | None = None,
-    min_count: int = 5,
+    x: Array, words: Array, *, sentences: Array | None = None, min_count: int = 5
 ) -> SelfSim:
     """Average cosine similarity between the occurrences of a word, for every frequent word.
 
@@ -181,13 +176,7 @@ class IntraSim(BesideNull):
     baseline: float  # AvgSim over different sentences: what the literature subtracts
 
 
-def intra_sim(
-    x: ArrayLike | Tensor,
-    sentences: ArrayLike | Tensor,
-    *,
-    n_permutations: int = 10,
-    seed: int = 0,
-) -> IntraSim:
+def intra_sim(x: Array, sentences: Array, *, n_permutations: int = 10, seed: int = 0) -> IntraSim:
     """Mean cosine between the words of a sentence and their mean vector, beside its null.
 
     Parameters
@@ -270,12 +259,7 @@ class MaxExplainableVariance(BesideNull):
 
 
 def max_explainable_variance(
-    x: ArrayLike | Tensor,
-    words: ArrayLike | Tensor,
-    *,
-    min_count: int = 5,
-    n_permutations: int = 10,
-    seed: int = 0,
+    x: Array, words: Array, *, min_count: int = 5, n_permutations: int = 10, seed: int = 0
 ) -> MaxExplainableVariance:
     """Share of a word's vectors that their first singular direction holds, beside its null.
 

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 from scipy.stats import linregress
 from torch import Tensor
 
+from shrink_utils.names import known_name
 from shrink_utils.topology import h0_barcode
-from shrink_utils.topology.arrays import as_rows, as_tensor, power_of_two, precision_of
+from shrink_utils.topology.arrays import Array, as_rows, as_tensor, power_of_two, precision_of
 
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
 _TREE_SIZES = 8  # subsample sizes, n/8 … n
@@ -18,11 +18,7 @@ _TREES_PER_SIZE = 5
 
 
 def intrinsic_dimension(
-    x: ArrayLike | Tensor,
-    *,
-    method: str = "twonn",
-    seed: int = 0,
-    return_error: bool = False,
+    x: Array, *, method: str = "twonn", seed: int = 0, return_error: bool = False
 ) -> float | tuple[float, float]:
     """Dimension of the set that the rows seem to be drawn from, not of the space around it.
 
@@ -66,8 +62,7 @@ def intrinsic_dimension(
     Both underestimate high dimensions: n points cannot fill them. Compare with a cloud of known
     dimension and the same n.
     """
-    if method not in ("twonn", "ph"):
-        raise ValueError(f'method must be "twonn" or "ph", got {method!r}')
+    known_name("method", "method", method, ("twonn", "ph"))
     given = as_tensor(x, "x")
     x = as_rows(given)
     distinct = distinct_rows((x / power_of_two(x)).cpu(), precision_of(given.dtype)).numpy()

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry.isotropy import anisotropy
 from shrink_utils.geometry.rows import centred, mean_row, ranked_svd
-from shrink_utils.topology.arrays import as_rows
+from shrink_utils.topology.arrays import Array, as_rows
 
 
-def elongated_directions(x: ArrayLike | Tensor, *, ratio: float = 5.0) -> int:
+def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
     """How many eigenvalues of the covariance exceed `ratio` times their mean.
 
     Parameters
@@ -52,7 +51,7 @@ class Treatment:
     means: Tensor  # (clusters, d), μ_c
     directions: Tensor  # (clusters, k, d), U_c: orthonormal rows; k = 0 only centres
 
-    def __call__(self, x: ArrayLike | Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Tensor:
         """Treat rows (n, d), those of the fit or others; order and units stay."""
         x = as_rows(x).to(self.means.device)
         cluster = nearest_centre(x, self.centres)  # (n,)
@@ -102,9 +101,7 @@ class PrincipalAxes:
         return Treatment(self.centres, self.means, torch.stack(removed))
 
 
-def principal_axes(
-    x: ArrayLike | Tensor, *, centres: ArrayLike | Tensor | None = None
-) -> PrincipalAxes:
+def principal_axes(x: Array, *, centres: Array | None = None) -> PrincipalAxes:
     """Means and principal directions from which the treatments of a cloud are made.
 
     Parameters
@@ -152,7 +149,7 @@ def principal_axes(
     )
 
 
-def nearest_centre(x: ArrayLike | Tensor, centres: ArrayLike | Tensor) -> Tensor:
+def nearest_centre(x: Array, centres: Array) -> Tensor:
     """Index (n,) of the centre (clusters, d) nearest to each row (n, d); of equals the first."""
     x, centres = as_rows(x), as_rows(centres, name="centres")
     if x.shape[1] != centres.shape[1]:

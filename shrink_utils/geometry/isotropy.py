@@ -1,15 +1,14 @@
-"""Isotropy from cosines and distances, and from singular values."""
+"""Isotropy from cosines and distances, from singular values, and within and between classes."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from shrink_utils.geometry.rows import as_labels, centred, in_range, unit_scale
-from shrink_utils.topology.arrays import as_rows, power_of_two, unit_rows
+from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows
 
 UNDEFINED = (
     "the bias-corrected form is undefined for these {n} rows: it divides by an estimate of "
@@ -25,7 +24,7 @@ class Estimate(NamedTuple):
     stderr: float
 
 
-def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) -> Estimate:
+def avg_sim(x: Array, *, groups: Array | None = None) -> Estimate:
     """Average cosine similarity between different rows, over all pairs, with its standard error.
 
     Parameters
@@ -63,9 +62,7 @@ def avg_sim(x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None) 
     return Estimate(float(value), math.sqrt(variance))
 
 
-def avg_sim_pseudo_values(
-    x: ArrayLike | Tensor, *, groups: ArrayLike | Tensor | None = None
-) -> Tensor:
+def avg_sim_pseudo_values(x: Array, *, groups: Array | None = None) -> Tensor:
     """Jackknife pseudo-values of `avg_sim`, one per group: Gθ − (G − 1)θ₍₋g₎.
 
     Parameters
@@ -92,7 +89,7 @@ def avg_sim_pseudo_values(
     return g * value - (g - 1) * left_out
 
 
-def _avg_sims(x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None) -> tuple[Tensor, Tensor]:
+def _avg_sims(x: Array, groups: Array | None) -> tuple[Tensor, Tensor]:
     """The average, (), and the averages without one group after the other, (groups,)."""
     x = unit_rows(as_rows(x, min_rows=2))
     sums, sizes = group_sums(x, groups)
@@ -105,7 +102,7 @@ def _avg_sims(x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None) -> tuple
     return dots / pairs, left_out
 
 
-def group_sums(x: Tensor, groups: ArrayLike | Tensor | None) -> tuple[Tensor, Tensor]:
+def group_sums(x: Tensor, groups: Array | None) -> tuple[Tensor, Tensor]:
     """Sum of the rows of each group, (groups, d), and how many they are, (groups,)."""
     if groups is None:
         return x, x.new_ones(len(x))
@@ -114,7 +111,7 @@ def group_sums(x: Tensor, groups: ArrayLike | Tensor | None) -> tuple[Tensor, Te
     return sums, torch.bincount(index, minlength=len(labels)).to(x.dtype)
 
 
-def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
+def rogue_dimensions(x: Array) -> Tensor:
     """Contribution of each dimension to the average cosine similarity of all pairs.
 
     Parameters
@@ -143,7 +140,7 @@ def rogue_dimensions(x: ArrayLike | Tensor) -> Tensor:
     return (x.sum(dim=0).square() - x.square().sum(dim=0)) / (n * n - n)
 
 
-def partition_isotropy(x: ArrayLike | Tensor) -> float:
+def partition_isotropy(x: Array) -> float:
     """Log of the isotropy I(W) = min_c F(c) / max_c F(c), with F(c) = Σ_w exp(⟨w, c⟩).
 
     Parameters
@@ -171,7 +168,7 @@ def partition_isotropy(x: ArrayLike | Tensor) -> float:
     return float(log_f.min() - log_f.max())
 
 
-def mean_squared_distance(x: ArrayLike | Tensor) -> float:
+def mean_squared_distance(x: Array) -> float:
     """Mean squared Euclidean distance over all pairs of different rows, 2 tr C with ddof 1.
 
     Where it is too large for float64, as for entries of 1e160, it is a ``ValueError``.
@@ -182,7 +179,7 @@ def mean_squared_distance(x: ArrayLike | Tensor) -> float:
     return float(in_range(squared, "squared distances of x"))
 
 
-def pair_distances(x: ArrayLike | Tensor, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
+def pair_distances(x: Array, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
     """Cosine distances, 1 − cos, of pairs of different rows, drawn uniformly with replacement.
 
     Parameters
@@ -217,7 +214,7 @@ def _gram(x: Tensor) -> Tensor:
     return x @ x.T if x.shape[0] <= x.shape[1] else x.T @ x
 
 
-def anisotropy(x: ArrayLike | Tensor, *, k: int = 3, center: bool = False) -> Tensor:
+def anisotropy(x: Array, *, k: int = 3, center: bool = False) -> Tensor:
     """First `k` anisotropy scores, σ_k² / Σσ²: the share of each leading direction.
 
     Parameters
@@ -262,7 +259,7 @@ def leading_shares(squared: Tensor, k: int) -> Tensor:
     return squared[:k] / squared.sum()
 
 
-def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
+def participation_ratio(x: Array, *, bias_corrected: bool = False) -> float:
     """Participation ratio of the covariance, PR = (tr C)² / ‖C‖_F²: how many directions take part.
 
     Parameters
@@ -311,7 +308,7 @@ def participation_ratio(x: ArrayLike | Tensor, *, bias_corrected: bool = False) 
     return float(above / below)
 
 
-def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
+def iso_score(x: Array, *, bias_corrected: bool = False) -> float:
     """IsoScore: the share of the d dimensions that the cloud uses, (PR − 1) / (d − 1).
 
     Parameters
@@ -341,7 +338,7 @@ def iso_score(x: ArrayLike | Tensor, *, bias_corrected: bool = False) -> float:
     return (participation_ratio(x, bias_corrected=bias_corrected) - 1) / (x.shape[1] - 1)
 
 
-def effective_rank(x: ArrayLike | Tensor, *, center: bool = True) -> float:
+def effective_rank(x: Array, *, center: bool = True) -> float:
     """Effective rank: exp of the entropy of the singular values taken as a distribution, σ/Σσ.
 
     Parameters
@@ -369,3 +366,59 @@ def effective_rank(x: ArrayLike | Tensor, *, center: bool = True) -> float:
     # Not from a Gram matrix: √ of its rounding would count null directions at 1e-8 each.
     sigma = torch.linalg.svdvals(unit_scale(x, center=center))
     return float(torch.special.entr(sigma / sigma.sum()).sum().exp())
+
+
+def within_classes(x: Array, labels: Array) -> Tensor:
+    """Rows less the mean row of their class: what the pooled within-class covariance is of.
+
+    ``anisotropy(within_classes(x, labels), k=1)`` is the first score inside classes, which does
+    not see how far the classes lie apart.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        Rows are samples.
+    labels : array_like, shape (n,)
+        Class of each row.
+
+    Returns
+    -------
+    Tensor, shape (n, d), float64
+
+    Raises
+    ------
+    ValueError
+        `x` is no finite matrix, or `labels` are not one per row.
+    """
+    x = as_rows(x)
+    classes, index = as_labels(labels, len(x), name="labels", device=x.device)
+    within = torch.empty_like(x)
+    for c in range(len(classes)):
+        within[index == c] = centred(x[index == c])
+    return within
+
+
+def between_share(x: Array, labels: Array) -> float:
+    """Share of the total variance that lies between the class means, tr S_B / tr S_T.
+
+    Parameters are those of `within_classes`.
+
+    Returns
+    -------
+    float
+        0 where all classes have one mean, 1 where all rows of a class are equal.
+
+    Raises
+    ------
+    ValueError
+        As `within_classes`; or all rows are identical.
+
+    References
+    ----------
+    Fisher's decomposition S_T = S_W + S_B; the share is η² of a one-way analysis of variance.
+    """
+    within = within_classes(x, labels)
+    total = centred(as_rows(x)).square().sum()
+    if total == 0:
+        raise ValueError(f"x of shape {tuple(within.shape)} has no variance (its rows are equal)")
+    return 1.0 - float(within.square().sum() / total)

@@ -4,14 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
-from shrink_utils.topology.arrays import refuse_masked
+from shrink_utils.topology.arrays import Array, refuse_masked
 
 
 def as_labels(
-    labels: ArrayLike | Tensor, n_rows: int, *, name: str, device: torch.device | str = "cpu"
+    labels: Array, n_rows: int, *, name: str, device: torch.device | str = "cpu"
 ) -> tuple[list, Tensor]:
     """Read one label per row, such as the row's word or sentence.
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from torch import Tensor
 
@@ -22,8 +21,8 @@ from shrink_utils.geometry.rows import (
     same_rows,
     unit_scale,
 )
-from shrink_utils.names import unknown_name
-from shrink_utils.topology.arrays import as_rows, unit_rows
+from shrink_utils.names import known_name
+from shrink_utils.topology.arrays import Array, as_rows, unit_rows
 
 _DECIMALS = 12  # of a cosine: what is equal but for rounding must tie
 
@@ -35,7 +34,7 @@ class Ranks(NamedTuple):
     ranks: Tensor  # (n(n − 1)/2,), centred and of length one
 
 
-def rsa(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
+def rsa(x: Array, y: Array) -> float:
     """Spearman correlation between the cosine distances of all pairs of rows, in x and in y.
 
     Parameters
@@ -65,7 +64,7 @@ def rsa(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
     return compare_rsa(prepare_rsa(x, "x"), prepare_rsa(y, "y"))
 
 
-def prepare_rsa(x: ArrayLike | Tensor, name: str = "x") -> Ranks:
+def prepare_rsa(x: Array, name: str = "x") -> Ranks:
     """Rank the pairs of one matrix."""
     x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
     n = len(x)
@@ -100,7 +99,7 @@ class Centred(NamedTuple):
     own: float  # HSIC of the matrix with itself
 
 
-def cka(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, debiased: bool = False) -> float:
+def cka(x: Array, y: Array, *, debiased: bool = False) -> float:
     """Linear centred kernel alignment of two representations of the same samples.
 
     Parameters
@@ -144,9 +143,7 @@ def cka(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, debiased: bool = False)
     )
 
 
-def minibatch_cka(
-    batches: Iterable[tuple[ArrayLike | Tensor, ArrayLike | Tensor]],
-) -> float:
+def minibatch_cka(batches: Iterable[tuple[Array, Array]]) -> float:
     """Estimate debiased CKA from batches, without ever holding all rows.
 
     Parameters
@@ -194,7 +191,7 @@ def minibatch_cka(
     return _cka_of_hsic(xy, xx, yy)
 
 
-def cka_distance(ckas: ArrayLike | Tensor) -> float:
+def cka_distance(ckas: Array) -> float:
     """Distance between two models of equal depth from the CKA of their layers, √Σ arccos(CKA_l)².
 
     Parameters
@@ -223,7 +220,7 @@ def cka_distance(ckas: ArrayLike | Tensor) -> float:
     return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
 
 
-def prepare_cka(x: ArrayLike | Tensor, name: str = "x", *, debiased: bool = False) -> Centred:
+def prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> Centred:
     """Centre and scale one matrix, and take its HSIC with itself."""
     rows = as_rows(x, min_rows=4 if debiased else 2, name=name)
     return _with_own(unit_scale(rows, center=True, name=name), debiased)
@@ -235,7 +232,7 @@ def compare_cka(x: Centred, y: Centred) -> float:
     return _cka_of_hsic(_hsic(x, y, _cross(x, y)), x.own, y.own)
 
 
-def _own_scale(x: ArrayLike | Tensor, name: str) -> tuple[Centred, float]:
+def _own_scale(x: Array, name: str) -> tuple[Centred, float]:
     """A batch centred and scaled, and by what; identical rows are allowed and contribute 0."""
     rows = as_rows(x, min_rows=4, name=name)
     size = float(rows.abs().max()) or 1.0
@@ -277,7 +274,7 @@ def _cka_of_hsic(xy: float, xx: float, yy: float) -> float:
     return xy / (math.sqrt(xx) * math.sqrt(yy))
 
 
-def cca(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Tensor:
+def cca(x: Array, y: Array) -> Tensor:
     """Canonical correlations: how well linear functions of x and of y can agree.
 
     Parameters
@@ -309,10 +306,10 @@ def cca(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Tensor:
     rounding and are left out. Even independent matrices have a mean correlation near √(d/n):
     compare with shuffled rows and take n far above d_x + d_y.
     """
-    return correlations(prepare_cca(x, "x"), prepare_cca(y, "y"))
+    return torch.linalg.svdvals(_between(prepare_cca(x, "x"), prepare_cca(y, "y")))
 
 
-def svcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, variance: float = 0.99) -> float:
+def svcca(x: Array, y: Array, *, variance: float = 0.99) -> float:
     """Mean canonical correlation of the principal directions that hold most of the variance.
 
     Parameters
@@ -335,7 +332,7 @@ def svcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, variance: float = 0.9
     return _mean_cca(*prepared)
 
 
-def pwcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, symmetric: bool = False) -> float:
+def pwcca(x: Array, y: Array, *, symmetric: bool = False) -> float:
     """Projection-weighted mean of the canonical correlations, with the weights of x.
 
     Parameters
@@ -363,7 +360,7 @@ def pwcca(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, symmetric: bool = Fal
     return (value + weighted_mean(second, first)) / 2 if symmetric else value
 
 
-def prepare_cca(x: ArrayLike | Tensor, name: str = "x") -> RankedSVD:
+def prepare_cca(x: Array, name: str = "x") -> RankedSVD:
     """Decompose one centred matrix."""
     rows = as_rows(x, min_rows=2, name=name)
     svd = ranked_svd(unit_scale(rows, center=True, name=name))
@@ -382,11 +379,6 @@ def leading(svd: RankedSVD, variance: float) -> RankedSVD:
     held = svd.sigma.square().cumsum(0)
     k = int((held < variance * held[-1]).sum()) + 1
     return RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])
-
-
-def correlations(x: RankedSVD, y: RankedSVD) -> Tensor:
-    """Canonical correlations of two decomposed matrices."""
-    return torch.linalg.svdvals(_between(x, y))
 
 
 def weighted_mean(x: RankedSVD, y: RankedSVD) -> float:
@@ -412,7 +404,7 @@ def _between(x: RankedSVD, y: RankedSVD) -> Tensor:
     return x.basis.T @ y.basis
 
 
-def mutual_knn(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, k: int = 10) -> float:
+def mutual_knn(x: Array, y: Array, *, k: int = 10) -> float:
     """Share of the k nearest neighbours of a row in x that are also its nearest in y.
 
     Parameters
@@ -442,7 +434,7 @@ def mutual_knn(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, k: int = 10) -> 
     return compare_neighbours(prepare_neighbours(x, "x", k=k), prepare_neighbours(y, "y", k=k))
 
 
-def prepare_neighbours(x: ArrayLike | Tensor, name: str = "x", *, k: int = 10) -> Tensor:
+def prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
     """Of one matrix (n, n), one where row j is among the k nearest of row i."""
     x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
     if not 1 <= k <= len(x) - 2:
@@ -462,7 +454,7 @@ def compare_neighbours(x: Tensor, y: Tensor) -> float:
 
 
 def _mean_cca(x: RankedSVD, y: RankedSVD) -> float:
-    return float(correlations(x, y).mean())
+    return float(torch.linalg.svdvals(_between(x, y)).mean())
 
 
 # What one matrix needs, and what two prepared ones give.
@@ -478,9 +470,7 @@ MEASURES: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], float]]] = {
 
 
 def similarity_grid(
-    measure: str,
-    xs: Sequence[ArrayLike | Tensor] | Tensor,
-    ys: Sequence[ArrayLike | Tensor] | Tensor | None = None,
+    measure: str, xs: Sequence[Array] | Tensor, ys: Sequence[Array] | Tensor | None = None
 ) -> Tensor:
     """Similarity of every matrix of `xs` with every matrix of `ys`, each prepared once.
 
@@ -502,22 +492,19 @@ def similarity_grid(
         An unknown measure, no layers, or what the measure itself refuses; the message names the
         layer.
     """
-    if measure not in MEASURES:
-        raise unknown_name("measure", "measure", measure, MEASURES)
+    prepare = MEASURES[known_name("measure", "measure", measure, MEASURES)][0]
     if len(xs) == 0 or (ys is not None and len(ys) == 0):
         raise ValueError("xs and ys need at least one layer each, got none")
-    prepare = MEASURES[measure][0]
     first = [prepare(x, f"xs[{i}]") for i, x in enumerate(xs)]
-    if ys is None:
-        return _prepared_grid(measure, first)
-    return _prepared_grid(measure, first, [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)])
+    second = first if ys is None else [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]
+    return _prepared_grid(measure, first, second)
 
 
-def _prepared_grid(measure: str, xs: list, ys: list | None = None) -> Tensor:
+def _prepared_grid(measure: str, xs: list, ys: list) -> Tensor:
     """`similarity_grid` of layers that the measure has prepared."""
     compare = MEASURES[measure][1]
-    mirrored = ys is None and measure != "pwcca"  # the others do not depend on the side
-    other, ys = ("xs", xs) if ys is None else ("ys", ys)
+    mirrored = ys is xs and measure != "pwcca"  # the others do not depend on the side
+    other = "xs" if ys is xs else "ys"
     grid = torch.empty(len(xs), len(ys), dtype=torch.float64)
     for i, x in enumerate(xs):
         for j, y in enumerate(ys):
@@ -540,8 +527,8 @@ class Calibrated(NamedTuple):
 
 def calibrated_maximum(
     measure: str,
-    xs: Sequence[ArrayLike | Tensor] | Tensor,
-    ys: Sequence[ArrayLike | Tensor] | Tensor,
+    xs: Sequence[Array] | Tensor,
+    ys: Sequence[Array] | Tensor,
     *,
     permutations: int = 99,
     seed: int = 0,
@@ -600,14 +587,14 @@ class Alignment:
     x_mean: Tensor  # (d_x,), of the rows that it was fitted on
     y_mean: Tensor  # (d_y,)
 
-    def __call__(self, x: ArrayLike | Tensor) -> Tensor:
+    def __call__(self, x: Array) -> Tensor:
         """Map rows (n, d_x) into the other space, (n, d_y)."""
         x = as_rows(x)
         if x.shape[1] != len(self.x_mean):
             raise ValueError(f"x needs {len(self.x_mean)} columns, got shape {tuple(x.shape)}")
         return in_range((x - self.x_mean) @ self.matrix + self.y_mean, "mapped rows")
 
-    def explained(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> float:
+    def explained(self, x: Array, y: Array) -> float:
         """Share of the variance of y that mapped x explains, 1 − Σ‖Â(x) − y‖² / Σ‖y − ȳ‖².
 
         ȳ is the mean of the rows of the fit. At most 1; negative where the map does worse than that
@@ -625,7 +612,7 @@ class Alignment:
         return float(1 - missed.square().sum() / spread.square().sum())
 
 
-def procrustes(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, scaling: bool = False) -> Alignment:
+def procrustes(x: Array, y: Array, *, scaling: bool = False) -> Alignment:
     """The rotation (or reflection) that carries x closest to y, means onto each other.
 
     Parameters
@@ -647,16 +634,16 @@ def procrustes(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, scaling: bool = 
     or columns, whichever are fewer. For d_x > d_y it is the rotation that is best when y is padded
     with zero columns; what of x it moves into the padding is dropped.
     """
-    x, y = _side(x, "x"), _side(y, "y")
-    same_rows(len(x.rows), len(y.rows))
-    u, s, vt = torch.linalg.svd(x.rows.T @ y.rows, full_matrices=False)
+    (x, x_size, x_mean), (y, y_size, y_mean) = _side(x, "x"), _side(y, "y")
+    same_rows(len(x), len(y))
+    u, s, vt = torch.linalg.svd(x.T @ y, full_matrices=False)
     matrix = u @ vt  # (d_x, d_y)
     if scaling:
-        matrix = matrix * (y.size / x.size * s.sum() / (x.rows @ matrix).square().sum())
-    return Alignment(in_range(matrix, "factors between x and y"), x.mean, y.mean)
+        matrix = matrix * (y_size / x_size * s.sum() / (x @ matrix).square().sum())
+    return Alignment(in_range(matrix, "factors between x and y"), x_mean, y_mean)
 
 
-def affine(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Alignment:
+def affine(x: Array, y: Array) -> Alignment:
     """The affine map of x that is closest to y in least squares.
 
     Parameters
@@ -681,30 +668,23 @@ def affine(x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Alignment:
         n − 1 ≤ d_x: the map then goes through the rows of the fit, whatever they are, and only
         other rows can tell whether it means anything.
     """
-    x, y = _side(x, "x"), _side(y, "y")
-    same_rows(len(x.rows), len(y.rows))
-    n, d = x.rows.shape
+    (x, x_size, x_mean), (y, y_size, y_mean) = _side(x, "x"), _side(y, "y")
+    same_rows(len(x), len(y))
+    n, d = x.shape
     if n - 1 <= d:
         warnings.warn(
             f"x of shape ({n}, {d}) has too few rows for an affine map: with n − 1 ≤ d it goes "
             "through all of them; judge it on other rows",
             stacklevel=2,
         )
-    svd = ranked_svd(x.rows)
+    svd = ranked_svd(x)
     inverse = svd.axes.T / svd.sigma @ svd.basis.T  # (d_x, n)
-    matrix = inverse @ y.rows * (y.size / x.size)
-    return Alignment(in_range(matrix, "factors between x and y"), x.mean, y.mean)
+    matrix = inverse @ y * (y_size / x_size)
+    return Alignment(in_range(matrix, "factors between x and y"), x_mean, y_mean)
 
 
-class _Side(NamedTuple):
-    """One matrix as mean + size · rows, with rows centred and their largest entry one."""
-
-    rows: Tensor
-    size: Tensor
-    mean: Tensor
-
-
-def _side(x: ArrayLike | Tensor, name: str) -> _Side:
+def _side(x: Array, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows, size and mean of mean + size · rows, with rows centred and their largest entry one."""
     x = as_rows(x, min_rows=2, name=name)
     mean = in_range(mean_row(x), f"sums of {name}")
-    return _Side(unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean)
+    return unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean

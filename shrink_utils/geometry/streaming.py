@@ -8,24 +8,14 @@ takes batch after batch, ``merge_state`` and torch.distributed add states, ``com
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 from torchmetrics import Metric
 
-from shrink_utils.geometry.contextuality import (
-    frequent,
-    occurrence_sums,
-    self_sims,
-)
-from shrink_utils.geometry.isotropy import (
-    check_k,
-    group_sums,
-    leading_shares,
-)
+from shrink_utils.geometry.contextuality import frequent, occurrence_sums, self_sims
+from shrink_utils.geometry.isotropy import check_k, group_sums, leading_shares
 from shrink_utils.geometry.rows import as_labels, same_rows
-from shrink_utils.topology.arrays import as_rows, unit_rows
+from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
 
 __all__ = ["CKA", "AvgSim", "IsoScore", "SelfSim", "Spectrum"]
 
@@ -43,7 +33,7 @@ class _Sums(Metric):
 
     def __init__(self, n_features: int, **kwargs: Any) -> None:
         super().__init__(compute_with_cache=False, **kwargs)  # it would outlive a merge
-        self.n_features = _check_width(n_features, "n_features", self.fewest_features)
+        self.n_features = whole_number(n_features, "n_features", self.fewest_features)
 
     def add_sums(self, **shapes: tuple[int, ...]) -> None:
         for name, shape in shapes.items():
@@ -62,7 +52,7 @@ class _Sums(Metric):
         super().merge_state(incoming_state)
         self._update_count += 1  # else compute() warns of a metric without rows
 
-    def batch(self, x: ArrayLike | Tensor, n_features: int, name: str = "x") -> Tensor:
+    def batch(self, x: Array, n_features: int, name: str = "x") -> Tensor:
         """A batch of rows in float64; ``ValueError`` for another number of columns."""
         x = as_rows(x, min_rows=0, name=name).to(self.device)
         if x.shape[1] != n_features:
@@ -77,12 +67,6 @@ class _Sums(Metric):
             )
 
 
-def _check_width(n: int, name: str, fewest: int = 1) -> int:
-    if not isinstance(n, int | np.integer) or n < fewest:
-        raise ValueError(f"{name} must be a whole number of columns, {fewest} or more; got {n!r}")
-    return int(n)
-
-
 class AvgSim(_Sums):
     """Average cosine similarity of rows with `n_features` columns: `geometry.avg_sim` in one pass.
 
@@ -95,7 +79,7 @@ class AvgSim(_Sums):
         self.add_sums(n_rows=(), n_groups=(), group_squares=(), group_pairs=())
         self.add_sums(total=(self.n_features,))
 
-    def update(self, x: ArrayLike | Tensor, groups: ArrayLike | Tensor | None = None) -> None:
+    def update(self, x: Array, groups: Array | None = None) -> None:
         """Take in a batch.
 
         Parameters
@@ -144,16 +128,11 @@ class SelfSim(_Sums):
 
     def __init__(self, n_words: int, n_features: int, *, min_count: int = 5, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
-        self.n_words, self.min_count = _check_width(n_words, "n_words"), min_count
+        self.n_words, self.min_count = whole_number(n_words, "n_words", 1), min_count
         # The last row takes in the words that are not in the vocabulary, and is never read.
         self.add_sums(sums=(n_words + 1, n_features), counts=(n_words + 1, 4))
 
-    def update(
-        self,
-        x: ArrayLike | Tensor,
-        words: ArrayLike | Tensor,
-        sentences: ArrayLike | Tensor | None = None,
-    ) -> None:
+    def update(self, x: Array, words: Array, sentences: Array | None = None) -> None:
         """Take in a batch.
 
         Parameters
@@ -210,7 +189,7 @@ class _Moments(_Sums):
         d = self.n_features
         self.add_sums(n_rows=(), total=(d,), second=(d, d))
 
-    def update(self, x: ArrayLike | Tensor) -> None:
+    def update(self, x: Array) -> None:
         """Take in a batch of rows, (n, n_features)."""
         self.add(self.batch(x, self.n_features))
 
@@ -293,10 +272,10 @@ class CKA(_Moments):
 
     def __init__(self, n_features: int, n_features_y: int | None = None, **kwargs: Any) -> None:
         both = n_features, n_features if n_features_y is None else n_features_y
-        self.widths = [_check_width(width, "n_features") for width in both]
+        self.widths = [whole_number(width, "n_features", 1) for width in both]
         super().__init__(sum(self.widths), **kwargs)
 
-    def update(self, x: ArrayLike | Tensor, y: ArrayLike | Tensor) -> None:
+    def update(self, x: Array, y: Array) -> None:
         """Take in a batch: row i of x, (n, n_features), and of y are the same sample."""
         x, y = self.batch(x, self.widths[0]), self.batch(y, self.widths[1], "y")
         same_rows(len(x), len(y))

@@ -163,7 +163,7 @@ EMPTY = [partial(make, 0) for make in (AvgSim, Spectrum, CKA, partial(SelfSim, 3
         (partial(IsoScore, D), (SIX[:1],), "needs at least 2"),
         (partial(CKA, D), (SIX, SIX[:3]), "got 6 and 3 rows"),
         *((make, (), "n_features must be .* got 0") for make in EMPTY),
-        (partial(IsoScore, 1), (), "n_features must be a whole number of columns, 2 or more"),
+        (partial(IsoScore, 1), (), "n_features must be a whole number, 2 or more"),
         (lambda: Spectrum(5).merge_state(Spectrum(6)), (), "construct both metrics alike"),
     ],
 )
