@@ -73,24 +73,18 @@ class EveryStep(TrainerCallback):
 
 @contextmanager
 def place_to_train(threads: int) -> Iterator[str]:
-    """A temporary folder and a number of threads for torch; threads and draws are given back."""
-    found = torch.get_num_threads()
+    """A temporary folder, and a number of threads for torch, until the training is over.
+
+    Python, NumPy and torch draw afterwards as before: the Trainer seeds their generators.
+    """
+    found, of_python, of_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     torch.set_num_threads(threads)
+    folder = tempfile.TemporaryDirectory(prefix="shrink-run-")
     try:
-        with random_state_kept(), tempfile.TemporaryDirectory(prefix="shrink-run-") as folder:
-            yield folder
+        with torch.random.fork_rng(devices), folder as path:
+            yield path
     finally:
         torch.set_num_threads(found)
-
-
-@contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Python, NumPy and torch draw afterwards as before: the Trainer seeds their generators."""
-    of_python, of_numpy = random.getstate(), np.random.get_state()
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    try:
-        with torch.random.fork_rng(devices):
-            yield
-    finally:
         random.setstate(of_python)
         np.random.set_state(of_numpy)

@@ -6,7 +6,7 @@ arm of options that exist leaves finished runs valid; a new penalty is new code,
 again.
 """
 
-from shrink_utils.names import unknown_name
+from shrink_utils.names import known_name
 
 Options = dict[str, str | int | float]
 
@@ -37,6 +37,4 @@ def arm_options(arm: str) -> Options | None:
     ValueError
         No arm has that name.
     """
-    if arm not in ARMS:
-        raise unknown_name("arm", "arm", arm, ARMS)
-    return ARMS[arm]
+    return ARMS[known_name("arm", "arm", arm, ARMS)]

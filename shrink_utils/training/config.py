@@ -4,7 +4,7 @@ import warnings
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from shrink_utils.names import POOLINGS, require
+from shrink_utils.names import POOLINGS, known_name, require
 from shrink_utils.text import task_spec
 from shrink_utils.training.arms import arm_options
 
@@ -37,10 +37,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         task_spec(self.task)  # raises on an unknown name
         arm_options(self.arm)
-        known = {"pooling": POOLINGS, "precision": PRECISIONS}
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(values)}")
+        known_name("pooling", "pooling", self.pooling, POOLINGS)
+        known_name("precision", "precision", self.precision, PRECISIONS)
         require(self, "epochs batch_size max_length threads", lambda v: v >= 1, "at least 1")
         require(self, "train_rows eval_rows", lambda v: v is None or v >= 2, "at least 2")
         require(self, "weight_decay weight seed", lambda v: v >= 0, "0 or more")

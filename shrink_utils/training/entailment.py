@@ -10,12 +10,7 @@ from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTok
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
 from shrink_utils.names import require
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
-from shrink_utils.training.arguments import (
-    EveryStep,
-    QuietTrainer,
-    place_to_train,
-    quiet_arguments,
-)
+from shrink_utils.training.arguments import EveryStep, QuietTrainer, place_to_train, quiet_arguments
 from shrink_utils.training.rows import fixed_batches, tokenized
 
 VOCABULARY = 400  # more than the templates' words

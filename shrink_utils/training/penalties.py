@@ -11,6 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from shrink_utils.geometry.rows import centred
+from shrink_utils.names import known_name
 from shrink_utils.topology import (
     BarcodeRegularizer,
     RegularizerOutput,
@@ -144,7 +146,7 @@ class SpectralEntropy(ClassPenalty):
     """
 
     def _value(self, cloud: Tensor) -> Tensor:
-        sigma = torch.linalg.svdvals(_centred(cloud))  # (min(n, d),), descending
+        sigma = torch.linalg.svdvals(centred(cloud))  # (min(n, d),), descending
         if len(sigma) == 0 or sigma[0] == 0:
             return cloud.new_zeros(())
         rounding = max(cloud.shape) * torch.finfo(sigma.dtype).eps * sigma[0].detach()
@@ -195,33 +197,7 @@ class IsoScoreStar(ClassPenalty):
         self.register_buffer("degrees", torch.zeros((), dtype=torch.int64))
 
     def _values(self, clouds: list[Tensor]) -> list[Tensor]:
-        self._check_dimension(clouds[0].shape[1])
-        covariances = [self._covariance(cloud) for cloud in clouds]
-        stable, degrees = self._stable_with(covariances, [len(cloud) - 1 for cloud in clouds])
-        if self.training:
-            self.stable, self.degrees = stable, degrees
-        return [
-            1 - _iso_score((1 - SHRINKAGE) * covariance + SHRINKAGE * stable)
-            for covariance in covariances
-        ]
-
-    def _covariance(self, cloud: Tensor) -> Tensor:
-        x = _centred(cloud)
-        covariance = x.T @ x / (len(x) - 1)  # (d, d)
-        trace = covariance.trace()
-        return covariance / trace.where(trace > 0, 1.0)
-
-    def _stable_with(self, covariances: list[Tensor], degrees: list[int]) -> tuple[Tensor, Tensor]:
-        """The stable covariance (d, d) and its degrees of freedom, with those of a batch."""
-        here = sum(degrees)
-        batch = sum(k * c.detach() for k, c in zip(degrees, covariances, strict=True)) / here
-        total = self.degrees + here
-        if self.degrees == 0:
-            return batch, total
-        stable = self.stable.to(batch.device)
-        return stable + (batch - stable) * (here / float(total)), total
-
-    def _check_dimension(self, d: int) -> None:
+        d = clouds[0].shape[1]
         if d < 2:
             raise ValueError(f"embeddings must have at least 2 dimensions for IsoScore*; got {d}")
         if self.degrees > 0 and len(self.stable) != d:
@@ -229,6 +205,19 @@ class IsoScoreStar(ClassPenalty):
                 f"embeddings must keep the {len(self.stable)} dimensions of the batches before; "
                 f"got {d}: make one penalty per model"
             )
+        covariances, stable, here = [], 0, sum(len(cloud) - 1 for cloud in clouds)
+        for x in map(centred, clouds):
+            covariance = x.T @ x / (len(x) - 1)  # (d, d)
+            trace = covariance.trace()
+            covariances.append(covariance / trace.where(trace > 0, 1.0))
+            stable = stable + (len(x) - 1) * covariances[-1].detach()
+        stable, degrees = stable / here, self.degrees + here  # of this batch
+        if self.degrees > 0:
+            before = self.stable.to(stable.device)
+            stable = before + (stable - before) * (here / float(degrees))
+        if self.training:
+            self.stable, self.degrees = stable, degrees
+        return [1 - _iso_score((1 - SHRINKAGE) * c + SHRINKAGE * stable) for c in covariances]
 
 
 class SIGReg(ClassPenalty):
@@ -255,7 +244,7 @@ class SIGReg(ClassPenalty):
     """
 
     def _value(self, cloud: Tensor) -> Tensor:
-        x = _centred(cloud)  # (n, d)
+        x = centred(cloud)  # (n, d)
         n, d = x.shape
         variance = x.square().sum() / ((n - 1) * d)
         if variance == 0:
@@ -267,12 +256,6 @@ class SIGReg(ClassPenalty):
         # |φ − gaussian|², (K, 9)
         apart = (phase.cos().mean(dim=0) - gaussian).square() + phase.sin().mean(dim=0).square()
         return 2 * n * torch.trapezoid(apart * gaussian, t).mean()
-
-
-def _centred(cloud: Tensor) -> Tensor:
-    """Subtract the mean row. Equal rows give exact zeros, and large offsets cost no digits."""
-    shifted = cloud - cloud[0]
-    return shifted - shifted.mean(dim=0)
 
 
 def _iso_score(covariance: Tensor) -> Tensor:
@@ -302,9 +285,7 @@ class Regrouped(BarcodeRegularizer):
 
     def __init__(self, groups: str, *, weight: float = 1.0) -> None:
         super().__init__(weight=weight)
-        if groups not in ("batch", "shuffled"):
-            raise ValueError(f"groups must be 'batch' or 'shuffled'; got {groups!r}")
-        self.groups = groups
+        self.groups = known_name("groups", "groups", groups, ("batch", "shuffled"))
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`; ``classes`` of the result are the groups."""
@@ -335,9 +316,7 @@ class RankedBars(nn.Module):
 
     def __init__(self, keep: str, *, weight: float = 1.0) -> None:
         super().__init__()
-        if keep not in ("longest", "shortest"):
-            raise ValueError(f"keep must be 'longest' or 'shortest'; got {keep!r}")
-        self.keep, self.weight = keep, weight
+        self.keep, self.weight = known_name("keep", "bars", keep, ("longest", "shortest")), weight
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`: ``loss`` is minus the weighted sum of the classes' entropies."""

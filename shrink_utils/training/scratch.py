@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
-from shrink_utils.names import require, unknown_name
+from shrink_utils.names import known_name, require
 from shrink_utils.text import load_pairs, train_tokenizer
 from shrink_utils.training.arguments import QuietTrainer, place_to_train, quiet_arguments
 from shrink_utils.training.dynamics import FixedSetLoss
@@ -54,8 +54,7 @@ class ScratchConfig:
     threads: int = 1  # of torch; they change the last digits of sums
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise unknown_name("objective", "objective", self.objective, OBJECTIVES)
+        known_name("objective", "objective", self.objective, OBJECTIVES)
         _ = self.trunk  # refuses what cannot be built
         require(self, "steps batch_size threads", lambda v: v >= 1, "at least 1")
         require(self, "seed data_seed", lambda v: v >= 0, "0 or more")

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import Module
 from transformers import TrainerCallback
 from transformers.trainer_utils import EvalLoopOutput
 
@@ -79,7 +78,8 @@ class StepRecorder(TrainerCallback):
             Norms of gradients, by the name of their column.
         """
         x = embeddings.detach()
-        every = self._every_bar(x, labels)
+        every, counted = self._every_bar(x, labels), bars.n_features > 0
+        missing = (bars.n_features[counted].log() - bars.entropy[counted]).sum()
         self._observed = {
             "rows": len(x),
             "task_loss": task_loss.item(),
@@ -89,7 +89,7 @@ class StepRecorder(TrainerCallback):
             **scores(x),
             **({} if labels is None else class_scores(x, labels)),
             "n_selected": float(bars.n_features.sum()),
-            "missing_entropy": float(_missing(bars)),
+            "missing_entropy": float(missing),
             **(gradients or {}),
             **_per_class("n_features", bars.classes, bars.n_features),
             **_per_class("n_bars", every.classes, every.n_bars),  # whatever the arm selects from
@@ -132,12 +132,6 @@ def class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
         return {"within_1": float(within[0]), "between": between_share(x, labels)}
     except ValueError:
         return {}
-
-
-def _missing(bars: RegularizerOutput) -> Tensor:
-    """Entropy that the bars could still gain, summed over classes: ln(their number) less theirs."""
-    counted = bars.n_features > 0
-    return (bars.n_features[counted].log() - bars.entropy[counted]).sum()
 
 
 def _norm_of_gradient(loss: Tensor | float, states: Tensor) -> float:
@@ -204,24 +198,18 @@ class RegularizedTrainer(QuietTrainer):
 
         An evaluation's outputs are the logits and the embeddings.
         """
-        task_loss, logits, embeddings, last = self._pass(model, inputs)
-        if not model.training:
-            seen = {"loss": task_loss, "logits": logits, "embeddings": embeddings}
-            return (task_loss, seen) if return_outputs else task_loss
-        labels = inputs["labels"] if self.per_class else None
-        task_loss, embeddings, labels = whole_batch(task_loss, embeddings, labels)
-        regularizer = self._regularize(embeddings, labels, task_loss, last)
-        loss = task_loss + regularizer
-        return (loss, {"loss": loss, "logits": logits}) if return_outputs else loss
-
-    def _pass(self, model: Module, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        """Mean task loss, logits (b, labels), embeddings (b, d) and last states (b, t, d)."""
         rounded = model.training and self.precision == "bfloat16"
         with torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded):
             outputs = model(**inputs, output_hidden_states=True)
-        states = outputs.hidden_states
-        embeddings = pool(states, inputs["attention_mask"], pooling=self.pooling)
-        return outputs.loss, outputs.logits, embeddings, states[-1]
+        loss, states = outputs.loss, outputs.hidden_states  # (), and (b, t, d) of each layer
+        embeddings = pool(states, inputs["attention_mask"], pooling=self.pooling)  # (b, d)
+        seen = {"loss": loss, "logits": outputs.logits, "embeddings": embeddings}
+        if model.training:
+            labels = inputs["labels"] if self.per_class else None
+            loss, embeddings, labels = whole_batch(loss, embeddings, labels)
+            loss = loss + self._regularize(embeddings, labels, loss, states[-1])
+            seen = {"loss": loss, "logits": outputs.logits}
+        return (loss, seen) if return_outputs else loss
 
     def evaluation_loop(self, dataloader, *args, **kwargs):
         """As the Trainer's; the recorder keeps embeddings and outputs."""
