@@ -6,7 +6,6 @@ from shrink_utils.models.encoders import (
     evaluating as evaluating,
     load_classifier as load_classifier,
     load_encoder as load_encoder,
-    quiet as quiet,
     random_encoder as random_encoder,
     save_classifier as save_classifier,
 )
@@ -16,7 +15,6 @@ from shrink_utils.models.scratch import (
     Trunk as Trunk,
     new_pair_classifier as new_pair_classifier,
     scratch_model as scratch_model,
-    trunk_of as trunk_of,
     with_new_head as with_new_head,
 )
 from shrink_utils.models.states import (
@@ -28,11 +26,9 @@ from shrink_utils.models.states import (
     token_states as token_states,
 )
 from shrink_utils.models.stitching import (
-    MAPS as MAPS,
     MapTraining as MapTraining,
     Reading as Reading,
     Stitched as Stitched,
-    identity_stitches as identity_stitches,
     read_layers as read_layers,
     stitch_grid as stitch_grid,
     stitched as stitched,
@@ -44,6 +40,4 @@ from shrink_utils.models.words import (
     word_batches as word_batches,
     word_states as word_states,
 )
-from shrink_utils.names import (
-    POOLINGS as POOLINGS,
-)
+from shrink_utils.names import POOLINGS as POOLINGS

@@ -25,7 +25,7 @@ from transformers import (
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import quiet, seeded
-from shrink_utils.names import require, unknown_name
+from shrink_utils.names import known_name, require
 from shrink_utils.text.pairs import SPECIAL_TOKENS
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
@@ -51,8 +51,7 @@ class Trunk:
         require(self, "width depth heads", lambda v: v >= 1, "at least 1")
         if self.width % self.heads:
             raise ValueError(f"width: {self.width} does not divide into {self.heads} heads")
-        if self.activation not in ACTIVATIONS:
-            raise unknown_name("activation", "activation", self.activation, ACTIVATIONS)
+        known_name("activation", "activation", self.activation, ACTIVATIONS)
         require(self, "dropout", lambda v: 0 <= v < 1, "at least 0 and below 1")
 
 
@@ -139,8 +138,7 @@ def scratch_model(
     at its own width. With 0.02 at a width of 64 attention begins almost even: some translation
     models then leave the sentence unread, and a SoLU masked LM learns word frequencies only.
     """
-    if objective not in OBJECTIVES:
-        raise unknown_name("objective", "objective", objective, OBJECTIVES)
+    known_name("objective", "objective", objective, OBJECTIVES)
     sizes = {
         "vocab_size": vocab_size,
         "hidden_size": trunk.width,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from shrink_utils.models.encoders import Encoder, evaluating
 from shrink_utils.models.products import OneDNN
-from shrink_utils.names import POOLINGS
+from shrink_utils.names import POOLINGS, known_name
 from shrink_utils.text.corpora import as_texts
 
 MAX_LENGTH = 128  # tokens, where nobody says more or fewer
@@ -282,8 +282,7 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     Reimers & Gurevych (2019), *Sentence-BERT* (cls, mean); Li et al. (2020), *On the Sentence
     Embeddings from Pre-trained Language Models* (first_last).
     """
-    if pooling not in POOLINGS:
-        raise ValueError(f"pooling: {pooling!r}, expected one of {', '.join(POOLINGS)}")
+    known_name("pooling", "pooling", pooling, POOLINGS)
     if len(states) == 0:
         raise ValueError("states: empty, expected the hidden states of at least one layer")
     if states[-1].shape[:2] != attention_mask.shape:

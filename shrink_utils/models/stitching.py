@@ -26,7 +26,7 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 
 from shrink_utils.geometry import Alignment, affine
 from shrink_utils.models.encoders import evaluating, seeded
-from shrink_utils.names import require, unknown_name
+from shrink_utils.names import known_name, require
 
 Batch = Mapping[str, Tensor]  # input_ids and attention_mask (b, t), labels (b, t) or (b,)
 Map = Callable[[Tensor], Tensor]  # states (b, t, d_front) → (b, t, d_back)
@@ -37,6 +37,7 @@ MAPS = ("identity", "affine", "trained")
 SGD = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-3, "nesterov": True}
 LONGEST_GRADIENT = 1.0  # a longer one is clipped
 ROWS_A_COLUMN = 64  # of a least-squares fit: more sharpen it by less than 2 % of what it leaves
+IDENTITY = nn.Identity()
 IGNORED = -100  # the label of what is not predicted, in torch and transformers
 
 
@@ -62,11 +63,6 @@ class Stitched(NamedTuple):
     back_layer: int  # m
     loss: float  # mean over all predictions
     penalty: float  # `loss` less what the back loses by itself on the same batches
-
-
-def identity(states: Tensor) -> Tensor:
-    """The map that changes nothing."""
-    return states
 
 
 def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
@@ -99,11 +95,11 @@ def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
             states.append(tuple(found.hidden_states))  # (b, t, d) each
     reading = Reading(model, list(batches), states, loss=float("nan"))
     top = reading.depth
-    return replace(reading, loss=_mean_loss(reading, reading, identity, top, top))
+    return replace(reading, loss=_mean_loss(reading, reading, IDENTITY, top, top))
 
 
 def stitched(
-    front: Reading, back: Reading, phi: Map = identity, *, front_layer: int, back_layer: int
+    front: Reading, back: Reading, phi: Map = IDENTITY, *, front_layer: int, back_layer: int
 ) -> Stitched:
     """Loss and penalty of g_{>m} ∘ φ ∘ f_{≤l}: exactly 0 for a model and itself, by identity.
 
@@ -140,21 +136,8 @@ def stitched_logits(front: Reading, back: Reading, *, front_layer: int, back_lay
     model a row per predicted token, which takes memory.
     """
     _check(front, back, front_layer, back_layer)
-    found = _predictions(front, back, identity, front_layer, back_layer)
+    found = _predictions(front, back, IDENTITY, front_layer, back_layer)
     return torch.cat([logits for logits, _ in found])
-
-
-def identity_stitches(front: Reading, back: Reading) -> list[Stitched]:
-    """Two models of one shape stitched by identity at each pair of equal layers, 0 to the depth.
-
-    Raises
-    ------
-    ValueError
-        Models of different depth, or as `stitched`.
-    """
-    if front.depth != back.depth:
-        raise ValueError(f"back: {back.depth} layers against the front's {front.depth}")
-    return [stitched(front, back, front_layer=m, back_layer=m) for m in range(back.depth + 1)]
 
 
 def upper_logits(
@@ -289,8 +272,7 @@ def stitch_grid(
     ValueError
         An unknown kind, nothing to fit a map to, or what `stitched` refuses.
     """
-    if kind not in MAPS:
-        raise unknown_name("kind", "map", kind, MAPS)
+    known_name("kind", "map", kind, MAPS)
     if kind != "identity" and fitted_on is None:
         raise ValueError(f"fitted_on: none, expected readings to fit {kind} maps to")
     if layers is None:
@@ -298,7 +280,7 @@ def stitch_grid(
     results = []
     for i, pairs in groupby(sorted(layers), key=itemgetter(0)):
         js = [j for _, j in pairs]
-        maps: Iterable[Map] = [identity] * len(js)
+        maps: Iterable[Map] = [IDENTITY] * len(js)
         if kind == "affine":
             maps = least_squares_maps(*fitted_on, front_layer=i, back_layers=js)
         elif kind == "trained":  # one at a time, as they are asked for

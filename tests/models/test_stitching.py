@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.models import MapTraining, identity_stitches, stitch_grid, stitched
+from shrink_utils.models import MapTraining, stitch_grid, stitched
 from shrink_utils.models.stitching import least_squares_maps, train_map
 from tests.models.conftest import make_batches, make_reading
 
@@ -45,7 +45,8 @@ def test_every_stitch_is_the_back_with_the_fronts_states(kind):
             assert found.loss == pytest.approx(expected, rel=1e-5)
             assert found[:2] == (i, j) and found.penalty == found.loss - back.loss
             assert abs(found.penalty) > 1e-3
-    assert [found.penalty for found in identity_stitches(back, back)] == [0.0] * 4
+    itself = stitch_grid(back, back, "identity", layers=[(m, m) for m in range(4)])
+    assert [found.penalty for found in itself] == [0.0] * 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
