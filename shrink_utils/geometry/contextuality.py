@@ -11,7 +11,7 @@ from torch.nn.functional import embedding_bag
 
 from shrink_utils.geometry.isotropy import anisotropy, avg_sim
 from shrink_utils.geometry.rows import as_labels
-from shrink_utils.topology.arrays import Array, as_rows, unit_rows
+from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
 
 
 class OverUnits:
@@ -59,8 +59,7 @@ def _dealt(
 
     `of_units` takes the rows in an order, (n,), and gives the measure of each unit.
     """
-    if n_permutations < 1:
-        raise ValueError(f"n_permutations must be at least 1, got {n_permutations}")
+    n_permutations = whole_number(n_permutations, "n_permutations", 1)
     rng = np.random.default_rng(seed)
     orders = (torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations))
     dealt = torch.stack([of_units(order) for order in orders])  # (permutations, units)
@@ -70,9 +69,8 @@ def _dealt(
 
 def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
     """Indices of the words that are counted often enough; ``ValueError`` if there is none."""
-    if min_count < 2:
-        raise ValueError(f"min_count must be at least 2, one vector has no pair; got {min_count}")
-    kept = (counts >= min_count).nonzero().flatten()
+    # One vector has no pair.
+    kept = (counts >= whole_number(min_count, "min_count", 2)).nonzero().flatten()
     if not len(kept):
         most = int(counts.argmax())
         raise ValueError(

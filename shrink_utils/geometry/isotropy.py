@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from shrink_utils.geometry.rows import as_labels, centred, in_range, unit_scale
-from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows
+from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
 
 UNDEFINED = (
     "the bias-corrected form is undefined for these {n} rows: it divides by an estimate of "
@@ -200,8 +200,7 @@ def pair_distances(x: Array, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
         Zero rows, or `n_pairs` below one.
     """
     x = unit_rows(as_rows(x, min_rows=2))
-    if n_pairs < 1:
-        raise ValueError(f"n_pairs must be at least 1, got {n_pairs}")
+    n_pairs = whole_number(n_pairs, "n_pairs", 1)
     rng = np.random.default_rng(seed)
     first = rng.integers(len(x), size=n_pairs)
     second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first

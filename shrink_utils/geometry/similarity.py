@@ -22,7 +22,7 @@ from shrink_utils.geometry.rows import (
     unit_scale,
 )
 from shrink_utils.names import known_name
-from shrink_utils.topology.arrays import Array, as_rows, unit_rows
+from shrink_utils.topology.arrays import Array, as_rows, as_tensor, unit_rows, whole_number
 
 _DECIMALS = 12  # of a cosine: what is equal but for rounding must tie
 
@@ -213,8 +213,7 @@ def cka_distance(ckas: Array) -> float:
     ----------
     Brown et al. 2023; that arccos of CKA is a metric: Williams et al. 2021.
     """
-    ckas = ckas if isinstance(ckas, Tensor) else np.asarray(ckas, dtype=float)
-    values = as_rows(ckas.reshape(1, -1), name="ckas")
+    values = as_rows(as_tensor(ckas, "ckas").reshape(1, -1), name="ckas")
     if values.abs().max() > 1 + _ROUNDING:
         raise ValueError(f"ckas must lie in [−1, 1], got {values.flatten().tolist()}")
     return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
@@ -561,8 +560,7 @@ def calibrated_maximum(
     A maximum over layers grows with their number, and a biased similarity with their width. The
     same search of shuffled rows has both. After Gröger, Wen & Brbić 2026, arXiv 2602.14486.
     """
-    if permutations < 1:
-        raise ValueError(f"permutations must be at least 1, got {permutations}")
+    permutations = whole_number(permutations, "permutations", 1)
     xs = [as_rows(x, name=f"xs[{i}]") for i, x in enumerate(xs)]
     grid = similarity_grid(measure, xs, ys)
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,12 +17,12 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
-    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging as transformers_logging
 
+from shrink_utils.names import unknown_name
 from shrink_utils.text import fetch, hub_revisions
 
 TINY = "tiny-random"
@@ -92,10 +91,7 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     with quiet(), seeded(0):
-        if name == TINY:
-            model = AutoModel.from_config(tiny_config())
-        else:
-            model = _pretrained(AutoModel, name, read=_text_part)
+        model = _pretrained(AutoModel, name)
         return Encoder(name, model.eval().to(device), load_tokenizer(name))
 
 
@@ -111,7 +107,7 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     """
     trained = load_encoder(name)  # its errors, and its tokenizer
     with quiet(), seeded(seed):
-        config = tiny_config() if name == TINY else _config(name, _location(name))
+        config = trained.model.config
         model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
         return Encoder(f"{name}, random weights", _text_part(model).eval(), trained.tokenizer)
 
@@ -145,11 +141,9 @@ def load_classifier(
     problem = "regression" if n_labels == 1 else "single_label_classification"
     head = {"num_labels": n_labels, "problem_type": problem}
     with quiet(), seeded(seed):
+        model = _pretrained(AutoModelForSequenceClassification, name, **head)
         if name == TINY:
-            model = AutoModelForSequenceClassification.from_config(tiny_config(**head))
             model.base_model.load_state_dict(load_encoder(TINY).model.state_dict())
-        else:
-            model = _pretrained(AutoModelForSequenceClassification, name, **head)
         tokenizer = load_tokenizer(name)
     if getattr(model.config, "pad_token_id", None) is None:  # GPT-2's head looks for padding
         model.config.pad_token_id = tokenizer.pad_token_id
@@ -163,18 +157,6 @@ def save_classifier(
     with quiet():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-
-
-def tiny_config(**head: object) -> BertConfig:
-    """Two layers, 32 wide, with MiniLM's vocabulary."""
-    return BertConfig(
-        vocab_size=30522,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        **head,
-    )
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
@@ -240,9 +222,15 @@ def evaluating(*models: nn.Module) -> Iterator[None]:
 
 def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
     """Read a model, or of `AutoModel` what reads texts; its layers are those of the file."""
+    if name == TINY:  # with MiniLM's vocabulary
+        sizes = dict(vocab_size=30522, hidden_size=32, num_hidden_layers=2, num_attention_heads=2)
+        return auto_class.from_config(BertConfig(**sizes, intermediate_size=64, **head))
     location = _location(name)
-    config = _config(name, location, **head)
     with _errors_that_name(name):
+        config = AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
+        quantized = getattr(config, "quantization_config", None)
+        if quantized or getattr(config.get_text_config(), "quantization_config", None):
+            raise ValueError(f"name: {name!r} is quantized; take the weights it was made from")
         model, report = auto_class.from_pretrained(
             **location,
             config=config,
@@ -286,15 +274,6 @@ def _refuse_made_up(
     )
 
 
-def _config(name: str, location: dict[str, object], **head: object) -> PreTrainedConfig:
-    with _errors_that_name(name):
-        config = AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
-    quantized = getattr(config, "quantization_config", None)
-    if quantized or getattr(config.get_text_config(), "quantization_config", None):
-        raise ValueError(f"name: {name!r} is quantized; take the weights it was made from")
-    return config
-
-
 def _text_part(model: PreTrainedModel) -> PreTrainedModel:
     """What reads texts alone: an encoder–decoder's encoder, a tower, or the whole model."""
     names = ["language_model", "text_model", *(["encoder"] if hasattr(model, "decoder") else [])]
@@ -330,17 +309,13 @@ def _errors_that_name(name: str) -> Iterator[None]:
             says = f"{name!r} is of a class that AutoModel does not read; save the part that it "
             says += "reads and that reads texts alone, such as model.encoder, with its tokenizer"
         elif isinstance(error, OSError) and Path(name).is_dir():
-            kind, says = (
-                FileNotFoundError,
-                f"no encoder can be read from the folder {name!r}: {told}",
-            )
+            kind = FileNotFoundError
+            says = f"no encoder can be read from the folder {name!r}: {told}"
         elif isinstance(error, OSError):
-            known = [other for other in (*PINNED, TINY) if other != name]
-            nearest = get_close_matches(name, known, n=1)
-            kind, says = FileNotFoundError, f"no encoder {name!r}"
-            says += f", did you mean {nearest[0]!r}?" if nearest else ""
-            says += f" (expected {', '.join(PINNED)} or {TINY!r}, which need no hub, a local folder"
-            says += f" with model.safetensors, or the id of a model on a hub in reach): {told}"
+            kind, known = FileNotFoundError, [o for o in (*PINNED, TINY) if o != name]
+            says = str(unknown_name("name", "encoder", name, known)).removeprefix("name: ")
+            says += ", which need no hub; or a folder with model.safetensors, or the id of a model "
+            says += f"on a hub in reach: {told}"
         raise kind(f"name: {says}") from error
 
 

@@ -27,8 +27,5 @@ def _is_plain(x: Tensor, weight: Tensor) -> bool:
     """Whether oneDNN can take a product: float32 on the CPU, many rows, nobody wants a gradient."""
     plain = all(t.device.type == "cpu" and t.dtype == torch.float32 for t in (x, weight))
     autocast = torch.is_autocast_enabled("cpu")
-    return plain and x.numel() > 0 and not torch.is_grad_enabled() and not autocast and _available()
-
-
-def _available() -> bool:
-    return torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+    available = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+    return plain and x.numel() > 0 and not torch.is_grad_enabled() and not autocast and available

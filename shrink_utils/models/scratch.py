@@ -160,18 +160,14 @@ def scratch_model(
         model = _with_head(objective, sizes)
     with _drawing(seed):  # again from the start: the same trunk below every head
         fresh = BertModel(BertConfig(**sizes), add_pooling_layer=False)
-    trunk_of(model).load_state_dict(fresh.state_dict())
+    shared = model.encoder if objective == "mt" else model.bert
+    shared.load_state_dict(fresh.state_dict())
     if trunk.activation == "solu":
         with _drawing(seed):  # of its dtype; nothing is drawn
             for module in model.modules():
                 if hasattr(module, "intermediate_act_fn"):
                     module.intermediate_act_fn = SoLU(4 * trunk.width)
     return model.eval()
-
-
-def trunk_of(model: PreTrainedModel) -> PreTrainedModel:
-    """The ``BertModel`` that the objectives share: of an encoder–decoder, the encoder."""
-    return model.encoder if isinstance(model, TranslationModel) else model.bert
 
 
 def new_pair_classifier(

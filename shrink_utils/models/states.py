@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from shrink_utils.models.encoders import Encoder, evaluating
 from shrink_utils.models.products import OneDNN
 from shrink_utils.names import POOLINGS, known_name
 from shrink_utils.text.corpora import as_texts
+from shrink_utils.topology.arrays import whole_number
 
 MAX_LENGTH = 128  # tokens, where nobody says more or fewer
 
@@ -43,22 +44,22 @@ def hidden_states(
     encoder: Encoder,
     texts: Iterable[str],
     *,
-    text_pairs: Iterable[str] | None = None,
     layers: Sequence[int] | None = None,
     pooling: str = "cls",
-    batch_size: int = 64,
-    max_length: int | None = None,
+    **options: Any,
 ) -> Tensor:
     """One vector per text from each layer.
 
     Parameters
     ----------
-    encoder, texts, text_pairs, batch_size, max_length
+    encoder, texts
         As in `state_batches`.
     layers
         Indices out of ``encoder.layers``, negative ones from the end; all layers when None.
     pooling
         As in `pool`, at every layer: ``"first_last"`` at layer l averages the layers 0 and l.
+    **options
+        ``text_pairs``, ``batch_size`` and ``max_length``, as in `state_batches`.
 
     Returns
     -------
@@ -73,9 +74,7 @@ def hidden_states(
     """
     texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
     rows, parts = [], []
-    for batch in state_batches(
-        encoder, texts, text_pairs=text_pairs, batch_size=batch_size, max_length=max_length
-    ):
+    for batch in state_batches(encoder, texts, **options):
         for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
             if not has_token:  # `pool` would know it by its row in the batch only
                 raise ValueError(
@@ -90,33 +89,25 @@ def hidden_states(
 
 
 def token_states(
-    encoder: Encoder,
-    texts: Iterable[str],
-    *,
-    layers: Sequence[int] | None = None,
-    max_length: int | None = None,
-    batch_size: int = 64,
+    encoder: Encoder, texts: Iterable[str], *, layers: Sequence[int] | None = None, **options: Any
 ) -> TokenStates:
     """The vectors of all word-pieces, without special tokens and padding, from each layer.
 
     Parameters, and the ValueError of bad ones, are those of `hidden_states`.
     """
-    texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
-    vectors: list[Tensor] = [torch.empty(0)] * len(texts)
-    tokens: list[list[str]] = [[]] * len(texts)
-    for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
-        stacked = torch.stack(states_of(batch, chosen)).float().cpu()
-        # (layers, b, t, d)
-        for b, row in enumerate(batch.rows):
-            pieces = ~batch.special[b]  # (t,)
-            vectors[row] = stacked[:, b, pieces.cpu()]
-            ids = batch.tokens["input_ids"][b][pieces]
-            tokens[row] = encoder.tokenizer.convert_ids_to_tokens(ids.tolist())
-    lengths = torch.tensor([len(words) for words in tokens])
+    chosen = chosen_layers(encoder, layers)
+    vectors, rows, ids = [], [], []
+    for batch in state_batches(encoder, texts, **options):
+        pieces = ~batch.special  # (b, t)
+        states = [layer[pieces] for layer in states_of(batch, chosen)]  # (n, d) each
+        vectors.append(torch.stack(states).float().cpu())
+        rows.append(torch.tensor(batch.rows)[pieces.nonzero()[:, 0].cpu()])
+        ids.append(batch.tokens["input_ids"][pieces].cpu())
+    sentence, order = torch.cat(rows).sort(stable=True)
     return TokenStates(
-        vectors=torch.cat(vectors, dim=1),
-        sentence=torch.arange(len(texts)).repeat_interleave(lengths),
-        token=list(chain.from_iterable(tokens)),
+        vectors=torch.cat(vectors, dim=1)[:, order],
+        sentence=sentence,
+        token=encoder.tokenizer.convert_ids_to_tokens(torch.cat(ids)[order].tolist()),
     )
 
 
@@ -155,8 +146,7 @@ def state_batches(
     text_pairs = None if text_pairs is None else as_texts(text_pairs, argument="text_pairs")
     if text_pairs is not None and len(text_pairs) != len(texts):
         raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
-    if batch_size < 1:
-        raise ValueError(f"batch_size: {batch_size}, expected at least 1")
+    whole_number(batch_size, "batch_size", 1)
     limit, tokenizer = encoder.max_length, encoder.tokenizer
     max_length = min(MAX_LENGTH, limit) if max_length is None else max_length
     if not 3 <= max_length <= limit:

@@ -94,8 +94,8 @@ def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
             found = model.base_model(**inputs, use_cache=False, output_hidden_states=True)
             states.append(tuple(found.hidden_states))  # (b, t, d) each
     reading = Reading(model, list(batches), states, loss=float("nan"))
-    top = reading.depth
-    return replace(reading, loss=_mean_loss(reading, reading, IDENTITY, top, top))
+    top = {"front_layer": reading.depth, "back_layer": reading.depth}
+    return replace(reading, loss=stitched(reading, reading, **top).loss)
 
 
 def stitched(
@@ -124,8 +124,13 @@ def stitched(
     equivalence*; Bansal, Nakkiran & Barak 2021, *Revisiting model stitching to compare neural
     representations*; on language models, Brown et al. 2023, section 3.
     """
-    _check(front, back, front_layer, back_layer)
-    loss = _mean_loss(front, back, phi, front_layer, back_layer)
+    total, count = 0.0, 0
+    for logits, targets in _predictions(front, back, phi, front_layer, back_layer):
+        total += float(cross_entropy(logits, targets, reduction="sum"))
+        count += len(targets)
+    if not count:
+        raise ValueError(f"batches: no label is predicted, as all of them are {IGNORED}")
+    loss = total / count
     return Stitched(front_layer, back_layer, loss, loss - back.loss)
 
 
@@ -135,7 +140,6 @@ def stitched_logits(front: Reading, back: Reading, *, front_layer: int, back_lay
     Parameters and errors are those of `stitched`. A classifier gives a row per text, a language
     model a row per predicted token, which takes memory.
     """
-    _check(front, back, front_layer, back_layer)
     found = _predictions(front, back, IDENTITY, front_layer, back_layer)
     return torch.cat([logits for logits, _ in found])
 
@@ -189,28 +193,11 @@ def upper_logits(
     return model.cls(states[predicted]), targets[predicted]
 
 
-def _mean_loss(front: Reading, back: Reading, phi: Map, front_layer: int, back_layer: int) -> float:
-    total, count = 0.0, 0
-    for logits, targets in _predictions(front, back, phi, front_layer, back_layer):
-        total += float(cross_entropy(logits, targets, reduction="sum"))
-        count += len(targets)
-    if not count:
-        raise ValueError(f"batches: no label is predicted, as all of them are {IGNORED}")
-    return total / count
-
-
 @torch.no_grad()
 def _predictions(
     front: Reading, back: Reading, phi: Map, front_layer: int, back_layer: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batch by batch, so that a large vocabulary does not fill the memory."""
-    with evaluating(back.model):
-        for batch, states in zip(back.batches, front.states, strict=True):
-            mapped = phi(states[front_layer].to(back.model.device))
-            yield upper_logits(back.model, mapped, back_layer, batch)
-
-
-def _check(front: Reading, back: Reading, front_layer: int, back_layer: int) -> None:
     for name, reading, layer in (("front", front, front_layer), ("back", back, back_layer)):
         if not 0 <= layer <= reading.depth:
             raise ValueError(f"{name}_layer: {layer}, expected 0 to {reading.depth}")
@@ -219,6 +206,10 @@ def _check(front: Reading, back: Reading, front_layer: int, back_layer: int) -> 
         raise ValueError(
             "back: it read other texts than the front; read both from the same batches"
         )
+    with evaluating(back.model):
+        for batch, states in zip(back.batches, front.states, strict=True):
+            mapped = phi(states[front_layer].to(back.model.device))
+            yield upper_logits(back.model, mapped, back_layer, batch)
 
 
 @dataclass(frozen=True, kw_only=True)

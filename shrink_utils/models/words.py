@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,12 +42,7 @@ def split_words(text: str) -> list[str]:
 
 
 def word_batches(
-    encoder: Encoder,
-    texts: Iterable[str],
-    *,
-    layers: Sequence[int] | None = None,
-    batch_size: int = 64,
-    max_length: int | None = None,
+    encoder: Encoder, texts: Iterable[str], *, layers: Sequence[int] | None = None, **options: Any
 ) -> Iterator[WordBatch]:
     """Word vectors from each layer, one forward pass at a time, the shortest texts first.
 
@@ -57,10 +53,12 @@ def word_batches(
 
     Parameters
     ----------
-    encoder, texts, batch_size, max_length
+    encoder, texts
         As in `state_batches`. No more than a batch of hidden states is ever held.
     layers
         Indices out of ``encoder.layers``, negative ones from the end; all layers when None.
+    **options
+        ``batch_size`` and ``max_length``, as in `state_batches`.
 
     Raises
     ------
@@ -78,36 +76,26 @@ def word_batches(
         )
     refuse_unspaced(texts)
     _refuse_unknown(encoder, texts)
-    for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
+    for batch in state_batches(encoder, texts, **options):
         words = _WordsOfBatch([texts[row] for row in batch.rows])
         owner = _owner_by_place(batch, words)
         yield _pooled(batch, owner, words, chosen)
 
 
-def word_states(
-    encoder: Encoder,
-    texts: Iterable[str],
-    *,
-    layers: Sequence[int] | None = None,
-    batch_size: int = 64,
-    max_length: int | None = None,
-) -> WordBatch:
+def word_states(encoder: Encoder, texts: Iterable[str], **options: Any) -> WordBatch:
     """All word vectors of `word_batches` at once, in the order of the texts.
 
-    They take n_layers × n_words × d × 4 bytes.
+    Parameters are those of `word_batches`. The vectors take n_layers × n_words × d × 4 bytes.
     """
-    texts = as_texts(texts)
-    options = {"layers": layers, "batch_size": batch_size, "max_length": max_length}
     batches = list(word_batches(encoder, texts, **options))
-    sentence = torch.cat([batch.sentence for batch in batches])
-    order = sentence.argsort(stable=True)
+    sentence, order = torch.cat([batch.sentence for batch in batches]).sort(stable=True)
     words = [word for batch in batches for word in batch.word]
     return WordBatch(
         vectors=torch.cat([batch.vectors for batch in batches], dim=1)[:, order],
-        sentence=sentence[order],
+        sentence=sentence,
         position=torch.cat([batch.position for batch in batches])[order],
         word=[words[i] for i in order.tolist()],
-        n_texts=len(texts),
+        n_texts=sum(batch.n_texts for batch in batches),
     )
 
 

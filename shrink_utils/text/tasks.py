@@ -153,8 +153,17 @@ def _swappable(words: list[str]) -> list[int]:
 
 
 def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray]]:
-    """Snippets and the group of each, by side; a group never stands on both."""
-    groups = _groups(snippets)
+    """Snippets and the group of each, by side; a group never stands on both.
+
+    Documents that share a text, directly or by others, are one group.
+    """
+    _, documents = np.unique([s.document for s in snippets], return_inverse=True)
+    _, texts = np.unique([text_key(s.text) for s in snippets], return_inverse=True)
+    n = documents.max() + 1
+    # A bipartite graph: every snippet is an edge between its document and its text.
+    size = n + texts.max() + 1
+    graph = coo_array((np.ones(len(snippets)), (documents, n + texts)), shape=(size, size))
+    groups = connected_components(graph, directed=False)[1][documents]
     validation, rows = set(), 0
     sizes = np.bincount(groups)
     for group in hash_order(len(sizes), "split", snippets[0].source):
@@ -167,18 +176,6 @@ def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray
         side: ([snippets[i] for i in np.flatnonzero(mask)], groups[mask])
         for side, mask in (("train", ~held_out), ("validation", held_out))
     }
-
-
-def _groups(snippets: list[Snippet]) -> np.ndarray:
-    """The group of each snippet: documents that share a text, directly or by others, are one."""
-    _, documents = np.unique([s.document for s in snippets], return_inverse=True)
-    _, texts = np.unique([text_key(s.text) for s in snippets], return_inverse=True)
-    n = documents.max() + 1
-    # A bipartite graph: every snippet is an edge between its document and its text.
-    size = n + texts.max() + 1
-    graph = coo_array((np.ones(len(snippets)), (documents, n + texts)), shape=(size, size))
-    _, component = connected_components(graph, directed=False)
-    return component[documents]
 
 
 TASKS = {

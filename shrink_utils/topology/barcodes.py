@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import gudhi
 import numpy as np
@@ -123,39 +124,34 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     """
     points = as_matrix(points)
     max_dim = whole_number(max_dim, "max_dim")
-    if known_name("metric", "metric", metric, METRICS) == "cosine":
-        return [_in_cosines(bars, points) for bars in barcode(_directions(points), max_dim)]
     components = h0_barcode(points, metric=metric).lengths
     bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
+    cloud = _directions(points) if metric == "cosine" else points
     distances = check_distances(points) if metric == "precomputed" else None
-    array = host_values(points if distances is None else distances)
+    array = host_values(cloud if distances is None else distances)
     for dimension in range(1, max_dim + 1):
         if distances is None:
-            births, deaths = loop_edges(array, dimension)
-            births, deaths = _in_graph(points, *births), _in_graph(points, *deaths)
+            births, deaths = (_in_graph(cloud, *ends) for ends in loop_edges(array, dimension))
         else:
             vertices = _flag_generators(gudhi.RipsComplex(distance_matrix=array), dimension)
             ends = torch.from_numpy(vertices).T.to(distances.device)  # (4, m)
             births, deaths = distances[ends[0], ends[1]], distances[ends[2], ends[3]]
+        if metric == "cosine":
+            births, deaths = births.square() / 2, deaths.square() / 2
+        if metric != "euclidean":  # whose bars come in order
             order = (deaths - births).argsort(descending=True, stable=True)
             order = order[(deaths > births)[order]]
             births, deaths = births[order], deaths[order]
-        parts = (_like(part, points) for part in (deaths - births, births, deaths))
-        bars.append(Barcode(*parts))
+        parts = (deaths - births, births, deaths)
+        bars.append(Barcode(*(_like(part, points) for part in parts)))
     return bars
 
 
 def _in_graph(points: Tensor, edges: np.ndarray, lengths: np.ndarray) -> Tensor:
     """Lengths (m,) of edges that were measured already, in the graph and dtype of the points."""
     dtype = np.float64 if points.dtype == torch.float64 else np.float32
-    return OfEdges.apply(
-        points,
-        lengths.astype(dtype),
-        edges,
-        lengths,
-        np.ones_like(lengths),
-        lambda x: edge_lengths(x, edges),
-    )
+    value, slopes = lengths.astype(dtype), np.ones_like(lengths)
+    return OfEdges.apply(points, value, edges, lengths, slopes, partial(edge_lengths, edges=edges))
 
 
 def edge_lengths(points: Tensor, edges: np.ndarray) -> Tensor:
@@ -284,11 +280,3 @@ def _directions(points: Tensor) -> Tensor:
 
 def _like(values: Tensor, points: Tensor) -> Tensor:
     return values.to(result_dtype(points)).to(points.device)
-
-
-def _in_cosines(bars: Barcode, points: Tensor) -> Barcode:
-    """Bars of unit rows in cosine distance, which orders them anew."""
-    births, deaths = bars.births.square() / 2, bars.deaths.square() / 2
-    order = (deaths - births).argsort(descending=True, stable=True)
-    parts = (deaths - births, births, deaths)
-    return Barcode(*(_like(part[order], points) for part in parts))

@@ -90,12 +90,10 @@ def entailment_model(
     return _train(with_new_head(start, seed=seed), tokenizer, rows, training, seed, on_step)
 
 
-def pair_batches(
-    rows: Dataset, tokenizer: PreTrainedTokenizerBase, *, batch_size: int = 256
-) -> list[dict[str, Tensor]]:
+def pair_batches(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Tensor]]:
     """Pairs as padded batches with labels, in order: what `read_layers` takes."""
     pad = DataCollatorWithPadding(tokenizer)
-    return fixed_batches(tokenized(rows, tokenizer), pad, batch_size=batch_size)
+    return fixed_batches(tokenized(rows, tokenizer), pad, batch_size=256)
 
 
 def _train(

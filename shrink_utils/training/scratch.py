@@ -139,16 +139,12 @@ def _encoded(
     columns: Mapping[str, list[str]], config: ScratchConfig, tokenizer: PreTrainedTokenizerBase
 ) -> dict[str, list[list[int]]]:
     """Tokens of some rows, with their labels if the objective has any before masking."""
-
-    def encode(texts: list[str]) -> list[list[int]]:
-        options = {"max_length": config.max_length, "return_attention_mask": False}
-        return tokenizer(texts, truncation=True, **options)["input_ids"]
-
-    tokens = {"input_ids": encode(columns["text"])}
+    encode = partial(tokenizer, truncation=True, max_length=config.max_length)
+    tokens = {"input_ids": encode(columns["text"])["input_ids"]}
     if config.objective == "clm":
         tokens["labels"] = tokens["input_ids"]
     elif config.objective == "mt":  # [CLS] is what the decoder begins from
-        tokens["labels"] = [ids[1:] for ids in encode(columns["translation"])]
+        tokens["labels"] = [ids[1:] for ids in encode(columns["translation"])["input_ids"]]
     return tokens
 
 

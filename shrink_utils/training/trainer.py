@@ -99,13 +99,8 @@ class StepRecorder(TrainerCallback):
         """Join the Trainer's numbers to the batch's; only training steps carry a gradient norm."""
         if logs is None or "grad_norm" not in logs:
             return
-        row = {
-            "step": state.global_step,
-            "epoch": logs["epoch"],
-            "learning_rate": logs["learning_rate"],
-            "grad_norm": float(logs["grad_norm"]),
-            **self._observed,
-        }
+        noted = {name: float(logs[name]) for name in ("epoch", "learning_rate", "grad_norm")}
+        row = {"step": state.global_step, **noted, **self._observed}
         self.rows.append(row)
         if self._on_row is not None:
             self._on_row(row)
@@ -134,9 +129,9 @@ def class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
         return {}
 
 
-def _norm_of_gradient(loss: Tensor | float, states: Tensor) -> float:
+def _norm_of_gradient(loss: Tensor, states: Tensor) -> float:
     """‖∂loss/∂states‖; 0 where the loss does not depend on them."""
-    if not isinstance(loss, Tensor) or not loss.requires_grad:
+    if not loss.requires_grad:
         return 0.0
     (found,) = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
     return 0.0 if found is None else math.sqrt(float(found.double().square().sum()))
@@ -231,11 +226,9 @@ class RegularizedTrainer(QuietTrainer):
 
     def _regularize(
         self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor, last: Tensor
-    ) -> Tensor | float:
-        added = None if self.regularizer is None else self.regularizer(embeddings, labels)
-        if isinstance(added, RegularizerOutput):
-            bars = added
-        else:  # nobody looks at the bars, but they are written down
+    ) -> Tensor:
+        bars = added = None if self.regularizer is None else self.regularizer(embeddings, labels)
+        if not isinstance(added, RegularizerOutput):  # it looks at no bars: they are written down
             bars = self._watch(embeddings.detach(), labels)
         regularizer = (bars if added is None else added).loss  # without a regularizer: 0
         gradients = None
@@ -245,4 +238,4 @@ class RegularizedTrainer(QuietTrainer):
         self.recorder.observe(
             task_loss, embeddings, labels, bars, regularizer=regularizer, gradients=gradients
         )
-        return 0.0 if added is None else added.loss
+        return regularizer

@@ -83,7 +83,7 @@ REFUSED = [
     (_read(layers=[]), r"layers: \[\]"),
     (_read(max_length=513), "max_length: 513, expected 3 to 512"),
     (_read(max_length=2), "max_length: 2"),
-    (_read(batch_size=0), "batch_size: 0"),
+    (_read(batch_size=0), "batch_size must be a whole number, 1 or more"),
     (
         lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", "", "one"]),
         "texts: text 1, '', has no token",
