@@ -177,7 +177,7 @@ def minibatch_cka(batches: Iterable[tuple[Array, Array]]) -> float:
     for x, y in batches:
         (x, scale_x), (y, scale_y) = _own_scale(x, "x"), _own_scale(y, "y")
         same_rows(len(x.rows), len(y.rows))
-        n, between = len(x.rows), _hsic(x, y, _cross(x, y))
+        n, between = len(x.rows), _hsic(x, y)[0]
         terms.append([hsic / (n * (n - 3)) for hsic in (between, x.own, y.own)])
         scales.append([scale_x, scale_y])
     if not terms:
@@ -228,7 +228,7 @@ def prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> Centred
 def compare_cka(x: Centred, y: Centred) -> float:
     """CKA of two prepared matrices."""
     same_rows(len(x.rows), len(y.rows))
-    return _cka_of_hsic(_hsic(x, y, _cross(x, y)), x.own, y.own)
+    return _cka_of_hsic(_hsic(x, y)[0], x.own, y.own)
 
 
 def _own_scale(x: Array, name: str) -> tuple[Centred, float]:
@@ -242,22 +242,17 @@ def _own_scale(x: Array, name: str) -> tuple[Centred, float]:
 
 def _with_own(rows: Tensor, debiased: bool) -> Centred:
     x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
-    cross = _cross(x, x)
-    own = _hsic(x, x, cross)
+    own, cross = _hsic(x, x)
     return x._replace(own=own if own > _NO_HSIC * cross else 0.0)
 
 
-def _cross(x: Centred, y: Centred) -> float:
-    """‖XᵀY‖²."""
-    return float((x.rows.T @ y.rows).square().sum())
-
-
-def _hsic(x: Centred, y: Centred, cross: float) -> float:
-    """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA."""
+def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
+    """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA; and ‖XᵀY‖²."""
+    cross = float((x.rows.T @ y.rows).square().sum())
     if not x.debiased:
-        return cross
+        return cross, cross
     n, both, apart = len(x.rows), x.squares @ y.squares, x.squares.sum() * y.squares.sum()
-    return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2)))
+    return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2))), cross
 
 
 def _cka_of_hsic(xy: float, xx: float, yy: float) -> float:

@@ -105,12 +105,7 @@ class TranslationModel(EncoderDecoderModel):
 
 
 def scratch_model(
-    trunk: Trunk,
-    objective: str,
-    *,
-    vocab_size: int,
-    max_length: int,
-    seed: int,
+    trunk: Trunk, objective: str, *, vocab_size: int, max_length: int, seed: int
 ) -> PreTrainedModel:
     """A model with fresh weights, in evaluation mode, on the CPU, in float64.
 

@@ -288,11 +288,7 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         after = attention_mask.flip(1).argmax(dim=1)  # (b,): tokens of padding behind it
         rows = torch.arange(len(after), device=states[-1].device)
         return states[-1][rows, attention_mask.shape[1] - 1 - after]
-    return _mean([states[-1]] if pooling == "mean" else [states[0], states[-1]], attention_mask)
-
-
-def _mean(layers: list[Tensor], attention_mask: Tensor) -> Tensor:
-    """The mean over the tokens of the average of one layer or two, (b, d)."""
+    layers = [states[-1]] if pooling == "mean" else [states[0], states[-1]]
     has_token = attention_mask.any(dim=1)
     if not has_token.all():
         row = has_token.tolist().index(False)

@@ -55,22 +55,6 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     return torch.from_numpy(classes).to(embeddings.device), clouds
 
 
-def check_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
-    """Return class labels (b,) as a tensor of whole numbers, or raise a ``ValueError``."""
-    labels = as_tensor(labels, "labels, one whole number per class,")
-    if labels.shape != embeddings.shape[:1]:
-        raise ValueError(
-            f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
-            f"beside embeddings of shape {tuple(embeddings.shape)}"
-        )
-    if labels.is_floating_point():
-        raise ValueError(
-            f"labels must be whole numbers, one per class; got {labels.dtype}. "
-            "For regression pass labels=None: all rows are then one class"
-        )
-    return labels
-
-
 class RegularizerOutput(NamedTuple):
     """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
 
@@ -299,7 +283,18 @@ def _rows_of_classes(
     """Classes, ascending, and the numbers of the rows of each; one class, 0, without labels."""
     if labels is None:
         return np.zeros(1, np.int64), [np.arange(len(embeddings))]
-    labels = check_labels(labels, embeddings).cpu().numpy()
+    labels = as_tensor(labels, "labels, one whole number per class,")
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(
+            f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
+            f"beside embeddings of shape {tuple(embeddings.shape)}"
+        )
+    if labels.is_floating_point():
+        raise ValueError(
+            f"labels must be whole numbers, one per class; got {labels.dtype}. "
+            "For regression pass labels=None: all rows are then one class"
+        )
+    labels = labels.cpu().numpy()
     classes = np.unique(labels)
     return classes, [np.flatnonzero(labels == label) for label in classes]
 

@@ -15,7 +15,6 @@ Language and Translation Models* (COLING).
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -208,42 +207,31 @@ def loss_and_gradients(
     parameters = trainable(model)
     if not parameters:
         raise ValueError("model: none of its parameters is trainable, nothing can be allocated")
+    own = {name: p.data for name, p in parameters.items()}
+    at = own if at is None else at
+    if {n: x.shape for n, x in at.items()} != {n: x.shape for n, x in own.items()}:
+        raise ValueError("at: names or shapes are not those of the model's trainable parameters")
     gradients: dict[str, Tensor] = {}
     total, parts = 0.0, 0
     gpus = {p.device.index for p in model.parameters() if p.device.type == "cuda"}
-    with (
-        torch.random.fork_rng(devices=sorted(gpus)),
-        torch.enable_grad(),
-        evaluating(model),
-        _placed(parameters, at),
-    ):
-        for part in loss(model):
-            found = torch.autograd.grad(part, [*parameters.values()], allow_unused=True)
-            for name, more in zip(parameters, found, strict=True):
-                if more is not None:
-                    gradients[name] = gradients[name] + more if name in gradients else more
-            total, parts = total + float(part.detach()), parts + 1
+    with torch.random.fork_rng(devices=sorted(gpus)), torch.enable_grad(), evaluating(model):
+        try:
+            for name, p in parameters.items():  # their own storage is set aside, never written
+                p.data = at[name].to(own[name])
+            for part in loss(model):
+                found = torch.autograd.grad(part, [*parameters.values()], allow_unused=True)
+                for name, more in zip(parameters, found, strict=True):
+                    if more is not None:
+                        gradients[name] = gradients[name] + more if name in gradients else more
+                total, parts = total + float(part.detach()), parts + 1
+        finally:
+            for name, p in parameters.items():
+                p.data = own[name]
     if parts == 0 or not torch.isfinite(torch.tensor(total)):
         raise ValueError(f"loss: {total} in {parts} parts, expected a finite number in one or more")
     for name in parameters.keys() - gradients.keys():
         gradients[name] = torch.zeros_like(parameters[name])
     return Point(total, gradients)
-
-
-@contextmanager
-def _placed(parameters: dict[str, nn.Parameter], at: Mapping[str, Tensor] | None) -> Iterator[None]:
-    """Let the parameters have other values; their own storage is set aside, never written."""
-    own = {name: p.data for name, p in parameters.items()}
-    at = own if at is None else at
-    if {n: x.shape for n, x in at.items()} != {n: x.shape for n, x in own.items()}:
-        raise ValueError("at: names or shapes are not those of the model's trainable parameters")
-    try:
-        for name, p in parameters.items():
-            p.data = at[name].to(own[name])
-        yield
-    finally:
-        for name, p in parameters.items():
-            p.data = own[name]
 
 
 NODES = {

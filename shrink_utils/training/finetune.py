@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 import torch
-from datasets import DatasetDict
 from sklearn.metrics import silhouette_score
 from torch import Tensor
 from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
@@ -77,58 +76,44 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     ----------
     Kudriashov et al. 2025, *Shrink the longest* (arXiv 2501.05502), set-up of section 4.
     """
-    spec = task_spec(config.task)
+    spec, length = task_spec(config.task), config.max_length
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
+    recorder = StepRecorder(on_row)
     with place_to_train(config.threads) as folder:
         model, tokenizer = load_classifier(config.model, n_labels=spec.n_labels, seed=config.seed)
-        recorder = StepRecorder(on_row)
-        trainer = _trainer(config, model, tokenizer, rows, recorder, folder)
+        if length > (limit := Encoder(config.model, model, tokenizer).max_length):
+            raise ValueError(f"max_length: {length}, but {config.model} reads at most {limit}")
+        tokens = {side: tokenized(rows[side], tokenizer, max_length=length) for side in rows}
+        trainer = RegularizedTrainer(
+            model=model,
+            args=fine_tuning_arguments(config, folder),
+            train_dataset=tokens["train"],
+            eval_dataset=tokens["validation"],
+            data_collator=DataCollatorWithPadding(tokenizer),
+            compute_metrics=task_metrics(spec),
+            regularizer=make_regularizer(config.arm, weight=config.weight),
+            recorder=recorder,
+            pooling=config.pooling,
+            per_class=not spec.is_regression,
+            precision=used_precision(config.precision),
+            start=tuple(getattr(config, name) for name in START),
+        )
         trainer.train()
-    labels = torch.tensor(rows["validation"]["label"])
+    labels, evaluated = torch.tensor(rows["validation"]["label"]), recorder.evaluated
     classes = None if spec.is_regression else labels
     return FinetuneResult(
         history=pd.DataFrame(recorder.rows),
-        evaluations=_evaluations(trainer.state.log_history, recorder.evaluated, classes),
+        evaluations=_evaluations(trainer.state.log_history, evaluated, classes),
         embeddings={
-            "before": recorder.evaluated[0].embeddings,
-            "after": recorder.evaluated[-1].embeddings,
+            "before": evaluated[0].embeddings,
+            "after": evaluated[-1].embeddings,
             "labels": labels,
-            "predictions": torch.stack([_predicted(seen.outputs) for seen in recorder.evaluated]),
+            "predictions": torch.stack([_predicted(seen.outputs) for seen in evaluated]),
         },
         model=model.eval(),
         tokenizer=tokenizer,
-    )
-
-
-def _trainer(
-    config: RunConfig,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    rows: DatasetDict,
-    recorder: StepRecorder,
-    folder: str,
-) -> RegularizedTrainer:
-    """The Trainer of a run, with a temporary folder."""
-    spec = task_spec(config.task)
-    if config.max_length > (limit := Encoder(config.model, model, tokenizer).max_length):
-        raise ValueError(
-            f"max_length: {config.max_length} tokens, but {config.model} reads at most {limit}"
-        )
-    return RegularizedTrainer(
-        model=model,
-        args=fine_tuning_arguments(config, folder),
-        train_dataset=tokenized(rows["train"], tokenizer, max_length=config.max_length),
-        eval_dataset=tokenized(rows["validation"], tokenizer, max_length=config.max_length),
-        data_collator=DataCollatorWithPadding(tokenizer),
-        compute_metrics=task_metrics(spec),
-        regularizer=make_regularizer(config.arm, weight=config.weight),
-        recorder=recorder,
-        pooling=config.pooling,
-        per_class=not spec.is_regression,
-        precision=used_precision(config.precision),
-        start=tuple(getattr(config, name) for name in START),
     )
 
 

@@ -201,8 +201,19 @@ class RegularizedTrainer(QuietTrainer):
         seen = {"loss": loss, "logits": outputs.logits, "embeddings": embeddings}
         if model.training:
             labels = inputs["labels"] if self.per_class else None
-            loss, embeddings, labels = whole_batch(loss, embeddings, labels)
-            loss = loss + self._regularize(embeddings, labels, loss, states[-1])
+            task_loss, embeddings, labels = whole_batch(loss, embeddings, labels)
+            arm = self.regularizer
+            bars = added = None if arm is None else arm(embeddings, labels)
+            if not isinstance(added, RegularizerOutput):  # bars that nobody looks at are noted too
+                bars = self._watch(embeddings.detach(), labels)
+            regularizer = (bars if added is None else added).loss  # without a regularizer: 0
+            gradients = None
+            if self.args.world_size == 1:  # else a process has a part of the rows
+                losses = {"task_gradient": task_loss, "reward_gradient": regularizer}
+                gradients = {k: _norm_of_gradient(v, states[-1]) for k, v in losses.items()}
+            noted = {"regularizer": regularizer, "gradients": gradients}
+            self.recorder.observe(task_loss, embeddings, labels, bars, **noted)
+            loss = task_loss + regularizer
             seen = {"loss": loss, "logits": outputs.logits}
         return (loss, seen) if return_outputs else loss
 
@@ -223,19 +234,3 @@ class RegularizedTrainer(QuietTrainer):
             outputs, embeddings = map(torch.from_numpy, output.predictions)
             self.recorder.evaluated.append(Evaluation(embeddings, outputs))
         return output
-
-    def _regularize(
-        self, embeddings: Tensor, labels: Tensor | None, task_loss: Tensor, last: Tensor
-    ) -> Tensor:
-        bars = added = None if self.regularizer is None else self.regularizer(embeddings, labels)
-        if not isinstance(added, RegularizerOutput):  # it looks at no bars: they are written down
-            bars = self._watch(embeddings.detach(), labels)
-        regularizer = (bars if added is None else added).loss  # without a regularizer: 0
-        gradients = None
-        if self.args.world_size == 1:  # else a process has a part of the rows
-            losses = {"task_gradient": task_loss, "reward_gradient": regularizer}
-            gradients = {name: _norm_of_gradient(loss, last) for name, loss in losses.items()}
-        self.recorder.observe(
-            task_loss, embeddings, labels, bars, regularizer=regularizer, gradients=gradients
-        )
-        return regularizer
