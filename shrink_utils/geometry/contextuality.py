@@ -54,8 +54,8 @@ class BesideNull(OverUnits):
 
 def _dealt(
     of_units: Callable[[Tensor], Tensor], x: Tensor, n_permutations: int, seed: int
-) -> tuple[list[float], float]:
-    """The null of each unit, its mean over dealings of the rows; and the error of their mean.
+) -> list[float]:
+    """The null of each unit: the mean over dealings of the rows of what `of_units` gives.
 
     `of_units` takes the rows in an order, (n,), and gives the measure of each unit.
     """
@@ -63,8 +63,7 @@ def _dealt(
     rng = np.random.default_rng(seed)
     orders = (torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations))
     dealt = torch.stack([of_units(order) for order in orders])  # (permutations, units)
-    spread = dealt.mean(dim=1).std() if n_permutations > 1 else math.nan
-    return dealt.mean(dim=0).tolist(), float(spread / n_permutations**0.5)
+    return dealt.mean(dim=0).tolist()
 
 
 def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
@@ -170,7 +169,6 @@ class IntraSim(BesideNull):
 
     per_sentence: dict[Hashable, float]  # sentences sorted
     null_per_sentence: dict[Hashable, float]  # of rows dealt at random, mean over dealings
-    null_stderr: float  # Monte Carlo error of `null`; NaN for a single dealing
     baseline: float  # AvgSim over different sentences: what the literature subtracts
 
 
@@ -216,16 +214,13 @@ def intra_sim(x: Array, sentences: Array, *, n_permutations: int = 10, seed: int
     if values.isnan().any():
         label = labels[int(values.isnan().nonzero()[0])]
         raise ValueError(f"sentences: the vectors of sentence {label!r} have mean zero: no cosine")
-    null, null_stderr = _dealt(
-        lambda order: _intra_sims(forms, lengths, order)[long], x, n_permutations, seed
-    )
+    null = _dealt(lambda order: _intra_sims(forms, lengths, order)[long], x, n_permutations, seed)
     if np.isnan(null).any():
         raise ValueError("x: rows dealt at random to a sentence have mean zero: no null")
     kept = [labels[s] for s in long.tolist()]
     return IntraSim(
         per_sentence=dict(zip(kept, values[long].tolist(), strict=True)),
         null_per_sentence=dict(zip(kept, null, strict=True)),
-        null_stderr=null_stderr,
         baseline=avg_sim(x, groups=index).value,
     )
 
@@ -252,7 +247,6 @@ class MaxExplainableVariance(BesideNull):
     per_word: dict[Hashable, float]  # words sorted
     null_per_word: dict[Hashable, float]  # of as many random rows, mean over dealings
     counts: dict[Hashable, int]  # occurrences
-    null_stderr: float  # Monte Carlo error of `null`; NaN for a single dealing
     baseline: float  # the share of all rows together: what the literature subtracts
 
 
@@ -294,15 +288,12 @@ def max_explainable_variance(
     counts = torch.bincount(word)
     kept = frequent(vocabulary, counts, min_count=min_count, what="rows")
     values = _first_shares(x, word.argsort(stable=True), counts, kept)
-    null, null_stderr = _dealt(
-        lambda order: _first_shares(x, order, counts, kept), x, n_permutations, seed
-    )
+    null = _dealt(lambda order: _first_shares(x, order, counts, kept), x, n_permutations, seed)
     names = [vocabulary[w] for w in kept.tolist()]
     return MaxExplainableVariance(
         per_word=dict(zip(names, values.tolist(), strict=True)),
         null_per_word=dict(zip(names, null, strict=True)),
         counts=dict(zip(names, counts[kept].tolist(), strict=True)),
-        null_stderr=null_stderr,
         baseline=float(anisotropy(x, k=1)),
     )
 
