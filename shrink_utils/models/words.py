@@ -42,7 +42,12 @@ def split_words(text: str) -> list[str]:
 
 
 def word_batches(
-    encoder: Encoder, texts: Iterable[str], *, layers: Sequence[int] | None = None, **options: Any
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    layers: Sequence[int] | None = None,
+    batch_size: int = 64,
+    max_length: int | None = None,
 ) -> Iterator[WordBatch]:
     """Word vectors from each layer, one forward pass at a time, the shortest texts first.
 
@@ -53,12 +58,10 @@ def word_batches(
 
     Parameters
     ----------
-    encoder, texts
+    encoder, texts, batch_size, max_length
         As in `state_batches`. No more than a batch of hidden states is ever held.
     layers
         Indices out of ``encoder.layers``, negative ones from the end; all layers when None.
-    **options
-        ``batch_size`` and ``max_length``, as in `state_batches`.
 
     Raises
     ------
@@ -76,7 +79,7 @@ def word_batches(
         )
     refuse_unspaced(texts)
     _refuse_unknown(encoder, texts)
-    for batch in state_batches(encoder, texts, **options):
+    for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
         words = _WordsOfBatch([texts[row] for row in batch.rows])
         owner = _owner_by_place(batch, words)
         yield _pooled(batch, owner, words, chosen)
