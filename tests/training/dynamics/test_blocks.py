@@ -13,8 +13,14 @@ from transformers import (
     GPT2LMHeadModel,
 )
 
-from shrink_utils.training.dynamics import TRUNK, AllocationRecorder, Blocks, FixedSetLoss, shares
-from shrink_utils.training.dynamics.gradients import loss_and_gradients
+from shrink_utils.training.dynamics import (
+    TRUNK,
+    AllocationRecorder,
+    Blocks,
+    FixedSetLoss,
+    loss_and_gradients,
+    shares,
+)
 
 
 def _translator(sizes):
