@@ -17,12 +17,7 @@ from shrink_utils.training.finetune import fine_tuning_arguments
         ("config", "arm", "noen", "arm: no arm 'noen', did you mean 'none'"),
         ("config", "pooling", "max", "pooling: no pooling 'max' .*cls, mean, first_last"),
         ("config", "epochs", 0, "epochs: must be at least 1, found 0"),
-        (
-            "config",
-            "precision",
-            "float16",
-            "no precision 'float16'.*float32, bfloat16",
-        ),
+        ("config", "precision", "float16", "no precision 'float16'.*float32, bfloat16"),
         ("config", "train_rows", 1, "train_rows: must be at least 2, found 1"),
         ("config", "learning_rate", float("nan"), "must be between 0 and 1, found nan"),
         ("config", "warmup", 1.0, "warmup: must be at least 0 and below 1, found 1.0"),
