@@ -61,16 +61,26 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     shared = int(os.environ.get("WORLD_SIZE") or 1) > 1  # every run, by `accelerate launch`
     workers = min(profile.workers, len(missing))
     with progress_bar(total=len(missing), unit="run") as bar:
+        # Runs side by side end together: after the first, tqdm would say several times too much.
+        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}{postfix}]"
+        seconds: list[float] = []
+
+        def finished(name: str, run: Run) -> None:
+            runs[name] = run
+            seconds.append(run.provenance["seconds"])
+            left = (len(missing) - len(seconds)) * sum(seconds) / len(seconds) / workers
+            bar.set_postfix_str(f"about {left / 60:.0f} min left", refresh=False)
+            bar.update()
+
         if not shared and (workers > 1 or (missing and os.environ.get(ADDRESS))):
             with cluster_client(workers=workers) as client:
                 for name in compute_runs(client, missing, folder, keep=keep):
-                    runs[name] = load_run(folder / name)
-                    bar.update()
+                    workers = max(1, len(client.nthreads()))  # they may join a cluster late
+                    finished(name, load_run(folder / name))
         else:
             for name, config in missing.items():
                 bar.set_description_str(config.label)
-                runs[name] = run_or_load(config, folder, keep_model=name in keep)
-                bar.update()
+                finished(name, run_or_load(config, folder, keep_model=name in keep))
     return [runs[name] for name in names]
 
 

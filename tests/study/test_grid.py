@@ -3,6 +3,8 @@
 import shutil
 from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -10,9 +12,10 @@ from shrink_utils.study import grid, run_grid, run_id, run_sweep
 from shrink_utils.study.profiles import SweepEntry
 
 
-def _on_a_cluster(monkeypatch, compute):
+def _on_a_cluster(monkeypatch, compute, workers):
+    cluster = nullcontext(SimpleNamespace(nthreads=lambda: workers))
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    monkeypatch.setattr(grid, "cluster_client", lambda workers: nullcontext())
+    monkeypatch.setattr(grid, "cluster_client", lambda workers: cluster)
     monkeypatch.setattr(grid, "compute_runs", compute)
 
 
@@ -47,7 +50,7 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
             grid.run_or_load(one, folder)
             yield name
 
-    _on_a_cluster(monkeypatch, compute)
+    _on_a_cluster(monkeypatch, compute, {"tcp://nowhere:2": 1})
     with pytest.warns(UserWarning, match="is damaged"):
         run_grid(finished)
     assert sent == [run_id(c) for c in finished.runs()]
@@ -68,3 +71,22 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     assert len(runs) == 3 * len(finished.seeds)
     assert trained == [("all", seed, 0.5) for seed in finished.seeds]
     assert runs[0] is runs[2] and runs[1].config in finished.runs()
+
+
+def test_the_time_left_is_that_of_runs_side_by_side(tiny_profile, tmp_path, monkeypatch):
+    """Four runs of two minutes on two workers, which join the cluster after the work is sent."""
+    bar, joined = MagicMock(), {}
+
+    def compute(client, configs, folder, *, keep):
+        for name in configs:
+            joined.update({"tcp://one:1": 1, "tcp://two:1": 1})
+            yield name
+
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    _on_a_cluster(monkeypatch, compute, joined)
+    monkeypatch.setattr(grid, "progress_bar", lambda **options: nullcontext(bar))
+    run = SimpleNamespace(provenance={"seconds": 120.0})
+    monkeypatch.setattr(grid, "load_run", lambda folder: run)
+    assert run_grid(tiny_profile) == 4 * [run]
+    said = [call.args[0] for call in bar.set_postfix_str.call_args_list]
+    assert said == [f"about {minutes} min left" for minutes in (3, 2, 1, 0)]
