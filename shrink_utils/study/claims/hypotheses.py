@@ -168,8 +168,7 @@ def differences(hypothesis: Hypothesis, tables: Tables) -> Differences:
         case "onset":
             wide = onsets(tables, task)
         case "accuracy":
-            one, other = (_correct(tables, task, arm, 1.0) for arm in (of, minus))
-            return Differences((one - other).dropna().to_numpy())
+            wide = {arm: _correct(tables, task, arm, 1.0) for arm in (of, minus)}
         case "matched":
             return _matched(tables, task, of, minus)
     return Differences((wide[of] - wide[minus]).dropna().to_numpy())
@@ -213,16 +212,13 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
     """Correctness less that of another arm where its sweep has the same centred score."""
     runs = tables["runs"]
     here = runs[(runs.task == task) & (runs.epochs == GRID_EPOCHS)]
-    target = scores(tables, task, GRID_EPOCHS)[of]
-    weights = sorted(here[here.arm == minus].weight.unique())
-    points = [("none", 1.0)] + [(minus, weight) for weight in weights]
-    sweep = [
-        here[(here.arm == a) & (here.weight == w)].set_index("seed").centred_1 for a, w in points
-    ]
+    here = here.pivot(index="seed", columns=["arm", "weight"], values="centred_1")
+    points = [("none", 1.0), *((minus, weight) for weight in sorted(here[minus]))]
+    sweep, target = here[points].dropna(), here[of, 1.0]
     correct = [_correct(tables, task, arm, weight) for arm, weight in points]
     own, found, passed = _correct(tables, task, of, 1.0), [], []
-    for seed in target.index.intersection(pd.concat(sweep, axis=1).dropna().index):
-        place = place_on_sweep([score[seed] for score in sweep], target[seed])
+    for seed in target.index.intersection(sweep.index):
+        place = place_on_sweep(sweep.loc[seed], target[seed])
         theirs = place.of([rows.loc[seed].to_numpy() for rows in correct])
         found.append(own.loc[seed].to_numpy() - theirs)
         passed.append(place.passed)

@@ -75,16 +75,15 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     more: its name then says of how many.
     """
     table = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
-    same_model = table[table.model == model.rsplit("/", 1)[-1]]
-    table = same_model if len(same_model) else table
-    same_task = table[table.task == task]
-    near = same_task if len(same_task) else table
-    scores = near.assign(name=near.space + "_" + near.k.astype(str))
+    for column, own in zip(CELL, (model.rsplit("/", 1)[-1], task), strict=True):
+        same = table[table[column] == own]
+        table = same if len(same) else table
+    scores = table.assign(name=table.space + "_" + table.k.astype(str))
     scores = scores.groupby(["arm", "name"]).score.mean().unstack()
     for arm in SELECTED:
         scores.loc[arm] = scores.loc["selected"]
-    exact = len(same_model) and len(same_task)
-    return scores, TABLE3 if exact else f"{TABLE3}, mean of {len(near[CELL].drop_duplicates())}"
+    n_cells = len(table[CELL].drop_duplicates())
+    return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
 
 def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Claim]:
