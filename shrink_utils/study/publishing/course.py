@@ -52,8 +52,13 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
     for section in sections:
         new[folder / section.chapter] = course_notebook(section, solved=False)
         new[folder / "instructor" / section.chapter] = course_notebook(section, solved=True)
+
+    def is_as_made(path: Path) -> bool:  # but for what running its cells leaves
+        old = nbformat.read(path, as_version=4)
+        return path in new and [c.source for c in old.cells] == [c.source for c in new[path].cells]
+
     old = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
-    if any(path not in new or _sources(path) != _sources(new[path]) for path in old):
+    if not all(map(is_as_made, old)):
         kept = move_aside(folder, "before")
     for path, notebook in new.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,11 +75,10 @@ def read_section(chapter: Path) -> Section:
     notebook = nbformat.read(chapter, as_version=4)
     answers = nbformat.read(chapter.parent / SOLUTIONS / chapter.name, as_version=4).cells
     solved = {cell.id: cell for cell in answers}
-    tagged = {
-        tag: [cell for cell in notebook.cells if tag in cell.metadata.get("tags", [])]
+    setup, tasks, empties, checks = (
+        [cell for cell in notebook.cells if tag in cell.metadata.get("tags", [])]
         for tag in (SETUP, "exercise", "solution", "check")
-    }
-    tasks, empties, checks = tagged["exercise"], tagged["solution"], tagged["check"]
+    )
     if not len(tasks) == len(empties) == len(checks) or {c.id for c in empties} - solved.keys():
         raise ValueError(f"{chapter.name}: an exercise lacks its answer, its check or its solution")
     exercises = []
@@ -83,7 +87,7 @@ def read_section(chapter: Path) -> Section:
         parts = (task, empty, solved[empty.id], solved.get(f"{task.id}-worked"), check)
         exercises.append({k: cell for k, cell in zip(PARTS, parts, strict=True) if cell})
     title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-    return Section(chapter.name, title, tagged[SETUP][0], exercises, notebook.metadata)
+    return Section(chapter.name, title, setup[0], exercises, notebook.metadata)
 
 
 def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
@@ -103,10 +107,3 @@ def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
             source = re.sub(r"\]\((?=\d\d[a-z]?_\w+\.ipynb)", f"]({up}", source)
         cells.append(getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(source, id=cell.id))
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)
-
-
-def _sources(notebook: NotebookNode | Path) -> list[str]:
-    """What the cells hold without what running them leaves."""
-    if isinstance(notebook, Path):
-        notebook = nbformat.read(notebook, as_version=4)
-    return [cell.source for cell in notebook.cells]
