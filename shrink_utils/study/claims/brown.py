@@ -78,11 +78,6 @@ def _differences(pair: str, rows: pd.DataFrame) -> pd.Series:
 # --- Stitching ------------------------------------------------------------------------------------
 
 MAPS = {"affine": "least squares", "trained": "trained stitches"}
-BETWEEN_SEEDS = {  # by name of the row: direction, statement, the map whose floor it has
-    "affine-identity": ("less", "least squares cost less than identity", "affine"),
-    "trained-affine": ("less", "trained stitches cost less than least squares", "trained"),
-    "distance": ("greater", "layers over half the depth apart cost more than equal ones", "affine"),
-}
 
 
 @judged
@@ -100,11 +95,7 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     for kind in MAPS:
         yield from _by_map(rows[kind], kind, floors[kind])
     yield from _crossings(rows["affine"], floors["affine"])
-    found = _between_seeds(stitched[stitched.relation == "seed"])
-    claim = partial(Claim, source="after B §3", kind="analogue")
-    for name, (direction, statement, kind) in BETWEEN_SEEDS.items():
-        options = {"differences": found[name], "floor": floors[kind]}
-        yield claim(f"b:stitch-{name}", f"between seeds, {statement}", direction, **options)
+    yield from _between_seeds(stitched[stitched.relation == "seed"], floors)
     # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
     own = stitched.assign(own=stitched.loss - stitched.penalty)
     own = own.groupby(["back_number", "back"]).own.mean().unstack()
@@ -170,18 +161,22 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
 
 
-def _between_seeds(rows: pd.DataFrame) -> dict[str, list[float]]:
-    """Differences of `BETWEEN_SEEDS`: maps on the same stitches, and layers far apart."""
+def _between_seeds(rows: pd.DataFrame, floors: pd.Series) -> Iterator[Claim]:
+    """Maps on the same stitches, and layers far apart."""
     affine, identity, trained = (rows.kind == kind for kind in ("affine", "identity", "trained"))
     at_trained = rows.front_layer.isin(rows.front_layer[trained])
     apart = (rows.front_layer - rows.back_layer).abs()
+    claim = partial(Claim, source="after B §3", kind="analogue")
+    statement = "between seeds, least squares cost less than identity"
+    less = _of_less(rows, affine & rows.equal, identity & rows.equal)
+    yield claim("b:stitch-affine-identity", statement, "less", less, floor=floors["affine"])
+    statement = "between seeds, trained stitches cost less than least squares"
+    less = _of_less(rows, trained & rows.equal, affine & rows.equal & at_trained)
+    yield claim("b:stitch-trained-affine", statement, "less", less, floor=floors["trained"])
+    statement = "between seeds, layers over half the depth apart cost more than equal ones"
     far = apart > rows.front_layer.max() / 2
-    pairs = {
-        "affine-identity": (affine & rows.equal, identity & rows.equal),
-        "trained-affine": (trained & rows.equal, affine & rows.equal & at_trained),
-        "distance": (affine & far, affine & (apart == 0)),
-    }
-    return {name: _of_less(rows, of, minus) for name, (of, minus) in pairs.items()}
+    more = _of_less(rows, affine & far, affine & (apart == 0))
+    yield claim("b:stitch-distance", statement, "greater", more, floor=floors["affine"])
 
 
 def _equal_layers(table: pd.DataFrame) -> pd.Series:
