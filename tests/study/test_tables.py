@@ -1,4 +1,4 @@
-"""Tables 2 and 3: which steps are averaged, which spread is shown."""
+"""Tables 2 and 3, and the frontier: which steps are averaged, which spread and runs are shown."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import summarize, task_table
+from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.tables import correct_rows
 
 
@@ -54,3 +55,16 @@ def test_the_task_table_has_mean_and_sample_deviation_over_seeds(summary):
     assert row["mean"] == pytest.approx(values.mean())
     assert row.sd == pytest.approx(np.std(values, ddof=1))
     assert row.n == 2
+
+
+def test_a_frontier_has_each_run_once_none_at_weight_zero_and_no_task_without_a_sweep():
+    cells = [("movies", "random", 4.0), ("movies", "none", 1.0), ("movies", "random", 0.5)]
+    cells += [("products", "random", 1.0), ("products", "none", 1.0), ("movies", "all", 1.0)]
+    rows = [(*cell, seed, 0.5) for cell in cells for seed in (1, 0)]
+    runs = pd.DataFrame(rows, columns=["task", "arm", "weight", "seed", "centred_1"])
+    runs["model"] = "minilm"
+    found = frontier_table(pd.concat([runs, runs], ignore_index=True))  # grid and sweep
+    expected = [("none", 0.0), ("all", 1.0), ("random", 0.5), ("random", 4.0)]  # in the arms' order
+    expected = [["movies", *cell, seed] for cell in expected for seed in (0, 1)]
+    assert found[["task", "arm", "weight", "seed"]].to_numpy().tolist() == expected
+    assert frontier_table(runs[runs.task == "products"]).empty
