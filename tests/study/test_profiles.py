@@ -37,6 +37,7 @@ seeds = [1]
 def test_a_sweep_varies_the_weight_and_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
     profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", ENTRIES + "[[grid]]", 1))
     of_grid = {(r.task, r.arm, r.seed): r for r in profile.runs()}
+    assert len(of_grid) == len(profile.runs()) == 21  # every combination once
     swept = [of_grid["sentiment_movies", "all", seed] for seed in profile.seeds]
     expected = [replace(run, weight=weight) for run in swept for weight in (0.5, 1.0)]
     assert profile.sweep_runs() == expected and {*swept} <= {*expected}  # weight 1 is the grid's
