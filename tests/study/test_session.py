@@ -1,8 +1,11 @@
 """The first line of every notebook."""
 
+from types import SimpleNamespace
+
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import shrink_utils.study.session as session
 from shrink_utils.study import begin
 
 
@@ -16,3 +19,12 @@ def test_begin_sets_the_threads_of_torch_and_numpy_and_the_seed(monkeypatch):
     drawn = torch.rand(3)
     begin("quick", seed=5)
     assert torch.equal(drawn, torch.rand(3)) and profile.base_seed == 5
+
+
+def test_the_check_of_a_chapter_says_what_an_answer_lacks_and_raises_nothing(monkeypatch, capsys):
+    names = {"bars": [3, 1]}
+    shell = SimpleNamespace(user_ns=names, ex=lambda cell: exec(cell, names))
+    monkeypatch.setattr(session, "get_ipython", lambda: shell)
+    session._check("", "bars = None\nassert bars, 'Still empty.'\nprint('right')")
+    session._check("", "assert bars == [3, 1]\nprint('right')")
+    assert capsys.readouterr().out == "Not yet. Still empty.\nright\n"
