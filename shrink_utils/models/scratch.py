@@ -26,11 +26,10 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.names import known_name, require
-from shrink_utils.text.pairs import SPECIAL_TOKENS
+from shrink_utils.text.pairs import ENTAILMENT, SPECIAL_TOKENS
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
 ACTIVATIONS = ("gelu", "solu")
-LABELS = {0: "entailment", 1: "not_entailment"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +181,8 @@ def new_pair_classifier(
     sizes = {"vocab_size": vocab_size, "max_length": max_length}
     config = scratch_model(trunk, "mlm", **sizes, seed=seed).config
     config.initializer_range = trunk.width**-0.5
-    config.id2label, config.label2id = LABELS, {name: i for i, name in LABELS.items()}
+    config.id2label = dict(enumerate(ENTAILMENT))
+    config.label2id = {name: i for i, name in enumerate(ENTAILMENT)}
     with _drawing(seed):
         return BertForSequenceClassification(config).eval()
 

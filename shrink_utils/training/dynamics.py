@@ -269,8 +269,8 @@ class AllocationRecorder(TrainerCallback):
     """Allocate the loss of a fixed set at every optimizer step of transformers' Trainer.
 
     Whatever the Trainer minimizes (a regularizer may be in it), what is allocated is `loss`. In a
-    loop of your own, call `begin` once, and `start` before and `finish` after each step of any
-    optimizer.
+    loop of your own, call `begin` once, and `on_pre_optimizer_step` before and `on_optimizer_step`
+    after each step of any optimizer, both without arguments.
 
     Parameters
     ----------
@@ -306,15 +306,19 @@ class AllocationRecorder(TrainerCallback):
         self._rows: dict[str, list[Tensor]] = {rule: [] for rule in self._rules}
         self._losses: list[tuple[float, float]] = []
 
-    def start(self) -> None:
+    def on_train_begin(self, args, state, control, model=None, **kwargs) -> None:
+        """Begin a new record."""
+        self.begin(model)
+
+    def on_pre_optimizer_step(self, *args, **kwargs) -> None:
         """Note where a step begins: nothing is evaluated when that is where the last one ended."""
         now = trainable(self._model)
         if self._point is None or not all(torch.equal(self._weights[n], now[n]) for n in now):
             self._weights = _copied(now)
             self._point = loss_and_gradients(self._model, self._loss)
 
-    def finish(self) -> None:
-        """Allocate what the step changed."""
+    def on_optimizer_step(self, *args, **kwargs) -> None:
+        """Allocate what the step changed, before the Trainer clears the gradients."""
         self._allocate(_copied(trainable(self._model)))
 
     def changes(self) -> LossChanges:
@@ -324,18 +328,6 @@ class AllocationRecorder(TrainerCallback):
             values={rule: torch.stack(rows).numpy() for rule, rows in self._rows.items()},
             losses=np.array(self._losses),
         )
-
-    def on_train_begin(self, args, state, control, model=None, **kwargs) -> None:
-        """Begin a new record."""
-        self.begin(model)
-
-    def on_pre_optimizer_step(self, args, state, control, **kwargs) -> None:
-        """Note where the step begins."""
-        self.start()
-
-    def on_optimizer_step(self, args, state, control, **kwargs) -> None:
-        """Allocate the step, before the Trainer clears the gradients."""
-        self.finish()
 
     def _allocate(self, after: Mapping[str, Tensor]) -> None:
         """Allocate the line from the last weights; the next step may begin where it ends."""

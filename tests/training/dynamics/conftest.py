@@ -28,9 +28,9 @@ def train():
         for i in range(steps):
             optimizer.zero_grad()
             model(**batches[i % len(batches)]).loss.backward()
-            recorder.start()
+            recorder.on_pre_optimizer_step()
             optimizer.step()
-            recorder.finish()
+            recorder.on_optimizer_step()
 
     return run
 
