@@ -1,6 +1,7 @@
 """The barcode regularizer of *Shrink the longest*: a term to add to any task loss."""
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -212,9 +213,9 @@ class BarcodeRegularizer(nn.Module):
         loss = OfEdges.apply(
             embeddings,
             np.array(sum(losses), dtype),
-            np.concatenate([np.empty((0, 2), np.int64), *(one.edges for one in bars)]),
-            np.concatenate([[], *(one.measured for one in bars)]),
-            np.concatenate([[], *slopes]),
+            _joined([one.edges for one in bars], np.empty((0, 2), np.int64)),
+            _joined([one.measured for one in bars], np.empty(0)),
+            _joined(slopes, np.empty(0)),
             partial(self._loss, bars=bars, chosen=chosen),
         )
         return RegularizerOutput(
@@ -297,6 +298,10 @@ def _rows_of_classes(
     labels = labels.cpu().numpy()
     classes = np.unique(labels)
     return classes, [np.flatnonzero(labels == label) for label in classes]
+
+
+def _joined(parts: Sequence[np.ndarray], none: np.ndarray) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
 
 
 OPTIONS = {

@@ -54,8 +54,8 @@ def minimum_spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         none = np.empty((0, 0), points.dtype)
         matrix = _squared_distances(points) if n <= MOST_IN_MATRIX else none
         edges, squared = _prim(points, matrix, *rounding_of(points.dtype, d))
-    order = np.argsort(-squared, kind="stable")
-    return edges[order], np.sqrt(squared[order]) * unit
+    edges, lengths = _longest_first(edges, squared)
+    return edges, lengths if unit == 1.0 else lengths * unit
 
 
 @cache
@@ -63,6 +63,12 @@ def rounding_of(dtype: np.dtype, d: int) -> tuple[float, float]:
     """ε and τ of the module's description."""
     precision = np.finfo(dtype)  # its eps is 2 u
     return (d + 4) * float(precision.eps), d * float(precision.tiny)
+
+
+@compiled
+def _longest_first(edges: np.ndarray, squared: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(-squared, kind="mergesort")  # stable
+    return edges[order], np.sqrt(squared[order])
 
 
 def prim_by_rows(
