@@ -245,7 +245,7 @@ class MaxExplainableVariance(BesideNull):
     """Maximum explainable variance of frequent words."""
 
     per_word: dict[Hashable, float]  # words sorted
-    null_per_word: dict[Hashable, float]  # of as many random rows, mean over dealings
+    null_per_word: dict[Hashable, float]  # of the same number of random rows, mean over dealings
     counts: dict[Hashable, int]  # occurrences
     baseline: float  # the share of all rows together: what the literature subtracts
 
@@ -281,7 +281,7 @@ def max_explainable_variance(
 
     m rows have rank m at most, so MEV ≥ 1/m, and rare words have high MEV by their number alone.
     The published correction subtracts the share of one large sample, which has no such floor; the
-    null, which is ours, compares each word with as many random rows.
+    null, which is ours, compares each word with the same number of random rows.
     """
     x = as_rows(x, min_rows=2)
     vocabulary, word = as_labels(words, len(x), name="words", device=x.device)

@@ -56,7 +56,7 @@ HYPOTHESES = [  # in the words and order of the page; of prominent bars
                "score", MOVIES, "all", "less"),
     Hypothesis("H6", "selected bars lower the centred score more than all bars, on products",
                "score", PRODUCTS, "all", "less"),
-    Hypothesis("H7", "at matched score, prominent bars keep more accuracy than as many random ones",
+    Hypothesis("H7", "at matched score, prominent bars keep more accuracy than random bars",
                "matched", PRODUCTS, "random", "greater"),
     Hypothesis("H8", "at matched score, bars cost no more accuracy than IsoScore★",
                "matched", PRODUCTS, "isoscore", "no_worse"),

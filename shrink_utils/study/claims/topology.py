@@ -16,7 +16,7 @@ from shrink_utils.study.claims.hypotheses import NEAREST_AT_MOST
 from shrink_utils.study.claims.stl import ARM, with_grades
 
 OTHERS = {  # what prominent bars are compared with
-    "random": "as many random bars",
+    "random": "the same number of random bars",
     "all": "all bars",
     "cosine": "the average cosine",
     "isoscore": "IsoScore★",

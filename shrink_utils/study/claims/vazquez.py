@@ -58,7 +58,7 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
     # The variance that a static vector explains, as Ethayarajh defines it, and as the code has it.
     claim = partial(Claim, source="Ethayarajh 2019 abstract, §4.3", unit="words")
     for name, beside, spoken in (
-        ("mev", "null", "as defined, beyond as many random rows"),
+        ("mev", "null", "as defined, beyond the same number of random rows"),
         ("mev_released", "baseline", "as the released code computes it, beyond random words"),
     ):
         for layer in (1, last):
