@@ -3,11 +3,13 @@
 import pickle
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
+import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,6 +139,30 @@ def test_sums_far_from_zero_are_exact_to_1e_8_or_refused(name, offset):
     else:
         np.testing.assert_allclose(value, case.expected(x), rtol=1e-7, atol=1e-9)
         assert offset < 1e8
+
+
+def _worker(rank: int, folder: str) -> None:
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2
+    )
+    found = {}
+    for name, case in CASES.items():
+        metric, pieces = case.make(), split(np.random.default_rng(0), 5)
+        for rows in pieces[:2] if rank else pieces[2:]:
+            metric.update(*case.batch(X, rows))
+        found[name] = metric.compute()
+    torch.save(found, f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.nightly
+def test_two_processes_compute_what_one_would(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent)  # for the children, who import this module
+    mp.start_processes(_worker, args=(str(tmp_path),), nprocs=2, start_method="spawn")
+    for rank in range(2):
+        for name, value in torch.load(tmp_path / f"{rank}.pt", weights_only=True).items():
+            assert_same(value, CASES[name].expected(X))
 
 
 SIX = np.ones((6, D))
