@@ -22,9 +22,10 @@ def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
 # 01.6: First the logarithm
 def two_nn(r1, r2): return 1 / np.log((r2 / r1).mean())
-# 01.7: Stretch it
-def only_avg_sim(n, d): return dice.normal(size=(n, d))
-def only_iso_score(n, d): return 10 + dice.normal(size=(n, d))
+# 01.7: has to use all directions
+def thread(n, d):
+    angle = dice.uniform(0, 2 * np.pi, size=(n, 1))
+    return np.hstack([np.cos(angle), np.sin(angle), 1e-3 * dice.normal(size=(n, d - 2))])
 # 01.8: of 12 are right
 moves = dict.fromkeys(moves, set())
 
