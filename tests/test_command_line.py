@@ -47,7 +47,7 @@ def test_diagnose_prints_and_writes_a_row_a_layer(results, text, capsys):
         ("", "😀 😁!\n" * 40, "text: no word in 40 texts, such as '😀 😁!'"),
         ("", "слово и дело\n" * 40, ""),
         ("", "".join(f"word{i}x{i}\n" for i in range(40)), "; lower --min-count or take more"),
-        ("--min-count 1", "a dog\n" * 40, "--min-count must be at least 2"),
+        ("--min-count 1", "a dog\n" * 40, "--min-count must be a whole number, 2 or more"),
         ("--min-count 2", "a dog\n" * 40, ""),
         ("--max-length 2", "a dog\n" * 40, "--max-length: 2, expected 3 to 512 tokens"),
         ("--column text", "a dog\n" * 40, "plain text has no columns; leave out --column"),

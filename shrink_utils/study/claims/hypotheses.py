@@ -174,10 +174,10 @@ def differences(hypothesis: Hypothesis, tables: Tables) -> Differences:
     return Differences((wide[of] - wide[minus]).dropna().to_numpy())
 
 
-def scores(tables: Tables, task: str, epochs: int) -> pd.DataFrame:
-    """The centred scores of the arms at weight 1, (seeds, arms)."""
+def scores(tables: Tables, task: str, epochs: int, *, weight: float = 1.0) -> pd.DataFrame:
+    """The centred scores of the arms, (seeds, arms)."""
     runs = tables["runs"]
-    kept = (runs.task == task) & (runs.epochs == epochs) & (runs.weight == 1.0)
+    kept = (runs.task == task) & (runs.epochs == epochs) & (runs.weight == weight)
     return runs[kept].pivot(index="seed", columns="arm", values="centred_1")
 
 
