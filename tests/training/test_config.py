@@ -49,9 +49,14 @@ def test_every_arm_but_none_makes_a_regularizer_of_the_given_weight():
     assert make_regularizer("isoscore") is not make_regularizer("isoscore")  # it remembers batches
 
 
-def test_a_steps_rows_are_shared_out_over_its_processes(config, tmp_path, monkeypatch):
+def test_a_runs_values_reach_its_trainer_and_processes_share_its_rows(
+    config, tmp_path, monkeypatch
+):
     found = fine_tuning_arguments(config, str(tmp_path))
     assert found.per_device_train_batch_size == found.per_device_eval_batch_size == 16
+    for name in ("learning_rate", "weight_decay", "seed"):
+        assert getattr(found, name) == getattr(config, name) > 0
+    assert found.warmup_steps == config.warmup
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(ValueError, match=r"batch_size: 16 rows cannot .* between 3 processes"):
         fine_tuning_arguments(config, str(tmp_path))
