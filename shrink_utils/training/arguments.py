@@ -79,10 +79,9 @@ def place_to_train(threads: int) -> Iterator[str]:
     """
     found, of_python, of_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    torch.set_num_threads(threads)
-    folder = tempfile.TemporaryDirectory(prefix="shrink-run-")
     try:
-        with torch.random.fork_rng(devices), folder as path:
+        torch.set_num_threads(threads)
+        with torch.random.fork_rng(devices), tempfile.TemporaryDirectory(prefix="shrink-") as path:
             yield path
     finally:
         torch.set_num_threads(found)
