@@ -12,6 +12,7 @@ from shrink_utils.study.records import (
     record_finished,
     recorded,
 )
+from shrink_utils.study.tables import correct_rows, evaluations
 
 
 @pytest.fixture
@@ -35,6 +36,16 @@ def test_finished_runs_are_recorded_once(finished, tiny_runs, records):
     assert {path.stem for path in records.iterdir()} == set(tables)
     of_grid = tables["runs"].sort_values(["arm", "seed"], ignore_index=True)
     assert len(of_grid) == n and of_grid.commit.notna().all() and (of_grid.epochs == 1).all()
+
+
+def test_the_recorded_tables_are_those_of_the_runs(finished, tiny_runs, records):
+    record_finished(finished)
+    for name, of_runs in (("evaluations", evaluations), ("correct", correct_rows)):
+        table, expected = recorded(finished)[name], of_runs(tiny_runs)
+        keys = ["arm", "weight", "seed", *({"step", "row"} & set(table))]
+        expected = expected.sort_values(keys, ignore_index=True)
+        found = table.merge(expected[keys], on=keys).sort_values(keys, ignore_index=True)
+        pd.testing.assert_frame_equal(found[list(expected)], expected)
 
 
 @pytest.mark.parametrize(("moved", "passes"), [(0, True), (1, True), (2, False)])
