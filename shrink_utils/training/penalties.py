@@ -330,8 +330,8 @@ class RankedBars(nn.Module):
             loss=(-self.weight * entropies.sum()).to(**to) + embeddings[:0].sum(),
             classes=classes,
             entropy=entropies.detach().to(**to),
-            n_features=torch.tensor([len(bars) for bars in chosen]),
-            n_bars=torch.tensor([len(lengths) for lengths in barcodes]),
+            n_features=torch.tensor([len(bars) for bars in chosen], device=embeddings.device),
+            n_bars=torch.tensor([len(lengths) for lengths in barcodes], device=embeddings.device),
         )
 
     def _chosen(self, lengths: Tensor) -> Tensor:

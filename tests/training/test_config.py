@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 from transformers import TrainingArguments
 
 from shrink_utils.training import ARMS, make_regularizer
@@ -47,6 +48,19 @@ def test_every_arm_but_none_makes_a_regularizer_of_the_given_weight():
     }
     assert len(options) == len(made)
     assert make_regularizer("isoscore") is not make_regularizer("isoscore")  # it remembers batches
+
+
+DRAWING = ("none", "random", "sigreg", "whole_batch", "shuffled_classes")  # on the processor
+
+
+@pytest.mark.parametrize("arm", [arm for arm in ARMS if arm not in DRAWING])
+def test_what_an_arm_returns_is_where_the_embeddings_are(arm):
+    """On a GPU a count left on the processor ended the run."""
+    embeddings, labels = torch.randn(16, 8, requires_grad=True), torch.tensor([0, 1] * 8)
+    regularizer = make_regularizer(arm)
+    with torch.device("meta"):  # where a tensor is made whose place nobody names
+        made = regularizer(embeddings, labels)
+    assert {part.device for part in made} == {embeddings.device}
 
 
 def test_a_runs_values_reach_its_trainer_and_processes_share_its_rows(
