@@ -161,18 +161,15 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
 
     if profile.name not in ("cohort", "strength"):
         raise ValueError(
-            f"--profile: the hypotheses are of profile cohort, found {profile.name}; "
+            f"--profile: cohort and strength have hypotheses, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` decides them"
         )
     check_complete(profile)
     records = recorded(profile)
-    if profile.name == "cohort":
-        decided = {"hypotheses": FullLength(profile, records).answer}
-        print_hypotheses(decided["hypotheses"])
-    else:
-        decided = {"hypotheses": strength.decide(records), "beside": strength.beside(records)}
-        for table in decided.values():
-            print(table.to_string(index=False, float_format="{:.4f}".format))
+    decided = {"hypotheses": FullLength(profile, records).answer}
+    print_hypotheses(decided["hypotheses"])
+    if profile.name == "strength":
+        decided["beside"] = strength.beside(records).round(6)
     for name, table in decided.items():
         with written(data_dir() / "reference" / profile.name / f"{name}.csv") as part:
             table.to_csv(part, index=False)

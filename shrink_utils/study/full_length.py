@@ -1,6 +1,6 @@
 """At full length: what chapters 07, 08 and 11 show of a finished study's records.
 
-No run is read. The analysis was fixed before the runs (docs/preregistration.md), and nobody looks
+No run is read. The analysis was fixed before the runs (docs/preregistration*.md), and nobody looks
 at a part of them.
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
+from shrink_utils.study.claims import strength
 from shrink_utils.study.claims.claim import whole_table
-from shrink_utils.study.claims.hypotheses import BY_ID, decide
+from shrink_utils.study.claims.hypotheses import decide
 from shrink_utils.study.claims.report import p_as_text, signed
 from shrink_utils.study.claims.stl import at_least_loss
 from shrink_utils.study.claims.verdicts import finetuning_claims
@@ -40,8 +41,8 @@ class FullLength:
 
     @cached_property
     def hypotheses(self) -> pd.DataFrame:
-        """The primary hypotheses, decided (`decide`)."""
-        return decide(self.tables)
+        """The primary hypotheses, decided as their page says: of ``cohort`` or of ``strength``."""
+        return (strength.decide if self.profile.name == "strength" else decide)(self.tables)
 
     @cached_property
     def claims(self) -> pd.DataFrame:
@@ -62,15 +63,9 @@ class FullLength:
     @cached_property
     def answer(self) -> pd.DataFrame:
         """The hypotheses as text, with the paper's own difference and the kind of test."""
-        claims = self.claims.set_index("claim")
-        asked = {
-            name: claims.loc[f"stl:{row}:{self.profile.models[0]}:{task}:prominent"]
-            for row, names in QUESTIONS.items()
-            for name, task in zip(names, self.profile.tasks, strict=True)
-        }
-        rows = []
+        asked, rows = self._asked, []
         for row in self.hypotheses.itertuples():
-            decimals = 1 if BY_ID[row.id].quantity == "onset" else 3  # of steps
+            decimals = 1 if row.id == "H12" else 3  # of steps
             estimate, low, high = (signed(x, decimals) for x in (row.estimate, row.low, row.high))
             claim = asked.get(row.id)
             known = claim is not None and not math.isnan(claim.published)
@@ -80,6 +75,18 @@ class FullLength:
             found["kind of test"] = "our control" if claim is None else claim.kind.split(",")[0]
             rows.append({"hypothesis": f"{row.id} · {row.statement}", **found})
         return pd.DataFrame(rows)
+
+    @property
+    def _asked(self) -> dict[str, pd.Series]:
+        """The claims that hypotheses of the cohort ask; at equal strength no paper compared."""
+        if self.profile.name != "cohort":
+            return {}
+        claims = self.claims.set_index("claim")
+        return {
+            name: claims.loc[f"stl:{row}:{self.profile.models[0]}:{task}:prominent"]
+            for row, names in QUESTIONS.items()
+            for name, task in zip(names, self.profile.tasks, strict=True)
+        }
 
     @cached_property
     def clouds(self) -> pd.DataFrame:
@@ -127,6 +134,8 @@ def full_length(name: str = "cohort") -> FullLength | None:
 
 def _note(row: tuple) -> str:
     """What would decide an open hypothesis, and how many seeds took their nearest point."""
+    if not hasattr(row, "nearest"):
+        return ""
     notes = []
     if row.verdict == "open":
         needed = f"{row.seeds_needed:.0f} seeds would decide it"

@@ -29,8 +29,8 @@ paper (Benjamini and Hochberg). STL, V, B and RP are the papers of the first fou
 ABOUT_HYPOTHESES = """\
 Differences are means over seeds, paired by seed; the intervals hold for all rows at once. H12 is in
 steps. At matched score, the other reward reaches the centred score that prominent bars have. p is
-adjusted by Holm's method. docs/preregistration.md defines the hypotheses, the margins and the
-verdicts."""
+adjusted by Holm's method. docs/preregistration.md, or docs/preregistration_strength.md for profile
+strength, defines the hypotheses, the margins and the verdicts."""
 IN_BRIEF = ["claim", "verdict", "adjusted verdict", "ours [95 % interval]", "paper"]
 IN_BRIEF += ["noise floor", "p", "of"]
 SENTENCE = ["paper", "sentence", "row", "kind of test", "adjusted verdicts", "note"]

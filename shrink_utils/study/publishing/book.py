@@ -23,6 +23,7 @@ from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
+STRENGTH = "Eight hypotheses at equal strength (profile strength)"
 RULES = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
@@ -83,7 +84,7 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     for page in source.glob("*.md"):  # their links hold in the repository, too
         text = page.read_text(encoding="utf-8").replace("](../../", "](")
         page.write_text(text.replace("](../", "](docs/"), encoding="utf-8")
-    front = _hypotheses()
+    front = _hypotheses("cohort")
     (source / "headlines.md").write_text(_table(front, "headlines"), encoding="utf-8")
     with (source / "claims.md").open("a", encoding="utf-8") as page:
         page.write(_claims(claims, front))
@@ -116,9 +117,9 @@ def _lay_notebook(executed: Path, target: Path) -> None:
     nbformat.write(notebook, target)
 
 
-def _hypotheses() -> pd.DataFrame:
+def _hypotheses(profile: str) -> pd.DataFrame:
     """As the command ``hypotheses`` left them; the verdict stands beside its claim, for phones."""
-    path = data_dir() / "reference" / "cohort" / "hypotheses.csv"
+    path = data_dir() / "reference" / profile / "hypotheses.csv"
     answer = pd.read_csv(path, dtype=str, keep_default_na=False)
     first = ["hypothesis", "verdict", "difference"]
     return answer[[*first, *answer.columns.drop([*first, "kind of test"])]]
@@ -136,6 +137,7 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
     sentences = sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
+    parts += [f"## {STRENGTH}", _table(_hypotheses("strength"), "claims")]
     parts += [f"## {RULES}", _table(_rules(), "claims")]
     for i, (title, rows) in enumerate(sections.items()):
         parts += [f"(claims-{i})=\n\n## {title}", *_section(rows)]

@@ -90,14 +90,16 @@ def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, mon
     pd.testing.assert_frame_equal(claims, expected)
 
 
-def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path, capsys):
-    records, committed = tmp_path / "reference" / "cohort", REFERENCE / "cohort"
+@pytest.mark.parametrize("name", ["cohort", "strength"])
+def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path, capsys, name):
+    records, committed = tmp_path / "reference" / name, REFERENCE / name
     records.mkdir(parents=True)
     for path in committed.glob("*.parquet"):
         (records / path.name).symlink_to(path)
     (tmp_path / "published").symlink_to(data_dir() / "published")
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
-    main(["--profile", "cohort", "hypotheses"])
+    main(["--profile", name, "hypotheses"])
     assert "supported" in capsys.readouterr().out
-    kept = (records / "hypotheses.csv").read_text(encoding="utf-8")
-    assert kept == (committed / "hypotheses.csv").read_text(encoding="utf-8")
+    for path in records.glob("*.csv"):
+        assert path.read_text("utf-8") == (committed / path.name).read_text("utf-8")
+    assert (records / "hypotheses.csv").is_file()
