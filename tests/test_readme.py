@@ -11,7 +11,6 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = ROOT / "data" / "reference"
 HYPOTHESES = pd.read_csv(REFERENCE / "cohort" / "hypotheses.csv").set_index("hypothesis")
-CLAIMS = pd.read_csv(REFERENCE / "cohort" / "claims.csv").set_index("claim")
 HYPOTHESES.index = HYPOTHESES.index.str.partition(" ").get_level_values(0)
 RUNS = pd.concat([pd.read_parquet(REFERENCE / of / "runs.parquet") for of in ("cohort", "glue")])
 
@@ -56,10 +55,18 @@ def test_the_numbers_of_the_findings_are_those_of_the_records():
     long = _lower("sentiment_products", 10, arm="prominent", than="all")
     cola = _lower("cola", 10, arm="prominent", than="all")
     assert f"prominent bars lower the centred score by {short}; accuracy stays within .02" in README
-    assert f"At weight 1, prominent bars end {long} below all bars on products" in README
+    assert f"ten epochs at weight 1, products, prominent bars end {long} below all bars" in README
     assert f"prominent bars end {cola} below all bars on CoLA; on MRPC the difference is" in README
     verdicts = HYPOTHESES.verdict
     assert verdicts.loc[["H4", "H6"]].tolist() == ["supported", "equivalent"]
     assert (verdicts == "supported").sum() == 8 and (verdicts == "open").sum() == 1
-    row = CLAIMS.loc["topology:metric-above-all:minilm:sentiment_products:3"]
-    assert f"all bars keep {f'{-row.estimate:.3f}'[1:]} more accuracy (exploratory)" in README
+    strong = pd.read_csv(REFERENCE / "strength" / "hypotheses.csv", dtype=str)
+    lost = strong.difference.str.removeprefix("-0").tolist()
+    assert strong.verdict.tolist()[:3] == ["open", "less", "supported"]
+    assert strong.verdict.tolist()[3:] == ["open", "open", "equivalent", "not tested", "supported"]
+    assert f"or .10, prominent bars keep {lost[1]} or {lost[2]} less accuracy" in README
+    assert f"stays open: −{lost[0]} [−.021, .003]" in README
+    beside = pd.read_csv(REFERENCE / "strength" / "beside.csv").set_index("comparison").estimate
+    for what, told in (("within", "inside, by"), ("silhouette", "separate, by")):
+        more = f"{-beside[f'{what}: prominent 1 − all at its level']:.2f}".removeprefix("0")
+        assert f"{told} {more}" in README.replace("\n", " ")

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.claims import strength
 from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.hypotheses import decide
@@ -93,11 +92,6 @@ class FullLength:
         """Of `measure_clouds`: the grid's runs and the long ones; and the logarithm of IsoScore."""
         clouds = self._of("clouds", [*self.profile.runs(), *self.profile.long_runs()])
         return clouds.assign(log_isoscore=np.log(clouds.isoscore))
-
-    @cached_property
-    def frontier(self) -> pd.DataFrame:
-        """Of `frontier_table`."""
-        return frontier_table(self._runs)
 
     @cached_property
     def _runs(self) -> pd.DataFrame:

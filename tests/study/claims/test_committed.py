@@ -1,6 +1,5 @@
 """The committed tables of claims and hypotheses are those of the committed records."""
 
-import math
 import runpy
 from dataclasses import replace
 
@@ -45,27 +44,6 @@ def test_claims_of_three_models_are_rows_of_their_committed_table():
 def test_both_families_of_planned_tests_stand_under_both_rules():
     text = RULES["rules"]().to_csv(index=False, float_format="%.6f")
     assert text == (REFERENCE / "cohort" / "rules.csv").read_text(encoding="utf-8")
-
-
-def test_a_family_is_judged_by_either_rule():
-    names = [f"stl:{name}:m:{task}:prominent" for name in ("lowers-centred-of-none", "metric-kept")
-             for task in ("mrpc", "cola")]  # fmt: skip
-    asked = pd.DataFrame({"claim": names, "statement": "s", "estimate": [-0.1, 0.1, -0.01, -0.03]})
-    asked["p"] = [0.001, 0.002, 0.03, 0.06]
-    decided = pd.DataFrame({"id": ["H1", "H2"], "statement": "t", "estimate": -0.1})
-    decided["p"] = [0.01, math.nan]
-    found = RULES["both_rules"](decided, asked)
-    assert found["verdict by Holm"].tolist() == [
-        *("supported", "not tested", "supported", "not supported", "supported", "not supported")
-    ]
-    assert found["verdict by BH"].tolist() == [
-        *("supported", "not tested", "supported", "contradicted", "supported", "open")
-    ]
-    assert found.holm[2] == pytest.approx(4 * 0.0005) and found.bh[4] == pytest.approx(0.04)
-    assert set(found.planned) == {
-        "one-sided, Holm over the twelve",
-        "two-sided, Benjamini & Hochberg over the table of rows",
-    }
 
 
 def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_exploratory():
