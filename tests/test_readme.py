@@ -56,7 +56,7 @@ def test_the_numbers_of_the_findings_are_those_of_the_records():
     cola = _lower("cola", 10, arm="prominent", than="all")
     assert f"prominent bars lower the centred score by {short}; accuracy stays within .02" in README
     assert f"end lower in the centred score, by {long} (products)" in README
-    assert f"by {cola} (CoLA) and .04 (MRPC" in README
+    assert f"by {cola} (CoLA) and .04 (MRPC;" in README
     verdicts = HYPOTHESES.verdict
     assert verdicts.loc[["H4", "H6"]].tolist() == ["supported", "equivalent"]
     assert (verdicts == "supported").sum() == 8 and (verdicts == "open").sum() == 1
