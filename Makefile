@@ -168,6 +168,8 @@ nightly: $(VENV) ## run the long tests: twenty kills, 10,000 clouds per function
 
 verify: $(VENV) ## check a folder of results from somebody else: make verify RESULTS=folder
 	@$(PY) -m shrink_utils verify "$(RESULTS)"
+	@echo "Analyses fixed beforehand, against the runs on record here:"
+	@$(BIN)/pytest -q -rs -o addopts= tests/test_registration.py
 
 # The oldest packages that pyproject.toml allows, and the newest that the index has.
 compatibility: ## test topology and geometry on the oldest and the newest packages (gigabytes)
