@@ -15,7 +15,7 @@ PACKAGE = ROOT / "shrink_utils"
 ROOMS = ["study", "training", "models", "text", "geometry", "topology"]
 # Budgets, to be lowered: lines of code of the package (no blanks, comments, docstrings), lines of
 # all tests, and the longest chain of imports.
-CODE_LINES, TEST_LINES, FLOORS = 8_640, 11_690, 10
+CODE_LINES, TEST_LINES, FLOORS = 8_640, 11_680, 10
 
 
 def _name(path: Path) -> str:

@@ -41,8 +41,6 @@ def test_the_second_analysis_and_its_code_are_older_than_the_runs_that_they_deci
     assert "def decide(" in _git(f"{added[-1]}:{code}")
     fixed = _git(f"{added[-1]}:{page}").split("## Deviations")[0]
     assert (ROOT / page).read_text(encoding="utf-8").startswith(fixed)
-    records = ROOT / "data/reference/strength/runs.parquet"
-    if records.is_file():
-        registered = datetime.fromisoformat(_git("-s", "--format=%cI", added[-1]).strip())
-        times = pd.read_parquet(records, columns=["time"]).time
-        assert registered < min(map(datetime.fromisoformat, times))
+    registered = datetime.fromisoformat(_git("-s", "--format=%cI", added[-1]).strip())
+    times = pd.read_parquet(ROOT / "data/reference/strength/runs.parquet", columns=["time"]).time
+    assert registered < min(map(datetime.fromisoformat, times))

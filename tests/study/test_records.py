@@ -41,10 +41,9 @@ def test_finished_runs_are_recorded_once(finished, tiny_runs, records):
 def test_the_recorded_tables_are_those_of_the_runs(finished, tiny_runs, records):
     record_finished(finished)
     for name, of_runs in (("evaluations", evaluations), ("correct", correct_rows)):
-        table, expected = recorded(finished)[name], of_runs(tiny_runs)
-        keys = ["arm", "weight", "seed", *({"step", "row"} & set(table))]
-        expected = expected.sort_values(keys, ignore_index=True)
-        found = table.merge(expected[keys], on=keys).sort_values(keys, ignore_index=True)
+        expected = of_runs(tiny_runs).reset_index(drop=True)
+        keys = ["arm", "weight", "seed", *({"step", "row"} & set(expected))]
+        found = expected[keys].merge(recorded(finished)[name], on=keys)  # in the order of the runs
         pd.testing.assert_frame_equal(found[list(expected)], expected)
 
 
