@@ -32,7 +32,8 @@ BIN  := .venv/bin
 PY   := $(BIN)/python
 VENV := .venv/.complete
 # SEED=0 is the committed study; another seed is another study, kept beside it.
-OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
+# A rounding replicate plays another processor: see shrink_utils/models/rounding.py.
+OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))$(SHRINK_ROUNDING_SEED:%=-rounding%)
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
@@ -50,7 +51,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference replicate clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -193,6 +194,9 @@ store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFIL
 
 reference: notebooks ## make this machine's results the committed reference of PROFILE
 	@$(PY) -m shrink_utils reference
+
+replicate: $(VENV) ## keep this study beside the reference: a claim that it moves is not digits
+	@$(PY) -m shrink_utils replicate
 
 clean: ## remove results/ (keeps .venv and the fetched data)
 	rm -rf results

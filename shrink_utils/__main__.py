@@ -221,10 +221,19 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
     commit_reference(profile)
 
 
+def replicate(profile: Profile, options: argparse.Namespace) -> None:
+    """Keep this study's claims as a replicate of the reference: what moves is not digits."""
+    from shrink_utils.study.claims.digits import keep_replicate
+    from shrink_utils.study.claims.reference import machine_name
+
+    table = keep_replicate(profile, name := machine_name(profile))
+    print(f"{name}: {(table.kind == 'digits').sum()} of {len(table)} claims never moved")
+
+
 # For people, then for make.
 COMMANDS = (
     *(diagnose, claims, hypotheses, course, verify, book),
-    *(ablate, record, execute, report, store, reference),
+    *(ablate, record, execute, report, store, reference, replicate),
 )
 
 

@@ -26,3 +26,15 @@ def data_dir() -> Path:
 def results_dir() -> Path:
     """Folder of outputs: ``SHRINK_RESULTS_DIR``, else ``results/`` of the checkout."""
     return Path(os.environ.get("SHRINK_RESULTS_DIR") or home() / "results").resolve()
+
+
+def rounding_seed() -> int | None:
+    """Seed of a rounding replicate, ``SHRINK_ROUNDING_SEED``; None, as always but in tests.
+
+    Raises ValueError for what is no whole number.
+    """
+    if not (given := os.environ.get("SHRINK_ROUNDING_SEED")):
+        return None
+    if not given.isdecimal():
+        raise ValueError(f"SHRINK_ROUNDING_SEED: {given!r}, expected a whole number, or nothing")
+    return int(given)

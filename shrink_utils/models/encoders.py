@@ -22,6 +22,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from shrink_utils.models.rounding import rounded_otherwise
 from shrink_utils.names import unknown_name
 from shrink_utils.text import fetch, hub_revisions
 
@@ -109,7 +110,8 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     with quiet(), seeded(seed):
         config = trained.model.config
         model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-        return Encoder(f"{name}, random weights", _text_part(model).eval(), trained.tokenizer)
+        part = rounded_otherwise(_text_part(model).eval())
+        return Encoder(f"{name}, random weights", part, trained.tokenizer)
 
 
 def load_classifier(
@@ -224,7 +226,8 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
     """Read a model, or of `AutoModel` what reads texts; its layers are those of the file."""
     if name == TINY:  # with MiniLM's vocabulary
         sizes = dict(vocab_size=30522, hidden_size=32, num_hidden_layers=2, num_attention_heads=2)
-        return auto_class.from_config(BertConfig(**sizes, intermediate_size=64, **head))
+        tiny = BertConfig(**sizes, intermediate_size=64, **head)
+        return rounded_otherwise(auto_class.from_config(tiny))
     location = _location(name)
     with _errors_that_name(name):
         config = AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
@@ -242,7 +245,7 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
         )
         part = _text_part(model) if auto_class is AutoModel else model.base_model
         _refuse_made_up(name, model, part, report)
-        return part if auto_class is AutoModel else model
+        return rounded_otherwise(part if auto_class is AutoModel else model)
 
 
 def _refuse_made_up(

@@ -29,7 +29,7 @@ import psutil
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from shrink_utils.paths import home
+from shrink_utils.paths import home, rounding_seed
 from shrink_utils.text import source_hashes
 from shrink_utils.text.sources import sha256_of
 
@@ -150,9 +150,11 @@ def key_of(*parts: object, code: str) -> str:
     """Sixteen hex digits that change with what a result rests on.
 
     That is the configuration (`parts`, in JSON values), the `code` that computes it (of
-    `code_hash`), the libraries below, and the archives of ``data/sources.toml``.
+    `code_hash`), the libraries below, the archives of ``data/sources.toml``, and the seed of a
+    rounding replicate.
     """
-    text = json.dumps([*parts, code, _inputs()], sort_keys=True)
+    rounding = [] if rounding_seed() is None else [{"rounding_seed": rounding_seed()}]
+    text = json.dumps([*parts, code, _inputs(), *rounding], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

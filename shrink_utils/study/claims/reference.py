@@ -1,11 +1,12 @@
 """A study's tables against the committed ones of its profile, ``data/reference/<profile>``.
 
-Another machine is a replicate: it rounds otherwise, and fine-tuning amplifies that. So numbers are
-of two kinds. *Digits* come before any fine-tuning, or from models that are trained in float64:
-another machine gives the same ones but for rounding. *Replicates* come from fine-tuned models: two
-machines may differ as two draws of the seeds would, by the intervals of both. A table is judged as
-a whole: one number outside is worth a line, more than chance allows are an error. On a machine like
-the one that made the reference, every number counts as digits.
+Another machine is a replicate: it rounds otherwise, and training amplifies that. So numbers are of
+two kinds. *Digits*: another machine gives the same ones but for rounding. *Replicates*: two
+machines may differ as two draws of the seeds would, by the intervals of both. Which claims are
+digits is measured (`shrink_utils.study.claims.digits`); the first steps of a run are digits, means
+over fine-tuned runs are not. A table is judged as a whole: one number outside is worth a line, more
+than chance allows are an error. On a machine like the one that made the reference, every number
+counts as digits.
 """
 
 import platform
@@ -19,7 +20,8 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from shrink_utils.paths import data_dir
+from shrink_utils.paths import data_dir, rounding_seed
+from shrink_utils.study.claims.digits import judge_replicates, measured_digits, tolerance
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import read_json, write_json, written
 from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, read_table
@@ -32,8 +34,7 @@ TABLES = {
     "claims": (["claim"], ["estimate"]),
 }
 MACHINE = "machine.json"
-ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
-SMALL = ["learning_rate"]  # too small for an absolute difference; a schedule has no rounding
+SMALL = {"learning_rate": 0.01}  # too small for an absolute difference: this share of it
 CONFIDENCE, RARE = 0.95, 1e-3  # of the intervals; how seldom chance may raise an alarm
 # Of digits of one kind: a near tie falls differently on another machine, and is no fault.
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
@@ -59,16 +60,17 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     if (folder := _reference(profile)) is None:
         return None
     same, compared = read_json(folder / MACHINE) == machine(profile), []
+    digits = measured_digits(folder)
     for name, (keys, columns) in TABLES.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
-        sides = [_long(table, keys, columns) for table in (ours, reference)]
+        sides = [_long(table, keys, columns, digits) for table in (ours, reference)]
         both = sides[0].merge(
             sides[1], on=["row", "column"], how="outer", suffixes=("", "_reference")
         )
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
         both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
-        absolute = np.where(both.column.isin(SMALL), 0.0, ABSOLUTE)
-        rounding = np.maximum(absolute, RELATIVE * both.value_reference.abs())
+        small = both.column.map(SMALL) * both.value_reference.abs()
+        rounding = small.fillna(tolerance(both.value_reference))
         sampling = np.hypot(both.half, both.half_reference)
         both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
         compared.append(both.assign(table=name))
@@ -87,7 +89,7 @@ def judge(compared: pd.DataFrame) -> list[Verdict]:
     replicates = compared[compared.kind == "replicate"]
     if len(replicates):
         chance = int(stats.binom.ppf(1 - RARE, len(replicates), 1 - CONFIDENCE))
-        found.append(_verdict("fine-tuned, within two intervals", replicates, chance))
+        found.append(_verdict("of training, within two intervals", replicates, chance))
     digits = compared[compared.kind == "digits"]
     for table, rows in digits.groupby("table", sort=False):
         groups = rows.groupby("column") if table == "first_steps" else [("", rows)]
@@ -111,7 +113,9 @@ def _verdict(name: str, rows: pd.DataFrame, chance: int) -> Verdict:
     return Verdict(text, outside <= chance)
 
 
-def _long(table: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFrame:
+def _long(
+    table: pd.DataFrame, keys: list[str], columns: list[str], digits: set[str]
+) -> pd.DataFrame:
     """One number per row: row, column, value, half (of its interval) and chaotic."""
     if {"low", "high"} <= set(table):
         half = (table.high - table.low) / 2
@@ -119,8 +123,7 @@ def _long(table: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFr
         half = stats.t.ppf((1 + CONFIDENCE) / 2, table.n - 1) * table.sd / np.sqrt(table.n)
     else:
         half = pd.Series(0.0, table.index)
-    # Of claims those that name a task and count seeds are about fine-tuned models.
-    chaotic = (table.unit == "seeds") & table.task.notna() if "unit" in table else "sd" in table
+    chaotic = ~table.claim.isin(digits) if "claim" in table else "sd" in table
     row = table[keys].astype(str).agg(" · ".join, axis=1)
     tidy = table.assign(row=row, half=half, chaotic=chaotic)
     long = tidy.melt(["row", "half", "chaotic"], columns, "column", "value")
@@ -128,7 +131,10 @@ def _long(table: pd.DataFrame, keys: list[str], columns: list[str]) -> pd.DataFr
 
 
 def machine(profile: Profile) -> dict[str, str | int]:
-    """What decides the last digits: processor, kernels, threads, precision and libraries."""
+    """What decides the last digits: processor, kernels, threads, precision and libraries.
+
+    And the seed of a rounding replicate, which stands for another machine.
+    """
     names = ("model name", "cpu family", "model")
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.is_file() else ""
@@ -140,7 +146,16 @@ def machine(profile: Profile) -> dict[str, str | int]:
         "threads": profile.threads,
         "torch": torch.__version__,
         "numpy": np.__version__,
+        **({} if rounding_seed() is None else {"rounding_seed": rounding_seed()}),
     }
+
+
+def machine_name(profile: Profile) -> str:
+    """A replicate's name: processor, kernels, threads and, where there is one, rounding seed."""
+    found = machine(profile)
+    seed = f", rounding seed {found['rounding_seed']}" if "rounding_seed" in found else ""
+    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
+    return f"{found['processor']}, {found['kernels']}, {threads}{seed}"
 
 
 def changed_verdicts(profile: Profile) -> pd.DataFrame:
@@ -193,6 +208,7 @@ def commit_reference(profile: Profile) -> None:
         with written(folder / f"{name}.csv") as part:
             shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
     write_json(folder / MACHINE, machine(profile))
+    judge_replicates(folder)
 
 
 def _reference(profile: Profile) -> Path | None:

@@ -1,6 +1,6 @@
 """A study's tables beside the committed ones: another machine passes, a fault does not."""
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -12,8 +12,9 @@ from scipy import stats
 from torch.nn import functional
 
 from shrink_utils import training
+from shrink_utils.models import rounding
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims import reference
+from shrink_utils.study.claims import digits, reference
 from shrink_utils.study.claims.reference import (
     MACHINE,
     TABLES,
@@ -69,7 +70,8 @@ def _replicate(profile, rng):
     for name, (_, columns) in TABLES.items():
 
         def change(table, name=name, columns=columns):
-            long = reference._long(table, [table.columns[0]], columns)
+            still = digits.measured_digits(COMMITTED)
+            long = reference._long(table, [table.columns[0]], columns, still)
             error = long.half / stats.t.ppf(0.975, 4)
             noise = np.where(long.chaotic, error, 1e-4 * long.value.abs())
             moved = long.value + noise * rng.normal(size=len(long))
@@ -147,6 +149,14 @@ def _first_steps(configs):
     return first_steps(runs)
 
 
+@contextmanager
+def _rounded(relative=1e-6):
+    """Run as a machine whose weights are off by so much."""
+    apart = patch.dict(rounding.RELATIVE, {torch.float32: relative})
+    with apart, patch.dict("os.environ", SHRINK_ROUNDING_SEED="1"):
+        yield
+
+
 def _through(change):
     """Patch what the regularizer is given, or what it gives back."""
     original = BarcodeRegularizer.forward
@@ -179,6 +189,7 @@ FAULTS = {
     "evaluation with dropout": lambda: patch.object(
         torch.nn.Dropout, "forward", lambda self, x: DROP(x, self.p, True)
     ),
+    "weights a hundredth off": lambda: _rounded(1e-2),
 }
 CHANGES = {
     "arms' weights exchanged": lambda c: replace(c, weight=3.0 * c.weight),
@@ -200,7 +211,7 @@ def _held_against(sound, ours):
     columns = TABLES["first_steps"][1]
     both = ours[columns].melt(var_name="column", value_name="ours")
     both["reference"] = sound[columns].melt()["value"]
-    both["allowed"] = np.maximum(reference.ABSOLUTE, reference.RELATIVE * both.reference.abs())
+    both["allowed"] = digits.tolerance(both.reference)
     both["within"] = (both.ours - both.reference).abs() <= both.allowed
     both = both[both.reference.notna() | both.ours.notna()]
     return all(v.within for v in judge(both.assign(table="first_steps", kind="digits", row="")))
@@ -219,3 +230,9 @@ def test_a_planted_fault_is_found(sound, fault):
 
 def test_the_same_code_again_has_no_fault(sound):
     assert _held_against(sound, _first_steps(_tiny(load_profile("quick"))))
+
+
+def test_a_rounding_replicate_has_no_fault(sound):
+    with _rounded():
+        ours = _first_steps(_tiny(load_profile("quick")))
+    assert not ours.equals(sound) and _held_against(sound, ours)
