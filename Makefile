@@ -51,12 +51,12 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference replicate clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference replicate tables clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '  make %-13s %s\n' 01_isotropy 'run one notebook, any of notebooks/, and its runs'
-	@printf '\n  PROFILE=smoke|quick|cohort|models|glue|paper (now %s)   SEED=0,1,… (now %s)\n' $(PROFILE) $(SEED)
+	@printf '\n  PROFILE=%s (now %s)   SEED=0,1,… (now %s)\n' "$$(echo $(KNOWN) | tr ' ' '|')" $(PROFILE) $(SEED)
 
 # Of two at once, the second waits for the first, and then finds nothing to do.
 reproduce: $(VENV) ## run the study: outdated notebooks, then the claims
@@ -99,7 +99,7 @@ SOURCES := $(wildcard shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.p
 $(OUT)/code.mk: $(SOURCES)
 	@mkdir -p $(@D)
 	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/staleness.py $(OUT) && touch $@
-ifeq ($(filter help clean lab lint nightly verify compatibility,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean lab lint nightly verify compatibility tables,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
 include $(OUT)/code.mk
 endif
@@ -112,6 +112,7 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(OUT)/package.hash requirements.loc
 
 # Their sections "At full length" show records of finished profiles.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet data/reference/glue/*.parquet)
+$(foreach n,07_ablation 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/strength/*.parquet)
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
@@ -197,6 +198,9 @@ reference: notebooks ## make this machine's results the committed reference of P
 
 replicate: $(VENV) ## keep this study beside the reference: a claim that it moves is not digits
 	@$(PY) -m shrink_utils replicate
+
+tables: $(VENV) ## write the committed tables that follow from the records, as after a change of the claims
+	@$(PY) -m shrink_utils tables
 
 clean: ## remove results/ (keeps .venv and the fetched data)
 	rm -rf results

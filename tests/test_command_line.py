@@ -12,6 +12,7 @@ import pytest
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import home
+from shrink_utils.study import profile_names
 from shrink_utils.text import load_sentences
 
 
@@ -167,3 +168,7 @@ def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, wor
 def test_make_names_a_seed_that_was_exported(arguments, variables, named):
     line = _make("help", *arguments, **variables).stdout.splitlines()[0]
     assert line.startswith("SEED=4 comes from the environment: `unset SEED`") == named
+
+
+def test_make_help_lists_every_profile():
+    assert f"PROFILE={'|'.join(sorted(profile_names()))} (now quick)" in _make("help").stdout
