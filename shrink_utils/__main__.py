@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shrink_utils.paths import data_dir, home
+from shrink_utils.paths import home
 
 if TYPE_CHECKING:
     from shrink_utils.study.profiles import Profile
 
 EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
+# Of the checkout: each writes the table beside it.
+SCRIPTS = ("data.reference.cohort.rules", "tests.study.claims.golden")
 SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 
@@ -153,26 +156,27 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Decide the hypotheses fixed in docs/preregistration*.md from the runs of cohort, strength."""
-    from shrink_utils.study.claims import strength
     from shrink_utils.study.claims.report import print_hypotheses
-    from shrink_utils.study.full_length import FullLength
-    from shrink_utils.study.records import check_complete, recorded
-    from shrink_utils.study.results import written
+    from shrink_utils.study.full_length import COMMITTED, commit_tables
 
-    if profile.name not in ("cohort", "strength"):
+    if "hypotheses" not in COMMITTED.get(profile.name, ()):
         raise ValueError(
             f"--profile: cohort and strength have hypotheses, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` decides them"
         )
-    check_complete(profile)
-    records = recorded(profile)
-    decided = {"hypotheses": FullLength(profile, records).answer}
-    print_hypotheses(decided["hypotheses"])
-    if profile.name == "strength":
-        decided["beside"] = strength.beside(records).round(6)
-    for name, table in decided.items():
-        with written(data_dir() / "reference" / profile.name / f"{name}.csv") as part:
-            table.to_csv(part, index=False)
+    print_hypotheses(commit_tables(profile).answer)
+
+
+def tables(profile: Profile, options: argparse.Namespace) -> None:
+    """Write every committed table that tests compute again, whatever the profile."""
+    from shrink_utils.study.full_length import COMMITTED, commit_tables
+    from shrink_utils.study.profiles import load_profile
+
+    for name in COMMITTED:
+        commit_tables(load_profile(name))
+    sys.path.insert(0, str(home()))
+    for script in SCRIPTS:
+        runpy.run_module(script, run_name="__main__")
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:
@@ -233,7 +237,7 @@ def replicate(profile: Profile, options: argparse.Namespace) -> None:
 # For people, then for make.
 COMMANDS = (
     *(diagnose, claims, hypotheses, course, verify, book),
-    *(ablate, record, execute, report, store, reference, replicate),
+    *(ablate, record, tables, execute, report, store, reference, replicate),
 )
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from shrink_utils.paths import data_dir
 from shrink_utils.study.claims import strength
 from shrink_utils.study.claims.claim import whole_table
 from shrink_utils.study.claims.hypotheses import decide
@@ -19,7 +20,8 @@ from shrink_utils.study.claims.report import p_as_text, signed
 from shrink_utils.study.claims.stl import at_least_loss
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.profiles import Profile, load_profile
-from shrink_utils.study.records import KEYS, key_of, missing_runs, recorded
+from shrink_utils.study.records import KEYS, check_complete, key_of, missing_runs, recorded
+from shrink_utils.study.results import written
 from shrink_utils.study.tables import graded
 from shrink_utils.training import RunConfig
 
@@ -29,6 +31,15 @@ QUESTIONS = {
     "metric-kept": ("H3", "H4"),
     "lowers-centred-of-all": ("H5", "H6"),
 }
+# The tables in ``data/reference/<profile>`` that follow from the records there.
+COMMITTED = {
+    "cohort": ("claims", "hypotheses"),
+    "glue": ("claims",),
+    "models": ("claims",),
+    "strength": ("hypotheses", "beside"),
+}
+EXPLORATORY = ", exploratory"  # ends the kind of a row that was not fixed beforehand
+OF_RUNS = "stl:|mga:|topology:|rp:elongated"  # claims that need tables of runs alone
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ class FullLength:
         claims = whole_table(found)
         fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(QUESTIONS)}):.+:prominent")
         fixed &= self.profile.name != "cohort"
-        return claims.assign(kind=claims.kind.where(fixed, claims.kind + ", exploratory"))
+        return claims.assign(kind=claims.kind.where(fixed, claims.kind + EXPLORATORY))
 
     @cached_property
     def answer(self) -> pd.DataFrame:
@@ -74,6 +85,11 @@ class FullLength:
             found["kind of test"] = "our control" if claim is None else claim.kind.split(",")[0]
             rows.append({"hypothesis": f"{row.id} · {row.statement}", **found})
         return pd.DataFrame(rows)
+
+    @property
+    def beside(self) -> pd.DataFrame:
+        """What was planned beside the hypotheses of ``strength``."""
+        return strength.beside(self.tables)
 
     @property
     def _asked(self) -> dict[str, pd.Series]:
@@ -124,6 +140,32 @@ def full_length(name: str = "cohort") -> FullLength | None:
         return None
     print(f"All {wanted} runs of profile {name} are on record.")
     return FullLength(profile, recorded(profile))
+
+
+def commit_tables(profile: Profile) -> FullLength:
+    """Write the tables of `COMMITTED` from the profile's records, and return these.
+
+    Raises
+    ------
+    ValueError
+        A run of the profile is not on record.
+    """
+    check_complete(profile)
+    found = FullLength(profile, recorded(profile))
+    for name in COMMITTED[profile.name]:
+        path = data_dir() / "reference" / profile.name / f"{name}.csv"
+        table = found.answer if name == "hypotheses" else getattr(found, name)
+        if profile.name == "models":
+            table = _renewed(pd.read_csv(path), table)
+        with written(path) as part:
+            table.to_csv(part, index=False, float_format="%.6f")
+    return found
+
+
+def _renewed(committed: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
+    """A whole study's claims, with those of its runs made anew; the measures are not on record."""
+    kept = committed[~committed.claim.str.match(OF_RUNS)]
+    return whole_table([claims.assign(kind=claims.kind.str.removesuffix(EXPLORATORY)), kept])
 
 
 def _note(row: tuple) -> str:

@@ -1,7 +1,6 @@
 """Every paper's claims on planted tables: all rows against a golden table, and known answers."""
 
 import math
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -9,9 +8,8 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import MARGIN, Kind, Unit, whole_table
+from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
-from shrink_utils.study.claims.language import language_claims, machine_text_claims
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
 from shrink_utils.study.claims.stl import at_least_loss, stl_claims
 from shrink_utils.study.claims.topology import OTHERS, topology_claims
@@ -20,39 +18,7 @@ from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.dynamics import COUNTED
 from shrink_utils.training import ARMS
 from tests.study.claims import planted
-
-GOLDEN = Path(__file__).with_name("golden.csv")
-
-
-def every_claim():
-    """The table of a whole study, of planted tables."""
-    models = [
-        planted.contextuality().assign(model="mpnet", measured_on="sample"),
-        planted.corpus().assign(model="mpnet", measured_on="corpus"),
-    ]
-    own = planted.summary("google-bert/bert-base-uncased", "mrpc")
-    further = {"similarity": planted.similarity(), **planted.language()}
-    further |= {"after_finetuning": planted.after_finetuning()}
-    further |= {"words_after_finetuning": planted.words_after_finetuning()}
-    return whole_table(
-        [
-            stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
-            clouds_claims(measure_clouds(planted.clouds())),
-            vazquez_claims(planted.contextuality(), planted.corpus()),
-            *models_claims(pd.concat(models)),
-            dynamics_claims(planted.dynamics(), planted.stability()),
-            brown_claims(planted.similarity()),
-            stitching_claims(planted.stitched()),
-            generalization_claims(planted.generalization()),
-            rajaee_claims(planted.after_finetuning(), planted.words_after_finetuning()),
-            language_claims(planted.language()),
-            machine_text_claims(planted.machine_text()),
-            *further_models_claims(
-                {f"models_{k}": t.assign(model="mpnet") for k, t in further.items()}
-            ),
-            topology_claims(planted.frontier(planted.THREE, scores=planted.WEAK)),
-        ]
-    )
+from tests.study.claims.golden import GOLDEN, every_claim
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from scipy import stats
 from shrink_utils.study import load_profile
 from shrink_utils.study.claims.strength import beside, decide, runs_of
 from shrink_utils.study.records import KEYS
+from shrink_utils.study.statistics import mean_of
 
 ROWS = 80
 SCORES = {0: 0.5, 0.01: 0.4, 0.02: 0.3, 0.5: 0.3, 1: 0.22, 1.5: 0.17, 2: 0.13, 3: 0.08, 4: 0.06}
@@ -120,3 +121,19 @@ def test_the_planned_comparisons_beside_cover_every_arm():
     row = table.set_index("comparison").loc["accuracy: prominent 1 − none"]
     assert row.estimate < -0.05 and row.high < 0
     assert table[["estimate", "low", "high"]].notna().all(axis=None)
+    long = {f"{run.arm} {run.weight:g}" for run in profile.long_runs() if run.arm != "none"}
+    assert {f"score: {arm} − none" for arm in long} <= {*table[table.epochs == 10].comparison}
+
+
+def test_beside_accuracy_has_an_error_by_seed_and_row_and_says_which_rows_have_not():
+    """The page asks for it: an error by seeds alone is as narrow as if these rows were all."""
+    tables = planted()
+    own = tables["correct"].arm == "prominent"
+    tables["correct"].loc[own, "correct"] += 0.2 * (-1.0) ** tables["correct"].row[own]
+    runs, table = runs_of(tables, 3), beside(tables).set_index("comparison")
+    expected = mean_of(runs["prominent", 1.0].correct - runs["none", 0.0].correct).interval()
+    row = table.loc["accuracy: prominent 1 − none"]
+    assert (row.estimate, row.low, row.high) == pytest.approx(expected[:3]) and row.low < -0.04
+    by_row = table.index.str.contains("^accuracy|^correct")
+    assert (by_row == (table.clusters == "seeds and rows")).all()
+    assert set(table.clusters[~by_row]) == {"seeds"}

@@ -1,0 +1,56 @@
+"""The claims of a whole study on planted tables: ``python -m tests.study.claims.golden``.
+
+It writes ``golden.csv`` beside it, which `make tables` does as well.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+
+from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
+from shrink_utils.study.claims.claim import whole_table
+from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
+from shrink_utils.study.claims.language import language_claims, machine_text_claims
+from shrink_utils.study.claims.rajaee import rajaee_claims
+from shrink_utils.study.claims.stl import stl_claims
+from shrink_utils.study.claims.topology import topology_claims
+from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
+from shrink_utils.study.claims.verdicts import further_models_claims
+from tests.study.claims import planted
+
+GOLDEN = Path(__file__).with_name("golden.csv")
+
+
+def every_claim():
+    """The table of a whole study, of planted tables."""
+    models = [
+        planted.contextuality().assign(model="mpnet", measured_on="sample"),
+        planted.corpus().assign(model="mpnet", measured_on="corpus"),
+    ]
+    own = planted.summary("google-bert/bert-base-uncased", "mrpc")
+    further = {"similarity": planted.similarity(), **planted.language()}
+    further |= {"after_finetuning": planted.after_finetuning()}
+    further |= {"words_after_finetuning": planted.words_after_finetuning()}
+    return whole_table(
+        [
+            stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
+            clouds_claims(measure_clouds(planted.clouds())),
+            vazquez_claims(planted.contextuality(), planted.corpus()),
+            *models_claims(pd.concat(models)),
+            dynamics_claims(planted.dynamics(), planted.stability()),
+            brown_claims(planted.similarity()),
+            stitching_claims(planted.stitched()),
+            generalization_claims(planted.generalization()),
+            rajaee_claims(planted.after_finetuning(), planted.words_after_finetuning()),
+            language_claims(planted.language()),
+            machine_text_claims(planted.machine_text()),
+            *further_models_claims(
+                {f"models_{k}": t.assign(model="mpnet") for k, t in further.items()}
+            ),
+            topology_claims(planted.frontier(planted.THREE, scores=planted.WEAK)),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    every_claim().to_csv(GOLDEN, index=False, float_format="%.6f")
