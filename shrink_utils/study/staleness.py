@@ -16,15 +16,19 @@ PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARY = ("topology", "geometry", "text", "models", "training")
 # The key of a run or a table names the options of the arms that it has: a new arm is no new code.
 NAMED_BY_KEYS = ("training/arms.py",)
-WITHOUT_NUMBERS = ("claims", "publishing", "figures.py")  # of the room `study`
+# Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
+# what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
+# `session.py`, which sets the threads that sum and the seed, stay).
+WITHOUT_NUMBERS = """claims publishing figures.py explorer.py diagnose.py verify.py records.py
+full_length.py grid.py""".split()
 
 
 @cache
 def code_hash(*, study: bool = False) -> str:
-    """Sixteen hex digits over the code of the library; comments and docstrings are free.
+    """Sixteen hex digits over the code of the library: of `code_only`.
 
-    That is what runs rest on. Measured tables rest on the code of `study` as well, without what
-    judges, draws or publishes them.
+    That is what runs rest on. Measured tables rest on the code of `study` as well, but for
+    `WITHOUT_NUMBERS`.
     """
     files = [path for room in LIBRARY for path in (PACKAGE / room).rglob("*.py")]
     if study:
@@ -43,13 +47,32 @@ def _hash(files: Iterable[Path]) -> str:
 
 @cache
 def code_only(source: str) -> str:
-    """The syntax tree as text, without docstrings: equal for code that does the same."""
+    """The syntax tree as text: equal for code that does the same.
+
+    It has no comments, no docstrings, and no words of errors and warnings.
+    """
     tree = ast.parse(source)
     for node in ast.walk(tree):
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
             node.body[0].value.value = ""
+        elif isinstance(node, ast.Raise) or _warns(node):
+            _WithoutWords().visit(node)
     return ast.dump(tree)
+
+
+def _warns(node: ast.AST) -> bool:
+    """Whether this is the statement ``warnings.warn(…)``."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and ast.unparse(call.func) == "warnings.warn"
+
+
+class _WithoutWords(ast.NodeTransformer):
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Constant:
+        return ast.Constant("")  # with what it names: values in a sentence
 
 
 def write_stamps(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """What a change of the code makes stale: for make, for runs and for measured tables."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,60 @@ def test_comments_and_docstrings_are_free_and_numbers_are_not(package):
     assert staleness.code_hash() == before
     path.write_text(path.read_text().replace("return 1", "return 2"))
     assert staleness.code_hash() != before
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """The whole package, copied; `code_hash` looks at it anew at every call."""
+    shutil.copytree(staleness.PACKAGE, tmp_path / "shrink_utils")
+    monkeypatch.setattr(staleness, "PACKAGE", tmp_path / "shrink_utils")
+    monkeypatch.setattr(staleness, "code_hash", code_hash.__wrapped__)
+    return tmp_path / "shrink_utils"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "stale"),
+    [
+        ("text/glue.py", "GLUE's file is missing", "no such file", [False, False]),
+        ("text/glue.py", "{len(fields)} fields, expected", "expected", [False, False]),
+        ("geometry/similarity.py", "CKA is NaN: the", "NaN: the", [False, False]),
+        ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
+        ("study/diagnose.py", "<p>The isotropic Gaussian", "<p>A Gaussian", [False, False]),
+        ("study/grid.py", "no scheduler answers", "nobody answers", [False, False]),
+        (FORMULA, "-(p * logs).sum()", "(p * logs).sum()", [True, True]),
+        ("study/stitching.py", "(within + other) / 2", "within + other", [False, True]),
+        ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
+    ],
+)
+def test_words_of_errors_and_of_pages_are_free_and_formulas_are_not(copied, name, old, new, stale):
+    before = [staleness.code_hash(study=study) for study in (False, True)]
+    _edit(copied / name, old, new)
+    after = [staleness.code_hash(study=study) for study in (False, True)]
+    assert [one != other for one, other in zip(before, after, strict=True)] == stale
+
+
+def test_what_an_error_is_and_when_it_is_raised_is_code():
+    code = (
+        """if x > 0:\n    raise ValueError("x is " f"{x}", 2)\nwarnings.warn("w", stacklevel=2)"""
+    )
+    free = {"x is ": "found ", "{x}": "{x:.2f}", 'f"{x}"': '"x"', '"w"': 'f"{x}"'}
+    assert {staleness.code_only(code.replace(*change)) for change in free.items()} == {
+        staleness.code_only(code)
+    }
+    counts = {"ValueError": "TypeError", "x > 0": "x > 1", ", 2)": ", 3)", "raise": "return"}
+    changed = [staleness.code_only(code.replace(*change)) for change in counts.items()]
+    assert staleness.code_only(code) not in changed
+
+
+def test_rooms_without_numbers_are_there_and_none_that_counts_calls_them():
+    """But for the session, which takes the house style, and whose own code counts."""
+    rooms = [staleness.PACKAGE / "study" / name for name in staleness.WITHOUT_NUMBERS]
+    assert all(room.exists() for room in rooms)
+    free = {room.stem for room in rooms}
+    for path in staleness.PACKAGE.glob("study/**/*.py"):
+        if path.stem not in {"__init__", "session"} and not free & {path.parent.name, path.stem}:
+            called = re.findall(r"from shrink_utils\.study\.(\w+)", path.read_text("utf-8"))
+            assert not free & {*called}, path
 
 
 @pytest.fixture
