@@ -9,9 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 Array = ArrayLike | Tensor  # what the door reads
 HALF = (torch.float16, torch.bfloat16)
+NO_VALUES = (
+    "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, torch.export "
+    "and torch.jit.trace do not pass on; call it outside of them, and differentiate by "
+    "loss.backward() or torch.autograd.functional"
+)
 
 
 def as_tensor(values: object, name: str) -> Tensor:
@@ -23,12 +29,30 @@ def as_tensor(values: object, name: str) -> Tensor:
         values = torch.stack(list(values))
     if not isinstance(values, Tensor):
         values = _from_numpy(values, name)
-    if values.is_complex() or values.layout != torch.strided:
-        kind = f"dtype {values.dtype}" if values.is_complex() else "a sparse tensor: make it dense"
-        raise ValueError(f"{name} must hold real numbers, got {kind}, shape {tuple(values.shape)}")
+    if (kind := _unread_kind(values)) is not None:
+        raise ValueError(f"{name} must hold real numbers, got {kind}")
+    values = values.resolve_neg()  # as the imaginary part of a conjugate is negated lazily
     if values.is_floating_point() and values.element_size() == 1:
         raise ValueError(f"{name} is {values.dtype}, too coarse to measure: pass {name}.float()")
     return values
+
+
+def _unread_kind(values: Tensor) -> str | None:
+    """What keeps the numbers of a tensor from being read, and what to do; None if nothing does."""
+    if values.is_nested:
+        return "a nested tensor: pass the parts one by one, or join them by torch.cat"
+    shape = tuple(values.shape)
+    if values.is_complex():
+        return f"dtype {values.dtype}, shape {shape}"
+    if values.is_quantized:
+        return f"a quantized tensor of shape {shape}: pass .dequantize()"
+    if values.is_mkldnn:
+        return f"an MKL-DNN tensor of shape {shape}: pass .to_dense()"
+    if values.layout != torch.strided:
+        return f"a sparse tensor: make it dense, shape {shape}"
+    return (
+        f"a tensor of shape {shape} on the meta device, without values" if values.is_meta else None
+    )
 
 
 def _from_numpy(values: object, name: str) -> Tensor:
@@ -60,6 +84,7 @@ def as_matrix(
 ) -> Tensor:
     """Return real numbers as a tensor (n, d), one row per point, in their graph and dtype."""
     points = as_tensor(points, name)
+    _refuse_proxies(points, name)
     shape = tuple(points.shape)
     if len(shape) != 2:
         raise ValueError(f"{name} must have two axes (rows, features), got shape {shape}")
@@ -69,6 +94,21 @@ def as_matrix(
             f"got shape {shape}"
         )
     return points
+
+
+def _refuse_proxies(points: Tensor, name: str) -> None:
+    """A ``ValueError`` where a transformation of torch stands for values that have to be read.
+
+    torch.func and torch.export pass tensors without memory, forward-mode differentiation pairs of
+    them; a trace would keep the choices of its example, such as the edges of a tree.
+    """
+    try:
+        in_memory = points.numel() == 0 or points.data_ptr() != 0
+    except RuntimeError:
+        in_memory = False
+    dual = in_memory and unpack_dual(points).tangent is not None
+    if not in_memory or dual or torch.jit.is_tracing():
+        raise ValueError(NO_VALUES.format(name=name))
 
 
 def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "x") -> Tensor:
@@ -208,6 +248,8 @@ def eager(function: Callable) -> Callable:
     @wraps(function)
     def outside(*args, **options):
         if torch.compiler.is_compiling():
+            if getattr(torch.compiler, "is_exporting", bool)():  # torch 2.7 and later
+                raise ValueError(NO_VALUES.format(name=function.__qualname__))
             return torch.compiler.disable(function)(*args, **options)
         return function(*args, **options)
 

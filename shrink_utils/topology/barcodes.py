@@ -1,5 +1,6 @@
 """From points to bars: persistent homology of the Vietoris–Rips filtration, differentiable."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -7,6 +8,7 @@ from functools import partial
 import gudhi
 import numpy as np
 import torch
+from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
 from shrink_utils.names import known_name
@@ -25,6 +27,15 @@ from shrink_utils.topology.arrays import (
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree, prim_by_rows
 
 METRICS = ("euclidean", "cosine", "precomputed")
+FIELD = 11  # coefficients are in Z/11, gudhi's own choice
+RIPSER_SIMPLICES = 1 << (
+    128 - (FIELD - 2).bit_length()
+)  # it packs simplex, coefficient in 128 bits
+
+try:
+    from gudhi._ripser_ext import _full as ripser  # in float64, as gudhi.sklearn calls it
+except ImportError:  # an older gudhi
+    ripser = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +66,8 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
         in float64.
     metric : {"euclidean", "cosine", "precomputed"}
         "cosine" is 1 − cos, in [0, 2]. For "precomputed", `points` is the symmetric matrix of
-        distances; gradients reach both of its entries of an edge, half each.
+        distances, up to rounding (√eps of the largest); gradients reach both of its entries of an
+        edge, half each.
 
     Returns
     -------
@@ -67,7 +79,7 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     ------
     ValueError
         If `points` is not a real, finite matrix, `metric` is unknown, a row is zero ("cosine"), or
-        `points` are no symmetric distances with a diagonal of 0 ("precomputed").
+        `points` are no symmetric distances ≥ 0 with a diagonal of 0 ("precomputed").
 
     Notes
     -----
@@ -118,9 +130,15 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
 
     Notes
     -----
-    gudhi pairs the simplices. Each birth and each death is the length of an edge, measured again
-    here so that gradients reach the points. From dimension 1 up, the complex has on the order of
-    n to the power `max_dim` + 2 simplices: keep to a few hundred points for loops.
+    gudhi pairs the simplices, with coefficients in Z/11. Torsion of order 2, as of a projective
+    plane, therefore has no bar here; with the Z/2 of ripser's and giotto-ph's defaults it has one.
+    Each birth and each death is the length of an edge, through which gradients reach the points.
+
+    gudhi's ripser finds loops among 1,024 points in a second. It tells lengths alone: where
+    another edge is exactly as long as one of a bar's, as in lattices and among copies, gudhi's
+    simplex tree finds the edges, from on the order of n to the power `max_dim` + 2 simplices; keep
+    such clouds to a few hundred points. giotto-ph tells edges too, in the same time; it compares in
+    float32, is under the AGPL, and has no wheel above Python 3.12: it is not offered as a backend.
     """
     points = as_matrix(points)
     max_dim = whole_number(max_dim, "max_dim")
@@ -133,8 +151,8 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
         if distances is None:
             births, deaths = (_in_graph(cloud, *ends) for ends in loop_edges(array, dimension))
         else:
-            vertices = _flag_generators(gudhi.RipsComplex(distance_matrix=array), dimension)
-            ends = torch.from_numpy(vertices).T.to(distances.device)  # (4, m)
+            ends = _flag_generators(array.astype(np.float64), dimension).T  # (4, m)
+            ends = torch.from_numpy(ends).to(distances.device)
             births, deaths = distances[ends[0], ends[1]], distances[ends[2], ends[3]]
         if metric == "cosine":
             births, deaths = births.square() / 2, deaths.square() / 2
@@ -225,21 +243,36 @@ def loop_edges(
     """
     unit = power_of_two(points)
     points = points.astype(np.float64) / unit
-    vertices = _flag_generators(gudhi.RipsComplex(points=points), dimension)
+    distances = squareform(pdist(points)) if points.size else np.zeros((len(points),) * 2)
+    vertices = _flag_generators(distances, dimension)
     birth_edges, death_edges = vertices[:, :2], vertices[:, 2:]
-    births, deaths = (
-        np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
-        for edges in (birth_edges, death_edges)
-    )
+    births, deaths = (distances[edges[:, 0], edges[:, 1]] for edges in (birth_edges, death_edges))
     order = np.argsort(births - deaths, kind="stable")
     order = order[deaths[order] > births[order]]
     return (birth_edges[order], births[order] * unit), (death_edges[order], deaths[order] * unit)
 
 
-def _flag_generators(rips: gudhi.RipsComplex, dimension: int) -> np.ndarray:
-    """Vertices (m, 4) of the birth and death edges of the m bars of a dimension ≥ 1."""
+def _flag_generators(distances: np.ndarray, dimension: int) -> np.ndarray:
+    """Vertices (m, 4) of the birth and death edges of the m bars of a dimension ≥ 1.
+
+    ripser tells when a bar is born and dies, not by which edges; where no other edge is as long as
+    these, the lengths tell. Where one is, gudhi's simplex tree is asked, a hundred times slower.
+    """
+    n = len(distances)
+    radius = distances.max(axis=1, initial=0.0).min(initial=np.inf)  # from it on, a cone: no bar
+    fits = math.comb(n, min(n // 2, dimension + 2)) < RIPSER_SIMPLICES
+    if ripser is not None and fits and n > dimension + 2:
+        found = ripser(distances, dimension, radius, FIELD)[dimension]  # (m, 2): birth, death
+        i, j = np.triu_indices(n, 1)
+        order = np.argsort(distances[i, j], kind="stable")
+        lengths = distances[i, j][order]
+        first, after = (np.searchsorted(lengths, found, side) for side in ("left", "right"))
+        if (after - first == 1).all():
+            edges = order[first]  # (m, 2): the birth's and the death's
+            return np.stack([i[edges], j[edges]], axis=2).reshape(-1, 4)
+    rips = gudhi.RipsComplex(distance_matrix=distances, max_edge_length=radius)
     complex_ = rips.create_simplex_tree(max_dimension=dimension + 1)
-    complex_.compute_persistence()
+    complex_.compute_persistence(homology_coeff_field=FIELD)
     found = complex_.flag_persistence_generators()[1]  # may be shorter than the dimension
     if len(found) < dimension:
         return np.empty((0, 4), dtype=np.int64)
@@ -247,10 +280,10 @@ def _flag_generators(rips: gudhi.RipsComplex, dimension: int) -> np.ndarray:
 
 
 def check_distances(points: Tensor) -> Tensor:
-    """Return a matrix of distances (n, n), made exactly symmetric, or raise a ``ValueError``.
+    """Return distances (n, n), made symmetric and not negative, or raise a ``ValueError``.
 
-    The two entries of a pair may differ, and those of the diagonal from 0, by √eps of the largest,
-    which is what ``torch.cdist`` makes of rounding.
+    The two entries of a pair may differ, those of the diagonal from 0, and any be below 0, by √eps
+    of the largest, which is what ``torch.cdist`` and 1 − cos make of rounding.
     """
     shape = tuple(points.shape)
     if shape[0] != shape[1]:
@@ -258,18 +291,18 @@ def check_distances(points: Tensor) -> Tensor:
             f"points must be a square matrix of distances for metric='precomputed'; got {shape}"
         )
     array = host_values(points)
-    if (array < 0).any():
-        raise ValueError(f"points of shape {shape} hold a negative distance, {array.min()}")
     tolerance = torch.finfo(result_dtype(points)).eps ** 0.5 * array.max(initial=0.0)
+    if (array < -tolerance).any():
+        raise ValueError(f"points of shape {shape} hold a negative distance, {array.min()}")
     if (np.abs(array - array.T) > tolerance).any():
         raise ValueError(f"points of shape {shape} are no symmetric matrix of distances")
-    if (np.diagonal(array) > tolerance).any():
+    if (np.abs(np.diagonal(array)) > tolerance).any():
         raise ValueError(
             f"points of shape {shape} hold a distance of a point from itself, "
             f"{np.diagonal(array).max()}: the diagonal must be 0"
         )
     wide = points.to(result_dtype(points))
-    return wide / 2 + wide.T / 2
+    return (wide / 2 + wide.T / 2).clamp_min(0)
 
 
 def _directions(points: Tensor) -> Tensor:

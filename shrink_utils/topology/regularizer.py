@@ -48,7 +48,7 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     ValueError
         As `BarcodeRegularizer`.
     """
-    embeddings = as_matrix(embeddings, name="embeddings")
+    embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
     host_values(embeddings, "embeddings")  # refuses NaN and infinity
     classes, of_class = _rows_of_classes(labels, embeddings)
     wide = on_float64_device(embeddings).double()
@@ -83,7 +83,25 @@ def without_rounding(
     norms = np.abs(points).max(axis=1).astype(np.float64)  # (n,)
     scaled = points / np.where(norms > 0, norms, 1.0)[:, None]  # no square leaves float64
     norms *= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return np.where(lengths <= precision * norms[edges].max(axis=1), 0.0, lengths)
+    sizes = norms[edges].max(axis=1)  # (m,)
+    rounded = lengths <= precision * sizes
+    if precision > precision_of(torch.float32):  # half precision, whose coordinates are rounded
+        rounded[rounded] = _rounded_alike(points, edges[rounded], precision, sizes[rounded])
+    return np.where(rounded, 0.0, lengths)
+
+
+def _rounded_alike(
+    points: np.ndarray, edges: np.ndarray, precision: float, sizes: np.ndarray
+) -> np.ndarray:
+    """Of edges (m, 2), whether every coordinate of their ends may differ by its own rounding, (m,).
+
+    One massive coordinate is rounded coarsely and says nothing about the others. Before they were
+    rounded, rows were float32, whose errors go by the norm.
+    """
+    first, second = points[edges.T].astype(np.float64)  # (m, d) each
+    allowed = precision * np.maximum(np.abs(first), np.abs(second))
+    allowed += precision_of(torch.float32) * sizes[:, None]
+    return (np.abs(first - second) <= allowed).all(axis=1)
 
 
 def check_factor(value: float, name: str) -> float:
@@ -134,7 +152,8 @@ class BarcodeRegularizer(nn.Module):
     Points that differ by rounding alone count as equal, and equal points have a bar of length 0.
     That is a bar of H0 no longer than 16 eps of float32 times the norm of the longer of its ends,
     in float64 too: most such vectors are a float32 network's (in half precision, where vectors are
-    rounded once, eps of the dtype). Without it, one
+    rounded once, eps of the dtype times each coordinate, so that a massive one does not speak for
+    the rest). Without it, one
     copy of a row that is off in its last digits leaves ``"prominent"`` with one bar and entropy 0:
     the selection stops at fewer bars the shorter the shortest of them is, by definition. Between
     rounding and about a thousandth of the other bars' length, a short bar still does so.
@@ -198,10 +217,10 @@ class BarcodeRegularizer(nn.Module):
         Raises
         ------
         ValueError
-            If `embeddings` is not a real, finite matrix, `labels` has another length, or holds
-            fractions.
+            If `embeddings` is not a real, finite matrix with columns, `labels` has another length,
+            or holds fractions.
         """
-        embeddings = as_matrix(embeddings, name="embeddings")
+        embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
         points = host_values(embeddings, "embeddings")
         classes, of_class = _rows_of_classes(labels, embeddings)
         bars = [self._bars(points, rows, embeddings.dtype) for rows in of_class]

@@ -84,7 +84,7 @@ def prominent_positions(descending: np.ndarray, rule: str) -> np.ndarray:
 
 def random_positions(n_bars: int, n_drawn: int) -> np.ndarray:
     """Positions of `n_drawn` of the bars, ascending, drawn by torch's global generator."""
-    return np.sort(torch.randperm(n_bars)[:n_drawn].numpy())
+    return np.sort(torch.randperm(n_bars, device="cpu")[:n_drawn].numpy())
 
 
 @compiled

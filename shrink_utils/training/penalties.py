@@ -21,7 +21,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
-from shrink_utils.topology.arrays import eager
+from shrink_utils.topology.arrays import as_matrix, as_tensor, eager
 from shrink_utils.topology.regularizer import check_factor
 from shrink_utils.training.arms import arm_options
 
@@ -75,6 +75,7 @@ class ClassPenalty(nn.Module):
         ValueError
             `embeddings` is not a real, finite matrix, or `labels` has another length or fractions.
         """
+        embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
         classes, clouds = class_clouds(embeddings, labels)
         device = clouds[0].device if clouds else None
         values = torch.zeros(len(clouds), dtype=torch.float64, device=device)  # (k,)
@@ -249,7 +250,7 @@ class SIGReg(ClassPenalty):
         variance = x.square().sum() / ((n - 1) * d)
         if variance == 0:
             return cloud.new_zeros(())
-        drawn = torch.randn(d, DIRECTIONS, dtype=x.dtype).to(x.device)
+        drawn = torch.randn(d, DIRECTIONS, dtype=x.dtype, device="cpu").to(x.device)
         z = x @ (drawn / torch.linalg.vector_norm(drawn, dim=0)) / variance.sqrt()  # (n, K)
         t = torch.linspace(0.0, 5.0, 9, dtype=x.dtype, device=x.device)  # the integrand is even
         phase, gaussian = z[:, :, None] * t, torch.exp(-t.square() / 2)
@@ -290,7 +291,8 @@ class Regrouped(BarcodeRegularizer):
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`; ``classes`` of the result are the groups."""
         if labels is not None:
-            dealt = torch.randperm(len(labels)).to(labels.device)
+            labels = as_tensor(labels, "labels")
+            dealt = torch.randperm(len(labels), device="cpu").to(labels.device)
             labels = None if self.groups == "batch" else labels[dealt]
         return super().forward(embeddings, labels)
 
@@ -320,6 +322,7 @@ class RankedBars(nn.Module):
 
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`: ``loss`` is minus the weighted sum of the classes' entropies."""
+        embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
         classes, clouds = class_clouds(embeddings, labels)
         barcodes = [h0_barcode(cloud).lengths for cloud in clouds if len(cloud)]  # (n - 1,) each
         chosen = [self._chosen(lengths) for lengths in barcodes]

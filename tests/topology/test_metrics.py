@@ -77,3 +77,19 @@ def test_rounding_of_a_matrix_is_let_pass():
     distances = torch.cdist(cloud, cloud)
     found = h0_barcode(distances, metric="precomputed").lengths
     torch.testing.assert_close(found, h0_barcode(cloud).lengths, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cosine_distances_in_float32_are_taken_though_some_lie_below_zero(seed):
+    cloud = _cloud(60, 6, generator=torch.Generator().manual_seed(seed)).float()
+    cloud[1] = cloud[0]
+    unit = cloud / cloud.norm(dim=1, keepdim=True)
+    distances = (1 - unit @ unit.T).requires_grad_()
+    assert distances.min() < 0
+    bars = h0_barcode(distances, metric="precomputed").lengths
+    assert bars.min() >= 0
+    torch.testing.assert_close(bars, h0_barcode(cloud, metric="cosine").lengths, rtol=0, atol=1e-6)
+    bars[:-1].sum().backward()
+    assert distances.grad.sum() == 58
+    with pytest.raises(ValueError, match="hold a negative distance, -0.01"):
+        h0_barcode(distances.detach() - 0.01 * torch.eye(60), metric="precomputed")
