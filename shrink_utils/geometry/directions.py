@@ -1,13 +1,14 @@
 """Elongated directions of a cloud, and the removal of dominant ones, globally or by cluster."""
 
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Tensor
 
 from shrink_utils.geometry.isotropy import anisotropy
 from shrink_utils.geometry.rows import centred, mean_row, ranked_svd
-from shrink_utils.topology.arrays import Array, as_rows
+from shrink_utils.topology.arrays import Array, as_rows, whole_number
 
 
 def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
@@ -36,8 +37,8 @@ def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
     isotropic rows is near (1 + √(d/n))² means (Marchenko & Pastur), above 5 when n < .65 d: take
     n ≥ d, and show an isotropic cloud of the same shape beside it. After Rajaee & Pilehvar 2021.
     """
-    if not ratio > 0:
-        raise ValueError(f"ratio must be above 0, got {ratio}")
+    if not isinstance(ratio, Real | Tensor) or not ratio > 0:
+        raise ValueError(f"ratio must be a number above 0, got {ratio!r}")
     x = as_rows(x, min_rows=2)
     shares = anisotropy(x, k=min(x.shape), center=True)  # of the sum, d means
     return int((shares * x.shape[1] > ratio).sum())
@@ -85,10 +86,9 @@ class PrincipalAxes:
         Raises
         ------
         ValueError
-            A negative number, or more directions than a cluster varies in.
+            No whole number ≥ 0, or more directions than a cluster varies in.
         """
-        if remove < 0 or skip < 0:
-            raise ValueError(f"remove and skip must not be negative, got {remove} and {skip}")
+        remove, skip = whole_number(remove, "remove"), whole_number(skip, "skip")
         smallest = min(range(len(self.means)), key=lambda c: len(self.directions[c]))
         rank = len(self.directions[smallest])
         if remove and skip + remove > rank:
@@ -129,7 +129,8 @@ def principal_axes(x: Array, *, centres: Array | None = None) -> PrincipalAxes:
     ======================  =======================================================
 
     Directions are the right singular vectors of the centred rows (Mu & Viswanath 2018, algorithm
-    1; per cluster, Rajaee & Pilehvar 2021). Where singular values coincide they are not unique.
+    1; per cluster, Rajaee & Pilehvar 2021), those below 1e-10 of the largest singular value left
+    out as rounding. Where singular values coincide they are not unique.
     """
     x = as_rows(x)
     centres = mean_row(x)[None] if centres is None else as_rows(centres, name="centres")

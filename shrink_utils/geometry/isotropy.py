@@ -249,7 +249,7 @@ def anisotropy(x: Array, *, k: int = 3, center: bool = False) -> Tensor:
 
 def check_k(k: int, most: int, where: str) -> None:
     """Refuse another number of scores than there are."""
-    if not 1 <= k <= most:
+    if not 1 <= whole_number(k, "k") <= most:
         raise ValueError(f"k must be between 1 and min(n, d) = {most}, got {k} {where}")
 
 

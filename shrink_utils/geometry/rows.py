@@ -1,5 +1,7 @@
 """What the measures do with their rows and labels before they measure."""
 
+import sys
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +44,14 @@ def as_labels(
     except TypeError as error:
         raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error
     return distinct.tolist(), torch.from_numpy(index).to(device)
+
+
+def warn(message: str) -> None:
+    """Warn at the line, outside of this package, that called into it: it is shown once for each."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
 
 
 def same_rows(n_x: int, n_y: int) -> None:
@@ -87,6 +97,7 @@ def _by_largest(x: Tensor) -> Tensor:
     return x / largest if largest > 0 else x
 
 
+_PACKAGE = __name__.partition(".")[0]
 _CUT = 1e-10  # singular values below this share of the largest are rounding, not directions
 
 

@@ -1,10 +1,10 @@
 """Is one space like another? RSA, CCA, CKA, shared neighbours, grids of layers, alignments."""
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +20,14 @@ from shrink_utils.geometry.rows import (
     ranked_svd,
     same_rows,
     unit_scale,
+    warn,
 )
 from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import Array, as_rows, as_tensor, unit_rows, whole_number
 
-_DECIMALS = 12  # of a cosine: what is equal but for rounding must tie
+# What is equal but for rounding must tie: that of a share of the largest distance, and that of
+# unit rows, which are off by this share of their length.
+_TIED, _OFF_UNIT = 1e-12, 4e-15
 
 
 class Ranks(NamedTuple):
@@ -56,8 +59,9 @@ def rsa(x: Array, y: Array) -> float:
 
     Notes
     -----
-    Distances 1 − cos of the pairs i < j are rounded to 12 decimals before they are ranked, tied
-    ones sharing their mean rank: otherwise rounding decides the order of pairs that are equal.
+    Distances 1 − cos of the pairs i < j are rounded to 12 decimals of the largest before they are
+    ranked, tied ones sharing their mean rank: otherwise rounding decides the order of pairs that
+    are equal. They are taken as ‖x̂ − ŷ‖²/2, which keeps their digits where all cosines are near 1.
     O(n²d) time and O(n²) memory. Repeated rows raise the correlation. Kriegeskorte, Mur &
     Bandettini 2008, *Representational similarity analysis*.
     """
@@ -66,11 +70,9 @@ def rsa(x: Array, y: Array) -> float:
 
 def prepare_rsa(x: Array, name: str = "x") -> Ranks:
     """Rank the pairs of one matrix."""
-    x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
-    n = len(x)
-    i, j = torch.triu_indices(n, n, offset=1)
-    distances = 1 - (x @ x.T)[i, j].cpu().numpy()
-    ranks = torch.from_numpy(rankdata(distances.round(_DECIMALS)))
+    steps = _cosine_steps(unit_rows(as_rows(x, min_rows=3, name=name), name=name)).cpu().numpy()
+    n = len(steps)
+    ranks = torch.from_numpy(rankdata(steps[np.triu_indices(n, 1)]))
     ranks -= ranks.mean()
     if not ranks.any():
         raise ValueError(
@@ -78,6 +80,19 @@ def prepare_rsa(x: Array, name: str = "x") -> Ranks:
             "there is no order to compare"
         )
     return Ranks(n, ranks / torch.linalg.vector_norm(ranks))
+
+
+def _cosine_steps(x: Tensor) -> Tensor:
+    """Distances 1 − cos of unit rows, (n, n), in whole steps of what rounding can tell apart.
+
+    ‖x̂ − ŷ‖²/2 by products of centred rows: what cancels is relative to the largest distance.
+    """
+    x = centred(x)
+    half = x.square().sum(dim=1) / 2
+    distances = half[:, None] + half - x @ x.T
+    largest = float(distances.max())
+    step = max(_TIED * largest, _OFF_UNIT * math.sqrt(max(largest, 0.0)))
+    return (distances / step).round() if step > 0 else torch.zeros_like(distances)
 
 
 def compare_rsa(x: Ranks, y: Ranks) -> float:
@@ -258,11 +273,10 @@ def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
 def _cka_of_hsic(xy: float, xx: float, yy: float) -> float:
     """CKA from the HSIC of x with y, of x with itself and of y with itself; NaN with a warning."""
     if xx <= 0 or yy <= 0:
-        warnings.warn(
+        warn(
             f"CKA is NaN: the unbiased HSIC of {'x' if xx <= 0 else 'y'} with itself is 0, as for "
             "mutually equidistant rows, so its alignment with anything is undefined; take more "
-            "rows",
-            stacklevel=3,
+            "rows"
         )
         return math.nan
     return xy / (math.sqrt(xx) * math.sqrt(yy))
@@ -317,11 +331,15 @@ def svcca(x: Array, y: Array, *, variance: float = 0.99) -> float:
     -------
     float
         In [0, 1] up to rounding. Invariant to shift, rotation and isotropic scaling of either side;
-        not to other invertible maps, which change which directions lead (Raghu et al. 2017,
-        *SVCCA*, section 2).
+        not to other invertible maps, which change which directions lead.
+
+    Notes
+    -----
+    Raghu et al. 2017, *SVCCA*, section 2. The share is of variance, Σσ²; the tutorial of the
+    authors' code takes it of Σσ, which keeps other directions and gives up to .3 less or more.
     """
-    if not 0 < variance <= 1:
-        raise ValueError(f"variance must lie above 0 and not above 1, got {variance}")
+    if not isinstance(variance, Real | Tensor) or not 0 < variance <= 1:
+        raise ValueError(f"variance must lie above 0 and not above 1, got {variance!r}")
     prepared = [leading(prepare_cca(m, name), variance) for m, name in ((x, "x"), (y, "y"))]
     return _mean_cca(*prepared)
 
@@ -347,7 +365,9 @@ def pwcca(x: Array, y: Array, *, symmetric: bool = False) -> float:
     -----
     ρ̄ = Σα_iρ_i / Σα_i with α_i = Σ_j |⟨h_i, x_j⟩|, where h_i, of unit length, is the i-th canonical
     variate of x and x_j the j-th column of centred x (Morcos, Raghu & Bengio 2018). Where
-    correlations coincide, the weights are not unique.
+    correlations coincide, the weights are not unique. The authors' reference implementation gives
+    other numbers, .003 to .03 apart: it takes the weights from the side with fewer columns, by
+    directions that are not whitened and activations that are not centred.
     """
     first, second = prepare_cca(x, "x"), prepare_cca(y, "y")
     value = weighted_mean(first, second)
@@ -359,11 +379,10 @@ def prepare_cca(x: Array, name: str = "x") -> RankedSVD:
     rows = as_rows(x, min_rows=2, name=name)
     svd = ranked_svd(unit_scale(rows, center=True, name=name))
     if len(svd.sigma) < rows.shape[1]:
-        warnings.warn(
+        warn(
             f"{name} of shape {tuple(rows.shape)} has {len(svd.sigma)} linearly independent "
             "direction(s) above 1e-10 of the longest, fewer than columns: canonical correlations "
-            "are of these alone; scale the columns if they are in different units",
-            stacklevel=3,
+            "are of these alone; scale the columns if they are in different units"
         )
     return svd
 
@@ -390,10 +409,9 @@ def _between(x: RankedSVD, y: RankedSVD) -> Tensor:
     same_rows(n, len(y.basis))
     forced = rank_x + rank_y - (n - 1)
     if forced > 0:
-        warnings.warn(
+        warn(
             f"x and y have {rank_x} and {rank_y} directions over {n} rows: {forced} canonical "
-            "correlation(s) are 1 by counting alone (rank x + rank y > n − 1); take more rows",
-            stacklevel=3,
+            "correlation(s) are 1 by counting alone (rank x + rank y > n − 1); take more rows"
         )
     return x.basis.T @ y.basis
 
@@ -431,14 +449,14 @@ def mutual_knn(x: Array, y: Array, *, k: int = 10) -> float:
 def prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
     """Of one matrix (n, n), one where row j is among the k nearest of row i."""
     x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
-    if not 1 <= k <= len(x) - 2:
+    if not 1 <= whole_number(k, "k") <= len(x) - 2:
         raise ValueError(f"k must lie between 1 and n − 2 = {len(x) - 2}, got {k}")
-    cosines = (x @ x.T).fill_diagonal_(-math.inf)
-    nearest = cosines.amax(dim=1)
-    if (nearest - cosines.fill_diagonal_(math.inf).amin(dim=1)).amax() < 10**-_DECIMALS:
+    distances = _cosine_steps(x).fill_diagonal_(-math.inf)
+    farthest = distances.amax(dim=1)
+    if (farthest == distances.fill_diagonal_(math.inf).amin(dim=1)).all():
         raise ValueError(f"{name} has all {len(x)} rows at the same cosine distance: none is near")
-    cosines.fill_diagonal_(-math.inf)
-    return torch.zeros_like(cosines).scatter_(1, cosines.topk(k).indices, 1.0)
+    nearest = distances.topk(k, largest=False).indices
+    return torch.zeros_like(distances).scatter_(1, nearest, 1.0)
 
 
 def compare_neighbours(x: Tensor, y: Tensor) -> float:
@@ -485,6 +503,11 @@ def similarity_grid(
     ValueError
         An unknown measure, no layers, or what the measure itself refuses; the message names the
         layer.
+
+    Warns
+    -----
+    UserWarning
+        Where the measure does.
     """
     prepare = MEASURES[known_name("measure", "measure", measure, MEASURES)][0]
     if len(xs) == 0 or (ys is not None and len(ys) == 0):
@@ -648,7 +671,7 @@ def affine(x: Array, y: Array) -> Alignment:
     -------
     Alignment
         Of all least-squares solutions that of least norm: directions in which the rows of the fit
-        do not vary are mapped to nothing.
+        do not vary, or by a singular value below 1e-10 of the largest, are mapped to nothing.
 
     Raises
     ------
@@ -659,18 +682,27 @@ def affine(x: Array, y: Array) -> Alignment:
     -----
     UserWarning
         n − 1 ≤ d_x: the map then goes through the rows of the fit, whatever they are, and only
-        other rows can tell whether it means anything.
+        other rows can tell whether it means anything. Or some of what is below 1e-10 is more than
+        rounding, as where columns are in very different units: scale the columns then.
     """
     (x, x_size, x_mean), (y, y_size, y_mean) = _side(x, "x"), _side(y, "y")
     same_rows(len(x), len(y))
     n, d = x.shape
     if n - 1 <= d:
-        warnings.warn(
+        warn(
             f"x of shape ({n}, {d}) has too few rows for an affine map: with n − 1 ≤ d it goes "
-            "through all of them; judge it on other rows",
-            stacklevel=2,
+            "through all of them; judge it on other rows"
         )
     svd = ranked_svd(x)
+    if len(svd.sigma) < min(n - 1, d):
+        left_out = torch.linalg.matrix_norm(x - svd.basis * svd.sigma @ svd.axes)
+        offset = 1 + float(x_mean.abs().max() / x_size)  # entries were rounded before the centring
+        if left_out > max(n, d) * torch.finfo(x.dtype).eps * offset * svd.sigma[0]:
+            warn(
+                f"x of shape ({n}, {d}) varies in {len(svd.sigma)} direction(s) above 1e-10 of the "
+                "longest, and by more than rounding in others, which the map takes to nothing; "
+                "scale the columns if they are in different units"
+            )
     inverse = svd.axes.T / svd.sigma @ svd.basis.T  # (d_x, n)
     matrix = inverse @ y * (y_size / x_size)
     return Alignment(in_range(matrix, "factors between x and y"), x_mean, y_mean)

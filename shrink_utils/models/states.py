@@ -85,7 +85,7 @@ def hidden_states(
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
         rows += batch.rows
     # The batches are sorted by length: column j belongs to text rows[j].
-    return torch.cat(parts, dim=1)[:, torch.tensor(rows).argsort()]
+    return torch.cat(parts, dim=1)[:, torch.tensor(rows, device="cpu").argsort()]
 
 
 def token_states(
@@ -101,7 +101,7 @@ def token_states(
         pieces = ~batch.special  # (b, t)
         states = [layer[pieces] for layer in states_of(batch, chosen)]  # (n, d) each
         vectors.append(torch.stack(states).float().cpu())
-        rows.append(torch.tensor(batch.rows)[pieces.nonzero()[:, 0].cpu()])
+        rows.append(torch.tensor(batch.rows, device="cpu")[pieces.nonzero()[:, 0].cpu()])
         ids.append(batch.tokens["input_ids"][pieces].cpu())
     sentence, order = torch.cat(rows).sort(stable=True)
     return TokenStates(
@@ -247,7 +247,7 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     states
         Hidden states from the embedding layer to the last, each (b, t, d).
     attention_mask
-        (b, t); 1 at tokens, 0 at padding.
+        (b, t); 1 (or True) at tokens, 0 at padding.
     pooling
         ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
         layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
@@ -285,7 +285,9 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     if pooling == "cls":
         return states[-1][:, 0]
     if pooling == "last":  # wherever padding stands
-        after = attention_mask.flip(1).argmax(dim=1)  # (b,): tokens of padding behind it
+        after = (
+            (attention_mask.flip(1) != 0).int().argmax(dim=1)
+        )  # (b,): tokens of padding behind it
         rows = torch.arange(len(after), device=states[-1].device)
         return states[-1][rows, attention_mask.shape[1] - 1 - after]
     layers = [states[-1]] if pooling == "mean" else [states[0], states[-1]]

@@ -14,9 +14,9 @@ from torch.autograd.forward_ad import unpack_dual
 Array = ArrayLike | Tensor  # what the door reads
 HALF = (torch.float16, torch.bfloat16)
 NO_VALUES = (
-    "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, torch.export "
-    "and torch.jit.trace do not pass on; call it outside of them, and differentiate by "
-    "loss.backward() or torch.autograd.functional"
+    "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, "
+    "torch.export and torch.jit.trace do not pass on; call it outside of them, and differentiate "
+    "by loss.backward() or torch.autograd.functional"
 )
 
 
@@ -102,13 +102,15 @@ def _refuse_proxies(points: Tensor, name: str) -> None:
     torch.func and torch.export pass tensors without memory, forward-mode differentiation pairs of
     them; a trace would keep the choices of its example, such as the edges of a tree.
     """
-    try:
-        in_memory = points.numel() == 0 or points.data_ptr() != 0
-    except RuntimeError:
-        in_memory = False
-    dual = in_memory and unpack_dual(points).tangent is not None
-    if not in_memory or dual or torch.jit.is_tracing():
+    if torch.jit.is_tracing() or not _in_memory(points) or unpack_dual(points).tangent is not None:
         raise ValueError(NO_VALUES.format(name=name))
+
+
+def _in_memory(points: Tensor) -> bool:
+    try:
+        return points.numel() == 0 or points.data_ptr() != 0
+    except RuntimeError:
+        return False
 
 
 def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "x") -> Tensor:

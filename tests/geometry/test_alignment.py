@@ -65,3 +65,24 @@ def test_too_few_rows_for_an_affine_map_are_announced():
     with pytest.warns(UserWarning, match=r"x of shape \(6, 5\) has too few rows"):
         found = affine(x, y)
     assert found.explained(x, y) == pytest.approx(1, abs=1e-9)
+
+
+def test_columns_that_are_lost_to_the_cut_are_told_and_scaled_they_are_used():
+    x = np.random.default_rng(0).normal(size=(30, 2)) * [1e5, 1e-5]
+    y = x[:, 1:] * 1e5
+    with pytest.warns(UserWarning, match=r"\(30, 2\) varies in 1 .* scale the columns"):
+        assert affine(x, y).explained(x, y) < 0.5
+    turned = x @ rotation_of(2)
+    with pytest.warns(UserWarning, match=r"\(30, 2\) varies in 1 .* scale the columns"):
+        affine(turned, y)
+    scaled = x / [1e5, 1e-5]
+    assert affine(scaled, y).explained(scaled, y) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dependent_columns_are_no_loss_wherever_the_cloud_lies(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 5)) * 10.0 ** rng.integers(-20, 20)
+    x += np.abs(x).max() * 10.0 ** rng.integers(-3, 7)
+    x[:, 0] = 0.1
+    affine(x, rng.normal(size=(30, 2)))  # without a warning

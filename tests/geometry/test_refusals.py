@@ -7,10 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from shrink_utils import geometry as g
 from shrink_utils.geometry.similarity import MEASURES
+from shrink_utils.geometry.streaming import IsoScore
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
+from shrink_utils.training.penalties import Regrouped, SIGReg
 from tests.geometry.conftest import ROW_FUNCTIONS
 
 RNG = np.random.default_rng(0)
@@ -127,6 +130,25 @@ REFUSED = [
     (call(g.intrinsic_dimension, LINE), r"equally far \(a lattice\)"),  # rounding breaks its ties
     (call(g.intrinsic_dimension, NEAR), "nearer than float64 can tell"),
     (call(g.intrinsic_dimension, X, method="mle"), "method: no method 'mle' .*twonn, ph"),
+    # Options of another type.
+    *(
+        (f, match)
+        for f, match in [
+            (call(g.anisotropy, X, k=2.0), r"k must be a whole number, 0 or more; got 2\.0"),
+            (call(g.anisotropy, X, k="2"), "k must be a whole number, 0 or more; got '2'"),
+            (call(g.mutual_knn, X, Y, k=2.0), r"k must be a whole number, 0 or more; got 2\.0"),
+            (call(AXES.treatment, remove=1.0), r"remove must be a whole number.* got 1\.0"),
+            (call(AXES.treatment, remove=1, skip="1"), "skip must be a whole number.* got '1'"),
+            (call(g.svcca, X, Y, variance="0.9"), "variance must lie above 0 .* got '0.9'"),
+            (call(g.elongated_directions, X, ratio=None), "ratio must be a number .* got None"),
+            (call(g.pair_distances, X, n_pairs=9.0), "n_pairs must be a whole number"),
+            (call(WORDS, THREE, min_count=2.0), "min_count must be a whole number"),
+            (
+                call(IsoScore(5).set_dtype, torch.float16),
+                "keeps sums in float64, which torch.float1",
+            ),
+        ]
+    ),
     # Two clouds.
     *(
         (call(g.similarity_grid, m, [X], [X, Y[:-1]]), r"xs\[0\] beside ys\[1\]: .*same samp")
@@ -155,8 +177,8 @@ REFUSED = [
     (call(FITTED.explained, X[:3], Y[:2]), r"y needs shape \(3, 4\) to go with x, got \(2, 4\)"),
     (call(LINE_FIT.explained, np.eye(2), np.zeros((2, 2))), "does not differ from the fitted mean"),
     # Directions.
-    (call(AXES.treatment, remove=-1), "must not be negative"),
-    (call(AXES.treatment, remove=1, skip=-1), "must not be negative"),
+    (call(AXES.treatment, remove=-1), "remove must be a whole number, 0 or more; got -1"),
+    (call(AXES.treatment, remove=1, skip=-1), "skip must be a whole number, 0 or more; got -1"),
     (call(g.principal_axes(ONES).treatment, remove=1), "varies in 0 direction"),
     (call(g.principal_axes(FLAT).treatment, remove=2, skip=2), "2 after skip 2: .* in 3 dir"),
     (call(g.principal_axes, X, centres=CENTRES), r"nearest to 1 of 3, the first is centre 2"),
@@ -226,3 +248,95 @@ def test_labels_may_be_any_tensor():
     kinds = labels.bfloat16(), labels.clone().requires_grad_(), labels.int(), labels.to_sparse()
     for given in kinds:
         assert g.avg_sim(x, groups=given).value == expected
+
+
+def _dual(function, x):
+    with forward_ad.dual_level():
+        return function(forward_ad.make_dual(x, x))
+
+
+def _exported(function, x):
+    module = torch.nn.Module()
+    module.forward = function
+    return torch.export.export(module, (x,), strict=False)
+
+
+TRANSFORMED = [
+    lambda f, x: torch.func.grad(lambda z: f(z).sum())(x),
+    lambda f, x: torch.func.vmap(f)(x[None].repeat(2, 1, 1)),
+    lambda f, x: torch.func.jvp(f, (x,), (x,)),
+    _dual,
+    _exported,
+    lambda f, x: torch.jit.trace(f, x),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.parametrize("transformed", TRANSFORMED)
+@pytest.mark.parametrize("function", [g.anisotropy, g.avg_sim, g.intrinsic_dimension, *OF_BARS[:2]])
+def test_transformations_that_hide_values_are_refused_by_name(function, transformed):
+    """torch.func gave gradients of zero, a trace the tree of its example, the others tracebacks."""
+    with pytest.raises(ValueError, match=r"shrink reads values.* loss\.backward\(\)") as error:
+        transformed(function, _cloud())
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("function", [*ROW_FUNCTIONS, *OF_BARS[:2]])
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (lambda x: x.to("meta"), "on the meta device, without values"),
+        (
+            lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+            r"quantized .*dequantize\(\)",
+        ),
+        (lambda x: x.to_mkldnn(), r"MKL-DNN tensor .*to_dense\(\)"),
+        (lambda x: torch.nested.nested_tensor([x, x]), "nested tensor"),
+        (lambda x: torch.nested.nested_tensor([x, x], layout=torch.jagged), "nested tensor"),
+        (lambda x: x[:, :0], r"needs at least .* [12] column\(s\), got shape \(12, 0\)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*nested tensors is in prototype")
+@pytest.mark.filterwarnings("ignore:.*quant")
+def test_tensors_that_cannot_be_read_are_refused_by_their_kind(function, kind, match):
+    if function is OF_BARS[0] and "column" in match:
+        pytest.skip("points without coordinates are one point: bars of length 0")
+    with pytest.raises(ValueError, match=match):
+        function(kind(_cloud().float()))
+
+
+@pytest.mark.parametrize("function", [*ROW_FUNCTIONS, *OF_BARS[:2]])
+def test_a_lazily_negated_tensor_is_read(function):
+    x = _cloud()
+    negated = torch.complex(x, -x).conj().imag
+    assert negated.is_neg()
+    torch.testing.assert_close(function(negated), function(x), rtol=1e-12, atol=1e-12)
+
+
+OF_PAIRS = [g.rsa, g.mutual_knn, g.cka, g.svcca, g.pwcca, lambda x, y: g.affine(x, y)(x)]
+OF_DRAWS = [BarcodeRegularizer("random"), Regrouped("shuffled"), SIGReg()]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *ROW_FUNCTIONS,
+        *OF_BARS[:2],
+        *(lambda x, f=f: f(x, Y[:, :3].repeat(2, axis=0) + x.numpy()[:, :3]) for f in OF_PAIRS),
+        *(lambda x, f=f: f(x, torch.arange(24, device="cpu") % 2).loss for f in OF_DRAWS),
+    ],
+)
+def test_a_default_device_changes_nothing(function):
+    """As of "cuda", whose tensors then meet those on the CPU; "meta" stands for it."""
+    x = _cloud(24)
+    if function in OF_BARS:
+        x = x[:12]
+    torch.manual_seed(1)
+    expected = function(x)
+    torch.manual_seed(1)
+    torch.set_default_device("meta")
+    try:
+        found = function(x)
+    finally:
+        torch.set_default_device(None)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -1,5 +1,8 @@
 """CCA, RSA and the grid against their definitions; what every measure of two matrices refuses."""
 
+import warnings
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +10,11 @@ from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
 from shrink_utils.geometry import (
+    affine,
     calibrated_maximum,
     cca,
     cka,
+    minibatch_cka,
     mutual_knn,
     pwcca,
     rsa,
@@ -172,3 +177,65 @@ def test_a_calibrated_maximum_is_1_for_equal_layers_and_0_for_unrelated_models(m
     assert np.mean([f.p for f in found]) == pytest.approx(0.5, abs=0.3)
     with pytest.warns(UserWarning), pytest.raises(ValueError, match="of 12 rows, take more"):
         calibrated_maximum("cca", *_unrelated(0, n=12, d=11), permutations=2)
+
+
+FLAT = np.eye(8)  # its unbiased HSIC with itself is 0, and it has 7 directions
+
+
+@pytest.mark.parametrize(
+    "warns",
+    [
+        lambda: affine(FLAT, FLAT),
+        lambda: cca(FLAT, FLAT),
+        lambda: svcca(FLAT, FLAT),
+        lambda: pwcca(FLAT, FLAT, symmetric=True),
+        lambda: cka(FLAT, FLAT, debiased=True),
+        lambda: minibatch_cka([(FLAT, FLAT)]),
+        *(
+            lambda name=name: similarity_grid(name, [FLAT], [FLAT])
+            for name in ("cca", "svcca", "pwcca", "cka_debiased")
+        ),
+        lambda: calibrated_maximum("cka_debiased", [FLAT], [FLAT], permutations=1),
+    ],
+)
+def test_a_warning_points_at_the_line_that_called(warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warns()
+    assert caught and {warning.filename for warning in caught} == {__file__}
+
+
+def _exact_distances(x):
+    """1 − cos to 60 digits, (n, n)."""
+    with localcontext(prec=60):
+        rows = [[Decimal(float(value)) for value in row] for row in x]
+        norms = [sum(a * a for a in row).sqrt() for row in rows]
+        units = [[a / norm for a in row] for row, norm in zip(rows, norms, strict=True)]
+        dots = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in units] for x in units]
+        return np.array([[float(1 - dot) for dot in row] for row in dots])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e8])
+def test_cosines_near_one_keep_their_order(offset):
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(30, 6)) + offset, rng.normal(size=(30, 6))
+    near, own = _exact_distances(x), _exact_distances(y)
+    pairs = np.triu_indices(30, 1)
+    assert rsa(x, y) == pytest.approx(spearmanr(near[pairs], own[pairs])[0], abs=1e-14)
+    both = []
+    for distances in (near, own):
+        np.fill_diagonal(distances, np.inf)
+        both.append(distances.argsort(axis=1)[:, :10])
+    shared = [len(set(a) & set(b)) / 10 for a, b in zip(*both, strict=True)]
+    assert mutual_knn(x, y) == pytest.approx(np.mean(shared), abs=1e-14)
+
+
+def test_copies_of_other_lengths_tie_where_cosines_are_near_one():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 6)) + 1e6, rng.normal(size=(20, 6))
+    longer = x * rng.uniform(0.1, 10, size=(20, 1))
+    both = np.concatenate([x, longer])
+    twice = np.concatenate([x, x])
+    other = rng.normal(size=(40, 6))
+    assert rsa(both, other) == pytest.approx(rsa(twice, other), abs=1e-4)
+    assert rsa(x, y) == pytest.approx(rsa(longer, y), abs=1e-4)

@@ -89,6 +89,14 @@ def test_gradients_flow_to_the_tokens_that_are_pooled_on_either_side_of_padding(
         torch.testing.assert_close(pool(turned, MASK.flip(1), pooling=pooling), expected.detach())
 
 
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.float32])
+def test_a_mask_of_another_type_pools_the_same(pooling, kind):
+    states = [torch.randn(3, 4, 5)] * 2
+    expected = pool(states, MASK, pooling=pooling)
+    assert torch.equal(pool(states, MASK.to(kind), pooling=pooling), expected)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("pooling", ["mean", "first_last"])
 def test_means_of_half_precision_do_not_overflow(pooling, dtype):

@@ -117,3 +117,28 @@ def test_under_autocast_the_bars_are_taken_in_float32():
         out = BarcodeRegularizer("all")(x)
     assert out.loss.dtype == torch.float32
     assert torch.equal(out.loss, BarcodeRegularizer("all")(x).loss)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("place", [900.0, 902.0])  # 902 is rounded to 900 or 904 in bfloat16
+def test_one_massive_coordinate_in_half_precision_leaves_the_bars_of_the_others(dtype, place):
+    x = 0.3 * cloud(32, 256)
+    x[:, 7] += place
+    x = x.to(dtype).requires_grad_()
+    out = BarcodeRegularizer("all")(x)
+    expected = BarcodeRegularizer("all")(x.detach().float())
+    assert out.loss.item() == pytest.approx(expected.loss.item(), rel=1e-3)
+    out.loss.backward()
+    assert x.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_copies_that_were_rounded_to_neighbours_in_half_precision_are_copies(dtype):
+    x = cloud(32, 256)
+    x[1] = x[0]
+    exact = BarcodeRegularizer("all")(x.to(dtype))
+    x[1] += 1e-6 * cloud(1, 256, seed=1)[0]
+    x[1, ::2] *= 1 + torch.finfo(dtype).eps / 2
+    assert not torch.equal(x[1].to(dtype), x[0].to(dtype))
+    near = BarcodeRegularizer("all")(x.to(dtype))
+    assert near.loss.item() == pytest.approx(exact.loss.item(), rel=1e-3)

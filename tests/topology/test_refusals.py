@@ -58,6 +58,10 @@ REFUSED = [
             (D * math.nan, "NaN or infinity"),
         ]
     ),
+    *(
+        (f, X[:, :0], r"1 column\(s\), got shape \(8, 0")
+        for f in (BarcodeRegularizer(), class_clouds)
+    ),
     (lambda x: h0_barcode(x, metric="manhattan"), X, "metric: no metric 'manhattan' .*cosine"),
     (lambda x: barcode(x, max_dim=-1), X, "max_dim must be a whole number"),
     (lambda x: barcode(x, max_dim=1.5), X, "max_dim must be a whole number"),

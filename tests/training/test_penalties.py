@@ -13,6 +13,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
+from shrink_utils.training.arms import ARMS
 from shrink_utils.training.penalties import (
     AverageCosine,
     IsoScoreStar,
@@ -20,6 +21,7 @@ from shrink_utils.training.penalties import (
     Regrouped,
     SIGReg,
     SpectralEntropy,
+    make_regularizer,
 )
 
 
@@ -249,3 +251,13 @@ def test_the_loss_is_minus_the_entropy_of_the_bars_that_are_kept(batch, keep):
     assert out.entropy.sum().item() == pytest.approx(-expected / 0.7)
 
     assert torch.autograd.gradcheck(lambda x: RankedBars(keep, weight=0.7)(x, labels).loss, x)
+
+
+@pytest.mark.parametrize("arm", [name for name, options in ARMS.items() if options is not None])
+def test_lists_of_labels_and_arrays_of_rows_are_read(arm, batch):
+    embeddings, labels = batch
+    torch.manual_seed(0)
+    expected = make_regularizer(arm)(embeddings.detach(), labels).loss
+    torch.manual_seed(0)
+    found = make_regularizer(arm)(embeddings.detach().numpy(), labels.tolist()).loss
+    assert torch.equal(found, expected)

@@ -70,7 +70,9 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
     ½ (|T(A)| − |T(C)|) + ½ (|T(B)| − |T(C)|).
 
     An edge of T(C) joins two clusters at its own length; in A alone they meet later, or at once.
-    |T(A)| − |T(C)| is the sum of these delays, the intervals of the RTD-L barcode.
+    |T(A)| − |T(C)| is the sum of these delays, the intervals of the RTD-L barcode. The quantile is
+    over pairs i < j; the authors' program takes it over all n² entries, zeros of the diagonal too,
+    which makes its results up to 7 % larger at n near 10.
 
     References
     ----------
