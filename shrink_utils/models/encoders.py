@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from numbers import Integral
 from pathlib import Path
 
 import torch
@@ -138,8 +139,8 @@ def load_classifier(
     FileNotFoundError, ValueError
         As `load_encoder`; and ``n_labels`` below 1.
     """
-    if n_labels < 1:
-        raise ValueError(f"n_labels: {n_labels}, expected 1 for a regression, or 2 classes or more")
+    if not isinstance(n_labels, Integral) or n_labels < 1:
+        raise ValueError(f"n_labels: {n_labels!r}, expected 1 for a regression, 2 classes or more")
     problem = "regression" if n_labels == 1 else "single_label_classification"
     head = {"num_labels": n_labels, "problem_type": problem}
     with quiet(), seeded(seed):
