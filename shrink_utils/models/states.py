@@ -249,11 +249,12 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     attention_mask
         (b, t); 1 (or True) at tokens, 0 at padding.
     pooling
-        ``"cls"``: the first token's vector in the last layer. ``"mean"``: the mean of the last
-        layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the same mean of the
-        average of the first and the last of ``states``. ``"last"``: the last token's vector in the
-        last layer, for decoders (GPT-2, Gemma): there a token sees only those before it, so the
-        first one has the same vector in every text, and the last one alone has read all.
+        ``"cls"``: the first token's vector in the last layer, wherever padding stands. ``"mean"``:
+        the mean of the last layer over the tokens, [CLS] and [SEP] included. ``"first_last"``: the
+        same mean of the average of the first and the last of ``states``. ``"last"``: the last
+        token's vector in the last layer, for decoders (GPT-2, Gemma): there a token sees only those
+        before it, so the first one has the same vector in every text, and the last one alone has
+        read all.
 
     Returns
     -------
@@ -282,14 +283,12 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
         )
     if pooling == "first_last" and states[0].shape != states[-1].shape:
         raise ValueError(f"states: {states[0].shape[2]} and {states[-1].shape[2]} wide, so no mean")
-    if pooling == "cls":
-        return states[-1][:, 0]
-    if pooling == "last":  # wherever padding stands
-        after = (
-            (attention_mask.flip(1) != 0).int().argmax(dim=1)
-        )  # (b,): tokens of padding behind it
-        rows = torch.arange(len(after), device=states[-1].device)
-        return states[-1][rows, attention_mask.shape[1] - 1 - after]
+    if pooling in ("cls", "last"):  # wherever padding stands
+        real = (attention_mask != 0).int()
+        place = real.argmax(dim=1)  # (b,): the first token
+        if pooling == "last":
+            place = real.shape[1] - 1 - real.flip(1).argmax(dim=1)
+        return states[-1][torch.arange(len(place), device=states[-1].device), place]
     layers = [states[-1]] if pooling == "mean" else [states[0], states[-1]]
     has_token = attention_mask.any(dim=1)
     if not has_token.all():

@@ -26,6 +26,7 @@ from shrink_utils.topology.selection import RULES, prominent_positions, random_p
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 SELECTIONS = ("prominent", "all", "random")
+IGNORED = -100  # the label of rows that are left out, as by torch's cross_entropy
 
 
 def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
@@ -35,7 +36,8 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     ----------
     embeddings : Tensor, shape (b, d)
     labels : Tensor of int64, shape (b,), optional
-        Class of each row. None makes one class, 0, of all rows (regression).
+        Class of each row; rows labelled −100 are left out. None makes one class, 0, of all rows
+        (regression).
 
     Returns
     -------
@@ -206,7 +208,8 @@ class BarcodeRegularizer(nn.Module):
         embeddings : Tensor, shape (b, d)
             One row per sample: the paper takes the last layer's [CLS] vectors.
         labels : Tensor of int64, shape (b,), optional
-            Class of each row. None makes one class, 0, of all rows (regression).
+            Class of each row. Rows labelled −100 are left out and have zero gradient, as
+            cross_entropy does it. None makes one class, 0, of all rows (regression).
 
         Returns
         -------
@@ -315,7 +318,7 @@ def _rows_of_classes(
             "For regression pass labels=None: all rows are then one class"
         )
     labels = labels.cpu().numpy()
-    classes = np.unique(labels)
+    classes = np.unique(labels[labels != IGNORED])
     return classes, [np.flatnonzero(labels == label) for label in classes]
 
 

@@ -1,76 +1,269 @@
-"""transformers' Trainer with the regularizer, whose terms go to every tracker that it knows."""
+"""transformers' Trainer with a reward, whose terms go to every tracker that it knows."""
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 from transformers import Trainer
+from transformers.utils import ModelOutput
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
-from shrink_utils.training.gather import whole_batch
+from shrink_utils.models import pool
+from shrink_utils.names import POOLINGS, known_name
+from shrink_utils.training.gather import gathered, shared_draws
+
+# Causal models whose attention does not say so, and XLNet, whose [CLS] stands last.
+READ_LAST = ("bloom", "doge", "mpt", "openai-gpt", "xlnet")
+STATES = ("hidden_states", "encoder_hidden_states", "decoder_hidden_states")
+LOGGED = {"entropy": "entropy", "n_bars": "bars", "values": "penalty"}  # of a reward's output
+REWARD_FILE = "reward.safetensors"  # in a checkpoint
 
 
 class BarcodeTrainer(Trainer):
-    """A Trainer that adds the barcode regularizer while it trains, and logs the terms of the loss.
+    """A Trainer that adds a reward of the embeddings while it trains, and logs the loss's terms.
 
-    An evaluation sees the task alone. `RegularizedTrainer` is the study's own, which keeps a row
-    per step instead.
+    Every setting of the Trainer keeps its meaning: with a reward of weight 0 all numbers are those
+    of `transformers.Trainer`. An evaluation sees the task alone. `RegularizedTrainer` is the
+    study's own, which keeps a row per step instead.
 
     Parameters
     ----------
-    regularizer : BarcodeRegularizer
+    regularizer : BarcodeRegularizer, ClassPenalty or another callable
+        ``regularizer(embeddings, classes).loss`` is added to the task loss; `embeddings` (b, d) and
+        `classes` (b,) are those of the whole batch, of all processes. Its buffers are saved in
+        checkpoints and loaded from them.
+    pooling : str, optional
+        Which vectors of the hidden states are regularized, as in `models.pool`. None: the first
+        real token's (``"cls"``), and the last one's (``"last"``) in a causal model, whose first
+        token has read nothing, and in XLNet, whose [CLS] stands last.
     *args, **kwargs
         As of `transformers.Trainer`. Whole-number labels are classes, each with a barcode of its
-        own; a regression takes the batch as one cloud.
+        own, and rows labelled −100 are left out; a regression takes the batch as one cloud.
+
+    Raises
+    ------
+    ValueError
+        `regularizer` cannot be called; `pooling` is unknown, or ``"cls"`` for a causal model; the
+        model is an encoder–decoder. While training: the model gives no hidden states, a batch has
+        no ``labels``, or different inputs have equal embeddings at the first step. `embeddings_of`
+        and `classes_of` can be overridden for other models and other inputs.
 
     Notes
     -----
     Through `Trainer.log`, as means over the steps since the last entry: ``task_loss``; ``reward``,
-    which is added to it (negative, in nats times the weight); ``entropy``, the sum over the classes
-    of that of the selected bars; ``bars``, how many there are. And ``first_centred_score``, the
-    share of the variance along the first direction of the last batch.
+    which is added to it (for barcodes negative, in nats times the weight); ``entropy``, the sum
+    over the classes of that of the selected bars; ``bars``, how many there are, or ``penalty``, the
+    sum of the classes' values, where the reward has those. And ``first_centred_score``, the share
+    of the variance along the first direction of the last batch.
+
+    Each part of an accumulated batch has a reward of its own, and a step has their mean.
     """
 
-    def __init__(self, *args, regularizer: BarcodeRegularizer, **kwargs) -> None:
+    def __init__(
+        self, *args: Any, regularizer: Callable, pooling: str | None = None, **kwargs: Any
+    ) -> None:
+        if isinstance(regularizer, type) or not callable(regularizer):
+            raise ValueError(
+                f"regularizer: {regularizer!r}, expected BarcodeRegularizer(…) or another reward; "
+                "transformers.Trainer trains on the task alone"
+            )
         super().__init__(*args, **kwargs)
         self.regularizer = regularizer
-        self.model_accepts_loss_kwargs = False  # the Trainer then divides by the accumulated parts
-        self._terms: list[Tensor] = []  # (4,) per batch since the last entry
-        self._batch = torch.empty(0, 0)
+        if type(self).embeddings_of is BarcodeTrainer.embeddings_of:
+            pooling = _pooling_for(self.accelerator.unwrap_model(self.model), pooling)
+        self.pooling = pooling
+        self._forget()
 
-    def embeddings_of(self, outputs, inputs) -> Tensor:
-        """The vectors that are regularized, (b, d): the first token's in the last layer."""
-        return outputs.hidden_states[-1][:, 0]
+    def embeddings_of(self, outputs: Any, inputs: Mapping[str, Any]) -> Tensor:
+        """The vectors that are regularized, (b, d): those of `pooling` in the hidden states.
+
+        `outputs` are the model's, with its hidden states if it can give them.
+        """
+        states = outputs.get("hidden_states") if isinstance(outputs, Mapping) else None
+        if not states:
+            given = ", ".join(outputs) if isinstance(outputs, Mapping) else type(outputs).__name__
+            raise ValueError(
+                f"model: {self._name()} gives no hidden_states (it gives: {given}); leave "
+                "return_dict as it is, or override embeddings_of"
+            )
+        rows = pool(states, self._mask(inputs, states[-1]), pooling=self.pooling)
+        if self.state.global_step == 0 and _equal(rows) and _differ(inputs, len(rows)):
+            raise ValueError(
+                f"pooling: {self.pooling!r} gives {len(rows)} different inputs of {self._name()} "
+                "one and the same vector, which no reward can move; choose another of "
+                f"{', '.join(POOLINGS)}"
+            )
+        return rows
+
+    def classes_of(self, inputs: Mapping[str, Any]) -> Tensor | None:
+        """The class of each row, (b,); None takes the batch as one cloud, as for regression."""
+        if (labels := inputs.get("labels")) is None:
+            raise ValueError(
+                f"inputs: no labels (there are {', '.join(inputs)}); override classes_of, which "
+                "may return None: the batch is then one cloud"
+            )
+        return None if torch.is_floating_point(labels) else labels
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """As the Trainer's; an earlier training's terms are not logged again."""
+        self._forget()
+        return super().train(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        """Task loss; while training, plus the regularizer of the whole batch."""
-        outputs = model(**inputs, output_hidden_states=True)
-        loss = outputs.loss
-        if model.training:
-            labels = inputs["labels"]
-            classes = None if labels.is_floating_point() else labels
-            rows = self.embeddings_of(outputs, inputs)
-            task_loss, rows, classes = whole_batch(loss, rows, classes)
+        """The Trainer's loss; while training, plus the reward of the whole batch."""
+        options = {"return_outputs": True, "num_items_in_batch": num_items_in_batch}
+        if not model.training:
+            found = super().compute_loss(model, inputs, **options)
+            return found if return_outputs else found[0]
+        classes = self.classes_of(inputs)
+        asked = {**inputs}  # the Trainer may take the labels out
+        keep = self._gives_states(inputs)
+        if not keep and self._takes("output_hidden_states"):
+            asked["output_hidden_states"] = True
+        with _outputs(model, keep) as seen:
+            loss, outputs = super().compute_loss(model, asked, **options)
+        rows, classes = gathered(self.embeddings_of(seen[-1], inputs), classes)
+        with shared_draws(rows.device):
             added = self.regularizer(rows, classes)
-            loss = task_loss + added.loss
-            self._note(task_loss, added, rows)
-        outputs.hidden_states = None  # an evaluation would gather them
+        # Where the Trainer does not divide the loss by the parts of a step, the task loss is a
+        # part's share already.
+        parts = getattr(self, "current_gradient_accumulation_steps", 1)
+        scaled = self._is_share(num_items_in_batch)
+        reward = added.loss / parts if scaled else added.loss
+        self._note(loss if scaled else loss / parts, added, rows, parts)
+        loss = loss + reward.to(loss)
         return (loss, outputs) if return_outputs else loss
 
-    def log(self, logs: dict[str, float], *args, **kwargs) -> None:
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """As the Trainer's; an entry of training steps holds the terms as well."""
-        if "loss" in logs and self._terms:
-            means = torch.stack(self._terms).mean(dim=0).tolist()
-            logs |= dict(zip(("task_loss", "reward", "entropy", "bars"), means, strict=True))
+        if {"loss", "learning_rate"} <= logs.keys() and self._sums:
+            sums = self.accelerator.gather(torch.stack([*self._sums.values()])[None]).mean(dim=0)
+            means = (sums / round(max(1.0, self._steps))).tolist()
+            logs |= dict(zip(self._sums, means, strict=True))
             with suppress(ValueError):  # a batch without spread has no score
                 logs["first_centred_score"] = float(anisotropy(self._batch, k=1, center=True)[0])
-            self._terms = []
+            self._forget()
         super().log(logs, *args, **kwargs)
 
     @torch.no_grad()
-    def _note(self, task_loss: Tensor, added: RegularizerOutput, rows: Tensor) -> None:
-        """Keep a batch's terms on its device: nothing waits for a GPU between two entries."""
-        terms = (task_loss, added.loss, added.entropy.sum(), added.n_bars.sum())
-        self._terms.append(torch.stack([term.detach().float() for term in terms]))
+    def _note(self, share: Tensor, added: Any, rows: Tensor, parts: int) -> None:
+        """Add a part's terms on their device: nothing waits for a GPU between two entries."""
+        terms = {"task_loss": share.mean(), "reward": added.loss / parts}
+        for field, name in LOGGED.items():
+            if isinstance(values := getattr(added, field, None), Tensor):
+                terms[name] = values.sum() / parts
+        for name, value in terms.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value.detach().float().to(rows.device)
+        self._steps += 1 / parts
         self._batch = rows.detach()
+
+    def _forget(self) -> None:
+        self._sums: dict[str, Tensor] = {}  # of each term, over the steps since the last entry
+        self._steps = 0.0
+        self._batch = torch.empty(0, 0)
+
+    def _is_share(self, num_items_in_batch: Any) -> bool:
+        """Whether the task loss is scaled for accumulation, as `Trainer.training_step` decides."""
+        if self.loss_is_scaled_for_ga is not None:
+            return self.loss_is_scaled_for_ga
+        by_model = self.model_accepts_loss_kwargs and num_items_in_batch is not None
+        return by_model or self.compute_loss_func is not None
+
+    def _mask(self, inputs: Mapping[str, Any], states: Tensor) -> Tensor:
+        """1 at tokens and 0 at padding, (b, t); without a mask, a head that reads the last token
+        knows padding by its id."""
+        if (mask := inputs.get("attention_mask")) is not None:
+            return mask
+        ids, config = inputs.get("input_ids"), getattr(self.model, "config", None)
+        padding = getattr(config, "pad_token_id", None)
+        if self.pooling == "last" and ids is not None and padding is not None:
+            return (ids != padding).long()
+        return torch.ones(states.shape[:2], dtype=torch.long, device=states.device)
+
+    def _gives_states(self, inputs: Mapping[str, Any]) -> bool:
+        """Whether the model is told to give its states anyway."""
+        config = getattr(self.model, "config", None)
+        return "output_hidden_states" in inputs or getattr(config, "output_hidden_states", False)
+
+    def _takes(self, option: str) -> bool:
+        parameters = signature(self.accelerator.unwrap_model(self.model).forward).parameters
+        any_name = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+        return any_name or option in parameters
+
+    def _name(self) -> str:
+        return type(self.accelerator.unwrap_model(self.model)).__name__
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        state = self.regularizer.state_dict() if isinstance(self.regularizer, nn.Module) else {}
+        if state and self.args.should_save:
+            tensors = {name: value.detach().clone() for name, value in state.items()}
+            save_file(tensors, Path(output_dir) / REWARD_FILE)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None and (path := Path(checkpoint) / REWARD_FILE).is_file():
+            self.regularizer.load_state_dict(load_file(path))
+
+
+def _pooling_for(model: nn.Module, pooling: str | None) -> str:
+    """The pooling that is asked for, or that is right for a model; a ``ValueError`` for a bad one.
+
+    transformers' attention says whether it is causal (checked with 5.23 for all models that have a
+    head for sequences and can be made tiny).
+    """
+    config, name = getattr(model, "config", None), type(model).__name__
+    if pooling is not None:
+        known_name("pooling", "pooling", pooling, POOLINGS)
+    if getattr(config, "is_encoder_decoder", False):
+        raise ValueError(
+            f"model: {name} is an encoder–decoder, which has two sequences of hidden states; "
+            "override embeddings_of to say which vectors are regularized"
+        )
+    causal = any(getattr(module, "is_causal", False) is True for module in model.modules())
+    causal = causal or getattr(config, "is_decoder", False) is True
+    kind = getattr(config, "model_type", None)
+    if pooling == "cls" and (causal or kind in READ_LAST[:-1]):
+        raise ValueError(
+            f"pooling: 'cls' is the first token, which has read nothing but itself in {name}, a "
+            "causal model; take 'last' or 'mean'"
+        )
+    return pooling or ("last" if causal or kind in READ_LAST else "cls")
+
+
+@contextmanager
+def _outputs(model: nn.Module, keep: bool) -> Iterator[list]:
+    """A list that receives what the model gives; the Trainer receives it without the states.
+
+    A loss function of the user's thus sees the outputs that it sees in the Trainer, and nothing
+    outlives the step. With `keep` the states stay.
+    """
+    seen = []
+
+    def on_forward(module: nn.Module, args: Any, outputs: Any) -> Any:
+        seen.append(outputs)
+        if keep or not isinstance(outputs, ModelOutput):
+            return None
+        # None is no way to take a field out: its key and value would stay in `items()`.
+        return type(outputs)(**{k: v for k, v in outputs.items() if k not in STATES})
+
+    handle = model.register_forward_hook(on_forward)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def _equal(rows: Tensor) -> bool:
+    return len(rows) > 1 and bool((rows == rows[:1]).all())
+
+
+def _differ(inputs: Mapping[str, Any], b: int) -> bool:
+    """Whether any input but the labels has different rows."""
+    tables = [v for v in inputs.values() if isinstance(v, Tensor) and v.dim() > 1 and len(v) == b]
+    return any(bool((table != table[:1]).any()) for table in tables)

@@ -6,7 +6,7 @@ topology, then the barcode reward with one ingredient replaced: its groups of ro
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from shrink_utils.topology import (
     prominent_features,
 )
 from shrink_utils.topology.arrays import as_matrix, as_tensor, eager
-from shrink_utils.topology.regularizer import check_factor
+from shrink_utils.topology.regularizer import IGNORED, check_factor
 from shrink_utils.training.arms import arm_options
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one
@@ -62,7 +62,8 @@ class ClassPenalty(nn.Module):
         ----------
         embeddings : Tensor, shape (b, d)
         labels : Tensor of int64, shape (b,), optional
-            Class of each row. None makes one class, 0, of all rows (regression).
+            Class of each row; rows labelled −100 are left out. None makes one class, 0, of all
+            rows (regression).
 
         Returns
         -------
@@ -197,6 +198,12 @@ class IsoScoreStar(ClassPenalty):
         # Degrees of freedom behind it: rows − 1, summed over classes and batches.
         self.register_buffer("degrees", torch.zeros((), dtype=torch.int64))
 
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        """A checkpoint's buffer is as large as the model is wide; ours may not have grown yet."""
+        if (stored := state_dict.get(f"{prefix}stable")) is not None:
+            self.stable = self.stable.new_zeros(stored.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     def _values(self, clouds: list[Tensor]) -> list[Tensor]:
         d = clouds[0].shape[1]
         if d < 2:
@@ -288,13 +295,22 @@ class Regrouped(BarcodeRegularizer):
         super().__init__(weight=weight)
         self.groups = known_name("groups", "groups", groups, ("batch", "shuffled"))
 
+    @eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`; ``classes`` of the result are the groups."""
         if labels is not None:
-            labels = as_tensor(labels, "labels")
-            dealt = torch.randperm(len(labels), device="cpu").to(labels.device)
-            labels = None if self.groups == "batch" else labels[dealt]
+            labels = self._dealt(as_tensor(labels, "labels"))
         return super().forward(embeddings, labels)
+
+    def _dealt(self, labels: Tensor) -> Tensor:
+        """The group of each row; what is no class of each row is left for the door to refuse."""
+        if labels.dim() != 1 or labels.is_floating_point():
+            return labels
+        labels = labels.long().clone()
+        counted = (labels != IGNORED).nonzero().flatten()
+        dealt = counted[torch.randperm(len(counted), device="cpu").to(labels.device)]
+        labels[counted] = 0 if self.groups == "batch" else labels[dealt]
+        return labels
 
 
 class RankedBars(nn.Module):
@@ -318,15 +334,18 @@ class RankedBars(nn.Module):
 
     def __init__(self, keep: str, *, weight: float = 1.0) -> None:
         super().__init__()
-        self.keep, self.weight = known_name("keep", "bars", keep, ("longest", "shortest")), weight
+        self.keep = known_name("keep", "bars", keep, ("longest", "shortest"))
+        self.weight = check_factor(weight, "weight")
 
+    @eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`: ``loss`` is minus the weighted sum of the classes' entropies."""
         embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
         classes, clouds = class_clouds(embeddings, labels)
-        barcodes = [h0_barcode(cloud).lengths for cloud in clouds if len(cloud)]  # (n - 1,) each
+        barcodes = [h0_barcode(cloud).lengths for cloud in clouds]  # (n - 1,) each
         chosen = [self._chosen(lengths) for lengths in barcodes]
-        entropies = torch.stack([persistent_entropy(bars) for bars in chosen])  # (k,)
+        none = torch.zeros(0, dtype=torch.float64)
+        entropies = torch.stack([persistent_entropy(bars) for bars in chosen]) if chosen else none
         dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
         to = {"dtype": dtype, "device": embeddings.device}
         return RegularizerOutput(
