@@ -61,7 +61,10 @@ class BarcodeTrainer(Trainer):
     sum of the classes' values, where the reward has those. And ``first_centred_score``, the share
     of the variance along the first direction of the last batch.
 
-    Each part of an accumulated batch has a reward of its own, and a step has their mean.
+    Each part of an accumulated batch has a reward of its own, and a step has their mean beside the
+    mean task loss. Where the stock Trainer adds the parts' task losses up, as for BERT in
+    transformers 5.23, it is their sum; ``trainer.model_accepts_loss_kwargs = False`` has the mean
+    of both.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class BarcodeTrainer(Trainer):
         if type(self).embeddings_of is BarcodeTrainer.embeddings_of:
             pooling = _pooling_for(self.accelerator.unwrap_model(self.model), pooling)
         self.pooling = pooling
+        self._is_mean: bool | None = None
         self._forget()
 
     def embeddings_of(self, outputs: Any, inputs: Mapping[str, Any]) -> Tensor:
@@ -130,12 +134,12 @@ class BarcodeTrainer(Trainer):
         rows, classes = gathered(self.embeddings_of(seen[-1], inputs), classes)
         with shared_draws(rows.device):
             added = self.regularizer(rows, classes)
-        # Where the Trainer does not divide the loss by the parts of a step, the task loss is a
-        # part's share already.
         parts = getattr(self, "current_gradient_accumulation_steps", 1)
-        scaled = self._is_share(num_items_in_batch)
-        reward = added.loss / parts if scaled else added.loss
-        self._note(loss if scaled else loss / parts, added, rows, parts)
+        later = 1 if self._is_share(num_items_in_batch) else parts  # what the Trainer divides by
+        # A task loss that is a part's share of the step stands beside such a share of the reward.
+        mean = later > 1 or parts == 1 or self._means(model, inputs, num_items_in_batch)
+        reward = added.loss if mean else added.loss / parts
+        self._note((loss / later, reward / later), added, rows, parts)
         loss = loss + reward.to(loss)
         return (loss, outputs) if return_outputs else loss
 
@@ -151,9 +155,9 @@ class BarcodeTrainer(Trainer):
         super().log(logs, *args, **kwargs)
 
     @torch.no_grad()
-    def _note(self, share: Tensor, added: Any, rows: Tensor, parts: int) -> None:
+    def _note(self, losses: tuple[Tensor, Tensor], added: Any, rows: Tensor, parts: int) -> None:
         """Add a part's terms on their device: nothing waits for a GPU between two entries."""
-        terms = {"task_loss": share.mean(), "reward": added.loss / parts}
+        terms = {"task_loss": losses[0].mean(), "reward": losses[1]}
         for field, name in LOGGED.items():
             if isinstance(values := getattr(added, field, None), Tensor):
                 terms[name] = values.sum() / parts
@@ -173,6 +177,29 @@ class BarcodeTrainer(Trainer):
             return self.loss_is_scaled_for_ga
         by_model = self.model_accepts_loss_kwargs and num_items_in_batch is not None
         return by_model or self.compute_loss_func is not None
+
+    @torch.no_grad()
+    def _means(self, model: nn.Module, inputs: Mapping[str, Any], num_items_in_batch: Any) -> bool:
+        """Whether a model's loss is the mean of its part, although it is told the rows of the step.
+
+        So is BERT's (transformers 5.23): the stock Trainer then adds the parts up. Two passes at
+        the first step tell it, without dropout and without a draw.
+        """
+        if self.compute_loss_func is not None or self.label_smoother is not None:
+            return False
+        if self._is_mean is None:
+            device = self.args.device
+            with torch.random.fork_rng([device] if device.type == "cuda" else []):
+                model.eval()
+                one, two = (
+                    super(BarcodeTrainer, self).compute_loss(
+                        model, {**inputs}, num_items_in_batch=n * num_items_in_batch
+                    )
+                    for n in (1, 2)
+                )
+                model.train()
+            self._is_mean = torch.equal(one, two)
+        return self._is_mean
 
     def _mask(self, inputs: Mapping[str, Any], states: Tensor) -> Tensor:
         """1 at tokens and 0 at padding, (b, t); without a mask, a head that reads the last token

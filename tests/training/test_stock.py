@@ -1,0 +1,485 @@
+"""The stock Trainer's own numbers, to the bit, from the class that adds a reward of weight 0.
+
+`TRAINER` is the class under test: point it at another one that has to keep the same promises.
+"""
+
+import copy
+import json
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from transformers import (
+    BertConfig,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BloomConfig,
+    BloomForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    LlamaConfig,
+    LlamaForSequenceClassification,
+    T5Config,
+    T5ForSequenceClassification,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    XLNetConfig,
+    XLNetForSequenceClassification,
+)
+from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.utils import ModelOutput
+
+from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training.logged import BarcodeTrainer
+from shrink_utils.training.penalties import (
+    PENALTIES,
+    AverageCosine,
+    IsoScoreStar,
+    SpectralEntropy,
+)
+
+TRAINER = BarcodeTrainer
+pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument")
+
+OURS = {"task_loss", "reward", "entropy", "bars", "penalty", "first_centred_score"}
+TIMES = ("runtime", "per_second", "time")
+BERT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 32}
+OTHERS = {
+    PENALTIES["ranked"]: {"keep": "longest"},
+    PENALTIES["regrouped"]: {"groups": "shuffled"},
+}
+
+
+def _bert(kind=BertForSequenceClassification, **options):
+    torch.manual_seed(0)
+    model = kind(BertConfig(**BERT, num_attention_heads=2, **options))
+    for parameter in model.parameters():  # far from 0, so that settings of the loss can be seen
+        if parameter.dim() > 1:
+            parameter.data *= 8
+    return model
+
+
+def _rows(n=20, seed=0, **columns):
+    words = torch.randint(5, 60, (n, 6), generator=torch.Generator().manual_seed(seed))
+    labels = [-100 if i % 5 == 4 else i % 2 for i in range(n)]  # a fifth is not labelled
+    rows = [{"input_ids": w, "labels": y} for w, y in zip(words, labels, strict=True)]
+    return [row | {name: make(i) for name, make in columns.items()} for i, row in enumerate(rows)]
+
+
+def _summed(outputs, labels, num_items_in_batch=None):
+    """A loss function as users write it, which reads the logits by their place."""
+    (logits,) = outputs.to_tuple()
+    total = 3 * cross_entropy(logits, labels, reduction="sum")
+    return total if num_items_in_batch is None else total / num_items_in_batch
+
+
+def _metrics(prediction):
+    predicted, labels = prediction.predictions.argmax(axis=1), prediction.label_ids
+    inputs = getattr(prediction, "inputs", None)
+    seen = {} if inputs is None else {"inputs": float(inputs.sum())}
+    return {"right": float((predicted == labels).mean()), **seen}
+
+
+@pytest.fixture
+def make_trainer(tmp_path):
+    """Trainers of one model and one set of rows each: the stock one, and ours where asked."""
+
+    def make(kind=Trainer, *, model=None, rows=None, folder="out", own=None, **options):
+        own = dict(own or {})
+        if kind is not Trainer:
+            own.setdefault("regularizer", BarcodeRegularizer("all", weight=0.0))
+        settings = {"max_steps": 3, "per_device_train_batch_size": 8, "save_strategy": "no"}
+        settings |= {"logging_steps": 2, "learning_rate": 1e-2, "report_to": "none"} | options
+        for name in ("compute_metrics", "compute_loss_func", "callbacks"):
+            if name in settings:
+                own[name] = settings.pop(name)
+        args = TrainingArguments(
+            str(tmp_path / kind.__name__ / folder), use_cpu=True, disable_tqdm=True, **settings
+        )
+        rows = rows or _rows()
+        model = model or _bert()
+        return kind(model=model, args=args, train_dataset=rows, eval_dataset=rows, **own)
+
+    return make
+
+
+def _entries(trainer):
+    """The whole log without times and without what only ours has."""
+    return [
+        {k: v for k, v in entry.items() if k not in OURS and not k.endswith(TIMES)}
+        for entry in trainer.state.log_history
+    ]
+
+
+def _assert_equal(stock, ours, entries=None):
+    """The last entry has the mean loss of the steps that were made here."""
+    assert _entries(ours)[:entries] == _entries(stock)[:entries]
+    assert len(_entries(stock)) > 1
+    weights, others = stock.model.state_dict(), ours.model.state_dict()
+    assert weights.keys() == others.keys()
+    for name, value in weights.items():
+        assert torch.equal(value, others[name]), name
+
+
+def _trained(make_trainer, kinds=(Trainer, TRAINER), models=(None, None), **options):
+    """The stock trainer and ours; the first thing that a trainer does is to seed torch."""
+    made = []
+    for kind, model in zip(kinds, models, strict=True):
+        made.append(make_trainer(kind, model=model, **options))
+        made[-1].train()
+    return made
+
+
+SETTINGS = {
+    "defaults": {},
+    "compute_metrics": {"compute_metrics": _metrics, "eval_strategy": "steps", "eval_steps": 2},
+    "label smoothing": {"label_smoothing_factor": 0.5},
+    "a loss function": {"compute_loss_func": _summed},
+    "a loss function, accumulated": {
+        "compute_loss_func": _summed,
+        "gradient_accumulation_steps": 2,
+    },
+    "accumulation of uneven parts": {"gradient_accumulation_steps": 2, "logging_steps": 1},
+    "accumulated, each part for itself": {
+        "gradient_accumulation_steps": 2,
+        "average_tokens_across_devices": False,
+    },
+    "smoothed, accumulated": {"label_smoothing_factor": 0.5, "gradient_accumulation_steps": 2},
+    "the best model": {
+        "load_best_model_at_end": True,
+        "metric_for_best_model": "right",
+        "compute_metrics": _metrics,
+        "eval_strategy": "steps",
+        "save_strategy": "steps",
+        "eval_steps": 1,
+        "save_steps": 1,
+        "learning_rate": 0.3,
+    },
+    "metrics of inputs": {
+        "compute_metrics": _metrics,
+        "include_for_metrics": ["inputs"],
+        "eval_strategy": "epoch",
+    },
+    "bfloat16": {"bf16": True},
+    "schedule, clipping, order": {
+        "warmup_steps": 1,
+        "lr_scheduler_type": "cosine",
+        "max_grad_norm": 0.1,
+        "weight_decay": 0.1,
+        "train_sampling_strategy": "sequential",
+    },
+    "NEFTune and checkpointing": {"neftune_noise_alpha": 5, "activation_checkpointing": True},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_with_weight_0_every_number_is_the_stock_trainers(make_trainer, setting):
+    stock, ours = _trained(make_trainer, **SETTINGS[setting])
+    _assert_equal(stock, ours)
+    expected, found = stock.predict(_rows(7, seed=1)), ours.predict(_rows(7, seed=1))
+    assert expected.predictions.shape == found.predictions.shape == (7, 2)
+    assert (expected.predictions == found.predictions).all()
+    assert ours.state.best_global_step == stock.state.best_global_step
+
+
+def test_the_settings_are_not_those_that_change_nothing(make_trainer):
+    """Else a trainer that drops them all would pass."""
+    names = ["defaults", "label smoothing", "a loss function", "accumulation of uneven parts"]
+    losses = {make_trainer(**SETTINGS[name]).train().training_loss for name in names}
+    assert len(losses) == len(names)
+
+
+def test_a_model_that_is_told_to_give_its_states_gives_them_as_in_the_stock_trainer(make_trainer):
+    made = [
+        make_trainer(kind, model=_bert(output_hidden_states=True)) for kind in (Trainer, TRAINER)
+    ]
+    stock, ours = (trainer.predict(_rows(3)).predictions for trainer in made)
+    assert len(stock) == len(ours) == 2 and len(ours[1]) == 3
+
+
+@pytest.mark.parametrize("kind", [Trainer, TRAINER])
+def test_a_training_that_is_cut_off_goes_on_to_the_same_numbers(make_trainer, kind, tmp_path):
+    """With dropout; against the stock Trainer without a cut."""
+    options = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4}
+    whole = make_trainer(**options)
+    whole.train()
+    make_trainer(kind, folder="cut", **options).train()
+    resumed = make_trainer(kind, folder="resumed", **options)
+    resumed.train(resume_from_checkpoint=str(tmp_path / kind.__name__ / "cut" / "checkpoint-2"))
+    _assert_equal(whole, resumed, entries=-1)
+
+
+REWARDS = [BarcodeRegularizer, *PENALTIES.values()]
+
+
+@pytest.mark.parametrize("reward", REWARDS, ids=lambda kind: kind.__name__)
+def test_every_reward_trains_logs_its_terms_and_goes_on_from_a_checkpoint(
+    make_trainer, reward, tmp_path
+):
+    def make(folder):
+        own = {"regularizer": reward(**OTHERS.get(reward, {}), weight=0.1)}
+        options = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4, "logging_steps": 1}
+        return make_trainer(TRAINER, own=own, folder=folder, rows=_rows(32), **options)
+
+    whole = make("whole")
+    whole.train()
+    entries = [entry for entry in whole.state.log_history if "reward" in entry]
+    assert [entry["step"] for entry in entries] == [1, 2, 3, 4]
+    for entry in entries:
+        assert entry["loss"] == pytest.approx(entry["task_loss"] + entry["reward"], abs=1e-5)
+        name, sign = ("penalty", 1) if "penalty" in entry else ("entropy", -1)
+        assert 0 != entry["reward"] == pytest.approx(sign * 0.1 * entry[name], abs=1e-5)
+    resumed = make("resumed")
+    resumed.train(resume_from_checkpoint=whole.args.output_dir + "/checkpoint-2")
+    _assert_equal(whole, resumed, entries=-1)
+    assert resumed.state.log_history[-2]["reward"] == whole.state.log_history[-2]["reward"]
+
+
+class Counting(BertForSequenceClassification):
+    """A loss over the rows of the whole step, as transformers' newer heads have it."""
+
+    def forward(self, input_ids, labels=None, num_items_in_batch=None, **kwargs):
+        outputs = super().forward(input_ids, **kwargs)
+        loss = cross_entropy(outputs.logits, labels, reduction="sum") / num_items_in_batch
+        return SequenceClassifierOutput(**{**outputs, "loss": loss})
+
+
+# A model, options, and whether the Trainer leaves the division by the parts to others.
+PARTS = {
+    "the function divides": (BertForSequenceClassification, {"compute_loss_func": _summed}, True),
+    "the model divides": (Counting, {}, True),
+    "nobody divides": (BertForSequenceClassification, {}, True),
+    "the Trainer divides": (BertForSequenceClassification, {}, False),
+}
+
+
+class Gradients(TrainerCallback):
+    """What the optimizer is about to see."""
+
+    def on_pre_optimizer_step(self, args, state, control, model=None, **kwargs):
+        self.seen = {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize("case", PARTS)
+def test_the_rewards_of_parts_stand_beside_their_task_losses(make_trainer, case):
+    """Gradients and terms by hand, whoever divides the task loss by the parts of a step."""
+    kind, options, told = PARTS[case]
+    reward, gradients = BarcodeRegularizer("all", weight=0.7), Gradients()
+    model = _bert(kind, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    by_hand, rows = copy.deepcopy(model).train(), _rows(16)
+    own = {"regularizer": reward, "callbacks": [gradients]}
+    parts = {"gradient_accumulation_steps": 2, "max_steps": 1, "max_grad_norm": 0.0}
+    parts |= {"train_sampling_strategy": "sequential", "logging_steps": 1}
+    trainer = make_trainer(TRAINER, model=model, rows=rows, own=own, **parts, **options)
+    trainer.model_accepts_loss_kwargs = told
+    trainer.train()
+    terms = {"task_loss": 0.0, "reward": 0.0}
+    for part in (rows[:8], rows[8:]):
+        ids = torch.stack([row["input_ids"] for row in part])
+        labels = torch.tensor([row["labels"] for row in part])
+        outputs = BertForSequenceClassification.forward(by_hand, ids, output_hidden_states=True)
+        counted = labels != -100
+        cls = outputs.hidden_states[-1][counted, 0]
+        task = cross_entropy(outputs.logits[counted], labels[counted])
+        added = reward(cls, labels[counted]).loss
+        if case in ("the function divides", "the model divides"):
+            task = task * counted.sum() / 13  # labelled rows of the step
+            task = 3 * task if options else task
+        elif case == "the Trainer divides":
+            task = task / 2
+        added = added if case == "nobody divides" else added / 2
+        (task + added).backward()
+        terms["task_loss"] += task.item()
+        terms["reward"] += added.item()
+    for name, value in terms.items():
+        assert trainer.state.log_history[0][name] == pytest.approx(value, rel=1e-5), name
+    for name, parameter in by_hand.named_parameters():
+        torch.testing.assert_close(gradients.seen[name], parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_terms_of_an_earlier_training_are_not_logged_again(make_trainer):
+    trainer = make_trainer(TRAINER, own={"regularizer": AverageCosine()}, max_steps=3)
+    trainer.train()  # the third step is in no entry
+    trainer.train()
+    entry = trainer.state.log_history[0]
+    assert entry["loss"] == pytest.approx(entry["task_loss"] + entry["reward"], abs=1e-5)
+
+
+SMALL = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
+SMALL_GPT = {"vocab_size": 60, "n_embd": 16, "n_layer": 1, "n_head": 2, "pad_token_id": 0}
+XLNET = {"vocab_size": 60, "d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 32}
+# Models by what their first token has read, with the place of the vector that has read all.
+MODELS = {
+    "bert": (lambda: _bert(), "cls"),
+    "llama": (
+        lambda: LlamaForSequenceClassification(
+            LlamaConfig(**SMALL, num_attention_heads=2, pad_token_id=0)
+        ),
+        "last",
+    ),
+    "gpt2": (lambda: GPT2ForSequenceClassification(GPT2Config(**SMALL_GPT)), "last"),
+    "bloom": (
+        lambda: BloomForSequenceClassification(
+            BloomConfig(vocab_size=60, hidden_size=16, n_layer=1, n_head=2, pad_token_id=0)
+        ),
+        "last",
+    ),
+    "xlnet": (lambda: XLNetForSequenceClassification(XLNetConfig(**XLNET)), "last"),
+}
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_default_vector_is_a_real_tokens_that_has_read_the_whole_text(make_trainer, name, side):
+    make, pooling = MODELS[name]
+    torch.manual_seed(0)
+    model = make()
+    trainer = make_trainer(TRAINER, model=model)
+    assert trainer.pooling == pooling
+    trainer.state.global_step = 1  # equal rows are refused at the first step alone
+    ids = torch.randint(5, 60, (3, 7))
+    ids[:, 0] = 3  # as <s> or [CLS]
+    mask = torch.ones(3, 7, dtype=torch.long)
+    padded = slice(0, 2) if side == "left" else slice(5, 7)
+    ids[0, padded] = mask[0, padded] = 0
+    real = mask[0].nonzero().flatten()
+    other, padding = ids.clone(), ids.clone()
+    changed = real[0] if pooling == "last" else real[-1]
+    other[0, changed] = 41 if ids[0, changed] != 41 else 42
+    padding[0, padded] = 0 if name in ("gpt2", "llama", "bloom") else 40
+
+    def vectors(ids):
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        with torch.no_grad():
+            outputs = model.eval()(**inputs, output_hidden_states=True)
+        return trainer.embeddings_of(outputs, inputs)
+
+    found = vectors(ids)
+    assert (vectors(other)[0] - found[0]).abs().max() > 1e-4  # reads from end to end
+    torch.testing.assert_close(vectors(padding)[0], found[0])  # and is not padding
+
+
+def test_without_a_mask_the_last_token_is_the_one_that_the_head_reads(make_trainer):
+    trainer = make_trainer(TRAINER, model=MODELS["gpt2"][0]())
+    ids = torch.tensor([[7, 8, 9, 0, 0], [7, 8, 9, 10, 11]])
+    states = torch.randn(2, 5, 16)
+    outputs = {"hidden_states": (states,)}
+    rows = trainer.embeddings_of(outputs, {"input_ids": ids})
+    assert torch.equal(rows, torch.stack([states[0, 2], states[1, 4]]))
+
+
+class Own(nn.Module):
+    """A model of one's own: a mean of word vectors; it says nothing of hidden states."""
+
+    def __init__(self, gives=("loss", "logits")):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.head, self.gives = nn.Embedding(60, 16), nn.Linear(16, 2), gives
+
+    def forward(self, input_ids, labels=None):
+        rows = self.words(input_ids).mean(dim=1)
+        logits = self.head(rows)
+        found = {"loss": None if labels is None else cross_entropy(logits, labels)}
+        found |= {"logits": logits, "rows": rows}
+        return {name: found[name] for name in self.gives}
+
+
+class OfOwn(TRAINER):
+    def embeddings_of(self, outputs, inputs):
+        return outputs["rows"]
+
+
+def test_a_model_of_ones_own_trains_with_its_own_vectors(make_trainer):
+    models = [Own(("loss", "logits", "rows")) for _ in range(2)]
+    made = _trained(make_trainer, (Trainer, OfOwn), models)
+    _assert_equal(*made)
+    assert made[1].state.log_history[0]["bars"] > 0
+
+
+def _t5():
+    small = {"vocab_size": 60, "d_model": 16, "d_ff": 32, "d_kv": 8, "num_layers": 1}
+    return T5ForSequenceClassification(T5Config(**small, num_heads=2, decoder_start_token_id=0))
+
+
+def _answers(**options):
+    return {
+        "model": _bert(BertForQuestionAnswering),
+        "rows": [
+            {k: v for k, v in row.items() if k != "labels"}
+            for row in _rows(start_positions=lambda i: 1, end_positions=lambda i: 2)
+        ],
+    }
+
+
+REFUSED = {
+    "an encoder–decoder": (lambda: {"model": _t5()}, "T5ForSequenceClassification is an enc"),
+    "tuples": (lambda: {"model": _bert(return_dict=False)}, "model: Bert.* no hidden_states .*tup"),
+    "no states": (lambda: {"model": Own()}, "model: Own gives no hidden_states .*: loss, logits"),
+    "no labels": (_answers, "inputs: no labels .* start_positions, end_positions.*classes_of"),
+    "no reward": (lambda: {"own": {"regularizer": None}}, "regularizer: None, expected Barcode"),
+    "a class": (lambda: {"own": {"regularizer": SpectralEntropy}}, "regularizer: <class"),
+    "a pooling": (lambda: {"own": {"pooling": "clf"}}, "pooling: no pooling 'clf', did you mean"),
+    "cls of a decoder": (
+        lambda: {"model": MODELS["llama"][0](), "own": {"pooling": "cls"}},
+        "pooling: 'cls' .* LlamaForSequenceClassification, a causal model; take 'last' or 'mean'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_regularized_is_refused_in_one_line(make_trainer, case):
+    options, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message) as error:
+        make_trainer(TRAINER, **options()).train()
+    assert "\n" not in str(error.value)
+
+
+def test_equal_vectors_of_different_texts_are_refused_but_copies_of_a_text_are_not(make_trainer):
+    trainer = make_trainer(TRAINER)
+    states, ids = torch.ones(4, 6, 16), torch.arange(24).view(4, 6)
+    outputs = {"hidden_states": (states,)}
+    with pytest.raises(ValueError, match="pooling: 'cls' gives 4 different inputs of BertFor"):
+        trainer.embeddings_of(outputs, {"input_ids": ids, "labels": torch.arange(4)})
+    assert len(trainer.embeddings_of(outputs, {"input_ids": ids[:1].expand(4, 6)})) == 4
+    trainer.state.global_step = 1  # a model that collapses later is not stopped
+    assert len(trainer.embeddings_of(outputs, {"input_ids": ids})) == 4
+
+
+def test_regression_and_several_labels_of_a_row_take_the_batch_as_one_cloud(make_trainer):
+    rows = [row | {"labels": torch.rand(2)} for row in _rows()]
+    options = {"own": {"regularizer": BarcodeRegularizer("all", weight=0.1)}, "rows": rows}
+    trainer = make_trainer(TRAINER, model=_bert(problem_type="regression"), **options)
+    trainer.train()
+    assert trainer.state.log_history[0]["bars"] == 7  # of 8 rows
+
+
+def test_nothing_of_a_step_outlives_it_and_a_loss_function_sees_no_states(make_trainer):
+    seen = []
+
+    def keep(outputs, labels, num_items_in_batch=None):
+        seen.append((type(outputs), list(outputs)))
+        return _summed(outputs, labels, num_items_in_batch)
+
+    trainer = make_trainer(TRAINER, compute_loss_func=keep, max_steps=1)
+    trainer.train()
+    assert seen == [(seen[0][0], ["logits"])] and issubclass(seen[0][0], ModelOutput)
+    assert not trainer.model._forward_hooks
+
+
+def test_the_state_of_isoscore_is_in_a_checkpoint_beside_the_models(make_trainer, tmp_path):
+    trainer = make_trainer(
+        TRAINER, own={"regularizer": IsoScoreStar()}, save_strategy="steps", save_steps=3
+    )
+    trainer.train()
+    folder = tmp_path / TRAINER.__name__ / "out" / "checkpoint-3"
+    assert "reward.safetensors" in {path.name for path in folder.iterdir()}
+    assert json.loads((folder / "trainer_state.json").read_text())["global_step"] == 3
+    other = make_trainer(TRAINER, own={"regularizer": IsoScoreStar()}, folder="other")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nothing is left to train
+        other.train(resume_from_checkpoint=str(folder))
+    assert torch.equal(other.regularizer.stable, trainer.regularizer.stable)
+    assert other.regularizer.stable.shape == (16, 16) and other.regularizer.degrees > 0
