@@ -2,6 +2,7 @@ from .arms import ARMS, arm_options
 from .config import RunConfig, native_precision, used_precision
 from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
 from .finetune import FinetuneResult, finetune, task_metrics
+from .logged import BarcodeTrainer
 from .penalties import make_regularizer
 from .scratch import (
     ScratchConfig,
@@ -17,6 +18,7 @@ from .trainer import RegularizedTrainer, StepRecorder
 
 __all__ = [
     "ARMS",
+    "BarcodeTrainer",
     "EntailmentTraining",
     "FinetuneResult",
     "RegularizedTrainer",

@@ -88,7 +88,7 @@ def shared_draws(device: torch.device | str = "cpu") -> Iterator[None]:
         yield
         return
     own = torch.get_rng_state()
-    first = own.to(device)
+    first = own.to(device, copy=True)
     dist.broadcast(first, src=0)
     torch.set_rng_state(first.cpu())
     try:

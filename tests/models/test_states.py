@@ -82,11 +82,11 @@ def test_gradients_flow_to_the_tokens_that_are_pooled_on_either_side_of_padding(
     leaves = [layer.requires_grad_() for layer in states]
     assert torch.autograd.gradcheck(lambda *xs: pool(xs, MASK, pooling=pooling), leaves)
     turned = [layer.detach().flip(1) for layer in states]
-    if pooling != "cls":
-        expected = pool(states, MASK, pooling=pooling)
-        if pooling == "last":  # the first of all, last when turned round
-            expected = states[2][:, 0]
-        torch.testing.assert_close(pool(turned, MASK.flip(1), pooling=pooling), expected.detach())
+    # Turned round, the first real token is the last one.
+    ends = {"cls": states[2][torch.arange(3), [2, 0, 3]], "last": states[2][:, 0]}
+    expected = ends[pooling] if pooling in ends else pool(states, MASK, pooling=pooling)
+    for mask in (MASK.flip(1), MASK.flip(1).bool()):
+        torch.testing.assert_close(pool(turned, mask, pooling=pooling), expected.detach())
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

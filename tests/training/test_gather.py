@@ -1,5 +1,6 @@
 """Two real processes share a step: losses and gradients are those of one process."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -13,11 +14,15 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
+from transformers import BertConfig, BertForSequenceClassification, Trainer
 
 from shrink_utils.models import load_classifier, save_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import finetune
-from shrink_utils.training.gather import whole_batch
+from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.gather import shared_draws, whole_batch
+from shrink_utils.training.logged import BarcodeTrainer
+from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
 from tests.training.conftest import CONFIG
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +66,53 @@ def _loss_and_gradients(name, rank=None):
     return [loss.detach(), *(parameter.grad for parameter in model.parameters())]
 
 
+# Rewards that draw, and one that remembers.
+DRAWN = {
+    "random": BarcodeRegularizer("random"),
+    "sigreg": SIGReg(),
+    "shuffled": Regrouped("shuffled"),
+    "isoscore": IsoScoreStar(),
+}
+
+
+def _rewards(rank=None):
+    """Loss and gradients of every such reward, twice; each process's generator has its own seed."""
+    found = {}
+    for name, reward in DRAWN.items():
+        reward = copy.deepcopy(reward)
+        torch.manual_seed(0)
+        x = torch.randn(20, 5, dtype=torch.float64)
+        labels = [i % 3 if i % 4 else -100 for i in range(20)]  # a list, as in one process
+        part = slice(None) if rank is None else slice(0, 7) if rank == 0 else slice(7, None)
+        own = x[part].clone().requires_grad_()
+        torch.manual_seed(100 + (rank or 0))
+        torch.rand(3 if rank else 0)  # as after dropout of other rows
+        for again in range(2):
+            _, rows, classes = whole_batch(own.sum(), own, labels[part])
+            with shared_draws(rows.device):
+                loss = reward(rows, classes).loss
+            (gradient,) = torch.autograd.grad(loss, own)
+            found[f"{name} {again}"] = [loss.detach(), gradient]
+        found[f"{name} afterwards"] = [torch.rand(2)]
+    return found
+
+
+def _trained(kind, folder):
+    """Log and weights of a training whose parts have different rows that count."""
+    torch.manual_seed(0)
+    small = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32}
+    model = BertForSequenceClassification(BertConfig(**small, num_attention_heads=2))
+    words = torch.randint(5, 60, (24, 6))
+    rows = [{"input_ids": w, "labels": -100 if i < 3 else i % 2} for i, w in enumerate(words)]
+    args = quiet_arguments(str(folder), use_cpu=True, max_steps=2, per_device_train_batch_size=4)
+    own = {} if kind is Trainer else {"regularizer": BarcodeRegularizer("all", weight=0.0)}
+    trainer = kind(model=model, args=args, train_dataset=rows, **own)
+    trainer.train()
+    names = ("loss", "grad_norm", "task_loss", "bars")
+    log = [{k: v for k, v in entry.items() if k in names} for entry in trainer.state.log_history]
+    return log, trainer.accelerator.unwrap_model(trainer.model).state_dict()
+
+
 def _config(folder):
     return replace(CONFIG, model=str(folder / "model"), epochs=1)
 
@@ -71,6 +123,9 @@ def _in_a_process(folder: Path) -> None:
     rank = dist.get_rank()
     history.to_parquet(folder / f"{rank}.parquet")
     torch.save({name: _loss_and_gradients(name, rank) for name in CASES}, folder / f"{rank}.pt")
+    torch.save(_rewards(rank), folder / f"{rank}-rewards.pt")
+    for kind in (Trainer, BarcodeTrainer):
+        torch.save(_trained(kind, folder / "out"), folder / f"{rank}-{kind.__name__}.pt")
     dist.destroy_process_group()
 
 
@@ -98,6 +153,35 @@ def folder(tmp_path_factory):
 def test_loss_and_gradients_are_those_of_one_process(folder, rank, name):
     found = torch.load(folder / f"{rank}.pt")[name]
     torch.testing.assert_close(found, _loss_and_gradients(name), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_reward_that_draws_draws_once_for_all_as_the_first_process_alone(folder, name):
+    alone = _rewards()
+    parts = [torch.load(folder / f"{rank}-rewards.pt") for rank in range(2)]
+    for again in (f"{name} 0", f"{name} 1"):
+        loss, gradient = alone[again]
+        for part in parts:
+            torch.testing.assert_close(part[again][0], loss, rtol=1e-10, atol=1e-12)
+        # The gather asks every process for the whole gradient; DDP's mean divides it again.
+        found = torch.cat([part[again][1] for part in parts]) / 2
+        torch.testing.assert_close(found, gradient, rtol=1e-9, atol=1e-12)
+    afterwards = [part[f"{name} afterwards"][0] for part in parts]
+    assert torch.equal(afterwards[0], alone[f"{name} afterwards"][0])
+    torch.manual_seed(101)
+    torch.rand(3)
+    assert torch.equal(afterwards[1], torch.rand(2))  # dropout is each process's own
+
+
+@pytest.mark.parametrize("rank", range(2))
+def test_with_weight_0_two_processes_train_as_under_the_stock_trainer(folder, rank):
+    log, weights = torch.load(folder / f"{rank}-Trainer.pt")
+    own_log, own_weights = torch.load(folder / f"{rank}-BarcodeTrainer.pt")
+    for entry, own in zip(log[:2], own_log[:2], strict=True):
+        assert own | entry == own and own["bars"] > 4  # of both parts' rows
+        assert own["task_loss"] == pytest.approx(entry["loss"], rel=1e-6)
+    for name, value in weights.items():
+        assert torch.equal(value, own_weights[name]), name
 
 
 def test_a_run_of_two_processes_begins_as_a_run_of_one(folder):

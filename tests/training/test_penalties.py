@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from shrink_utils.geometry import avg_sim, effective_rank, iso_score
 from shrink_utils.topology import (
@@ -15,6 +16,7 @@ from shrink_utils.topology import (
 )
 from shrink_utils.training.arms import ARMS
 from shrink_utils.training.penalties import (
+    PENALTIES,
     AverageCosine,
     IsoScoreStar,
     RankedBars,
@@ -261,3 +263,42 @@ def test_lists_of_labels_and_arrays_of_rows_are_read(arm, batch):
     torch.manual_seed(0)
     found = make_regularizer(arm)(embeddings.detach().numpy(), labels.tolist()).loss
     assert torch.equal(found, expected)
+
+
+OPTIONS = {
+    "ranked": {"keep": "shortest"},
+    "regrouped": {"groups": "batch"},
+    "shuffled": {"groups": "shuffled"},
+}
+REWARDS = {**PENALTIES, "barcodes": BarcodeRegularizer, "shuffled": Regrouped}
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
+    x, labels = batch
+    ignored = torch.arange(24) % 5 == 0
+    labels = torch.where(ignored, -100, labels)
+
+    def of(rows, labels):
+        torch.manual_seed(0)
+        out = REWARDS[name](**OPTIONS.get(name, {}))(rows, labels)
+        return out, torch.autograd.grad(out.loss, x)[0]
+
+    (found, gradient), (expected, wanted) = of(x, labels), of(x[~ignored], labels[~ignored])
+    torch.testing.assert_close(found.loss, expected.loss)
+    torch.testing.assert_close(gradient, wanted)
+    assert found.classes.tolist() == expected.classes.tolist()
+    nothing, flat = of(x, torch.full_like(labels, -100))
+    assert nothing.loss == 0 and len(nothing.classes) == 0 and not flat.any()
+
+
+def test_a_checkpoint_with_what_isoscore_has_seen_is_loaded(cloud):
+    """Into a penalty that has seen nothing, alone or as a part of a module; then it goes on."""
+    penalty, fresh = IsoScoreStar(), nn.ModuleDict({"reward": IsoScoreStar()})
+    penalty(cloud)
+    fresh.load_state_dict(nn.ModuleDict({"reward": penalty}).state_dict())
+    assert torch.equal(fresh["reward"].stable, penalty.stable)
+    assert fresh["reward"](cloud[:6]).loss == penalty(cloud[:6]).loss
+    assert fresh["reward"].degrees == penalty.degrees == 11 + 5
+    fresh.load_state_dict(nn.ModuleDict({"reward": IsoScoreStar()}).state_dict())  # as at its start
+    assert fresh["reward"](cloud[:6]).loss == IsoScoreStar()(cloud[:6]).loss
