@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from numbers import Integral
 from pathlib import Path
 
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError
+from tokenizers import Tokenizer
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -20,12 +20,15 @@ from transformers import (
     BertConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
 )
+from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models.rounding import rounded_otherwise
 from shrink_utils.names import unknown_name
 from shrink_utils.text import fetch, hub_revisions
+from shrink_utils.topology.arrays import whole_number
 
 TINY = "tiny-random"
 PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sources.toml
@@ -33,6 +36,12 @@ NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
+# What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts; and pieces of their
+# own vocabulary, so many of them.
+PROBE = "The DÉJÀ-VU of 12,345 naïve cafés…\n\tdon't  self_attention, слово हिन्दी 東京!"
+PROBED_PIECES = 500
+# With these False, `cached_file` gives None for a file that is not there.
+MAY_LACK = [f"_raise_exceptions_for_{x}" for x in ("missing_entries", "connection_errors")]
 HUB_SECONDS = 5.0  # within which a hub has to answer; its client alone would try for half a minute
 
 
@@ -137,10 +146,9 @@ def load_classifier(
     Raises
     ------
     FileNotFoundError, ValueError
-        As `load_encoder`; and ``n_labels`` below 1.
+        As `load_encoder`; and ``n_labels`` that is no whole number, or below 1.
     """
-    if not isinstance(n_labels, Integral) or n_labels < 1:
-        raise ValueError(f"n_labels: {n_labels!r}, expected 1 for a regression, 2 classes or more")
+    whole_number(n_labels, "n_labels", 1)
     problem = "regression" if n_labels == 1 else "single_label_classification"
     head = {"num_labels": n_labels, "problem_type": problem}
     with quiet(), seeded(seed):
@@ -181,10 +189,42 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
             raise FileNotFoundError(f"{missing} ({str(error).splitlines()[0]})") from error
         if set(tokenizer.get_vocab()) <= {*tokenizer.all_special_tokens, "▁"}:
             raise FileNotFoundError(missing)
+        tokenizer = _as_in_its_file(tokenizer, location, name)
     tokenizer.padding_side = "right"
     if tokenizer.pad_token is None:  # GPT-2 and its like were trained without one
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def _as_in_its_file(
+    tokenizer: PreTrainedTokenizerBase, location: dict[str, object], name: str
+) -> PreTrainedTokenizerBase:
+    """The tokens of tokenizer.json: for some types of model AutoTokenizer builds others."""
+    where = {key: value for key, value in location.items() if key != "gguf_file"}
+    where["path_or_repo_id"] = where.pop("pretrained_model_name_or_path")
+    file = cached_file(**where, filename="tokenizer.json", **dict.fromkeys(MAY_LACK, False))
+    if file is None or not tokenizer.is_fast or "gguf_file" in location:
+        return tokenizer
+    of_file = Tokenizer.from_file(str(file))
+    of_file.no_padding()
+    of_file.no_truncation()
+    pieces = sorted(of_file.get_vocab())
+    words = (piece.strip("#▁Ġ") for piece in pieces[:: len(pieces) // PROBED_PIECES + 1])
+    probe = " ".join([PROBE, *words])
+    expected = of_file.encode(probe, add_special_tokens=False).ids
+
+    def is_alike(other: PreTrainedTokenizerBase) -> bool:
+        return other.backend_tokenizer.encode(probe, add_special_tokens=False).ids == expected
+
+    if is_alike(tokenizer):
+        return tokenizer
+    plain = PreTrainedTokenizerFast.from_pretrained(**location, trust_remote_code=False)
+    if is_alike(plain):
+        return plain
+    raise ValueError(
+        f"name: transformers does not give the tokens of the tokenizer.json of {name!r}; save the "
+        "tokenizer again as a PreTrainedTokenizerFast(tokenizer_file='tokenizer.json')"
+    )
 
 
 @contextmanager
@@ -256,9 +296,10 @@ def _refuse_made_up(
     read = {id(weight) for weight in part.state_dict(keep_vars=True).values()}
     read = {key for key, weight in model.state_dict(keep_vars=True).items() if id(weight) in read}
     of_other_shape = {key: shapes for key, *shapes in report["mismatched_keys"]}
+    missing = read & {*report["missing_keys"]}
     made_up = sorted(
         key
-        for key in read & {*report["missing_keys"], *of_other_shape}
+        for key in (missing - _computed(model, missing)) | (read & {*of_other_shape})
         if not any(unread in key for unread in UNREAD)
     )
     if not made_up:
@@ -276,6 +317,24 @@ def _refuse_made_up(
         f"name: the file of {name!r} lacks {len(made_up)} weights that its layers read, such as "
         f"{first}; {remedy}"
     )
+
+
+def _computed(model: PreTrainedModel, names: set[str]) -> set[str]:
+    """Those of the tables that transformers computes, such as sinusoids, and need not be in a file.
+
+    Whatever the seed they are the same; a table that is learned starts from random numbers.
+    """
+    tables = {f"{n}.weight" for n, part in model.named_modules() if isinstance(part, nn.Embedding)}
+    if not names & tables:
+        return set()
+    with seeded(torch.initial_seed() + 1):
+        other = type(model)(model.config).state_dict()
+    own = model.state_dict()
+    return {
+        name
+        for name in names & tables
+        if torch.equal(own[name], other[name]) and own[name].unique().numel() > 1
+    }
 
 
 def _text_part(model: PreTrainedModel) -> PreTrainedModel:
