@@ -5,8 +5,10 @@ PYTHON  ?= python3
 
 # What is wrong with a setting is said before anything is installed or run.
 KNOWN := $(sort $(basename $(notdir $(wildcard shrink_utils/study/profiles/*.toml))))
+$(if $(KNOWN),,$(error the study is in another folder: call `make -C` with the folder of $(strip $(MAKEFILE_LIST))))
 $(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(KNOWN),$(PROFILE))),,$(error PROFILE=$(PROFILE) is no profile; there are $(KNOWN)))
 $(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
+$(if $(shell awk 'BEGIN {print ($(SEED) > 4294966 ? "large" : "")}'),$(error SEED=$(SEED) is above 4294966: a run has 1000 times that seed, and random generators take 32 bits))
 $(if $(word 2,$(SHRINK_RESULTS_DIR)),$(error SHRINK_RESULTS_DIR=$(SHRINK_RESULTS_DIR) holds a space, which make cannot follow; take another folder, or a link to it whose path has no space))
 $(if $(filter verify,$(MAKECMDGOALS)),$(if $(RESULTS),,$(error make verify RESULTS=folder, such as RESULTS=results/quick)))
 # An exported seed is easily forgotten, and makes another study than the committed one.
@@ -27,6 +29,9 @@ export OPENBLAS_NUM_THREADS := 1
 # Memory that a training step frees is kept for the next one (glibc): a tenth of fine-tuning was page faults.
 export MALLOC_MMAP_THRESHOLD_ := 4294967296
 export MALLOC_TRIM_THRESHOLD_ := 4294967296
+
+IS_NEW  := import sys; sys.exit(sys.version_info < (3, 11))
+TOO_OLD := shrink needs Python 3.11 or newer, PYTHON=$(PYTHON) is none: make PYTHON=/path/to/python3.11
 
 BIN  := .venv/bin
 PY   := $(BIN)/python
@@ -85,7 +90,7 @@ $(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
 CPU_INDEX := $(if $(shell command -v nvidia-smi),,--extra-index-url https://download.pytorch.org/whl/cpu)
 TORCH     := $(shell grep '^torch==' requirements.lock)
 $(VENV): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "shrink needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c '$(IS_NEW)' || { echo "$(TOO_OLD)"; exit 1; }
 	@echo "Setting up .venv, once: about 0.7 GB to download, 2.3 GB on disk, 2 to 5 minutes (log: .venv.log)"
 	@{ $(PYTHON) -m venv .venv && $(BIN)/pip install --retries 1 $(CPU_INDEX) $(TORCH) \
 	    && $(BIN)/pip install -r requirements.lock && $(BIN)/pip install --no-deps --no-build-isolation -e . ; \
@@ -101,6 +106,7 @@ $(OUT)/code.mk: $(SOURCES)
 	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/staleness.py $(OUT) && touch $@
 ifeq ($(filter help clean lab lint nightly verify compatibility tables,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
+$(if $(shell $(PYTHON) -c '$(IS_NEW)' 2>/dev/null && echo yes),,$(error $(TOO_OLD)))
 include $(OUT)/code.mk
 endif
 endif
@@ -135,7 +141,7 @@ ablation: $(OUT)/ablation.complete ## fine-tune the missing runs of the grid
 
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it
-	$(BIN)/jupyter lab --notebook-dir=. --FileContentsManager.preferred_dir=$(CURDIR)/notebooks $(LAB)
+	$(BIN)/jupyter lab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
 ON_DEMAND := .venv/.book .venv/.book,browser

@@ -6,6 +6,7 @@ People call diagnose, claims, hypotheses, course and verify; make calls the rest
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import runpy
 import shlex
@@ -24,10 +25,14 @@ OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI h
 SCRIPTS = ("data.reference.cohort.rules", "tests.study.claims.golden")
 SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
+PLAIN = {"−": "-", "–": "-", "…": "...", "★": "*"}  # for terminals that are not UTF-8
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
+    codecs.register_error("plain", _plain)
+    if hasattr(sys.stdout, "reconfigure"):  # a notebook's has none, and takes everything
+        sys.stdout.reconfigure(errors="plain")
     offline = True
     try:
         options = _parser().parse_args(arguments)
@@ -59,6 +64,12 @@ def main(arguments: list[str] | None = None) -> int:
             names = " and ".join(", ".join(OFFLINE).rsplit(", ", 1))
             print(f"Profiles {names} need no model hub.", file=sys.stderr)
         return 1
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that a terminal does not have."""
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
 
 
 def diagnose(profile: Profile, options: argparse.Namespace) -> None:

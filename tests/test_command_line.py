@@ -1,5 +1,6 @@
 """The command line as a person in a shell uses it."""
 
+import io
 import os
 import signal
 import subprocess
@@ -39,6 +40,21 @@ def test_diagnose_prints_and_writes_a_row_a_layer(results, text, capsys):
     assert table.notna().all(axis=None) and len(table) >= 3
     assert f"{table['AvgSim'].iloc[-1]:.3f}" in printed
     assert (out / "diagnose-tiny-random.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_a_terminal_that_is_not_utf_8_is_no_error(results, text, monkeypatch, encoding):
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr("sys.stdout", terminal)
+    assert main(["diagnose", "tiny-random", "--text", str(text), "--out", str(results)]) == 0
+    printed = terminal.buffer.getvalue().decode(encoding)
+    assert ("SelfSim − AvgSim" if encoding == "utf-8" else "SelfSim - AvgSim") in printed
+
+
+def test_a_seed_that_is_too_large_is_named_before_the_work(results, capsys):
+    assert main(["--seed", "20260101", "ablate"]) == 1
+    error = capsys.readouterr().err
+    assert "seed: 20260101 is above 4294966" in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -152,6 +168,9 @@ def _make(*arguments, **variables):
         (["SEED=abc", "reproduce"], "SEED=abc is no whole number"),
         (["SEED=-1", "reproduce"], "SEED=-1 is no whole number"),
         (["SEED=07", "reproduce"], "SEED=07 is no whole number"),
+        (["SEED=20260101", "reproduce"], "SEED=20260101 is above 4294966"),
+        (["PYTHON=python2", "reproduce"], "needs Python 3.11 or newer, PYTHON=python2 is none"),
+        (["PYTHON=false", "test"], "needs Python 3.11 or newer, PYTHON=false is none"),
         (["verify"], "make verify RESULTS=folder, such as RESULTS=results/quick"),
     ],
 )
@@ -159,6 +178,25 @@ def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, wor
     told = _make(f"SHRINK_RESULTS_DIR={tmp_path}", *words)
     assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1
     assert says in told.stderr and not list(tmp_path.iterdir())
+
+
+def test_make_names_the_folder_that_it_has_to_be_called_in(tmp_path):
+    told = _make("-C", str(tmp_path), "-f", str(home() / "Makefile"), "help")
+    assert told.returncode == 2 and told.stderr.count("\n") == 1
+    assert f"call `make -C` with the folder of {home()}/Makefile" in told.stderr
+
+
+def test_make_lab_opens_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shell(tmp_path):
+    folder = tmp_path / "a b (1) & $x'é"
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    for name in ("Makefile", "requirements.lock", "pyproject.toml", "shrink_utils"):
+        (folder / name).symlink_to(home() / name)
+    (jupyter := folder / ".venv" / "bin" / "jupyter").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    jupyter.chmod(0o755)
+    (folder / ".venv" / ".complete").touch()
+    options = _make("-s", "-C", str(folder), "lab", "LAB=--port 8899").stdout.splitlines()
+    place = f"--FileContentsManager.preferred_dir={folder / 'notebooks'}"
+    assert options[-5:] == ["lab", "--notebook-dir=.", place, "--port", "8899"]
 
 
 @pytest.mark.parametrize(

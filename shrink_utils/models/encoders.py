@@ -214,7 +214,8 @@ def _as_in_its_file(
     expected = of_file.encode(probe, add_special_tokens=False).ids
 
     def is_alike(other: PreTrainedTokenizerBase) -> bool:
-        return other.backend_tokenizer.encode(probe, add_special_tokens=False).ids == expected
+        found = other(probe, add_special_tokens=False, verbose=False)  # not truncated, as saved
+        return found["input_ids"] == expected
 
     if is_alike(tokenizer):
         return tokenizer

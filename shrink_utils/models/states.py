@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from tokenizers import Encoding
 from torch import Tensor
 
-from shrink_utils.models.encoders import Encoder, evaluating
+from shrink_utils.models.encoders import NO_LIMIT, Encoder, evaluating
 from shrink_utils.models.products import OneDNN
 from shrink_utils.names import POOLINGS, known_name
 from shrink_utils.text.corpora import as_texts
@@ -130,7 +131,8 @@ def state_batches(
         arrays, generators, … (see `text.corpora.as_texts`).
     batch_size
         Texts in a forward pass. Texts of like length go together, which changes the result only by
-        rounding.
+        rounding. Only texts of equal length do so where padding changes a model's vectors (FNet,
+        ConvBERT), which is tried with one of the texts.
     max_length
         Longest input in tokens, special tokens included; longer ones are cut. None: 128, or what
         the encoder can read where that is less.
@@ -154,7 +156,6 @@ def state_batches(
     options = {"truncation": True, "max_length": max_length, "return_special_tokens_mask": True}
     found = tokenizer(texts, text_pairs, **options)
     n_known = _refuse_unknown_tokens(encoder, found["input_ids"])
-    order = sorted(range(len(texts)), key=lambda i: len(found["input_ids"][i]))
     pad = tokenizer.pad_token_id
     padding = {  # 0 in all other inputs
         # Some tokenizers were given a token for padding that the model does not know.
@@ -162,16 +163,57 @@ def state_batches(
         "token_type_ids": tokenizer.pad_token_type_id,
         "special_tokens_mask": 1,
     }
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
-        tokens = {
-            name: _padded([of_text[i] for i in rows], padding.get(name, 0)).to(encoder.model.device)
+
+    def inputs(rows: list[int], length: int = 1) -> dict[str, Tensor]:
+        return {
+            name: _padded([of_text[i] for i in rows], padding.get(name, 0), length).to(device)
             for name, of_text in found.items()
         }
+
+    device, lengths = encoder.model.device, [len(ids) for ids in found["input_ids"]]
+    batches = _batches(lengths, batch_size)
+    if padded := _most_padded(lengths, batches):
+        row, length = padded
+        if _depends_on_padding(encoder, inputs([row]), inputs([row], length)):
+            batches = _batches(lengths, batch_size, equal=True)
+    for rows in batches:
+        tokens = inputs(rows)
         special = tokens.pop("special_tokens_mask").bool()
         encodings = [found.encodings[i] for i in rows] if found.is_fast else None
         states = _states(encoder, tokens)
         yield StateBatch(rows, states, tokens["attention_mask"], special, tokens, encodings)
+
+
+def _batches(lengths: list[int], batch_size: int, *, equal: bool = False) -> list[list[int]]:
+    """Which texts are read together, the shortest first; `equal`: none beside a longer one."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    groups = [order]
+    if equal:
+        groups = [list(group) for _, group in groupby(order, key=lengths.__getitem__)]
+    return [g[i : i + batch_size] for g in groups for i in range(0, len(g), batch_size)]
+
+
+def _most_padded(lengths: list[int], batches: list[list[int]]) -> tuple[int, int] | None:
+    """The text that is filled up by most tokens of padding, and its batch's length, if any is."""
+    # A text without a token has nothing that padding could change.
+    firsts = (next((row for row in rows if lengths[row]), rows[-1]) for rows in batches)
+    pairs = [(row, lengths[rows[-1]]) for row, rows in zip(firsts, batches, strict=True)]
+    row, length = max(pairs, key=lambda pair: pair[1] - lengths[pair[0]])
+    return (row, length) if length > lengths[row] else None
+
+
+def _depends_on_padding(
+    encoder: Encoder, alone: dict[str, Tensor], padded: dict[str, Tensor]
+) -> bool:
+    """Whether padding changes the vectors of one text by more than rounding, half of the digits."""
+    for tokens in (alone, padded):
+        del tokens["special_tokens_mask"]
+    n_tokens = alone["input_ids"].shape[1]
+    for own, other in zip(_states(encoder, alone), _states(encoder, padded), strict=True):
+        difference = (own - other[:, :n_tokens]).norm(dim=2)  # (1, n_tokens)
+        if not (difference <= torch.finfo(own.dtype).eps ** 0.5 * own.norm(dim=2)).all():
+            return True
+    return False
 
 
 def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
@@ -207,7 +249,8 @@ def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
         told = " ".join(str(error).split())[:200]
         raise ValueError(f"encoder: {encoder.name} does not read texts alone: {told}") from error
     expected = (len(encoder.layers), inputs["input_ids"].shape)
-    shapes = {state.shape[:2] for state in states}
+    # PEGASUS-X gives a pair in place of its last layer.
+    shapes = {state.shape[:2] if isinstance(state, Tensor) else () for state in states}
     if (len(states), *shapes) != expected:
         raise ValueError(
             f"encoder: {encoder.name} gives {len(states)} layers of (texts, tokens) "
@@ -219,7 +262,10 @@ def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
 
 def _refuse_unknown_tokens(encoder: Encoder, input_ids: list[list[int]]) -> int:
     """How many tokens the encoder has embeddings of; a ``ValueError`` for a token beyond them."""
-    n_known = encoder.model.get_input_embeddings().num_embeddings
+    try:
+        n_known = len(encoder.model.get_input_embeddings().weight)
+    except (NotImplementedError, AttributeError):  # CANINE hashes every character there is
+        return NO_LIMIT
     for i, ids in enumerate(input_ids):
         if max(ids, default=0) >= n_known:
             token = encoder.tokenizer.convert_ids_to_tokens(max(ids))
@@ -230,9 +276,12 @@ def _refuse_unknown_tokens(encoder: Encoder, input_ids: list[list[int]]) -> int:
     return n_known
 
 
-def _padded(of_texts: list[list[int]], value: int) -> Tensor:
-    """One row per text, filled up on its right, (b, t); the tokenizer's own `pad` is far slower."""
-    length = max(1, *map(len, of_texts))  # one of padding where no text has a token
+def _padded(of_texts: list[list[int]], value: int, length: int = 1) -> Tensor:
+    """One row per text, filled up on its right to `length` or the longest of them, (b, t).
+
+    The tokenizer's own `pad` is far slower.
+    """
+    length = max(length, *map(len, of_texts))  # one of padding where no text has a token
     table = np.full((len(of_texts), length), value, dtype=np.int64)
     for row, of_text in zip(table, of_texts, strict=True):
         row[: len(of_text)] = of_text

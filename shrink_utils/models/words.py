@@ -81,7 +81,7 @@ def word_batches(
     _refuse_unknown(encoder, texts)
     for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
         words = _WordsOfBatch([texts[row] for row in batch.rows])
-        owner = _owner_by_place(batch, words)
+        owner = _owner_by_place(batch, words, cut_on=encoder.tokenizer.truncation_side)
         yield _pooled(batch, owner, words, chosen)
 
 
@@ -134,7 +134,7 @@ class _WordsOfBatch:
         self.first = np.searchsorted(self.text, np.arange(len(texts)))
 
 
-def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
+def _owner_by_place(batch: StateBatch, words: _WordsOfBatch, *, cut_on: str) -> np.ndarray:
     """For each token, (b, t), its word's number; −1 for none, and for a word cut through."""
     owner = np.full(batch.special.shape, -1)
     if not words.word:
@@ -149,11 +149,14 @@ def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
     tokens = [token for encoding in batch.encodings for token in encoding.tokens]
     for i in np.flatnonzero(piece[:-1] & (start[:-1] == start[1:])):
         piece[i] = tokens[i].strip(SPACES) != ""
-    # How far into each text the encoder has read; one that was not cut, to its end: a tokenizer may
-    # drop its last characters.
+    # From where to where the encoder has read each text; one that was not cut, all of it: a
+    # tokenizer may drop its first and last characters.
     cut = np.array([bool(encoding.overflowing) for encoding in batch.encodings])
-    read = np.where(cut, 0, len(words.joined))
-    np.maximum.at(read, text[piece], end[piece])
+    cut_left, cut_right = cut & (cut_on == "left"), cut & (cut_on == "right")
+    read_from = np.where(cut_left, len(words.joined), 0)
+    np.minimum.at(read_from, text[piece & cut_left[text]], start[piece & cut_left[text]])
+    read_to = np.where(cut_right, 0, len(words.joined))
+    np.maximum.at(read_to, text[piece], end[piece])
     # The last word that begins before the end of a token is the only one that can own it.
     last = np.searchsorted(words.start, end) - 1
     word_end = words.end[last]
@@ -161,7 +164,8 @@ def _owner_by_place(batch: StateBatch, words: _WordsOfBatch) -> np.ndarray:
     # A piece that reaches over two words ("co" and "operate" with a soft hyphen) is of neither.
     end_before = np.append(0, words.end)  # where the word before each ends, 0 for the first
     within &= start >= end_before[last]
-    owner[text, column] = np.where(piece & within & (word_end <= read[text]), last, -1)
+    whole = (read_from[text] <= words.start[last]) & (word_end <= read_to[text])
+    owner[text, column] = np.where(piece & within & whole, last, -1)
     return owner
 
 

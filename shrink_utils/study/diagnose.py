@@ -2,16 +2,16 @@
 
 import base64
 import bz2
+import csv
 import gzip
 import io
 import json
 import lzma
 import platform
+import re
 import tempfile
-from codecs import BOM_UTF8
 from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import partial
 from html import escape
 from importlib.metadata import version
 from itertools import count
@@ -51,13 +51,10 @@ BINARY = {
     b"ARROW1": "Arrow",
     b"\x28\xb5\x2f\xfd": "compressed by zstd",
 }
-TABLES = {
-    "Parquet": pd.read_parquet,
-    "CSV": partial(pd.read_csv, dtype=str, keep_default_na=False),
-    "TSV": partial(pd.read_csv, dtype=str, keep_default_na=False, sep="\t"),
-    "JSON lines": partial(pd.read_json, lines=True, dtype=False),
-    "JSON": partial(pd.read_json, dtype=False),
-}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+JSON_NAMES = (".json", ".jsonl", ".ndjson", ".ipynb")
+# "[MASK] is a token" and "[[a page]]" begin a plain text.
+LOOKS_LIKE_JSON = re.compile(r'\s*(\{\s*["}]|\[\s*["{\]]|\[\s*\[\s*("|\d+\s*,))')
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
 SHARES = ["first score, raw", "first score, centred", "IsoScore"]
 
@@ -77,18 +74,18 @@ def read_texts(path: Path, *, column: str | None = None) -> list[str]:
     Parameters
     ----------
     path
-        UTF-8, one text per line; or a table (Parquet, CSV, TSV, JSON, JSON lines). Either may be
-        compressed by gzip, bzip2 or xz.
+        UTF-8, one text per line; or a table: Parquet, a list in JSON, JSON lines, or CSV and TSV,
+        which are told by their names. Either may be compressed by gzip, bzip2 or xz.
     column
-        Where a table's texts stand.
+        Where a table's texts stand; "0" is the first of a list of lists.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is not UTF-8 or no such table, has no such column, or holds too few texts to say
-        anything.
+        If it is not UTF-8 or no such table, a line of it has more or fewer fields than its header,
+        it has no such column, or holds too few texts to say anything.
     """
     if not path.exists() or path.is_dir():
         found = "is a folder: name a file in it" if path.is_dir() else "is not there"
@@ -98,14 +95,16 @@ def read_texts(path: Path, *, column: str | None = None) -> list[str]:
         for mark, decompressed in COMPRESSED.items():
             if content.startswith(mark):
                 content, name = decompressed(content), name.rpartition(".")[0]
-        content = content.removeprefix(BOM_UTF8)  # pandas' reader of JSON stops at it
-        kind = _kind_of(content, name)
-        if kind is None and column:
-            raise ValueError("plain text has no columns; leave out --column")
-        texts = lines_of(content) if kind is None else _column_of(content, kind, column)
+        kind, table = _table_of(content, name)
+        if table is None and column:
+            raise ValueError(
+                "plain text has no columns; leave out --column if every line is a text, or name a "
+                "table .csv or .tsv, or save it as JSON lines"
+            )
+        texts = lines_of(content) if table is None else _column_of(table, kind, column)
     except UnicodeDecodeError as error:
         raise ValueError(f"text: {path} is not UTF-8 ({error}); save it as UTF-8") from error
-    except Exception as error:  # of pandas, pyarrow and three ways to compress
+    except Exception as error:  # of csv, json, pyarrow and three ways to compress
         raise ValueError(f"text: {path}: {' '.join(str(error).split())}") from error
     texts = [text.strip() for text in texts if text.strip()]
     if len(texts) < FEWEST_TEXTS:
@@ -116,32 +115,90 @@ def read_texts(path: Path, *, column: str | None = None) -> list[str]:
     return texts
 
 
-def _kind_of(content: bytes, name: str) -> str | None:
-    """Which kind of table the bytes are; None for plain text."""
+def _table_of(content: bytes, name: str) -> tuple[str, pd.DataFrame | None]:
+    """Which kind of table the bytes are, and the table; None of it for plain text."""
     for mark, binary in BINARY.items():
         if content.startswith(mark):
             raise ValueError(f"this is {binary}; save its sentences as UTF-8, one per line")
     if content.startswith(b"PAR1"):
-        return "Parquet"
-    for suffix, kind in ((".csv", "CSV"), (".tsv", "TSV"), (".json", "JSON")):
-        if name.endswith(suffix) and not content.lstrip().startswith(b"{"):
-            return kind
+        return "Parquet", pd.read_parquet(io.BytesIO(content))
+    text = content.decode("utf-8-sig")
+    if separator := SEPARATORS.get(Path(name).suffix):
+        return ("CSV", _csv(text)) if separator == "," else ("TSV", _tsv(text))
+    if name.endswith(JSON_NAMES) or LOOKS_LIKE_JSON.match(text):
+        return "JSON", _json(text)
+    return "plain text", None
+
+
+def _csv(text: str, separator: str = ",", *, quoting: int = csv.QUOTE_MINIMAL) -> pd.DataFrame:
+    """The table, all of strings; a ``ValueError`` names a line that does not have its fields."""
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     try:
-        first = json.loads(content.lstrip().split(b"\n", 1)[0])
+        header, *rows = [(row, reader.line_num) for row in reader if row] or [([], 0)]
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num}: {error}") from error
+    header = header[0]
+    if len(header) == 1 and (wrong := set(",;|\t") & set(header[0])):
+        right = "commas" if separator == "," else "tabs"
+        raise ValueError(f"{header[0]!r} is one column; save the table with {right}, not {wrong}")
+    for row, line in rows:
+        if len(row) != len(header):
+            raise ValueError(
+                f"line {line} has {len(row)} fields, the header {len(header)}; put a text that "
+                'holds commas into quotation marks, and double those inside it (""), or save the '
+                "table as JSON lines"
+            )
+    return pd.DataFrame([row for row, _ in rows], columns=header, dtype=object)
+
+
+def _tsv(text: str) -> pd.DataFrame:
+    """The table, read without quotation marks unless fields are quoted as in CSV throughout."""
+    try:
+        table = _csv(text, "\t")
     except ValueError:
-        return None
-    return "JSON lines" if isinstance(first, dict) else None
+        return _csv(text, "\t", quoting=csv.QUOTE_NONE)
+    for row, fields in enumerate(table.itertuples(index=False), 1):
+        if any("\t" in field or "\n" in field for field in fields):
+            raise ValueError(
+                f"row {row} has tabs or line ends between two quotation marks, which may be one "
+                "text or many; save the table as JSON lines"
+            )
+    return table
 
 
-def _column_of(content: bytes, kind: str, column: str | None) -> list[str]:
-    table = TABLES[kind](io.BytesIO(content))
+def _json(text: str) -> pd.DataFrame:
+    """The rows of a list, or of JSON lines."""
+    try:
+        rows = json.loads(text)
+    except ValueError:
+        rows = [_json_line(line, i) for i, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not isinstance(rows, list):
+        found = "a notebook" if "nbformat" in rows else "one JSON object"
+        raise ValueError(f"this is {found}, no table; save its texts as JSON lines")
+    kinds = {type(row) for row in rows}
+    if len(kinds) != 1 or not kinds <= {dict, list, str}:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds)) or "nothing"
+        raise ValueError(f"a JSON list of {found}, expected one of objects, of lists or of strings")
+    return pd.DataFrame(rows, dtype=object).rename(columns=str)
+
+
+def _json_line(line: str, number: int) -> object:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise ValueError(
+            f"line {number} is no JSON ({error}); save the table as one list, or an object per line"
+        ) from error
+
+
+def _column_of(table: pd.DataFrame, kind: str, column: str | None) -> list[str]:
     if column not in table:
         found = f"no column {column!r}; " if column else ""
-        columns = ", ".join(map(str, table))
-        if kind == "CSV" and ";" in columns and len(table.columns) == 1:
-            raise ValueError(f"{found}{columns!r} is one column; save the table with commas")
         raise ValueError(
-            f"{found}a {kind} table with the columns {columns}: name the one of texts by --column"
+            f"{found}a {kind} table with the columns {', '.join(map(str, table))}: name the one of "
+            "texts by --column"
         )
     return as_texts(table[column].dropna(), argument=f"column {column}")
 

@@ -20,6 +20,7 @@ FOLDER = Path(__file__).with_suffix("")
 # What the environment says takes the place of what the file says.
 GIVEN = {"precision": "SHRINK_PRECISION", "models_kept": "SHRINK_MODELS_KEPT"}
 SEED_STEP = 1000  # studies of different base seeds share no seed
+LARGEST_SEED = 2**32 // SEED_STEP - 1  # NumPy's generators and torch's take 32 bits
 # Without effect on any number of the study; the precision that was used is named beside the hash.
 WITHOUT_EFFECT = ("description", "workers", "precision", "models_kept")
 
@@ -271,7 +272,7 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     name : str or Path
         A shipped profile's name, or the path of a TOML file of one's own.
     seed : int
-        Base seed: 0 is the committed study; any other one shifts every seed.
+        Base seed: 0 is the committed study; any other one, up to 4,294,966, shifts every seed.
 
     Notes
     -----
@@ -288,6 +289,11 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
         raise unknown_name("profile", "profile", str(name), profile_names())
     if type(seed) is not int or seed < 0:  # nor is True a seed
         raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
+    if seed > LARGEST_SEED:
+        raise ValueError(
+            f"seed: {seed} is above {LARGEST_SEED}; a run has {SEED_STEP} times that seed, and "
+            "random generators take 32 bits"
+        )
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         values |= {key: os.environ[v] for key, v in GIVEN.items() if os.environ.get(v)}

@@ -28,10 +28,13 @@ CORPORA = {
     "editorials": "nytEditorialSnippets_GroundTruth.txt",
     "tweets": "tweets_GroundTruth.txt",
 }
-# Letters and digits with the marks, joiners and soft hyphens that belong to them (rule WB4 of
-# Unicode's UAX 29); apostrophes and their like stand inside a word: don't is one.
-RUN = r"[\p{L}\p{N}_][\p{L}\p{N}_\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
-WORD = regex.compile(rf"""{RUN}(?:(?:['’＇·׳״]|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){RUN})*""")
+# Unicode's words (UAX 29): letters and digits with the marks, joiners and soft hyphens that belong
+# to them (WB4); apostrophes and their like stand inside a word (WB6, WB7: don't is one), and so
+# do Armenian marks, which are letters there. But full stops and colons end it: "the end.Next".
+RUN = r"[\p{L}\p{N}\p{Pc}][\p{L}\p{N}\p{Pc}\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
+INSIDE = r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=ALetter}]"
+INSIDE = rf"(?![\p{{L}}.:．：﹒﹕︓․]){INSIDE}"
+WORD = regex.compile(rf"""{RUN}(?:(?:{INSIDE}|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){RUN})*""")
 INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
 LETTER = regex.compile(r"\p{L}")
 # Scripts without spaces between words. A run of katakana alone is a word as a rule.

@@ -7,6 +7,15 @@ from functools import partial
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from transformers import (
+    DistilBertConfig,
+    DistilBertModel,
+    MarianConfig,
+    MarianMTModel,
+    RoFormerConfig,
+    RoFormerModel,
+)
 from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import encoders, hidden_states, random_encoder, word_states
@@ -176,6 +185,61 @@ def test_a_folder_that_does_not_hold_the_whole_model_is_refused_in_one_line(
 def test_a_pooler_or_a_head_may_be_new(saved, encoder):
     _renamed(lambda name: "pooler" not in name and name)(saved)
     assert _changed(encoder.model, load_encoder(str(saved)).model) == {"pooler.dense.weight"}
+
+
+SIZES = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "vocab_size": 376}
+SIZES |= {f"{half}_attention_heads": 2 for half in ("encoder", "decoder")}
+SIZES |= {f"{half}_ffn_dim": 48 for half in ("encoder", "decoder")}
+DISTIL = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48, "vocab_size": 376}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MarianMTModel(MarianConfig(**SIZES, pad_token_id=0, decoder_start_token_id=0)),
+        DistilBertModel(DistilBertConfig(**DISTIL, sinusoidal_pos_embds=True)),
+        RoFormerModel(RoFormerConfig(**SMALL, vocab_size=376)),
+    ],
+)
+def test_positions_that_transformers_computes_need_not_be_in_the_file(save_tiny, model):
+    folder = save_tiny("", model=model)
+    _renamed(lambda name: "position" not in name and name)(folder)
+    loaded, own = load_encoder(folder).model, model.state_dict()
+    for name, weight in loaded.state_dict().items():
+        name = name if name in own else f"model.encoder.{name}"
+        assert torch.equal(weight, own[name]), name
+    table = next(name for name in loaded.state_dict() if "position" in name)
+    n, width = loaded.state_dict()[table].shape
+    rates = 10_000 ** (-2 * (torch.arange(width) // 2) / width)
+    angles = torch.arange(n)[:, None] * rates
+    expected = torch.cat([angles[:, ::2].sin(), angles[:, 1::2].cos()], dim=1)
+    # Each model has its own order of them.
+    found = loaded.state_dict()[table].sort(dim=1).values
+    torch.testing.assert_close(found, expected.sort(dim=1).values, rtol=0, atol=1e-4)
+
+
+def test_a_learned_table_of_positions_that_is_missing_is_refused(saved):
+    _renamed(lambda name: "position_emb" not in name and name)(saved)
+    with pytest.raises(ValueError, match=r"lacks 1 weights .*position_embeddings"):
+        load_encoder(str(saved))
+
+
+QWEN = {**SMALL, "num_key_value_heads": 2}
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "llama", "bert"])
+@pytest.mark.parametrize("pieces", ["pieces", "unigram", "bytes"])
+def test_tokens_are_those_of_the_tokenizers_file(save_tiny, kind, pieces):
+    folder = save_tiny(kind, pieces, **(SMALL if kind == "bert" else QWEN))
+    for settings in ({}, {"tokenizer_class": None}):
+        file = folder / "tokenizer_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+        for load in (load_encoder, random_encoder):
+            tokenizer = load(folder).tokenizer
+            for text in ("the small dog", "don't they Shrink? Café"):
+                expected = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text).tokens
+                assert tokenizer(text).tokens() == expected
+            assert (tokenizer.padding_side, tokenizer.pad_token) == ("right", "<pad>")
 
 
 def test_a_vocabulary_alone_is_a_tokenizer_and_one_that_knows_nothing_is_named(saved, encoder):

@@ -23,6 +23,7 @@ from shrink_utils.models import (
     token_states,
     word_states,
 )
+from shrink_utils.models.encoders import load_classifier
 from tests.models.conftest import make_batches, make_model, make_reading
 
 TEXTS = ["one text", "and another"]
@@ -32,6 +33,14 @@ CLASSIFIER = BertConfig(hidden_size=8, num_attention_heads=2, num_hidden_layers=
 OPT = {"hidden_size": 32, "word_embed_proj_dim": 16, "num_hidden_layers": 2, "ffn_dim": 48}
 OPT |= {"num_attention_heads": 2}
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48)
+CANINE = {**SMALL, "num_hash_buckets": 64, "downsampling_rate": 2, "local_transformer_stride": 8}
+PEGASUS_X = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "block_size": 4}
+PEGASUS_X |= {"num_global_tokens": 2}
+PEGASUS_X |= {
+    f"{half}_{what}": 2
+    for half in ("encoder", "decoder")
+    for what in ("attention_heads", "ffn_dim")
+}
 VIT = {**SMALL, "image_size": 32, "patch_size": 16}
 WAV2VEC2 = {**SMALL, "conv_dim": [8], "conv_kernel": [4], "conv_stride": [4]}
 SIZES = {"d_model": 32, "n_head": 2, "d_head": 16, "d_inner": 32, "block_sizes": [1, 1]}
@@ -115,6 +124,15 @@ REFUSED = [
     (
         _saved(read=word_states, model=FUNNEL),
         r"tiny gives 5 layers .*; take a model that has a vector per token",
+    ),
+    (_saved("canine", hidden_states, **CANINE), "tiny gives .* layers of .*take a model that has"),
+    (_saved("pegasus_x", hidden_states, **PEGASUS_X), "tiny gives 2 layers of .*, expected 2 of"),
+    *(
+        (
+            lambda get, n=n: load_classifier("tiny-random", n_labels=n, seed=0),
+            "n_labels must be a whole number, 1 or more",
+        )
+        for n in ("2", 2.0, 0, None)
     ),
     (
         _saved(model=EncoderDecoderModel(PAIRED)),

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import re
 
@@ -94,6 +95,121 @@ def test_what_holds_no_texts_is_named_in_one_line(tmp_path, content, message):
     with pytest.raises(ValueError, match=message) as told:
         read_texts(path)
     assert "\n" not in str(told.value)
+
+
+SENTENCES = [f"the dog {i} sees a house" for i in range(40)]
+
+
+TEXTS = [{"text": text} for text in SENTENCES]
+
+
+def _lines(rows):
+    return "\n".join(map(json.dumps, rows))
+
+
+def _rows(*, mark="{}", at=range(40), header="id\ttext", separator="\t"):
+    """A table of 40 rows; those `at` have their text in `mark`."""
+    texts = [mark.format(text) if i in at else text for i, text in enumerate(SENTENCES)]
+    return "\n".join([header, *(f"{i}{separator}{text}" for i, text in enumerate(texts))]), texts
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("a.tsv", _rows(mark='"{}', at=(9, 29))),
+        ("a.tsv", _rows(mark='"{}" she said', at=(9,))),
+        ("a.tab", _rows(mark="{}, well", at=(3,))),
+        ("a.csv", _rows(separator=",", header="id,text")),
+        (
+            "a.csv",
+            (
+                _rows(mark='"{}, ""well"""', separator=",", header="id,text")[0],
+                [f'{text}, "well"' for text in SENTENCES],
+            ),
+        ),
+        (
+            "a.csv",
+            (
+                f"text\r\n{'x' * 200_000}\r\n\r\n" + "\r\n".join(SENTENCES),
+                ["x" * 200_000, *SENTENCES],
+            ),
+        ),
+        ("a.json", (json.dumps(TEXTS, indent=1), SENTENCES)),
+        ("a", (json.dumps(TEXTS, indent=1), SENTENCES)),
+        ("a.jsonl", (_lines({"text": text, "id": 10**20} for text in SENTENCES), SENTENCES)),
+        ("a.jsonl", (_lines([*TEXTS, {"text": None}, {}]) + "\n\n", SENTENCES)),
+    ],
+)
+def test_a_table_gives_the_texts_that_stand_in_it(tmp_path, name, given):
+    content, texts = given
+    (path := tmp_path / name).write_bytes(content.encode())
+    assert read_texts(path, column="text") == texts
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [
+        (SENTENCES, "0"),
+        ([[text, 1] for text in SENTENCES], "0"),
+        ([[1, t] for t in SENTENCES], "1"),
+    ],
+)
+def test_columns_without_names_are_counted(tmp_path, rows, column):
+    (tmp_path / "whole.json").write_text(json.dumps(rows))
+    (tmp_path / "pretty").write_text(json.dumps(rows, indent=1))
+    (tmp_path / "lines.jsonl").write_text(_lines(rows))
+    for name in ("whole.json", "pretty", "lines.jsonl"):
+        assert read_texts(tmp_path / name, column=column) == SENTENCES
+        with pytest.raises(ValueError, match=r"a JSON table with the columns 0.*by --column"):
+            read_texts(tmp_path / name)
+
+
+NOTEBOOK = {"cells": [{"source": SENTENCES}], "nbformat": 4}
+COLUMNS = {"text": dict(enumerate(SENTENCES))}
+
+
+@pytest.mark.parametrize("column", [None, "text"])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "text\nwell, a dog\nwell, a house", "line 2 has 2 fields, the header 1"),
+        ("a.csv", "id,text\n1,a\n2,b,c", "line 3 has 3 fields, the header 2"),
+        ("a.csv", "id,text\n1,a\n\n2", "line 4 has 1 fields, the header 2"),
+        ("a.csv", 'id,text\n1,"a \\"b\\", c"\n', "line 2: ',' expected after '\"'"),
+        ("a.csv", "id,text\n1,'a, b'\n", "line 2 has 3 fields"),
+        ("a.csv", 'id,text\n1,"a\n2,b\n', "line 3: unexpected end of data"),
+        ("a.csv", "id;text\n1;a", "'id;text' is one column; save the table with commas"),
+        ("a.tsv", "id,text\n1,a", "'id,text' is one column; save the table with tabs"),
+        ("a.tsv", "id\ttext\n1\ta\tb", "line 2 has 3 fields, the header 2"),
+        ("a.tsv", 'id\ttext\n1\t"a\n2\tb"\n3\tc', "row 1 has tabs or line ends between two"),
+        *(
+            (name, json.dumps({"data": TEXTS}, indent=n), "this is one JSON object, no table; save")
+            for name in ("a.json", "a", "a.txt")
+            for n in (None, 1)
+        ),
+        ("a.json", json.dumps(COLUMNS), "this is one JSON object"),
+        ("a.ipynb", json.dumps(NOTEBOOK, indent=1), "this is a notebook, no table"),
+        ("a.jsonl", '{"text": "a"}\n{"text": "b"', "line 2 is no JSON"),
+        ("a", "\n".join(json.dumps(row, indent=1) for row in TEXTS), "line 1 is no JSON"),
+        ("a.json", "\n".join(SENTENCES), "line 1 is no JSON"),
+        ("a.json", json.dumps([*TEXTS, "a"]), "a JSON list of dict, str, expected one of objects"),
+        ("a.json", "[1, 2]", "a JSON list of int"),
+        ("a.arrows", b"\xff\xff\xff\xff".decode("latin-1"), "is not UTF-8"),
+    ],
+)
+def test_what_is_no_table_of_texts_is_refused_with_its_line(
+    tmp_path, name, content, message, column
+):
+    (path := tmp_path / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(ValueError, match=re.escape(message)) as told:
+        read_texts(path, column=column)
+    assert "\n" not in str(told.value) and "plain text" not in str(told.value)
+
+
+def test_plain_text_may_begin_with_a_bracket(tmp_path):
+    for first in ("[MASK] is a token", "{curly} braces", "[1] a note", "[[a page]]"):
+        (path := tmp_path / "a.txt").write_text("\n".join([first, *SENTENCES]))
+        assert read_texts(path) == [first, *SENTENCES]
 
 
 def test_a_folder_and_a_table_with_semicolons_are_named(tmp_path):

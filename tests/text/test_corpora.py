@@ -46,6 +46,8 @@ def test_a_draw_of_sentences_is_by_seed_without_replacement_and_in_the_order_of_
 WORDS = {
     "vowel signs are marks": ["हिन्दी भाषा", "தமிழ் மொழி", "বাংলা ভাষা", "العَرَبِيَّة لغة", "עִבְרִית שפה"],
     "joined inside a word": ["می‌خواهم بروم", 'צה״ל צה"ל', "col·lecció l'home", "rock'n'roll don’t"],
+    "a quotation mark that is a letter": ["o‘zbekiston g‘alaba", "ka‘ba hawai‘i"],
+    "marks that Unicode has as letters": ["ինչո՞ւ այո", "ab‧cd ef", "a＿b c"],
     "composed or not": ["tiếng Việt", "naïve café", "한국어 문장", "слово дело"],
     "words that stand apart": ["コンピューター ゲーム", "我 喜欢 狗", "ฉัน รัก ภาษา"],
 }
@@ -57,6 +59,12 @@ def test_a_word_keeps_its_letters_and_marks_composed_or_not(text, form):
     expected = [normalize("NFC", part.lower()) for part in text.split()]
     assert [spelled(word) for word in WORD.findall(normalize(form, text))] == expected
     refuse_unspaced([text])
+
+
+def test_no_word_goes_across_a_full_stop_a_colon_or_a_quotation_mark_at_its_ends():
+    text = "the end.Next a:b e．g ‘quoted’ “so” բարև՜ 10,000 a·"
+    found = [spelled(word) for word in WORD.findall(text)]
+    assert found == [*"the end next a b e g quoted so".split(), "բարև", "10", "000", "a"]
 
 
 def test_joints_that_are_not_seen_are_no_letters_and_marks_alone_no_words():
