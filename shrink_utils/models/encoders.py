@@ -211,17 +211,19 @@ def _as_in_its_file(
     pieces = sorted(of_file.get_vocab())
     words = (piece.strip("#▁Ġ") for piece in pieces[:: len(pieces) // PROBED_PIECES + 1])
     probe = " ".join([PROBE, *words])
-    expected = of_file.encode(probe, add_special_tokens=False).ids
 
-    def is_alike(other: PreTrainedTokenizerBase) -> bool:
-        found = other(probe, add_special_tokens=False, verbose=False)  # not truncated, as saved
-        return found["input_ids"] == expected
+    def is_alike(other: PreTrainedTokenizerBase, *, special: bool) -> bool:
+        found = other(probe, add_special_tokens=special, verbose=False)  # not truncated, as saved
+        return found["input_ids"] == of_file.encode(probe, add_special_tokens=special).ids
 
-    if is_alike(tokenizer):
+    if is_alike(tokenizer, special=True):
         return tokenizer
     plain = PreTrainedTokenizerFast.from_pretrained(**location, trust_remote_code=False)
-    if is_alike(plain):
+    if is_alike(plain, special=True):
         return plain
+    for other in (tokenizer, plain):  # tokenizer_config.json may have more to say of special tokens
+        if is_alike(other, special=False):
+            return other
     raise ValueError(
         f"name: transformers does not give the tokens of the tokenizer.json of {name!r}; save the "
         "tokenizer again as a PreTrainedTokenizerFast(tokenizer_file='tokenizer.json')"

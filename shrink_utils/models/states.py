@@ -164,13 +164,15 @@ def state_batches(
         "special_tokens_mask": 1,
     }
 
+    device = encoder.model.device
+
     def inputs(rows: list[int], length: int = 1) -> dict[str, Tensor]:
         return {
             name: _padded([of_text[i] for i in rows], padding.get(name, 0), length).to(device)
             for name, of_text in found.items()
         }
 
-    device, lengths = encoder.model.device, [len(ids) for ids in found["input_ids"]]
+    lengths = [len(ids) for ids in found["input_ids"]]
     batches = _batches(lengths, batch_size)
     if padded := _most_padded(lengths, batches):
         row, length = padded

@@ -146,8 +146,8 @@ def _csv(text: str, separator: str = ",", *, quoting: int = csv.QUOTE_MINIMAL) -
     for row, line in rows:
         if len(row) != len(header):
             raise ValueError(
-                f"line {line} has {len(row)} fields, the header {len(header)}; put a text that "
-                'holds commas into quotation marks, and double those inside it (""), or save the '
+                f"line {line} has {len(row)} fields, the header {len(header)}; a text that holds "
+                'separators needs quotation marks, and those inside it doubled (""); or save the '
                 "table as JSON lines"
             )
     return pd.DataFrame([row for row, _ in rows], columns=header, dtype=object)
@@ -172,9 +172,10 @@ def _json(text: str) -> pd.DataFrame:
     """The rows of a list, or of JSON lines."""
     try:
         rows = json.loads(text)
+        rows = rows if isinstance(rows, list | dict) else [rows]
     except ValueError:
         rows = [_json_line(line, i) for i, line in enumerate(text.split("\n"), 1) if line.strip()]
-    if not isinstance(rows, list):
+    if isinstance(rows, dict):
         found = "a notebook" if "nbformat" in rows else "one JSON object"
         raise ValueError(f"this is {found}, no table; save its texts as JSON lines")
     kinds = {type(row) for row in rows}
