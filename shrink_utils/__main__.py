@@ -11,6 +11,7 @@ import os
 import runpy
 import shlex
 import sys
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI h
 SCRIPTS = ("data.reference.cohort.rules", "tests.study.claims.golden")
 SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
-PLAIN = {"−": "-", "–": "-", "…": "...", "★": "*"}  # for terminals that are not UTF-8
+# For terminals that are not UTF-8.
+PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "section"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,8 +70,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _plain(error: UnicodeError) -> tuple[str, int]:
     """What stands for characters that a terminal does not have."""
-    letters = error.object[error.start : error.end]
-    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+    letters = error.object[error.start : error.end].translate(str.maketrans(PLAIN))
+    letters = (unicodedata.normalize("NFKD", letter) for letter in letters)  # é: e and its accent
+    plain = (letter.encode("ascii", "ignore").decode() or "?" for letter in letters)
+    return "".join(plain), error.end
 
 
 def diagnose(profile: Profile, options: argparse.Namespace) -> None:
