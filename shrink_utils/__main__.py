@@ -27,7 +27,7 @@ SCRIPTS = ("data.reference.cohort.rules", "tests.study.claims.golden")
 SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 # For terminals that are not UTF-8.
-PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "section"}
+PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "sec."}
 
 
 def main(arguments: list[str] | None = None) -> int:
