@@ -293,9 +293,3 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_a_folder_asks_none(saved, 
     assert asked == ["someone/some-model"] and time.monotonic() - since < 5
     with pytest.raises(FileNotFoundError, match=r"did you mean 'minilm'\?.*need no hub"):
         load_encoder("minlm")
-
-
-@pytest.mark.parametrize("n_labels", ["2", 2.0, 0, None])
-def test_a_number_of_labels_that_is_none_is_refused_by_its_name(n_labels):
-    with pytest.raises(ValueError, match=f"n_labels: {n_labels!r}, expected 1 for a regression"):
-        load_classifier("tiny-random", n_labels=n_labels, seed=0)
