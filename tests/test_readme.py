@@ -54,7 +54,9 @@ def test_the_numbers_of_the_findings_are_those_of_the_records():
     short = _lower("sentiment_products", 3, arm="prominent", than="none")
     long = _lower("sentiment_products", 10, arm="prominent", than="all")
     cola = _lower("cola", 10, arm="prominent", than="all")
-    lower = f"prominent bars lower the centred score by {short}, from .43 to .22; accuracy stays within"
+    lower = (
+        f"prominent bars lower the centred score by {short}, from .43 to .22; accuracy stays within"
+    )
     assert f"{lower} .02" in README
     assert f"end lower in the centred score, by {long} (products)" in README
     assert f"by {cola} (CoLA) and .04 (MRPC;" in README

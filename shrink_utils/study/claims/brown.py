@@ -129,7 +129,7 @@ def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
     yield claim("asymmetry-net", statement, "greater", net, source=source)
     statement = "between seeds, SoLU below SoLU costs less than GeLU below GeLU"
     less = _of_less(rows[seed], rows.back == "solu", rows.back == "gelu")
-    yield claim("same-activation", statement, "less", less)
+    yield claim("same-activation", statement, "less", less, kind="analogue")  # B: one model twice
     statement = "an untrained bottom costs more than one of another seed"
     more, control = _of_less(rows, rows.relation == "untrained", seed), "our control"
     yield claim("untrained", statement, "greater", more, source=control, kind=control)
@@ -141,7 +141,8 @@ def _crossings(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
         crossing = (rows.relation == "activation") & (rows.front == below)
         statement = f"{spoken} costs more than GeLU below GeLU of another seed (least squares)"
         name, found = f"b:stitch-crossing-{below}:affine", _of_less(rows, crossing, seeds)
-        yield Claim(name, statement, "greater", found, source="B §3", floor=floor)
+        options = {"source": "B §3", "kind": "analogue", "floor": floor}  # B: one model twice
+        yield Claim(name, statement, "greater", found, **options)
 
 
 def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]:
