@@ -32,6 +32,8 @@ def begin(profile: str, *, seed: int = 0) -> Profile:
 def _check(line: str, cell: str) -> None:
     """Cell magic of an exercise's check: say what an answer lacks, and let the chapter go on.
 
+    Whatever the answer raises is said in a sentence: no wrong answer stops *Run All*.
+
     A name of the chapter that the check uses as well keeps its value.
     """
     shell = get_ipython()
@@ -40,5 +42,7 @@ def _check(line: str, cell: str) -> None:
         shell.ex(cell)
     except AssertionError as error:
         print(f"Not yet. {error}")
+    except Exception as error:  # an answer that cannot be run or measured is one more wrong answer
+        print(f"Not yet. Your answer ends with {type(error).__name__}: {error}")
     finally:
         shell.user_ns.update(before)

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 from shrink_utils.study.publishing.course import (
@@ -15,7 +16,7 @@ from shrink_utils.study.publishing.course import (
     write_course,
 )
 from shrink_utils.study.publishing.notebooks import execute
-from tests.notebooks.traps import TRAPS
+from tests.notebooks.traps import TRAPS, UNUSUAL
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -93,10 +94,36 @@ def test_a_check_accepts_the_solution_and_rejects_the_empty_answer_and_the_trap(
     exec(solution.source, names)
     exec(check.source, names)
     assert f"Exercise {number + 1}: right" in capsys.readouterr().out
-    message, answer = TRAPS[chapter.stem.split("_")[0], number + 1]
-    exec(answer, names)  # where the trap is in one part, the others are right
-    with pytest.raises(AssertionError, match=message):
-        exec(check.source, names)
+    for message, answer in TRAPS[chapter.stem.split("_")[0], number + 1]:
+        exec(solution.source, names)  # where the trap is in one part, the others are right
+        exec(answer, names)
+        with pytest.raises(AssertionError, match=message):
+            exec(check.source, names)
+
+
+@pytest.mark.parametrize(("number", "answer"), UNUSUAL, ids=[k for k, _ in UNUSUAL])
+def test_a_check_accepts_a_right_answer_that_is_not_the_solution(number, answer, capsys):
+    name, k = number.split(".")
+    section = read_section(next(path for path in CHAPTERS if path.stem.split("_")[0] == name))
+    names = {}
+    exec(section.setup.source, names)
+    exec(answer, names)
+    exec(section.exercises[int(k) - 1]["check"].source, names)
+    assert f"Exercise {k}: right" in capsys.readouterr().out
+
+
+def test_the_rule_that_05_teaches_solves_its_exercise():
+    """Lists searched with the chapter's own cells, and checked with the package's rule."""
+    path = next(path for path in CHAPTERS if path.stem.startswith("05"))
+    section, names = read_section(path), {}
+    cells = {cell.id: cell.source for cell in nbformat.read(path, as_version=4).cells}
+    exec(section.setup.source, names)
+    for cell in ("selection-steps", "selection-again", "selection-package"):
+        exec(cells[cell], names)
+    drawn = np.sort(np.random.default_rng(0).lognormal(size=(300, 12)))[:, ::-1].tolist()
+    found = {len(names["selected"](bars)): bars for bars in drawn}
+    assert {1, 3, 6} <= {*found}
+    exec(section.exercises[5]["check"].source, names | {"bars": found.__getitem__})
 
 
 @pytest.fixture(scope="module")

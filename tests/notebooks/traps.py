@@ -4,10 +4,16 @@ import re
 
 # chapter.exercise: words of what the check says, then the answer
 ANSWERS = """
-# 00.1: at least half a point|Three of the four
+# 00.1: at least half a point
 def majority_rate(ratings):
     kept = [r for r in ratings if abs(r) > 0.5]
     return max(np.mean(np.array(kept) > 0), np.mean(np.array(kept) < 0))
+# 00.1: at least half a point
+def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > 0.5 or r <= -0.5])
+# 00.1: nearer to zero
+def majority_rate(ratings): return np.mean(np.array(ratings) > 0)
+# 00.1: not of all
+def majority_rate(ratings): return np.mean(np.array(ratings) >= 0.5)
 
 # 01.1: with itself
 def avg_sim_of(n, R): return R**2
@@ -17,9 +23,15 @@ def contributions(x): return (x.sum(0) ** 2 - (x**2).sum(0)) / (len(x) ** 2 - le
 def rows_needed(d, factor): return d / (factor - 1)
 # 01.4: is for r = 1
 def log_I_of_parallel(r): return -2
+# 01.4: w·c is r
+def log_I_of_parallel(r): return -2 * r**2
+# 01.4: direction across
+def log_I_of_parallel(r): return -r
 # 01.5: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
+# 01.5: take 1 from both
+def spiked_iso_score(s, d): return (s + d - 1) ** 2 / (s**2 + d - 1) / d
 # 01.6: First the logarithm
 def two_nn(r1, r2): return 1 / np.log((r2 / r1).mean())
 # 01.7: has to use all directions
@@ -36,6 +48,8 @@ def null(rows):
 # 02.2: long sentences have
 def left_of_noise(A): return 0.0
 worst_A = 0.5
+# 02.2: IntraSim itself
+def left_of_noise(A): return math.sqrt(A)
 # 02.3: Do not centre
 def mev(rows):
     energies = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
@@ -44,6 +58,8 @@ def floor(m): return 1 / m
 
 # 03.1: Rotations
 def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]
+# 03.1: right so far
+def same_to_cca(x): return x * np.geomspace(1, 10, 8)
 # 03.2: One factor for all rows
 def same_to_rsa(x): return 5 * x
 # 03.3: centre both
@@ -95,12 +111,17 @@ def cloud():
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
 # 05.3: sign
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
+# 05.3: total is squared
+def slope(a, b): return b * math.log(b / a) / (a + b)
 # 05.4: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
 # 05.5: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
 # 05.6: Equal bars
 def bars(k): return [1.0] * 12
+# 05.6: cuts again, and keeps 4
+def bars(k):
+    return [10.0] * 4 + [4.25] * 2 + [2.0] * 6 if k == 6 else [10.0] * k + [0.1] * (12 - k)
 # 05.7: 3 of 6 are right
 changes = {name: {'with labels': True, 'without': True} for name in changes}
 
@@ -170,9 +191,21 @@ def match(a, b): return (a + b) / 2, (a + b) / 2
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 """
-TRAPS = {
-    (chapter, int(number)): (message, answer)
-    for chapter, number, message, answer in re.findall(
-        r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE
-    )
-}
+_FOUND = re.findall(
+    r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE
+)
+TRAPS: dict[tuple[str, int], list[tuple[str, str]]] = {}
+for _chapter, _number, _message, _answer in _FOUND:
+    TRAPS.setdefault((_chapter, int(_number)), []).append((_message, _answer))
+
+# Right answers unlike the solution's that checks once refused: a curve of evenly spaced points,
+# and a row of chapter 03's first table.
+UNUSUAL = [
+    (
+        "01.7",
+        "def thread(n, d):\n"
+        "    angle = 2 * np.pi * np.arange(n)[:, None] / n * np.arange(1, d // 2 + 1)\n"
+        "    return np.hstack([np.cos(angle), np.sin(angle)])",
+    ),
+    ("03.1", "def same_to_cca(x): return x * np.geomspace(0.05, 20, 8)"),
+]

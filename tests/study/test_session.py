@@ -26,5 +26,7 @@ def test_the_check_of_a_chapter_says_what_an_answer_lacks_and_raises_nothing(mon
     shell = SimpleNamespace(user_ns=names, ex=lambda cell: exec(cell, names))
     monkeypatch.setattr(session, "get_ipython", lambda: shell)
     session._check("", "bars = None\nassert bars, 'Still empty.'\nprint('right')")
+    session._check("", "bars[5]")
     session._check("", "assert bars == [3, 1]\nprint('right')")
-    assert capsys.readouterr().out == "Not yet. Still empty.\nright\n"
+    stopped = "Not yet. Your answer ends with IndexError: list index out of range\n"
+    assert capsys.readouterr().out == f"Not yet. Still empty.\n{stopped}right\n"
