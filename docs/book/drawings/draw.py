@@ -184,7 +184,7 @@ def cloud_to_weights():
         parts.append(line(*at(570, CLOUD[edge[0]]), *at(570, CLOUD[edge[1]]), "#d5d8dd", 1.4))
     for k, (share, colour) in enumerate(zip(shares, colours, strict=True)):
         parts.append(line(392, 82 + 26 * k, 392 + 190 * share, 82 + 26 * k, colour, 12))
-        parts.append(text(400 + 190 * share, 87 + 26 * k, f"{share:.0%}", 13, "start"))
+        parts.append(text(400 + 190 * share, 87 + 26 * k, f"{share:.1%}", 13, "start"))
     parts.append(text(460, 205, f"E = {entropy:.2f} of ln 4 = {math.log(4):.2f}", 14))
     forces = [[0.0, 0.0] for _ in CLOUD]
     for (i, j), length, share in zip(edges, lengths, shares, strict=True):
