@@ -53,7 +53,12 @@ class FinetuneResult:
     tokenizer: PreTrainedTokenizerBase
 
 
-def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None) -> FinetuneResult:
+def finetune(
+    config: RunConfig,
+    *,
+    on_row: Callable[[dict], None] | None = None,
+    recorder: StepRecorder | None = None,
+) -> FinetuneResult:
     """Fine-tune as `config` says.
 
     Parameters
@@ -61,6 +66,9 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     config : RunConfig
     on_row : callable, optional
         Called after every step that is made with what was recorded of it.
+    recorder : StepRecorder, optional
+        A new one of one's own, whose class may note more at the Trainer's events; it calls its own
+        ``on_row``.
 
     Raises
     ------
@@ -80,7 +88,7 @@ def finetune(config: RunConfig, *, on_row: Callable[[dict], None] | None = None)
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
-    recorder = StepRecorder(on_row)
+    recorder = StepRecorder(on_row) if recorder is None else recorder
     with place_to_train(config.threads) as folder:
         model, tokenizer = load_classifier(config.model, n_labels=spec.n_labels, seed=config.seed)
         if length > (limit := Encoder(config.model, model, tokenizer).max_length):
