@@ -3,6 +3,7 @@
 import runpy
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +88,7 @@ def decided(tables, tmp_path):
 
 def test_effects_that_are_there_are_found_with_their_sign(tmp_path):
     table = decided(planted(accuracy=-0.1, loss=0.2, all_8=-0.1, gain=0.1), tmp_path)
-    said = {"E1": "less", "E2": "less", "E3": "more", "E4": "more", "E5": "less"}
+    said = {"E1": "less", "E2": "less", "E3": "less", "E4": "more", "E5": "less"}
     assert {name: table.verdict[name] for name in said} == said
     assert table.estimate["E1"] == pytest.approx(0.6 - 0.1 - 0.68, abs=0.01)
     assert table.estimate["E2"] == pytest.approx(-0.1, abs=0.005)
@@ -128,8 +129,8 @@ def test_missing_seeds_are_left_out_of_every_arm_and_too_few_are_not_tested(tmp_
 def test_a_shift_of_one_arm_moves_every_estimate_by_it(tmp_path):
     one, other = (decided(planted(accuracy=a, loss=2 * a, gain=a), tmp_path) for a in (0.0, 0.05))
     moved = (other.estimate - one.estimate)[["E2", "E3", "E4", "U2"]]
-    # Prominent's sweep of E3 lies half-way between none and itself at .78.
-    assert [*moved] == pytest.approx([0.05, 0.05, 0.1, 0.05], abs=1e-3)
+    # At .78, E3's point lies half-way from none to prominent.
+    assert [*moved] == pytest.approx([0.05, 0.025, 0.1, 0.05], abs=1e-3)
 
 
 def test_both_tables_are_written_again_to_the_last_digit(tmp_path):
@@ -254,3 +255,19 @@ def test_signs_of_a_balanced_space_keep_more_neighbours_than_those_of_a_stretche
         assert found[name]["eight_bit_in"] > 0.9
         assert found[name]["one_bit_rescored_in"] >= found[name]["one_bit_in"]
     assert found["round"]["one_bit_in"] > found["stretched"]["one_bit_in"]
+
+
+def test_earlier_records_say_at_equal_validation_score_what_a_referee_found(monkeypatch):
+    """Another person's numbers, of code of their own: the difference of accuracy, 20 seeds."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    earlier = runpy.run_path(str(FOLDER / "earlier.py"))
+    runs = earlier["earlier_runs"](3, last=1)
+    for score, expected in (
+        (0.4, (-0.010, -0.017)),
+        (0.3, (-0.016, -0.026)),
+        (0.2, (-0.005, -0.015)),
+    ):
+        statistic = partial(earlier["selected_minus_all"], by="score", at=score, of="correct")
+        mean, passed = DECIDE["jackknife"](statistic, runs)
+        assert passed
+        assert (mean.estimate, mean.interval(0.05)[0]) == pytest.approx(expected, abs=5e-4)
