@@ -224,13 +224,13 @@ def along_edges(
     total = np.zeros_like(points)
     for e in range(len(edges)):
         if lengths[e] > 0:
-            a, b = edges[e]
+            x, y = points[edges[e, 0]], points[edges[e, 1]]
+            to_x, to_y = total[edges[e, 0]], total[edges[e, 1]]
             inverse = 1 / lengths[e]
-            for k in range(points.shape[1]):
-                difference = np.float64(points[a, k]) - np.float64(points[b, k])
-                step = slopes[e] * (difference * inverse)
-                total[a, k] += step
-                total[b, k] -= step
+            for k in range(len(x)):
+                step = slopes[e] * ((np.float64(x[k]) - np.float64(y[k])) * inverse)
+                to_x[k] += step
+                to_y[k] -= step
     return total
 
 

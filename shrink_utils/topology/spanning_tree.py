@@ -1,39 +1,41 @@
 r"""The Euclidean minimum spanning tree, exact to float64.
 
 Prim's algorithm only compares distances, and most comparisons are far from close: they can be made
-on *rounded* squared distances s, summed in the precision of the points (float32 for a network's
-embeddings), as long as it is known how wrong these can be.
+on *rounded* squared distances s, taken in float32, as long as it is known how wrong these can be.
 
-**The bound.** With u the unit roundoff (2⁻²⁴ in float32), a difference of two coordinates is off
-by a factor 1 + δ, :math:`|\delta| \le u`, its square by three such factors, and the sum of d
-squares by d − 1 more, in whatever order it is taken (Higham 2002, *Accuracy and Stability of
-Numerical Algorithms*, §3.1 and §4.2). So the true squared distance lies in
+**The bound.** With u = 2⁻²⁴, float32's unit roundoff, a sum of d products is off by at most
+d u / (1 − d u) times the sum of their absolute values, in whatever order it is taken (Higham 2002,
+*Accuracy and Stability of Numerical Algorithms*, §3.1 and §4.2).
 
-.. math:: [(1 - \varepsilon)\, s - \tau,\ (1 + \varepsilon)\, s + \tau],
-    \qquad \varepsilon = 2 (d + 4)\, u,
-
-for d u ≤ 1/8, and so does what float64 makes of it. τ = d · (the smallest normal number) stands
-for squares that vanish. The bound is relative to the distance itself because differences are taken
-first. Through matrix products, ‖x‖² + ‖y‖² − 2 x·y, it would be relative to the norms: tight
-clusters far apart cancel to distance zero there, and no comparison within them is decided.
+- Up to `FEW` points, differences of coordinates are taken first. The true squared distance is then
+  within ε s + τ of s, with ε = 2 (d + 8) u, more than is needed. τ stands for squares that vanish:
+  d · (the smallest normal number), and more than enough of it.
+- Beyond, s = ‖x‖² + ‖y‖² − 2 x·y of centred points, by a matrix product, which costs half as much
+  where a processor multiplies wide. It is off by a share of the norms, ε (‖x‖² + ‖y‖²) + τ:
+  d u of it for the sum, 4 u for the coordinates, which were rounded when they were centred. So
+  tight clusters far apart are not resolved by it, and more of their distances are measured.
 
 **The certificate.** Two distances whose intervals do not overlap are compared by them; otherwise
-both are measured again, in float64. Every comparison thus comes out as in float64.
+both are measured again, in float64. Every comparison thus comes out as in float64, and the lengths
+are the same to the last bit whichever way they were found.
 
-Above `MOST_IN_MATRIX` points no matrix is held: distances are summed as they are needed, each only
-as far as it can still be the shortest.
+**Many points.** Above `MOST_IN_MATRIX`, every two parts of the cloud have their tree, and the tree
+of the whole is made of their edges: an edge that is the longest of a circle in a part is so in the
+whole, too.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
 from shrink_utils.topology.arrays import COMPILED, compiled, power_of_two, sum_of_squares
 
-MOST_IN_MATRIX = 2048  # points: 16 MiB in float32
-BLOCK = 96  # points a side: two blocks of 768 float32 coordinates fit a core's second-level cache
-PART = 64  # coordinates that are summed before it is asked whether the sum is too long already
+FEW = 256  # points up to which differences are as fast as a product: half of its time at 64
+MOST_IN_MATRIX = 8192  # points: 256 MiB
+U = 2.0**-24  # the unit roundoff of float32
 SAFE = 2.0**-64, 2.0**64  # a sum of squares from which no square overflows or vanishes in float32
 
 
@@ -42,7 +44,7 @@ def minimum_spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     `points` (n, d) are finite, contiguous, float32 or float64. The same tree each time.
     """
-    n, d = points.shape
+    n = len(points)
     if n < 2:
         return np.empty((0, 2), np.int64), np.empty(0)
     unit = 1.0 if SAFE[0] < sum_of_squares(points) < SAFE[1] else power_of_two(points)
@@ -50,19 +52,12 @@ def minimum_spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         points = points / unit
     if not COMPILED:
         edges, squared = prim_by_rows(n, lambda i: _from_row(points, i))
+    elif n <= MOST_IN_MATRIX:
+        edges, squared = _prim(points, *rounded_distances(points))
     else:
-        none = np.empty((0, 0), points.dtype)
-        matrix = _squared_distances(points) if n <= MOST_IN_MATRIX else none
-        edges, squared = _prim(points, matrix, *rounding_of(points.dtype, d))
+        edges, squared = _of_parts(points)
     edges, lengths = _longest_first(edges, squared)
     return edges, lengths if unit == 1.0 else lengths * unit
-
-
-@cache
-def rounding_of(dtype: np.dtype, d: int) -> tuple[float, float]:
-    """ε and τ of the module's description."""
-    precision = np.finfo(dtype)  # its eps is 2 u
-    return (d + 4) * float(precision.eps), d * float(precision.tiny)
 
 
 @compiled
@@ -96,38 +91,103 @@ def _from_row(points: np.ndarray, i: int) -> np.ndarray:
     return np.einsum("ij,ij->i", difference, difference)
 
 
-def _squared_distances(points: np.ndarray) -> np.ndarray:
-    """All ‖x_i − x_j‖², (n, n), in the precision of the points."""
+def _of_parts(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `_prim`, from the trees of every two parts of the points."""
     n = len(points)
-    squared = np.empty((n, n), points.dtype)
-    if n <= BLOCK:
-        _fill(points, points, True, squared)
-        return squared
-    for i in range(0, n, BLOCK):
-        for j in range(i, n, BLOCK):
-            _fill(points[i : i + BLOCK], points[j : j + BLOCK], i == j, squared[i:, j:])
-            if i != j:
-                squared[j : j + BLOCK, i : i + BLOCK] = squared[i : i + BLOCK, j : j + BLOCK].T
-    return squared
+    parts = np.array_split(np.arange(n), math.ceil(n / (MOST_IN_MATRIX // 2)))
+    pairs = [np.concatenate(pair) for pair in combinations(parts, 2)]
+    trees = (_prim(points[rows], *rounded_distances(points[rows])) for rows in pairs)
+    edges, squared = zip(*((rows[e], s) for rows, (e, s) in zip(pairs, trees, strict=True)))
+    edges, squared = np.concatenate(edges), np.concatenate(squared)
+    order = np.argsort(squared, kind="stable")
+    order = order[_joining(n, edges[order])]
+    return edges[order], squared[order]
 
 
 @compiled
-def _fill(a: np.ndarray, b: np.ndarray, same: bool, out: np.ndarray) -> None:
-    """Write ‖a_i − b_j‖² to ``out[i, j]``, in the precision of the points.
+def _joining(n: int, edges: np.ndarray) -> np.ndarray:
+    """Positions of the n − 1 edges that join two components when all are added in their order."""
+    parent, kept, found = np.arange(n), np.empty(n - 1, np.int64), 0
+    for e in range(len(edges)):
+        a, b = edges[e]
+        while parent[a] != a:
+            parent[a] = parent[parent[a]]  # shortens the way for later
+            a = parent[a]
+        while parent[b] != b:
+            parent[b] = parent[parent[b]]
+            b = parent[b]
+        if a != b:
+            parent[a] = b
+            kept[found] = e
+            found += 1
+    return kept
 
-    Differences are taken first, so that nothing cancels. Three rows meet three at a time: six
-    coordinates are then read for nine products, which halves the time. At the border the last row
-    is taken again. With `same`, a and b are the same points: half is worked out, and mirrored.
+
+def rounded_distances(points: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """Rounded s_ij = ‖x_i − x_j‖², (n, n), a factor ε, and shares τ_i, (n,).
+
+    The true one is within ε s_ij + τ_i + τ_j of s_ij.
+    """
+    n, d = points.shape
+    if n <= FEW:
+        epsilon, tau = rounding_of(points.dtype, d)
+        squared = np.empty((n, n), points.dtype)
+        _fill(points, squared)
+        return squared, epsilon, np.full(n, tau)
+    epsilon, tau = rounding_of(np.float32, d)
+    rows, norms = _centred(points, points.mean(axis=0))
+    squared = rows @ rows.T  # NumPy takes half of the products, and mirrors them
+    _from_products(norms, squared)
+    return squared, min(epsilon, 4 * U), epsilon * norms + tau
+
+
+@cache
+def rounding_of(dtype: np.dtype, d: int) -> tuple[float, float]:
+    """ε and τ of the module's description."""
+    precision = np.finfo(dtype)  # its eps is 2 u
+    return (d + 8) * float(precision.eps), 16 * (d + 1) * float(precision.tiny)
+
+
+@compiled
+def _centred(points: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows less the mean, in float32, and their squared lengths: a tenth of NumPy's time."""
+    rows, norms = np.empty(points.shape, np.float32), np.empty(len(points))
+    for i in range(len(points)):
+        row, point, total = rows[i], points[i], 0.0
+        for k in range(len(row)):
+            row[k] = point[k] - mean[k]
+        for k in range(len(row)):
+            total += np.float64(row[k]) * np.float64(row[k])
+        norms[i] = total
+    return rows, norms
+
+
+@compiled
+def _from_products(norms: np.ndarray, products: np.ndarray) -> None:
+    """Turn x_i·x_j into ‖x_i‖² + ‖x_j‖² − 2 x_i·x_j, in place."""
+    for i in range(len(norms)):
+        for j in range(len(norms)):
+            products[i, j] = norms[i] + norms[j] - 2.0 * products[i, j]
+
+
+@compiled
+def _fill(points: np.ndarray, out: np.ndarray) -> None:
+    """Write ‖x_i − x_j‖² to ``out[i, j]``, in the precision of the points.
+
+    Three rows meet three at a time: six coordinates are then read for nine products, which halves
+    the time. At the border the last row is taken again.
     """
     zero = out.dtype.type(0)
-    last_a, last_b, d = len(a) - 1, len(b) - 1, a.shape[1]
-    for i in range(0, len(a), 3):
-        i1, i2 = min(i + 1, last_a), min(i + 2, last_a)
-        for j in range(i if same else 0, len(b), 3):
-            j1, j2 = min(j + 1, last_b), min(j + 2, last_b)
+    last, d = len(points) - 1, points.shape[1]
+    for i in range(0, len(points), 3):
+        i1, i2 = min(i + 1, last), min(i + 2, last)
+        a0, a1, a2 = points[i], points[i1], points[i2]
+        for j in range(i, len(points), 3):
+            j1, j2 = min(j + 1, last), min(j + 2, last)
+            b0, b1, b2 = points[j], points[j1], points[j2]
             s00 = s01 = s02 = s10 = s11 = s12 = s20 = s21 = s22 = zero
             for k in range(d):
-                x0, x1, x2, y0, y1, y2 = a[i, k], a[i1, k], a[i2, k], b[j, k], b[j1, k], b[j2, k]
+                x0, x1, x2, y0, y1, y2 = a0[k], a1[k], a2[k], b0[k], b1[k], b2[k]
                 s00 += (x0 - y0) * (x0 - y0)
                 s01 += (x0 - y1) * (x0 - y1)
                 s02 += (x0 - y2) * (x0 - y2)
@@ -140,10 +200,9 @@ def _fill(a: np.ndarray, b: np.ndarray, same: bool, out: np.ndarray) -> None:
             out[i2, j], out[i2, j1], out[i2, j2] = s20, s21, s22
             out[i1, j], out[i1, j1], out[i1, j2] = s10, s11, s12
             out[i, j], out[i, j1], out[i, j2] = s00, s01, s02
-            if same:
-                out[j2, i], out[j2, i1], out[j2, i2] = s02, s12, s22
-                out[j1, i], out[j1, i1], out[j1, i2] = s01, s11, s21
-                out[j, i], out[j, i1], out[j, i2] = s00, s10, s20
+            out[j2, i], out[j2, i1], out[j2, i2] = s02, s12, s22
+            out[j1, i], out[j1, i1], out[j1, i2] = s01, s11, s21
+            out[j, i], out[j, i1], out[j, i2] = s00, s10, s20
 
 
 @compiled
@@ -157,60 +216,51 @@ def _measured(points: np.ndarray, a: int, b: int) -> float:
 
 
 @compiled
-def _rounded(points: np.ndarray, a: int, b: int, most: float) -> float:
-    """‖x_a − x_b‖² in the precision of the points; where it is above `most`, any number above."""
-    total, d = points.dtype.type(0), points.shape[1]
-    for start in range(0, d, PART):
-        for k in range(start, min(start + PART, d)):
-            total += (points[a, k] - points[b, k]) * (points[a, k] - points[b, k])
-        if total > most:
-            break
-    return np.float64(total)
-
-
-@compiled
 def _prim(
-    points: np.ndarray, squared: np.ndarray, epsilon: float, tau: float
+    points: np.ndarray, squared: np.ndarray, epsilon: float, tau: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Grow the tree from point 0, always by the nearest point outside.
 
-    `squared` (n, n) holds the rounded squared distances, or (0, 0) none of them: then they are
-    summed as they are needed. Returns edges (n − 1, 2) and measured squared lengths (n − 1,), as
-    they were found.
+    Takes what `rounded_distances` gives. Returns edges (n − 1, 2) and measured squared lengths
+    (n − 1,), as they were found.
     """
-    n, in_matrix = len(points), len(squared) > 0
+    n = len(points)
     edges, lengths = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
     outside = np.arange(1, n)  # its first n − 1 − step entries are
     nearest = np.zeros(n, np.int64)  # the point of the tree nearest to each point outside
-    distance = np.full(n, np.inf)  # and their squared distance, rounded or measured
+    distance = np.full(n, np.inf)  # their squared distance
+    error = np.zeros(n)  # and how far that may be off: 0 where it is measured
     newest = 0
     for step in range(n - 1):
-        best, least, second = 0, np.inf, np.inf
+        least, second = np.inf, np.inf  # the least upper ends of the intervals, the least lower
+        best, lower_of_best = 0, np.inf  # ends but for the best one's
         for place in range(n - 1 - step):
             j = outside[place]
-            held = distance[j]
-            most = held + 3 * (epsilon * held + tau)
-            s = np.float64(squared[newest, j]) if in_matrix else _rounded(points, newest, j, most)
-            if s < most:
-                if s + 3 * (epsilon * s + tau) >= held:  # too close to call
-                    held = distance[j] = _measured(points, nearest[j], j)
-                    s = _measured(points, newest, j)
-                if s < held:
-                    nearest[j], distance[j], held = newest, s, s
-            if held < least:
-                best, least, second = place, held, least
-            elif held < second:
-                second = held
-        length = _measured(points, nearest[outside[best]], outside[best])
-        limit = least + 3 * (epsilon * least + tau)
-        if second <= limit:  # others might be nearer than the one found
+            s = np.float64(squared[newest, j])
+            off = epsilon * abs(s) + tau[newest] + tau[j]
+            if s - off < distance[j] + error[j]:
+                if s + off >= distance[j] - error[j]:  # too close to call
+                    if error[j] > 0:
+                        distance[j], error[j] = _measured(points, nearest[j], j), 0.0
+                    s, off = _measured(points, newest, j), 0.0
+                if s < distance[j]:
+                    nearest[j], distance[j], error[j] = newest, s, off
+            upper, lower = distance[j] + error[j], distance[j] - error[j]
+            if upper < least:
+                second = min(second, lower_of_best)
+                best, least, lower_of_best = place, upper, lower
+            elif lower < second:
+                second = lower
+        if second <= least:  # others might be nearer than the one found
             for place in range(n - 1 - step):
                 j = outside[place]
-                if distance[j] <= limit:
-                    distance[j] = _measured(points, nearest[j], j)
-                    if distance[j] < length:
-                        best, length = place, distance[j]
+                if distance[j] - error[j] <= least:
+                    if error[j] > 0:
+                        distance[j], error[j] = _measured(points, nearest[j], j), 0.0
+                    if distance[j] < distance[outside[best]] or error[outside[best]] > 0:
+                        best = place
         newest = outside[best]
         outside[best] = outside[n - 2 - step]
-        edges[step, 0], edges[step, 1], lengths[step] = nearest[newest], newest, length
+        edges[step, 0], edges[step, 1] = nearest[newest], newest
+        lengths[step] = _measured(points, nearest[newest], newest)
     return edges, lengths

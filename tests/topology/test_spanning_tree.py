@@ -20,9 +20,9 @@ needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 # Without numba the compiled ways run too, as plain Python.
 WAYS = {
     "rows": {"COMPILED": False},
-    "matrix": {"COMPILED": True},
-    "matrix of blocks": {"COMPILED": True, "BLOCK": 7},
-    "no matrix": {"COMPILED": True, "MOST_IN_MATRIX": 1},
+    "differences": {"COMPILED": True},
+    "products": {"COMPILED": True, "FEW": 1},
+    "parts": {"COMPILED": True, "FEW": 4, "MOST_IN_MATRIX": 9},
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
@@ -99,39 +99,62 @@ def test_distances_that_float32_cannot_tell_apart_are_measured(way):
 def test_without_the_certificate_they_are_not_told_apart(monkeypatch):
     points = np.eye(60, 90, dtype=np.float32) + 1e-7 * gaussian(60, 90)
     right = np.sqrt(plain_prim(points)).sum()
-    assert tree_by("matrix", points)[1].sum() == pytest.approx(right, rel=1e-15)
+    assert tree_by("differences", points)[1].sum() == pytest.approx(right, rel=1e-15)
     monkeypatch.setattr(spanning_tree, "rounding_of", lambda dtype, d: (1e-30, 0.0))
-    assert tree_by("matrix", points)[1].sum() > right * (1 + 1e-10)
+    assert tree_by("differences", points)[1].sum() > right * (1 + 1e-10)
 
 
-@given(matrices)
-def test_rounded_distances_lie_within_their_intervals(points):
-    n, squared = len(points), spanning_tree._squared_distances(points)
-    epsilon, tau = (Fraction(v) for v in rounding_of(points.dtype, points.shape[1]))
+@pytest.mark.parametrize("few", [1, 256])
+@given(points=matrices)
+def test_rounded_distances_lie_within_their_intervals(few, points):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spanning_tree, "FEW", few)
+        squared, epsilon, tau = spanning_tree.rounded_distances(points)
     exact = [[Fraction(float(v)) for v in row] for row in points]
-    for i in range(n):
-        for j in range(n):
-            true = sum((a - b) ** 2 for a, b in zip(exact[i], exact[j], strict=True))
+    for i, x in enumerate(exact):
+        for j, y in enumerate(exact):
+            true = sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
             rounded = Fraction(float(squared[i, j]))
-            assert (1 - epsilon) * rounded - tau <= true <= (1 + epsilon) * rounded + tau
+            slack = Fraction(epsilon) * abs(rounded) + Fraction(tau[i]) + Fraction(tau[j])
+            assert abs(rounded - true) <= slack
+
+
+def large(kind, n, d=16):
+    points = gaussian(n, d)
+    if kind == "copies":
+        return points[np.arange(n) % 5]
+    if kind == "tight clusters far apart":
+        return 1e-3 * points + 1e3 * gaussian(3, d, seed=1)[np.arange(n) % 3]
+    if kind == "one row far away":
+        points[0] *= 1e4
+    return points
+
+
+KINDS = ["gaussian", "tight clusters far apart", "copies", "one row far away"]
 
 
 @needs_numba
-@pytest.mark.parametrize("kind", ["gaussian", "tight clusters far apart", "copies"])
-def test_a_large_cloud_has_the_tree_of_a_small_one(kind):
-    points = gaussian(2100, 16)  # one that no matrix is held of
-    if kind == "copies":
-        points = points[np.arange(2100) % 5]
-    elif kind != "gaussian":
-        points = 1e-3 * points + 1e3 * gaussian(3, 16, seed=1)[np.arange(2100) % 3]
-    found = minimum_spanning_tree(points)[1]
-    np.testing.assert_allclose(found, tree_by("rows", points)[1], rtol=1e-13)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [255, 256, 257, 899, 900, 901])
+def test_lengths_are_the_same_to_the_last_bit_on_both_sides_of_a_switch(
+    n, dtype, kind, monkeypatch
+):
+    """Differences up to 256 points, products up to 900 (as shipped, 8,192), then parts."""
+    points = large(kind, n).astype(dtype)
+    monkeypatch.setattr(spanning_tree, "FEW", n)
+    expected = minimum_spanning_tree(points)[1]
+    monkeypatch.setattr(spanning_tree, "FEW", 256)
+    monkeypatch.setattr(spanning_tree, "MOST_IN_MATRIX", 900)
+    np.testing.assert_array_equal(minimum_spanning_tree(points)[1], expected)
+    np.testing.assert_allclose(tree_by("rows", points)[1], expected, rtol=1e-13)
 
 
 MEASURE_PEAK = """
 import torch
-from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.topology import BarcodeRegularizer, spanning_tree
 torch.set_num_threads(1)
+spanning_tree.MOST_IN_MATRIX = 1000
 def step(embeddings):
     BarcodeRegularizer()(embeddings).loss.backward()
 def kibibytes(name):
@@ -149,8 +172,8 @@ print((kibibytes("VmHWM") - before) / 1024)
 
 @needs_numba
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's record of the peak")
-def test_a_step_of_3000_points_holds_no_matrix():
-    """Of 34 MiB in float32."""
+def test_a_step_of_more_points_than_fit_a_matrix_holds_no_matrix_of_them_all():
+    """Of 34 MiB in float32; that of two parts has 4."""
     run = [sys.executable, "-c", MEASURE_PEAK]
     extra = float(subprocess.run(run, capture_output=True, check=True, text=True).stdout)
     assert 8 <= extra <= 30  # the gradient alone is 9
