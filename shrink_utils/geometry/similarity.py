@@ -110,6 +110,7 @@ class Centred(NamedTuple):
 
     rows: Tensor  # (n, d), column means zero, largest entry one
     squares: Tensor  # (n,), squared lengths of the rows
+    gram: Tensor | None  # X Xᵀ, (n, n), where it is smaller than XᵀX
     debiased: bool
     own: float  # HSIC of the matrix with itself
 
@@ -151,7 +152,7 @@ def cka(x: Array, y: Array, *, debiased: bool = False) -> float:
 
     n(n − 3) HSIC₁ = ‖XᵀY‖² − n/(n − 2) Σk_i l_i + Σk_i Σl_i / ((n − 1)(n − 2)).
 
-    O(n d_x d_y) time, no n × n matrix.
+    O(n d_x d_y) time and, for n < d, ‖XᵀY‖² = ⟨X Xᵀ, Y Yᵀ⟩ in O(n² d): the smaller matrix is held.
     """
     return compare_cka(
         prepare_cka(x, "x", debiased=debiased), prepare_cka(y, "y", debiased=debiased)
@@ -256,14 +257,19 @@ def _own_scale(x: Array, name: str) -> tuple[Centred, float]:
 
 
 def _with_own(rows: Tensor, debiased: bool) -> Centred:
-    x = Centred(rows, rows.square().sum(dim=1), debiased, math.nan)
+    n, d = rows.shape
+    gram = rows @ rows.T if n < d else None
+    x = Centred(rows, rows.square().sum(dim=1), gram, debiased, math.nan)
     own, cross = _hsic(x, x)
     return x._replace(own=own if own > _NO_HSIC * cross else 0.0)
 
 
 def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
     """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA; and ‖XᵀY‖²."""
-    cross = float((x.rows.T @ y.rows).square().sum())
+    if x.gram is not None and y.gram is not None:  # ‖XᵀY‖² = ⟨X Xᵀ, Y Yᵀ⟩
+        cross = float(torch.vdot(x.gram.flatten(), y.gram.flatten()))
+    else:
+        cross = float((x.rows.T @ y.rows).square().sum())
     if not x.debiased:
         return cross, cross
     n, both, apart = len(x.rows), x.squares @ y.squares, x.squares.sum() * y.squares.sum()

@@ -170,13 +170,31 @@ def power_of_two(x: np.ndarray | Tensor) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
-def precision_of(dtype: torch.dtype) -> float:
-    """The share of its length by which a row of this dtype may differ from its copy.
+def rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
+    """How far each row (n, d) of this dtype may lie from its copy by rounding alone, (n,).
 
-    A vector of half precision was rounded once: eps. One that a network computed in float32 has
-    gathered errors of several units in the last place: 16 eps. Cast to float64, it keeps them.
+    A vector of half precision was rounded once: eps of its length. One that a network computed in
+    float32 has gathered errors of several units in the last place: 16 eps. Cast to float64, it
+    keeps them; other float64 rows, and whole numbers, need not come from there, and a shift must
+    not count: for them it is 16 eps of float32 times the length of the row less the mean row.
     """
-    return torch.finfo(dtype).eps if dtype in HALF else 16 * torch.finfo(torch.float32).eps
+    precision = torch.finfo(dtype).eps if dtype in HALF else 16 * torch.finfo(torch.float32).eps
+    if dtype not in HALF and not _of_float32(points, dtype):
+        unit = power_of_two(points)
+        points = points / unit - points[0] / unit
+        points, precision = points - points.mean(axis=0), precision * unit
+    largest = np.abs(points).max(axis=1, initial=0.0).astype(np.float64)  # (n,)
+    scaled = points / np.where(largest > 0, largest, 1.0)[:, None]  # no square leaves float64
+    return precision * largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+
+
+def _of_float32(points: np.ndarray, dtype: torch.dtype) -> bool:
+    """Whether rows are of float32 or, in float64, hold fractions that float32 holds exactly."""
+    if dtype != torch.float64:
+        return dtype == torch.float32
+    with np.errstate(over="ignore"):
+        held = (points.astype(np.float32) == points).all()
+    return bool(held and (points != np.rint(points)).any())
 
 
 def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:

@@ -16,7 +16,7 @@ from shrink_utils.topology.arrays import (
     eager,
     host_values,
     on_float64_device,
-    precision_of,
+    rounding_of_rows,
     sum_of_squares,
     whole_number,
 )
@@ -77,33 +77,32 @@ class Bars(NamedTuple):
 
 
 def without_rounding(
-    lengths: np.ndarray, points: np.ndarray, edges: np.ndarray, precision: float
+    lengths: np.ndarray, points: np.ndarray, edges: np.ndarray, dtype: torch.dtype
 ) -> np.ndarray:
-    """Lengths (m,), longest first, with 0 for edges no longer than `precision` × an end's norm."""
-    if len(lengths) == 0 or lengths[-1] > precision * math.sqrt(sum_of_squares(points)):
+    """Lengths (m,), longest first, with 0 for edges that rounding of an end explains."""
+    eps = torch.finfo(torch.bfloat16).eps  # the coarsest
+    if len(lengths) == 0 or lengths[-1] > eps * math.sqrt(sum_of_squares(points)):
         return lengths  # as nearly always
-    norms = np.abs(points).max(axis=1).astype(np.float64)  # (n,)
-    scaled = points / np.where(norms > 0, norms, 1.0)[:, None]  # no square leaves float64
-    norms *= np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    sizes = norms[edges].max(axis=1)  # (m,)
-    rounded = lengths <= precision * sizes
-    if precision > precision_of(torch.float32):  # half precision, whose coordinates are rounded
-        rounded[rounded] = _rounded_alike(points, edges[rounded], precision, sizes[rounded])
+    allowed = rounding_of_rows(points, dtype)[edges].max(axis=1)  # (m,)
+    rounded = lengths <= allowed
+    if dtype in HALF:
+        rounded[rounded] = _rounded_alike(points, edges[rounded], allowed[rounded], dtype)
     return np.where(rounded, 0.0, lengths)
 
 
 def _rounded_alike(
-    points: np.ndarray, edges: np.ndarray, precision: float, sizes: np.ndarray
+    points: np.ndarray, edges: np.ndarray, allowed: np.ndarray, dtype: torch.dtype
 ) -> np.ndarray:
     """Of edges (m, 2), whether every coordinate of their ends may differ by its own rounding, (m,).
 
     One massive coordinate is rounded coarsely and says nothing about the others. Before they were
     rounded, rows were float32, whose errors go by the norm.
     """
+    eps = torch.finfo(dtype).eps
     first, second = points[edges.T].astype(np.float64)  # (m, d) each
-    allowed = precision * np.maximum(np.abs(first), np.abs(second))
-    allowed += precision_of(torch.float32) * sizes[:, None]
-    return (np.abs(first - second) <= allowed).all(axis=1)
+    of_float32 = 16 * torch.finfo(torch.float32).eps * allowed / eps  # (m,)
+    alike = eps * np.maximum(np.abs(first), np.abs(second)) + of_float32[:, None]
+    return (np.abs(first - second) <= alike).all(axis=1)
 
 
 def check_factor(value: float, name: str) -> float:
@@ -152,10 +151,11 @@ class BarcodeRegularizer(nn.Module):
     than two points has no bar, entropy 0 and zero gradient. Sums run in float64.
 
     Points that differ by rounding alone count as equal, and equal points have a bar of length 0.
-    That is a bar of H0 no longer than 16 eps of float32 times the norm of the longer of its ends,
-    in float64 too: most such vectors are a float32 network's (in half precision, where vectors are
-    rounded once, eps of the dtype times each coordinate, so that a massive one does not speak for
-    the rest). Without it, one
+    That is a bar of H0 no longer than 16 eps of float32 times the norm of the longer of its ends
+    (in half precision, where vectors are rounded once, eps of the dtype times each coordinate, so
+    that a massive one does not speak for the rest). It is so in float64, too, where float32 holds
+    the values exactly: they are a float32 network's. Other float64 vectors are taken less their
+    class's mean, so that a shift changes nothing. Without it, one
     copy of a row that is off in its last digits leaves ``"prominent"`` with one bar and entropy 0:
     the selection stops at fewer bars the shorter the shortest of them is, by definition. Between
     rounding and about a thousandth of the other bars' length, a short bar still does so.
@@ -258,7 +258,7 @@ class BarcodeRegularizer(nn.Module):
         edges, measured = minimum_spanning_tree(cloud)
         lengths = measured
         if self.rule != "published":
-            lengths = without_rounding(measured, cloud, edges, precision_of(dtype))
+            lengths = without_rounding(measured, cloud, edges, dtype)
         return Bars(lengths, rows[edges], measured)
 
     def _select(self, lengths: np.ndarray) -> np.ndarray:

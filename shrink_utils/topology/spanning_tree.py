@@ -96,9 +96,9 @@ def _of_parts(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n = len(points)
     parts = np.array_split(np.arange(n), math.ceil(n / (MOST_IN_MATRIX // 2)))
     pairs = [np.concatenate(pair) for pair in combinations(parts, 2)]
-    trees = (_prim(points[rows], *rounded_distances(points[rows])) for rows in pairs)
-    edges, squared = zip(*((rows[e], s) for rows, (e, s) in zip(pairs, trees, strict=True)))
-    edges, squared = np.concatenate(edges), np.concatenate(squared)
+    trees = [_prim(points[rows], *rounded_distances(points[rows])) for rows in pairs]
+    edges = np.concatenate([rows[tree[0]] for rows, tree in zip(pairs, trees, strict=True)])
+    squared = np.concatenate([tree[1] for tree in trees])
     order = np.argsort(squared, kind="stable")
     order = order[_joining(n, edges[order])]
     return edges[order], squared[order]

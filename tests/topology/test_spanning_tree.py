@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from shrink_utils.topology import spanning_tree
 from shrink_utils.topology.arrays import COMPILED
-from shrink_utils.topology.spanning_tree import minimum_spanning_tree, rounding_of
+from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 

@@ -4,12 +4,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shrink_utils.topology.arrays import as_rows
+from shrink_utils.topology.arrays import as_rows, power_of_two
+from shrink_utils.topology.spanning_tree import prim_by_rows
 
+NEAR = 1e-3  # the share of a pair's squares below which its distance is measured again
 NORMAL = 0.9  # the quantile of a cloud's distances that becomes 1
 
 
@@ -86,16 +88,38 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
     if matched:
         mean = (np.sort(a) + np.sort(b)) / 2
         a, b = (mean[rankdata(d, method="ordinal") - 1] for d in (a, b))
-    three = np.stack([squareform(d) for d in (a, b, np.minimum(a, b))])
-    of_a, of_b, of_both = tree_lengths(three).sum(axis=1)
+    of_a, of_b, of_both = (
+        prim_by_rows(len(matrix), matrix.__getitem__)[1].sum()
+        for matrix in (squareform(d) for d in (a, b, np.minimum(a, b)))
+    )
     return float((of_a + of_b) / 2 - of_both)
 
 
 def _normal_distances(x: ArrayLike | Tensor, name: str) -> np.ndarray:
     """Distances of the pairs i < j, in units of their quantile."""
     rows = as_rows(x, min_rows=2, name=name).cpu().numpy()
-    pairs = pdist(rows)
+    pairs = _pair_distances(rows)
     unit = np.quantile(pairs, NORMAL)
     if unit == 0:
         raise ValueError(f"{name} has {len(rows)} rows, most of them identical: nothing to compare")
     return pairs / unit
+
+
+def _pair_distances(rows: np.ndarray) -> np.ndarray:
+    """As SciPy's pdist, by a matrix product: a tenth of its time at 768 columns.
+
+    Near pairs, in which a product loses digits, are measured by their differences.
+    """
+    n = len(rows)
+    unit = power_of_two(rows)
+    rows = rows / unit - rows[0] / unit
+    rows = rows - rows.mean(axis=0)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    products = rows @ rows.T
+    i, j = np.triu_indices(n, 1)
+    sums = squares[i] + squares[j]
+    squared = sums - 2 * products[i, j]
+    near = np.flatnonzero(squared <= NEAR * sums)
+    for part in np.array_split(near, 1 + len(near) // 4096):
+        squared[part] = np.square(rows[i[part]] - rows[j[part]]).sum(axis=1)
+    return unit * np.sqrt(squared)
