@@ -90,7 +90,7 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
         a, b = (mean[rankdata(d, method="ordinal") - 1] for d in (a, b))
     of_a, of_b, of_both = (
         prim_by_rows(len(matrix), matrix.__getitem__)[1].sum()
-        for matrix in (squareform(d) for d in (a, b, np.minimum(a, b)))
+        for matrix in (squareform(d, checks=False) for d in (a, b, np.minimum(a, b)))
     )
     return float((of_a + of_b) / 2 - of_both)
 
@@ -106,20 +106,19 @@ def _normal_distances(x: ArrayLike | Tensor, name: str) -> np.ndarray:
 
 
 def _pair_distances(rows: np.ndarray) -> np.ndarray:
-    """As SciPy's pdist, by a matrix product: a tenth of its time at 768 columns.
+    """As SciPy's pdist, by a matrix product: a fraction of its time at 768 columns.
 
     Near pairs, in which a product loses digits, are measured by their differences.
     """
-    n = len(rows)
     unit = power_of_two(rows)
     rows = rows / unit - rows[0] / unit
     rows = rows - rows.mean(axis=0)
     squares = np.einsum("ij,ij->i", rows, rows)
-    products = rows @ rows.T
-    i, j = np.triu_indices(n, 1)
-    sums = squares[i] + squares[j]
-    squared = sums - 2 * products[i, j]
-    near = np.flatnonzero(squared <= NEAR * sums)
-    for part in np.array_split(near, 1 + len(near) // 4096):
-        squared[part] = np.square(rows[i[part]] - rows[j[part]]).sum(axis=1)
-    return unit * np.sqrt(squared)
+    squared = squares[:, None] + squares  # (n, n)
+    nearest = NEAR * squared
+    squared -= 2 * (rows @ rows.T)
+    i, j = np.nonzero(np.triu(squared <= nearest, 1))
+    for part in np.array_split(np.arange(len(i)), 1 + len(i) // 4096):
+        differences = rows[i[part]] - rows[j[part]]
+        squared[i[part], j[part]] = np.square(differences).sum(axis=1)
+    return unit * np.sqrt(squareform(squared, checks=False))  # which reads i < j
