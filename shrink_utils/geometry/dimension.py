@@ -36,8 +36,8 @@ def intrinsic_dimension(
     x : array_like, shape (n, d)
         Rows are samples. Repeated rows are counted once, also those that differ by rounding: by at
         most 16 eps of float32, 2e-6, of their norm (half precision: eps of the dtype). In float64
-        the norm is that of the row less the mean row, except where float32 holds the values
-        exactly, as those of a float32 network.
+        the norm is that of the row less the mean row where that is smaller, except where float32
+        holds the values exactly, as those of a float32 network.
     method : {"twonn", "ph"}
         "twonn": the ratios of second to first nearest-neighbour distances. "ph": the growth of
         minimum spanning trees.

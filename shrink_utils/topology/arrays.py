@@ -176,16 +176,22 @@ def rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
     A vector of half precision was rounded once: eps of its length. One that a network computed in
     float32 has gathered errors of several units in the last place: 16 eps. Cast to float64, it
     keeps them; other float64 rows, and whole numbers, need not come from there, and a shift must
-    not count: for them it is 16 eps of float32 times the length of the row less the mean row.
+    not count: for them the length of the row less the mean row is taken, where that is shorter.
     """
     precision = torch.finfo(dtype).eps if dtype in HALF else 16 * torch.finfo(torch.float32).eps
+    lengths = _lengths(points)
     if dtype not in HALF and not _of_float32(points, dtype):
         unit = power_of_two(points)
-        points = points / unit - points[0] / unit
-        points, precision = points - points.mean(axis=0), precision * unit
-    largest = np.abs(points).max(axis=1, initial=0.0).astype(np.float64)  # (n,)
-    scaled = points / np.where(largest > 0, largest, 1.0)[:, None]  # no square leaves float64
-    return precision * largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+        shifted = points / unit - points[0] / unit
+        lengths = np.minimum(lengths, unit * _lengths(shifted - shifted.mean(axis=0)))
+    return precision * lengths
+
+
+def _lengths(points: np.ndarray) -> np.ndarray:
+    """‖x_i‖, (n,); no square leaves float64."""
+    largest = np.abs(points).max(axis=1, initial=0.0).astype(np.float64)
+    scaled = points / np.where(largest > 0, largest, 1.0)[:, None]
+    return largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
 
 
 def _of_float32(points: np.ndarray, dtype: torch.dtype) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import (
+    HALF,
     as_matrix,
     as_tensor,
     eager,
@@ -155,7 +156,7 @@ class BarcodeRegularizer(nn.Module):
     (in half precision, where vectors are rounded once, eps of the dtype times each coordinate, so
     that a massive one does not speak for the rest). It is so in float64, too, where float32 holds
     the values exactly: they are a float32 network's. Other float64 vectors are taken less their
-    class's mean, so that a shift changes nothing. Without it, one
+    class's mean where that is shorter: no shift makes copies. Without it, one
     copy of a row that is off in its last digits leaves ``"prominent"`` with one bar and entropy 0:
     the selection stops at fewer bars the shorter the shortest of them is, by definition. Between
     rounding and about a thousandth of the other bars' length, a short bar still does so.

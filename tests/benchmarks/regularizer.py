@@ -3,8 +3,8 @@
     python tests/benchmarks/regularizer.py [--sizes 64 512 …] [--out FIGURE.png]
 
 Every way takes the same Gaussian cloud in turn, again and again, on one thread, and the least of
-its processor times counts: what else the machine does weighs little. A way whose package is missing (`pip install shrink-utils[bench]`), or
-that would keep too much at a size, is left out.
+its processor times counts: what else the machine does weighs little. A way whose package is missing
+(`pip install shrink-utils[bench]`), or that would keep too much at a size, is left out.
 """
 
 import argparse
@@ -96,19 +96,18 @@ WAYS = {  # what runs, the package it needs, and the most points that it is give
 }
 
 
+def _seconds(run, points, number):
+    """Processor seconds of one of `number` runs."""
+    return timeit(lambda: run(points), number=number, timer=process_time) / number
+
+
 def measure(n):
     """Least processor seconds of each way at n points."""
     points = torch.randn(n, WIDTH, generator=torch.Generator().manual_seed(0))
     ways = {k: run for k, (run, of, most) in WAYS.items() if n <= most and find_spec(of)}
-    times = {
-        k: math.ceil(TURN / timeit(lambda: ways[k](points), number=1, timer=process_time))
-        for k in ways
-    }  # noqa: B023
+    times = {name: math.ceil(TURN / _seconds(run, points, 1)) for name, run in ways.items()}
     turns = [
-        {
-            k: timeit(lambda: ways[k](points), number=times[k], timer=process_time) / times[k]
-            for k in ways
-        }  # noqa: B023
+        {name: _seconds(run, points, times[name]) for name, run in ways.items()}
         for _ in range(ROUNDS if n <= 2048 else 2)
     ]
     return pd.DataFrame(turns).min()
