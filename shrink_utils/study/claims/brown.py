@@ -12,7 +12,14 @@ from functools import partial
 import pandas as pd
 
 from shrink_utils.geometry import cka_distance
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged, leaving_out
+from shrink_utils.study.claims.claim import (
+    MARGIN,
+    Claim,
+    by_unit,
+    hardest,
+    judged,
+    leaving_out,
+)
 from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.study.stitching import crossed, gap, numbers_of, pairs_of, penalty_floors, turned
 from shrink_utils.text.pairs import HELD_OUT
@@ -95,6 +102,8 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     for kind in MAPS:
         yield from _by_map(rows[kind], kind, floors[kind])
     yield from _crossings(rows["affine"], floors["affine"])
+    yield from _into_itself(stitched[(stitched.kind == "trained") & stitched.equal])
+    yield _at_every_layer(rows["affine"])
     yield from _between_seeds(stitched[stitched.relation == "seed"], floors)
     # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
     own = stitched.assign(own=stitched.loss - stitched.penalty)
@@ -107,6 +116,11 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
         source="B §3, premise (the margin is ours)",
         floor=math.sqrt(own.var().mean()),
     )
+    for kind, spoken in MAPS.items():
+        beyond = turned(rows[kind], "penalty").mixed - (own.gelu - own.solu).abs()
+        statement = "stitches of SoLU and GeLU models differ by more than the models' own losses do"
+        name = f"b:stitch-beyond-loss:{kind}"
+        yield Claim(name, f"{statement} ({spoken})", "greater", beyond, source="B §3")
 
 
 def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
@@ -143,6 +157,32 @@ def _crossings(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
         name, found = f"b:stitch-crossing-{below}:affine", _of_less(rows, crossing, seeds)
         options = {"source": "B §3", "kind": "analogue", "floor": floor}  # B: one model twice
         yield Claim(name, statement, "greater", found, **options)
+
+
+def _into_itself(rows: pd.DataFrame) -> Iterator[Claim]:
+    """B's baseline: a model stitched into itself, where a trained map could learn the identity."""
+    itself = rows[(rows.relation == "same") & (rows.back == "gelu")]
+    departures = f"the baseline is the mean of {itself.back_number.nunique()} GeLU model(s), whose "
+    departures += "spread is not in the interval"
+    for below, spoken in {"gelu": "GeLU below SoLU", "solu": "SoLU below GeLU"}.items():
+        crossing = rows[(rows.relation == "activation") & (rows.front == below)]
+        more = crossing.groupby("front_number").penalty.mean() - itself.penalty.mean()
+        statement = f"{spoken} costs more than a GeLU model into itself (trained stitches)"
+        name, options = f"b:stitch-itself-{below}", {"source": "B §3", "departures": departures}
+        yield Claim(name, statement, "greater", more, **options)
+
+
+def _at_every_layer(rows: pd.DataFrame) -> Claim:
+    """Of all layers the one that speaks least for the asymmetry."""
+    by_layer = [turned(of, "penalty").mixed for _, of in rows.groupby("front_layer")]
+    return Claim(
+        "b:stitch-every-layer",
+        "at every layer SoLU below GeLU costs more than GeLU below SoLU (least squares; the layer "
+        "that speaks least for it)",
+        "greater",
+        **hardest(by_layer, "greater"),
+        source="B §3",
+    )
 
 
 def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]:
@@ -211,6 +251,7 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
     statement = "crossing groups costs a stitch more in the last layer than in the first"
     name, gaps = "b:generalization-stitch-late", _gaps(penalties, {1: 1, last: -1})
     yield claim(name, f"{statement} (dev pairs)", "greater", **gaps)
+    yield from _free(claim, penalties)
     # Who decides on overlapping words: the group above a stitch, or the one below?
     ends = {"above": (1, "first", "less"), "below": (last, "last", "greater")}
     for where, (layer, at, direction) in ends.items():
@@ -224,6 +265,28 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
             pseudo_values(swapped, numbers_of(stitched)),
             floor=_spread_in_groups(stitched, {layer: 1}),
         )
+
+
+def _free(claim: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
+    """Identity stitches that cost almost nothing: all of the first layer, those within a group."""
+    numbers = numbers_of(penalties)
+
+    def saved(rows: pd.DataFrame) -> pd.Series:
+        def statistic(some: Collection[int]) -> float:
+            chosen = rows[rows.number.isin(some) & rows.other_number.isin(some)]
+            return -float(chosen.groupby("relation").value.mean().mean())
+
+        return pd.Series(pseudo_values(statistic, numbers))
+
+    cheap = f"costs less than {MARGIN} nats (dev pairs, identity"
+    first = saved(penalties[penalties.layer == 1])
+    statement = f"a stitch at the first layer {cheap}, within groups and between them)"
+    yield claim("b:generalization-early-free", statement, "no_worse", first)
+    within = penalties[(penalties.relation != "between") & (penalties.layer > 0)]
+    layers = [saved(rows) for _, rows in within.groupby("layer")]
+    statement = f"a stitch within a group {cheap}; the layer that speaks least for it)"
+    name, of_layers = "b:generalization-within-free", hardest(layers, "no_worse")
+    yield claim(name, statement, "no_worse", **of_layers)
 
 
 def _accuracies(claim: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Claim]:

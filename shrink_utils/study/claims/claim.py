@@ -156,8 +156,9 @@ def judged(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame
 def sentences() -> pd.DataFrame:
     """What each paper claims, and which rows answer it.
 
-    Columns ``paper``, ``sentence``, ``rows`` (patterns of claims, between spaces) and ``why``: why
-    no row answers, or none decides.
+    Columns ``paper``, ``section``, ``sentence`` (in our words), ``quote`` (the paper's own words,
+    empty where they were not at hand), ``rows`` (patterns of claims, between spaces) and ``why``:
+    why no row answers, or none decides.
     """
     return pd.read_csv(data_dir() / "published" / "sentences.csv", keep_default_na=False)
 
@@ -215,6 +216,18 @@ def clearest(differences: Iterable[pd.Series], direction: Direction) -> dict:
     sign = -1 if direction == "less" else 1
     best = max(found, key=lambda x: sign * x.mean() / max(x.std(ddof=0), 1e-300))
     return {"differences": best, "tries": len(found)}
+
+
+def hardest(differences: Iterable[pd.Series], direction: Direction) -> dict:
+    """Of several sets of differences, the one that speaks least for a claim about all of them.
+
+    If this one agrees with the claim, all do. That it contradicts the claim is one chance of
+    several: the keywords ``differences`` and ``tries``, as of `clearest`.
+    """
+    found = [pd.Series(values) for values in differences]
+    sign, margin = (-1 if direction == "less" else 1), (MARGIN if direction == "no_worse" else 0.0)
+    worst = min(found, key=lambda x: (sign * x.mean() + margin) / max(x.std(ddof=0), 1e-300))
+    return {"differences": worst, "tries": len(found)}
 
 
 def leaving_out(

@@ -72,16 +72,16 @@ def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
             shorter = by_unit(own, "log_edge") - by_unit(rows[rows.arm == ARM], "log_edge")
             statement = "with all bars the spanning trees are shorter than with selected ones"
             statement += " (log of the mean edge)"
-            yield claim("shorter-tree", statement, "less", shorter, source="STL")
+            yield claim("shorter-tree", statement, "less", shorter, source="STL §5")
         if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
             clusters = by_unit(own, "silhouette")
             lost = clusters - by_unit(rows[rows.arm == "none"], "silhouette")
             statement = f"the classes stay clusters (their silhouette falls by less than {MARGIN})"
-            yield claim("clusters-kept", statement, "no_worse", lost, source="STL abstract")
+            yield claim("clusters-kept", statement, "no_worse", lost, source="STL §1")
             if arm in SELECTED and "all" in set(rows.arm):
                 gain = clusters - by_unit(rows[rows.arm == "all"], "silhouette")
                 statement = "the classes' silhouette is higher with selected bars than with all"
-                yield claim("clusters-above-all", statement, "greater", gain, source="STL")
+                yield claim("clusters-above-all", statement, "greater", gain, source="STL §5")
         if own.classes.iloc[0] == 2:
             statement = "|cos| of the top centred direction and the difference of the class means"
             statement += f" is above {NORMAL}"

@@ -72,8 +72,8 @@ def p_as_text(p: float) -> str:
 def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
     """What each paper claims, sentence by sentence, and the rows that answer it, as text.
 
-    Columns paper, sentence, row (names without their task, arm and model, or "no row, because …"),
-    kind of test, adjusted verdicts and note.
+    Columns paper (with the section), sentence (with the quote), row (names without their task, arm
+    and model, or "no row, because …"), kind of test, adjusted verdicts and note.
     """
     family, rows = families(claims), []
     for i, sentence in enumerate(sentences().itertuples()):
@@ -83,7 +83,10 @@ def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
         none = f"no row, because {sentence.why}" if sentence.why else "no row in this study"
         row, note = ", ".join(names) or none, sentence.why if len(found) else ""
         about = (", ".join(kinds), counted(found.adjusted), note)
-        rows.append((sentence.paper, sentence.sentence, row, *about))
+        place = ", ".join(filter(None, (sentence.paper, sentence.section)))
+        quote = f" \N{LEFT DOUBLE QUOTATION MARK}{sentence.quote}\N{RIGHT DOUBLE QUOTATION MARK}"
+        said = sentence.sentence + (quote if sentence.quote else "")
+        rows.append((place, said, row, *about))
     return pd.DataFrame(rows, columns=SENTENCE)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import CELL, RUN
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, judged
+from shrink_utils.study.tables import LAST
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -38,8 +39,18 @@ QUESTIONS = [
      "the raw score is lower with selected bars than with all"),
     ("metric-above-all", "all", "greater", "graded",
      "{metric} is higher with selected bars than with all", "STL, second hypothesis"),
+    ("lowers-raw-2", "none", "less", "raw_2", "regularization lowers the second raw score"),
+    ("raises-raw-3", "none", "greater", "raw_3", "regularization raises the third raw score"),
+    ("lowers-three-centred", "none", "less", "centred_three",
+     "regularization lowers the sum of the first three centred scores"),
+    ("lowers-three-raw", "none", "less", "raw_three",
+     "regularization lowers the sum of the first three raw scores"),
+    ("converges-sooner", "none", "less", "first_loss",
+     "after the first epoch the validation loss is lower with regularization", "after STL §1"),
 ]  # fmt: skip
 AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `at_least_loss`
+# Rows of what STL say in passing, and of no number in Table 3: no run can be the paper's test.
+IN_PASSING = ("converges-sooner",)
 DEPARTURES = (
     "AdamW, where STL use Adam; a constant rate after the warm-up, where their code has a cosine "
     "schedule"
@@ -51,8 +62,22 @@ def with_grades(table: pd.DataFrame) -> pd.DataFrame:
     return table if "graded" in table else table.assign(graded=table.value)
 
 
+def with_sums(scores: pd.DataFrame) -> pd.DataFrame:
+    """With ``centred_three`` and ``raw_three``, where the first three scores are there."""
+    sums = {
+        f"{space}_three": scores[names].sum(axis=1)
+        for space in ("centred", "raw")
+        if set(names := [f"{space}_{k}" for k in (1, 2, 3)]) <= set(scores)
+    }
+    return scores.assign(**sums)
+
+
 def at_least_loss(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Add what each run's evaluation of least loss found: the columns `AT_BEST` with ``_best``.
+
+    And two of the course of its validation loss: ``first_loss``, after the first epoch, and
+    ``late_change``, from the beginning of the last 30 % of the epochs to their end, NaN in runs of
+    one epoch.
 
     Parameters
     ----------
@@ -65,11 +90,21 @@ def at_least_loss(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame
     best = trained.loc[trained.groupby(RUN, sort=False).loss.idxmin()]  # in grid and sweep: once
     names = {column: f"{column}_best" for column in AT_BEST}
     best = best.rename(columns={"value": "graded"})[[*RUN, *AT_BEST]].rename(columns=names)
-    return runs.join(best.set_index(RUN), on=RUN)
+    course = trained.groupby(RUN, sort=False).apply(_course, include_groups=False)
+    return runs.join(best.set_index(RUN), on=RUN).join(course, on=RUN)
+
+
+def _course(run: pd.DataFrame) -> pd.Series:
+    losses = run.drop_duplicates("epoch").sort_values("epoch").loss.to_numpy()
+    late = math.ceil(LAST * len(losses))
+    change = losses[-1] - losses[-1 - late] if len(losses) > late else math.nan
+    return pd.Series({"first_loss": losses[0], "late_change": change})
 
 
 def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     """STL's Table 3 for a model and task, arms × ``centred_1``, …; and what to call it.
+
+    ``centred_three`` and ``raw_three`` are the sums of three scores.
 
     Its own cell where it has the model and task, else a mean, which tells the size to expect and no
     more: its name then says of how many.
@@ -82,6 +117,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     scores = scores.groupby(["arm", "name"]).score.mean().unstack()
     for arm in SELECTED:
         scores.loc[arm] = scores.loc["selected"]
+    scores = with_sums(scores)
     n_cells = len(table[CELL].drop_duplicates())
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
@@ -96,10 +132,11 @@ def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Cla
 @judged
 def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
     """On every model and task of the ablation; from `summarize`."""
-    for (model, task), runs in with_grades(summary).groupby(CELL, sort=False):
+    for (model, task), runs in with_sums(with_grades(summary)).groupby(CELL, sort=False):
         published = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             claim = stl_on(model, task, arm, beside=published[1])
+            yield from _converged(claim, rows)
             if arm == "none":
                 yield from _rises(claim, rows)
             else:
@@ -111,7 +148,18 @@ def _rises(claim: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
     for space in ("centred", "raw"):
         rise = by_unit(none, f"{space}_after") - by_unit(none, f"{space}_before")
         statement = f"plain fine-tuning raises the first {space} score"
-        yield claim(f"rises-{space}", statement, "greater", rise, source="STL §4")
+        yield claim(f"rises-{space}", statement, "greater", rise, source="STL §5")
+
+
+def _converged(claim: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
+    """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
+    if "late_change" in rows and rows.late_change.notna().all():
+        statement = (
+            f"over the last 30 % of the epochs the validation loss moves by less than {MARGIN}"
+        )
+        still = -by_unit(rows, "late_change").abs()
+        kind = "our control" if rows.arm.iloc[0] == "random" else "analogue"
+        yield claim("converged", statement, "no_worse", still, source="after STL §5", kind=kind)
 
 
 def _arm(
@@ -124,12 +172,14 @@ def _arm(
         return by_unit(rows, column) - by_unit(runs[runs.arm == other], column)
 
     for name, other, direction, column, statement, *own in QUESTIONS:
-        if other not in others:
+        if other not in others or column not in runs:
             continue
         statement = statement.format(metric=rows.metric.iloc[0])
         known = {arm, other} <= set(scores.index) and column in scores
         published = scores.at[arm, column] - scores.at[other, column] if known else math.nan
         more = {"published": published, "source": own[0] if own else source}
+        if name in IN_PASSING and arm != "random":
+            more["kind"] = "analogue"
         yield claim(name, statement, direction, less(other, column), **more)
         best = f"{column}_best"
         if best in runs and direction != "no_worse":

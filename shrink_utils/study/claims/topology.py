@@ -22,6 +22,7 @@ OTHERS = {  # what prominent bars are compared with
     "isoscore": "IsoScore★",
     "spectral": "spectral entropy",
 }
+CALIBRATIONS = ("cosine", "isoscore", "spectral")  # rewards of isotropy without bars
 
 
 @judged
@@ -43,6 +44,9 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
         for other in OTHERS:
             if other in set(rows.arm):
                 yield from _beside(claim, f"{model}:{task}", rows, ours, other)
+        for other in CALIBRATIONS:
+            if other in set(rows.arm):
+                yield _calibration(claim, f"{model}:{task}", rows, other)
         yield from _stronger(claim, f"{model}:{task}", rows, weight)
 
 
@@ -80,6 +84,24 @@ def _beside(
     )
     direction = "greater" if tested else "described"
     yield claim(f"topology:matched:{cell}:{other}", statement, direction, graded - matched)
+
+
+def _calibration(claim: partial, cell: str, rows: pd.DataFrame, other: str) -> Claim:
+    """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
+    theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
+    best = theirs.groupby("weight").value.mean().idxmax()
+    gained = by_unit(theirs[theirs.weight == best], "graded")
+    return claim(
+        f"topology:calibration:{cell}:{other}",
+        f"the best weight of {OTHERS[other]} does not raise {rows.metric.iloc[0]} above plain "
+        f"fine-tuning's (a gain of up to {MARGIN} is none)",
+        "no_worse",
+        by_unit(plain, "graded")[gained.index] - gained,
+        source="STL §2, after Ding et al.",
+        kind="analogue",
+        arm=other,
+        tries=theirs.weight.nunique(),
+    )
 
 
 def _stronger(claim: partial, cell: str, rows: pd.DataFrame, weight: float) -> Iterator[Claim]:

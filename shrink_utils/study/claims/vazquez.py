@@ -5,7 +5,7 @@ are held against pretrained encoders, and their work of 2022 on loss change allo
 """
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, permutations
@@ -20,6 +20,7 @@ from shrink_utils.study.dynamics import (
     COUNTED,
     OBJECTIVE_NAMES,
     allocations,
+    closure_errors,
     correlations,
     profiles_of,
 )
@@ -52,6 +53,16 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
         words[last] - words[0],
         published=bert["self_sim"][12] - bert["self_sim"][0],
         source=LAYERS_OF_BERT.format("V", "2"),
+        unit="words",
+    )
+    static = corpus[corpus.quantity == "self_sim"]
+    yield Claim(
+        "v:embeddings-static",
+        "SelfSim of words at the embeddings, less the 1 of vectors that no context moves",
+        "described",
+        _by_layer(static)[0] - 1,
+        published=bert["self_sim"][0] + bert["avg_sim"][0] - 1,
+        source="V, on layer 0",
         unit="words",
     )
     yield from _intra_sim(of["intra_sim"], bert["intra_sim"] - bert["avg_sim"], last)
@@ -178,6 +189,58 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
             **_between_seeds([_hurting(table) - 0.5 for table in tables[objective]]),
             source=f"after {V}",
         )
+    yield from _closures(runs)
+    yield from _by_depth(tables)
+
+
+def _closures(runs: Iterable[tuple[str, pd.DataFrame]]) -> Iterator[Claim]:
+    """The parts sum to the change, by V's rule and by one of second order."""
+    for objective, rows in runs:
+        errors = pd.DataFrame([closure_errors(run) for _, run in rows.groupby("seed")])
+        for rule, spoken, own in (
+            ("euler", "Euler's rule, V's own", {"source": V}),
+            ("trapezoid", "the trapezoid rule", {"source": "our control of V"}),
+        ):
+            own |= {"kind": "our control"} if rule == "trapezoid" else {}
+            yield _lca(
+                f"v:lca-closure-{rule}-{objective}",
+                f"{OBJECTIVE_NAMES[objective]}: by {spoken}, the parts sum to the change of the "
+                f"loss (they miss less than {MARGIN} of it)",
+                "no_worse",
+                -errors[rule],
+                **own,
+            )
+
+
+def _by_depth(tables: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
+    """Shares of the trunk's loss change in the last layer, less those in the first."""
+    trunks = {name: [run[run.layer > 0] for run in runs] for name, runs in tables.items()}
+    yield _lca(
+        "v:lca-incremental-clm",
+        "causal LM: share of the trunk's loss change in the last layer, less that in the first",
+        "described",
+        **_between_seeds([_rise(trunk, trunk) for trunk in trunks["clm"]]),
+        source=V,
+    )
+    for stack in sorted(set(trunks["mt"][0]["stack"])):
+        wide = [
+            run[(run["stack"] == stack) & run.component.isin(["W1", "W2"])] for run in trunks["mt"]
+        ]
+        spoken = stack or "trunk"
+        yield _lca(
+            f"v:lca-peaks-upper-{spoken}",
+            f"translation: feed-forward weights of the {spoken}'s last layer take more of the "
+            "trunk's loss change than those of its first",
+            "greater",
+            **_between_seeds([_rise(*pair) for pair in zip(wide, trunks["mt"], strict=True)]),
+            source=V,
+        )
+
+
+def _rise(part: pd.DataFrame, trunk: pd.DataFrame) -> float:
+    """What the part's last layer has of the trunk's loss change, less what its first has."""
+    layers = part.groupby("layer").value.sum()
+    return float((layers.iloc[-1] - layers.iloc[0]) / trunk.value.sum())
 
 
 def _between_seeds(values: list[float]) -> dict:

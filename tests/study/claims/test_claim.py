@@ -18,6 +18,7 @@ from shrink_utils.study.claims.claim import (
     by_unit,
     evaluate,
     families,
+    hardest,
     sentences,
     verdict,
     whole_table,
@@ -103,6 +104,16 @@ def test_several_tries_widen_the_interval_and_raise_p():
     assert (four.p[0] < 0.05) == (four.verdict[0] == "agrees")
 
 
+def test_a_claim_about_all_is_judged_by_the_one_that_speaks_least_for_it():
+    sure, near, wide = [0.3, 0.31], [0.021, 0.019], [0.1, -0.2]
+    found = hardest([sure, near, wide], "greater")
+    assert found["differences"].tolist() == wide and found["tries"] == 3
+    assert hardest([sure, near], "less")["differences"].tolist() == sure
+    # Within the margin .02, and far from its edge beside its spread: the other one is nearer.
+    steady, unsteady = [-0.0101, -0.0099], [0.03, -0.04]
+    assert hardest([steady, unsteady], "no_worse")["differences"].tolist() == unsteady
+
+
 def test_adjusted_verdicts_hold_the_share_of_false_ones():
     """Of p = .01, .02, .2 the first two stay (.01 · 3/1, .02 · 3/2); beside ten of .9 none does."""
     made = pd.DataFrame({"claim": "stl:rises-raw", "p": [0.02, 0.01, 0.2, math.nan]})
@@ -132,6 +143,15 @@ def test_every_sentence_has_rows_or_a_reason_and_every_row_has_a_sentence():
     assert families(committed).map(type).eq(int).all()
     patterns = [pattern for rows in said["rows"] for pattern in rows.split()]
     assert not [row for row in patterns if not fnmatch.filter(committed.claim, row)]
+
+
+def test_a_quote_is_short_and_says_where_it_stands():
+    said = sentences()
+    quoted = said[said.quote != ""]
+    assert quoted.quote.str.split().map(len).max() <= 25 and (quoted.section != "").all()
+    assert not said.sentence.duplicated().any()
+    page = Path(__file__).resolve().parents[3] / "data" / "README.md"
+    assert f"{len(quoted)} of {len(said)} rows" in page.read_text("utf-8")
 
 
 def test_equal_differences_decide_nothing_in_a_long_table():

@@ -45,11 +45,17 @@ KNOWN = {  # estimate, verdict
     f"stl:lowers-centred-of-all:{BERT}:published": (0.15, "not replicated"),
     f"stl:lowers-raw-of-none:{CELL}:all": (0.0, "inconclusive"),
     f"stl:raises-centred-2:{CELL}:prominent": (0.05, "agrees"),
+    f"stl:lowers-raw-2:{CELL}:prominent": (-0.05, "agrees"),
+    f"stl:lowers-raw-2:{BERT}:all": (-0.075, "replicated"),
+    f"stl:raises-raw-3:{CELL}:prominent": (0, "inconclusive"),
+    f"stl:lowers-three-centred:{CELL}:prominent": (-0.2 + 0.05, "agrees"),
+    f"stl:lowers-three-raw:{BERT}:prominent": (-0.05, "replicated"),
     "stl:shorter-tree:minilm:sentiment_movies:all": (math.log(0.5), "agrees"),
     "stl:class-normal:minilm:sentiment_movies:none": (1 - 0.9, "agrees"),
     "v:avgsim-rises": (0.3, "agrees"),  # of layers 2 and 3, the clearer rise
     "v:avgsim-gradual": (0.0, "inconclusive"),  # two equal steps are the bound of gradual
     "v:selfsim-falls": (-0.3 - 0.2, "agrees"),  # corrected for AvgSim
+    "v:embeddings-static": (0.9 - 1, "described"),
     "v:intrasim-above-avgsim-0": (0.4, "agrees"),
     "v:intrasim-falls-avgsim": (-0.3, "agrees"),
     "v:intrasim-above-null-3": (-0.1, "disagrees"),
@@ -60,6 +66,9 @@ KNOWN = {  # estimate, verdict
     "v:lca-stable-source": (0, "agrees"),
     # Two of six components hurt at the last 12 of 20 steps, except the very last `seed`.
     "v:lca-hurting-half-mlm": (2 * 11 / 120 - 0.5, "described"),
+    "v:lca-closure-euler-mt": (-0.25, "disagrees"),
+    "v:lca-closure-trapezoid-clm": (-0.001, "agrees"),
+    "v:lca-incremental-clm": (0, "described"),
     "b:late-change-rsa:movies:none": (0.3, "agrees"),
     "b:part-late:movies:all": (0.3, "agrees"),
     # 1 apart: .8. 3 or 4 apart, of 5 layers: 2 pairs and 1 pair, .4 and .2.
@@ -69,6 +78,10 @@ KNOWN = {  # estimate, verdict
     "b:stitch-untrained:trained": (2.0, "agrees"),
     "b:stitch-crossing-gelu:affine": (0.5, "agrees"),
     "b:stitch-crossing-solu:affine": (0.7, "agrees"),
+    "b:stitch-itself-gelu": (1.5, "agrees"),
+    "b:stitch-itself-solu": (1.7, "agrees"),
+    "b:stitch-every-layer": (0.2 + 0.02 / 3, "agrees"),
+    "b:stitch-beyond-loss:affine": (0.2 + 0.02 / 3 - 0.1, "agrees"),
     "b:stitch-trained-affine": (-0.5, "agrees"),
     "b:stitch-affine-identity": (-2.0, "agrees"),
     # 3 apart: (0, 3), (1, 4) and back; 4 apart: (0, 4) and back.
@@ -79,6 +92,8 @@ KNOWN = {  # estimate, verdict
     "b:generalization-cka-late-dev": (0.45, "agrees"),
     "b:generalization-cka-early-overlap": (0.05 - 0.25, "agrees"),
     "b:generalization-distance-dev": (DISTANCE, "agrees"),
+    "b:generalization-early-free": (-(0.1 + 0.1 + 0.15) / 3, "disagrees"),
+    "b:generalization-within-free": (-0.1, "disagrees"),
     "b:generalization-stitch-above": (-0.5, "agrees"),
     "b:generalization-stitch-below": (0.4, "agrees"),
     f"rp:not-necessarily-partition:{CELL}:none": (1, "disagrees"),  # it rises everywhere
@@ -98,6 +113,7 @@ KNOWN = {  # estimate, verdict
     f"topology:lowers-more:{CELL}:cosine": (0.4 - 0.55, "agrees"),
     f"topology:metric-no-worse:{CELL}:cosine": (-0.2 * 0.2, "disagrees"),  # beyond the margin
     f"topology:matched:{CELL}:random": (0.3 * 0.2, "agrees"),
+    f"topology:calibration:{CELL}:cosine": (0, "agrees"),  # it costs nothing and gains nothing
     f"topology:matched:{CELL}:cosine": (-0.2 * 0.2, "described"),  # cosine never reaches the score
 }
 
@@ -112,6 +128,11 @@ def test_a_planted_truth_is_found(claims, name):
 PUBLISHED = {
     f"stl:lowers-centred-of-none:{BERT}:published": 0.483 - 0.733,
     f"stl:raises-centred-2:{BERT}:all": 0.050 - 0.034,
+    f"stl:lowers-raw-2:{BERT}:prominent": 0.098 - 0.125,
+    f"stl:raises-raw-3:{BERT}:all": 0.028 - 0.023,
+    f"stl:lowers-three-centred:{BERT}:prominent": (
+        (0.483 + 0.057 + 0.024) - (0.733 + 0.034 + 0.017)
+    ),
     f"stl:lowers-centred-of-none:{CELL}:prominent": (
         ((0.483 + 0.611 + 0.468 + 0.512) - (0.733 + 0.832 + 0.660 + 0.700)) / 4
     ),
@@ -119,6 +140,7 @@ PUBLISHED = {
     "v:avgsim-rises": 0.675 - 0.105,
     "v:avgsim-gradual": 0.114 - 0.570 / 2,
     "v:selfsim-falls": 0.278 - 0.849,
+    "v:embeddings-static": 0.849 + 0.105 - 1,
     "v:intrasim-falls-avgsim": (0.776 - 0.477) - (0.435 - 0.105),
     "v:lca-feed-forward-mlm": math.nan,
 }
@@ -217,6 +239,67 @@ def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():
     assert row.estimate == pytest.approx(-0.2) and row.kind == "analogue"
     assert found.estimate[f"stl:lowers-raw-of-all-best:{CELL}:prominent"] == pytest.approx(-0.1)
     assert not stl_claims(runs).claim.str.contains("-best").any()
+
+
+@pytest.mark.parametrize(("late", "verdict"), [(0.0, "agrees"), (0.1, "disagrees")])
+def test_runs_have_converged_where_their_loss_stands_still_at_the_end_of_ten_epochs(late, verdict):
+    """It moves up in one run and down in the other: that does not cancel."""
+    runs, rows = planted.summary(), []
+    for run in runs.itertuples():
+        keys = {name: getattr(run, name) for name in ("model", "task", "arm", "weight", "seed")}
+        first = 0.6 + 0.01 * run.seed + 0.05 * (run.arm == "prominent")
+        turn = late * (-1) ** run.seed
+        for epoch in range(11):
+            loss = (
+                9.0 if epoch == 0 else first if epoch == 1 else 0.5 + turn * max(0, epoch - 7) / 3
+            )
+            found = {"centred_1": 0.3, "raw_1": 0.3, "value": 0.8 + 0.001 * run.seed}
+            rows.append({**keys, "epoch": epoch, "loss": loss + 1e-4 * run.seed * epoch, **found})
+    evaluations = pd.DataFrame([*rows, *rows[::-1]])
+    found = stl_claims(at_least_loss(runs, evaluations)).set_index("claim")
+    row = found.loc[f"stl:converged:{CELL}:none"]
+    assert row.verdict == verdict and row.estimate == pytest.approx(-late, abs=1e-3)
+    sooner = found.estimate[f"stl:converges-sooner:{CELL}:prominent"]
+    assert sooner == pytest.approx(0.05) and found.kind[f"stl:converged:{CELL}:all"] == "analogue"
+    one = evaluations[evaluations.epoch < 2]
+    assert not stl_claims(at_least_loss(runs, one)).claim.str.startswith("stl:converged:").any()
+
+
+def test_a_claim_about_all_layers_fails_by_one_of_them():
+    stitched = planted.stitched()
+    turned = (stitched.front == "solu") & (stitched.back == "gelu") & (stitched.kind == "affine")
+    stitched.loc[turned & (stitched.front_layer == 3), "penalty"] -= 0.5
+    found = stitching_claims(stitched).set_index("claim")
+    row = found.loc["b:stitch-every-layer"]
+    assert row.verdict == "disagrees" and row.estimate == pytest.approx(-0.3, abs=0.01)
+    cheap = planted.generalization(noise=0.001)
+    penalties = (cheap.quantity == "penalty") & (cheap.group == cheap.other)
+    cheap.loc[penalties, "value"] -= 0.1
+    verdicts = generalization_claims(cheap).set_index("claim").verdict
+    assert verdicts["b:generalization-within-free"] == "agrees"
+    cheap.loc[penalties & (cheap.layer == 4), "value"] += 0.1
+    verdicts = generalization_claims(cheap).set_index("claim").verdict
+    assert verdicts["b:generalization-within-free"] == "disagrees"
+
+
+def test_feed_forward_weights_peak_in_the_last_layer_of_the_stack_where_they_do():
+    table = planted.dynamics()
+    language = table[table.objective != "mt"]
+    encoder = table[table.objective == "mlm"].assign(stack="encoder", objective="mt")
+    decoder = encoder.assign(stack="decoder")
+    top = (decoder.layer == 2) & (decoder.component == "W1")
+    decoder.loc[top, "value"] *= 3 + decoder.seed[top]
+    found = dynamics_claims(pd.concat([language, encoder, decoder]), planted.stability())
+    verdicts = found.set_index("claim").verdict
+    assert verdicts["v:lca-peaks-upper-decoder"] == "agrees"
+    assert verdicts["v:lca-peaks-upper-encoder"] == "inconclusive"
+
+
+def test_a_calibration_that_helps_at_one_of_its_weights_is_seen():
+    frontier = planted.frontier({"prominent": 0.2, "cosine": -0.5})
+    row = topology_claims(frontier).set_index("claim").loc[f"topology:calibration:{CELL}:cosine"]
+    assert row.verdict == "disagrees" and row.estimate == pytest.approx(-0.5 * 0.3, abs=0.01)
+    assert row.arm == "cosine" and row.kind == "analogue"
 
 
 def test_feed_forward_weights_that_contribute_by_their_number_are_no_main_contributors():
