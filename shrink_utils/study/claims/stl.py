@@ -15,7 +15,6 @@ import pandas as pd
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import CELL, RUN
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, judged
-from shrink_utils.study.tables import LAST
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -48,6 +47,7 @@ QUESTIONS = [
     ("converges-sooner", "none", "less", "first_loss",
      "after the first epoch the validation loss is lower with regularization", "after STL §1"),
 ]  # fmt: skip
+LATE = 0.3  # of the epochs: `tables.LAST`, over which STL average
 AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `at_least_loss`
 # Rows of what STL say in passing, and of no number in Table 3: no run can be the paper's test.
 IN_PASSING = ("converges-sooner",)
@@ -96,7 +96,7 @@ def at_least_loss(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame
 
 def _course(run: pd.DataFrame) -> pd.Series:
     losses = run.drop_duplicates("epoch").sort_values("epoch").loss.to_numpy()
-    late = math.ceil(LAST * len(losses))
+    late = math.ceil(LATE * len(losses))
     change = losses[-1] - losses[-1 - late] if len(losses) > late else math.nan
     return pd.Series({"first_loss": losses[0], "late_change": change})
 

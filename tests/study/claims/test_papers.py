@@ -11,11 +11,12 @@ from shrink_utils.study.claims.brown import brown_claims, generalization_claims,
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
-from shrink_utils.study.claims.stl import at_least_loss, stl_claims
+from shrink_utils.study.claims.stl import LATE, at_least_loss, stl_claims
 from shrink_utils.study.claims.topology import OTHERS, topology_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.dynamics import COUNTED
+from shrink_utils.study.tables import LAST
 from shrink_utils.training import ARMS
 from tests.study.claims import planted
 from tests.study.claims.golden import GOLDEN, every_claim
@@ -259,6 +260,7 @@ def test_runs_have_converged_where_their_loss_stands_still_at_the_end_of_ten_epo
     found = stl_claims(at_least_loss(runs, evaluations)).set_index("claim")
     row = found.loc[f"stl:converged:{CELL}:none"]
     assert row.verdict == verdict and row.estimate == pytest.approx(-late, abs=1e-3)
+    assert LATE == LAST  # the epochs that scores are averaged over
     sooner = found.estimate[f"stl:converges-sooner:{CELL}:prominent"]
     assert sooner == pytest.approx(0.05) and found.kind[f"stl:converged:{CELL}:all"] == "analogue"
     one = evaluations[evaluations.epoch < 2]
