@@ -241,11 +241,22 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def replicate(profile: Profile, options: argparse.Namespace) -> None:
-    """Keep this study's claims as a replicate of the reference: what moves is not digits."""
+    """Keep this study's claims as a replicate of the reference: what moves is not digits.
+
+    A study that is not finished gives those of chapters 09 and 10.
+    """
+    from shrink_utils.paths import data_dir
     from shrink_utils.study.claims.digits import keep_replicate
     from shrink_utils.study.claims.reference import machine_name
+    from shrink_utils.study.claims.verdicts import claims_of_models_from_nothing
+    from shrink_utils.study.tables import read_table
 
-    table = keep_replicate(profile, name := machine_name(profile))
+    try:
+        claims = read_table("claims", profile=profile)
+    except FileNotFoundError:
+        claims = claims_of_models_from_nothing(profile)
+    folder, name = data_dir() / "reference" / profile.name, machine_name(profile)
+    table = keep_replicate(claims, folder, name)
     print(f"{name}: {(table.kind == 'digits').sum()} of {len(table)} claims never moved")
 
 

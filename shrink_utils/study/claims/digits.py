@@ -11,14 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.brown import generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import whole_table
-from shrink_utils.study.claims.vazquez import dynamics_claims
-from shrink_utils.study.measured import kept
-from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import written
-from shrink_utils.study.tables import read_table
 
 FILE = "rounding.csv"
 ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
@@ -39,11 +32,17 @@ def measured_digits(folder: Path) -> set[str]:
     return set(table.claim[table.kind == "digits"])
 
 
-def keep_replicate(profile: Profile, name: str) -> pd.DataFrame:
-    """Add this study's estimates to ``data/reference/<profile>/rounding.csv``, as column `name`.
+def keep_replicate(claims: pd.DataFrame, folder: Path, name: str) -> pd.DataFrame:
+    """Add a replicate's estimates to ``rounding.csv`` of a reference, as column `name`.
 
-    A study that is not finished gives what its models trained from nothing decide (chapters 09
-    and 10), where these have run.
+    Parameters
+    ----------
+    claims : DataFrame
+        Columns claim and estimate; some of the reference's claims, or all.
+    folder : Path
+        Of the reference, ``data/reference/<profile>``.
+    name : str
+        What made the replicate: processor, kernels, rounding seed.
 
     Returns
     -------
@@ -54,18 +53,14 @@ def keep_replicate(profile: Profile, name: str) -> pd.DataFrame:
     Raises
     ------
     FileNotFoundError
-        The profile has no reference, or the study not even these tables.
+        The folder has no claims.
     """
-    try:
-        claims = read_table("claims", profile=profile)
-    except FileNotFoundError:
-        claims = _of_models_from_nothing(profile)
-    folder = data_dir() / "reference" / profile.name
     path = folder / FILE
     table = pd.read_csv(path) if path.is_file() else pd.DataFrame({"claim": []})
     estimates = table.set_index("claim").drop(columns=ABOUT[1:], errors="ignore")
     ours = claims.set_index("claim").estimate
-    return _write(folder, estimates.drop(columns=name, errors="ignore").assign(**{name: ours}))
+    every = estimates.index.union(ours.index)
+    return _write(folder, estimates.reindex(every).assign(**{name: ours}))
 
 
 def judge_replicates(folder: Path) -> None:
@@ -86,11 +81,3 @@ def _write(folder: Path, estimates: pd.DataFrame) -> pd.DataFrame:
     with written(folder / FILE) as part:
         table.to_csv(part, index=False, float_format="%.6g")
     return table
-
-
-def _of_models_from_nothing(profile: Profile) -> pd.DataFrame:
-    dynamics = dynamics_claims(kept("dynamics")(profile), kept("dynamics_stability")(profile))
-    stitching = stitching_claims(kept("stitched")(profile))
-    return whole_table(
-        [dynamics, stitching, generalization_claims(kept("generalization")(profile))]
-    )

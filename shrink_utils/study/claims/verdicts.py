@@ -45,6 +45,20 @@ def all_claims(profile: Profile) -> pd.DataFrame:
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
 
 
+def claims_of_models_from_nothing(profile: Profile) -> pd.DataFrame:
+    """Those of chapters 09 and 10, whose models need no encoder and no runs.
+
+    Raises
+    ------
+    FileNotFoundError
+        One of them has not measured its table, as profile and code are now.
+    """
+    dynamics = dynamics_claims(kept("dynamics")(profile), kept("dynamics_stability")(profile))
+    stitching = stitching_claims(kept("stitched")(profile))
+    generalization = generalization_claims(kept("generalization")(profile))
+    return whole_table([dynamics, stitching, generalization])
+
+
 def claims_from(
     grid: list[Run], swept: list[Run], tables: Mapping[str, pd.DataFrame], *, weight: float
 ) -> pd.DataFrame:

@@ -11,71 +11,61 @@ from shrink_utils.study.claims.digits import (
     measured_digits,
     tolerance,
 )
-from shrink_utils.study.profiles import load_profile
-from shrink_utils.study.tables import write_table
 
 COMMITTED = data_dir() / "reference" / "quick"
 REPLICATES = pd.read_csv(COMMITTED / FILE).set_index("claim")
 CLAIMS = pd.read_csv(COMMITTED / "claims.csv").set_index("claim")
+FOUR = pd.DataFrame({"claim": list("abcd"), "estimate": [0.1, -2.0, 0.0, 0.5]})
 
 
 @pytest.fixture
-def profile(tmp_path, monkeypatch):
-    """Profile quick, finished, with four claims and a reference of the same."""
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "results"))
-    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path / "data"))
-    folder = tmp_path / "data" / "reference" / "quick"
-    folder.mkdir(parents=True)
-    claims = pd.DataFrame({"claim": list("abcd"), "estimate": [0.1, -2.0, 0.0, 0.5]})
-    claims.to_csv(folder / "claims.csv", index=False)
-    write_table(claims, "claims", profile=load_profile("quick"))
-    return load_profile("quick")
+def folder(tmp_path):
+    """A reference of four claims."""
+    FOUR.to_csv(tmp_path / "claims.csv", index=False)
+    return tmp_path
 
 
-def _moved(profile, by, name):
-    claims = pd.DataFrame({"claim": list("abcd"), "estimate": [0.1, -2.0, 0.0, 0.5]})
-    write_table(claims.assign(estimate=claims.estimate + by), "claims", profile=profile)
-    return keep_replicate(profile, name).set_index("claim")
+def _moved(folder, by, name):
+    claims = FOUR.assign(estimate=FOUR.estimate + by)
+    return keep_replicate(claims, folder, name).set_index("claim")
 
 
-def test_a_claim_is_a_replicate_when_one_machine_moved_it_by_a_tenth_of_its_tolerance(profile):
-    _moved(profile, [0, 0, 0, 0], "still")
-    table = _moved(
-        profile, [1.9e-4, 1.9e-3, 2.1e-4, -0.4], "another"
-    )  # of .0002, .002, .0002, .0005
+def test_a_claim_is_a_replicate_when_one_machine_moved_it_by_a_tenth_of_its_tolerance(folder):
+    _moved(folder, [0, 0, 0, 0], "still")
+    # They may by .0002, .002, .0002 and .0005.
+    table = _moved(folder, [1.9e-4, 1.9e-3, 2.1e-4, -0.4], "another")
     assert table.kind.to_list() == ["digits", "digits", "replicate", "replicate"]
     assert table.moved.to_list() == pytest.approx([1.9e-4, 1.9e-3, 2.1e-4, 0.4])
-    folder = data_dir() / "reference" / "quick"
     assert measured_digits(folder) == {"a", "b"}
-    again = _moved(profile, [0, 0, 0, 0], "still")  # what another machine has moved stays moved
+    again = _moved(folder, [0, 0, 0, 0], "still")  # what another machine has moved stays moved
     assert again.kind.equals(table.kind) and set(again) == {"kind", "moved", "still", "another"}
 
 
-def test_a_claim_that_nobody_has_measured_is_no_digit(profile):
-    _moved(profile, [0, 0, 0, 0], "still")
-    folder = data_dir() / "reference" / "quick"
-    claims = pd.read_csv(folder / "claims.csv")
-    claims.loc[4] = ["e", 1.0]
-    claims.to_csv(folder / "claims.csv", index=False)
+def test_a_replicate_of_some_claims_says_nothing_of_the_others(folder):
+    keep_replicate(FOUR[:2], folder, "some")
+    assert measured_digits(folder) == {"a", "b"}
+
+
+def test_a_claim_that_nobody_has_measured_is_no_digit(folder):
+    _moved(folder, [0, 0, 0, 0], "still")
+    more = pd.concat([FOUR, pd.DataFrame({"claim": ["e"], "estimate": [1.0]})])
+    more.to_csv(folder / "claims.csv", index=False)
     judge_replicates(folder)
     assert measured_digits(folder) == set("abcd")
 
 
-def test_replicates_are_judged_anew_when_the_reference_changes(profile):
-    _moved(profile, [0, 0, 0, 0], "still")
-    folder = data_dir() / "reference" / "quick"
-    claims = pd.read_csv(folder / "claims.csv")
-    claims.loc[0, "estimate"] += 0.1
-    claims.to_csv(folder / "claims.csv", index=False)
+def test_replicates_are_judged_anew_when_the_reference_changes(folder):
+    _moved(folder, [0, 0, 0, 0], "still")
+    moved = FOUR.assign(estimate=[0.2, -2.0, 0.0, 0.5])
+    moved.to_csv(folder / "claims.csv", index=False)
     judge_replicates(folder)
     assert measured_digits(folder) == set("bcd")
 
 
-def test_without_a_study_there_is_nothing_to_keep(profile, tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "empty"))
-    with pytest.raises(FileNotFoundError, match="no table"):
-        keep_replicate(profile, "a machine")
-    assert not (data_dir() / "reference" / "quick" / FILE).exists()
+def test_without_a_reference_there_is_nothing_to_compare_with(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        keep_replicate(FOUR, tmp_path, "a machine")
+    assert measured_digits(tmp_path) == set() and not (tmp_path / FILE).exists()
 
 
 # --- what is committed ---------------------------------------------------------------------------
