@@ -62,9 +62,9 @@ def code_only(source: str) -> str:
 
 
 def _warns(node: ast.AST) -> bool:
-    """Whether this is the statement ``warnings.warn(…)``."""
+    """Whether this is the statement ``warnings.warn(…)``, or ``warn(…)`` of geometry."""
     call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and ast.unparse(call.func) == "warnings.warn"
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("warnings.warn", "warn")
 
 
 class _WithoutWords(ast.NodeTransformer):
