@@ -98,7 +98,7 @@ def distinct_rows(x: Tensor, radius: Tensor) -> Tensor:
     the rule of `BarcodeRegularizer`. Copies are neighbours along any direction, here a fixed one.
     """
     x, place = torch.unique(x, dim=0, return_inverse=True)
-    radius = torch.zeros(len(x), dtype=x.dtype).scatter_reduce(0, place, radius, "amax")
+    radius = radius.new_zeros(len(x)).scatter_reduce(0, place, radius, "amax")
     direction = torch.from_numpy(np.random.default_rng(0).normal(size=x.shape[1]))
     along, order = (x @ (direction / torch.linalg.vector_norm(direction))).sort()
     kept = torch.ones(len(x), dtype=torch.bool, device=x.device)
