@@ -213,7 +213,8 @@ def alone(target: Path) -> Iterator[None]:
     the temporary folder, named by who owns it: results hold nothing but results.
     """
     name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
-    with FileLock(Path(tempfile.gettempdir()) / f"shrink-{os.getuid()}-{name}.lock"):
+    owner = os.getuid() if hasattr(os, "getuid") else "me"  # Windows has such a folder per user
+    with FileLock(Path(tempfile.gettempdir()) / f"shrink-{owner}-{name}.lock"):
         yield
 
 

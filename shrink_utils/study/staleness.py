@@ -80,8 +80,8 @@ def write_stamps(folder: Path) -> None:
     hashes = {"library.hash": code_hash(), "package.hash": _hash(PACKAGE.rglob("*.py"))}
     for name, found in hashes.items():
         path = folder / name
-        if not path.is_file() or path.read_text() != found:
-            path.write_text(found)
+        if not path.is_file() or path.read_text(encoding="utf-8") != found:
+            path.write_text(found, encoding="utf-8")
 
 
 if __name__ == "__main__":

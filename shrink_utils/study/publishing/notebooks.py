@@ -1,6 +1,7 @@
 """Execute a notebook headless, whole or not at all, and store its outputs for readers."""
 
 import os
+import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,8 +43,6 @@ def execute(source: Path, target: Path) -> float:
     # The kernel inherits these: stored outputs hold no progress bars and need no screen.
     os.environ.update(TQDM_DISABLE="1", MPLBACKEND="module://matplotlib_inline.backend_inline")
     started = time.perf_counter()
-    # Files that the kernel is reached by, instead of ports: two processes that look for free ports
-    # at a time can find the same, and each then waits for a kernel that answers the other.
     with alone(target), TemporaryDirectory(prefix="shrink-kernel-") as sockets:
         try:
             papermill.execute_notebook(
@@ -55,10 +54,10 @@ def execute(source: Path, target: Path) -> float:
                 # Before it ends any kernel, jupyter_client interrupts it; a kernel that still
                 # answers a message then logs "KeyboardInterrupt caught in kernel" as an error.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-                config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/socket"}),
+                config=Config(KernelManager=_way_to_the_kernel(sockets)),
             )
         except PapermillExecutionError as error:
-            part.rename(failed)
+            part.replace(failed)
             raise RuntimeError(
                 f"{source.name}, cell {error.exec_count}: {error.ename}: {error.evalue}\n"
                 f"The notebook as far as it came: {failed}"
@@ -66,9 +65,18 @@ def execute(source: Path, target: Path) -> float:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
-        part.rename(target)
+        part.replace(target)  # Windows renames onto no file
         failed.unlink(missing_ok=True)
     return time.perf_counter() - started
+
+
+def _way_to_the_kernel(folder: str) -> dict[str, str]:
+    """Files that the kernel is reached by; on Windows, which may have none such, ports.
+
+    Two processes that look for free ports at a time can find the same, and each then waits for a
+    kernel that answers the other.
+    """
+    return {} if sys.platform == "win32" else {"transport": "ipc", "ip": f"{folder}/socket"}
 
 
 def store(executed: Path, source: Path) -> None:
