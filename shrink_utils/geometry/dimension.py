@@ -20,7 +20,8 @@ from shrink_utils.topology.arrays import (
 
 _TREE_DIMENSIONS = 10  # up to here a k-d tree is faster; at 768 products are, about tenfold
 _BLOCK = 64  # rows whose distances are held at a time
-_SPARE = 4  # candidates beside the neighbours that are asked for
+_SPARE = 1  # candidates beside the neighbours that are asked for
+_IN_MATRIX = 4096  # rows up to which all products are kept, 128 MiB: half of them are mirrored
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
 _TREE_SIZES = 8  # subsample sizes, n/8 … n
 _TREES_PER_SIZE = 5
@@ -126,10 +127,12 @@ def nearest_distances(x: np.ndarray, k: int) -> np.ndarray:
     rows = x - x.mean(axis=0)
     squares, few = np.einsum("ij,ij->i", rows, rows), min(k + _SPARE, n - 1)
     rounding = 4 * (d + 8) * np.finfo(np.float64).eps * (squares + squares.max())  # (n,)
+    products = rows @ rows.T if n <= _IN_MATRIX else None
     nearest = np.empty((n, k))
     for start in range(0, n, _BLOCK):
         block = np.arange(start, min(start + _BLOCK, n))
-        squared = squares - 2 * (rows[block] @ rows.T)  # (b, n), less ‖x_i‖², which orders nothing
+        inner = rows[block] @ rows.T if products is None else products[block]  # (b, n)
+        squared = squares - 2 * inner  # less ‖x_i‖², which orders nothing
         squared[block - start, block] = np.inf
         candidates = np.argpartition(squared, few - 1, axis=1)[:, :few]
         farthest = np.take_along_axis(squared, candidates, axis=1).max(axis=1) + squares[block]

@@ -63,7 +63,7 @@ def same_rows(n_x: int, n_y: int) -> None:
 def centred(x: Tensor) -> Tensor:
     """Subtract the mean row. Identical rows give exact zeros, and large offsets cost no digits."""
     shifted = x - x[0]
-    return shifted - shifted.mean(dim=0)
+    return shifted.sub_(shifted.mean(dim=0))
 
 
 def mean_row(x: Tensor) -> Tensor:
@@ -92,8 +92,13 @@ def unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:
     return x
 
 
+def largest_entry(x: Tensor) -> float:
+    """max |x_ij|, without a copy of the rows."""
+    return float(torch.stack(x.aminmax()).abs().max())
+
+
 def _by_largest(x: Tensor) -> Tensor:
-    largest = torch.stack(x.aminmax()).abs().max()  # without a copy of the rows
+    largest = largest_entry(x)
     return x / largest if largest > 0 else x
 
 

@@ -16,6 +16,7 @@ from shrink_utils.geometry.rows import (
     RankedSVD,
     centred,
     in_range,
+    largest_entry,
     mean_row,
     ranked_svd,
     same_rows,
@@ -250,16 +251,15 @@ def compare_cka(x: Centred, y: Centred) -> float:
 def _own_scale(x: Array, name: str) -> tuple[Centred, float]:
     """A batch centred and scaled, and by what; identical rows are allowed and contribute 0."""
     rows = as_rows(x, min_rows=4, name=name)
-    size = float(rows.abs().max()) or 1.0
-    rows = centred(rows / size)
-    spread = float(rows.abs().max())
-    return _with_own(rows / (spread or 1.0), debiased=True), size * spread
+    size = largest_entry(rows) or 1.0
+    return _with_own(centred(rows / size), debiased=True), size
 
 
 def _with_own(rows: Tensor, debiased: bool) -> Centred:
     n, d = rows.shape
     gram = rows @ rows.T if n < d else None
-    x = Centred(rows, rows.square().sum(dim=1), gram, debiased, math.nan)
+    squares = rows.square().sum(dim=1) if gram is None else gram.diagonal()
+    x = Centred(rows, squares, gram, debiased, math.nan)
     own, cross = _hsic(x, x)
     return x._replace(own=own if own > _NO_HSIC * cross else 0.0)
 

@@ -121,7 +121,7 @@ def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "
     """
     x = on_float64_device(as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
     x = x.detach().to(torch.float64)
-    if not torch.isfinite(x).all():
+    if not math.isfinite(x.sum()) and not torch.isfinite(x).all():  # a sum needs no copy
         raise _not_finite(x.cpu().numpy(), name)
     return x
 
@@ -133,18 +133,24 @@ def on_float64_device(x: Tensor) -> Tensor:
 
 def to_host(points: Tensor) -> np.ndarray:
     """Values (n, d) as a contiguous array: float32 for it and half precision, else float64."""
-    points = points.detach()
     if points.dtype not in (torch.float32, torch.float64):
+        points = points.detach()
         points = points.float() if points.dtype in HALF else points.double()
-    return np.ascontiguousarray(points.cpu().numpy())
+    return np.ascontiguousarray(points.numpy(force=True))
 
 
 def host_values(points: Tensor, name: str = "points") -> np.ndarray:
     """As `to_host`; NaN or infinity are a ``ValueError``."""
+    return values_and_squares(points, name)[0]
+
+
+def values_and_squares(points: Tensor, name: str) -> tuple[np.ndarray, float]:
+    """As `host_values`, with the `sum_of_squares`."""
     array = to_host(points)
-    if not math.isfinite(sum_of_squares(array)) and not np.isfinite(array).all():
+    squares = sum_of_squares(array)
+    if not math.isfinite(squares) and not np.isfinite(array).all():
         raise _not_finite(array, name)
-    return array
+    return array, squares
 
 
 def sum_of_squares(array: np.ndarray) -> float:

@@ -210,9 +210,9 @@ class OfEdges(torch.autograd.Function):
                 value, points, grad_value.to(value), create_graph=True
             )
         else:
-            slopes = grad_value.detach().cpu().numpy() * ctx.slopes
+            slopes = grad_value.numpy(force=True) * ctx.slopes
             array = along_edges(to_host(points), ctx.edges, ctx.lengths, slopes)
-            gradient = torch.from_numpy(array).to(points.device).to(points.dtype)
+            gradient = torch.from_numpy(array).to(points)
         return gradient, None, None, None, None, None
 
 

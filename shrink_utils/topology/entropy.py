@@ -52,14 +52,18 @@ def entropy_of(bars: Tensor) -> Tensor:
 
 
 @compiled
-def entropy_and_slopes(bars: np.ndarray) -> tuple[float, np.ndarray]:
-    """E of bars (m,), float64, and ∂E/∂ℓ (m,): as `persistent_entropy`, in a tenth of the time."""
-    slopes = np.zeros(len(bars))
+def entropy_and_slopes(lengths: np.ndarray, chosen: np.ndarray) -> tuple[float, np.ndarray]:
+    """E of the chosen ones of lengths (m,), float64, and ∂E/∂ℓ (m,), 0 for the others.
+
+    As `persistent_entropy`, in a tenth of the time.
+    """
+    slopes = np.zeros(len(lengths))
+    bars = lengths[chosen]
     longest = bars.max() if len(bars) else 0.0
-    counted = np.flatnonzero(bars > NEGLIGIBLE * longest)
+    counted = chosen[bars > NEGLIGIBLE * longest]
     if len(counted) == 0:
         return 0.0, slopes
-    p = bars[counted] / longest  # first to at most 1, so that the sum below cannot overflow
+    p = lengths[counted] / longest  # first to at most 1: the sum below cannot overflow
     total = p.sum()
     p = p / total
     logs = np.log(p)

@@ -19,6 +19,7 @@ from shrink_utils.topology.arrays import (
     on_float64_device,
     rounding_of_rows,
     sum_of_squares,
+    values_and_squares,
     whole_number,
 )
 from shrink_utils.topology.barcodes import OfEdges, edge_lengths, loop_edges
@@ -27,6 +28,8 @@ from shrink_utils.topology.selection import RULES, prominent_positions, random_p
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 SELECTIONS = ("prominent", "all", "random")
+NO_EDGES, NO_LENGTHS = np.empty((0, 2), np.int64), np.empty(0)
+COARSEST = torch.finfo(torch.bfloat16).eps
 IGNORED = -100  # the label of rows that are left out, as by torch's cross_entropy
 
 
@@ -73,16 +76,23 @@ class Bars(NamedTuple):
     """The bars of one class, longest first, and the edges between its points that make them."""
 
     lengths: np.ndarray  # (m,), 0 for what is rounding
+    chosen: np.ndarray  # positions of those whose entropy is taken
     edges: np.ndarray  # (m, 2), or (2m, 2): that of each death, then that of each birth
     measured: np.ndarray  # lengths of these edges
 
 
 def without_rounding(
-    lengths: np.ndarray, points: np.ndarray, edges: np.ndarray, dtype: torch.dtype
+    lengths: np.ndarray,
+    points: np.ndarray,
+    edges: np.ndarray,
+    dtype: torch.dtype,
+    squares: float,
 ) -> np.ndarray:
-    """Lengths (m,), longest first, with 0 for edges that rounding of an end explains."""
-    eps = torch.finfo(torch.bfloat16).eps  # the coarsest
-    if len(lengths) == 0 or lengths[-1] > eps * math.sqrt(sum_of_squares(points)):
+    """Lengths (m,), longest first, with 0 for edges that rounding of an end explains.
+
+    `squares` is the sum of squares of the points.
+    """
+    if len(lengths) == 0 or lengths[-1] > COARSEST * math.sqrt(squares):
         return lengths  # as nearly always
     allowed = rounding_of_rows(points, dtype)[edges].max(axis=1)  # (m,)
     rounded = lengths <= allowed
@@ -225,42 +235,48 @@ class BarcodeRegularizer(nn.Module):
             or holds fractions.
         """
         embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
-        points = host_values(embeddings, "embeddings")
+        points, squares = values_and_squares(embeddings, "embeddings")
         classes, of_class = _rows_of_classes(labels, embeddings)
-        bars = [self._bars(points, rows, embeddings.dtype) for rows in of_class]
-        chosen = [self._select(one.lengths) for one in bars]
-        terms = [self._term(one, kept) for one, kept in zip(bars, chosen, strict=True)]
+        bars = []
+        for rows in of_class:
+            if len(rows) == len(points):
+                bars.append(self._bars(points, squares, embeddings.dtype))
+            else:
+                cloud = points[rows]
+                one = self._bars(cloud, sum_of_squares(cloud), embeddings.dtype)
+                bars.append(one._replace(edges=rows[one.edges]))
+        terms = [self._term(one) for one in bars]
         losses, entropies, slopes = zip(*terms, strict=True) if terms else ((), (), ())
-        device = embeddings.device
         dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
         loss = OfEdges.apply(
             embeddings,
             np.array(sum(losses), dtype),
-            _joined([one.edges for one in bars], np.empty((0, 2), np.int64)),
-            _joined([one.measured for one in bars], np.empty(0)),
-            _joined(slopes, np.empty(0)),
-            partial(self._loss, bars=bars, chosen=chosen),
+            _joined([one.edges for one in bars], NO_EDGES),
+            _joined([one.measured for one in bars], NO_LENGTHS),
+            _joined(slopes, NO_LENGTHS),
+            partial(self._loss, bars=bars),
         )
-        return RegularizerOutput(
-            loss=loss,
-            classes=torch.from_numpy(classes).to(device),
-            entropy=torch.from_numpy(np.array(entropies, dtype)).to(device),
-            n_features=torch.from_numpy(np.array([len(kept) for kept in chosen], int)).to(device),
-            n_bars=torch.from_numpy(np.array([len(b.lengths) for b in bars], int)).to(device),
+        logged = (
+            classes,
+            np.array(entropies, dtype),
+            np.array([len(one.chosen) for one in bars], np.int64),
+            np.array([len(one.lengths) for one in bars], np.int64),
         )
+        device = embeddings.device
+        return RegularizerOutput(loss, *(torch.from_numpy(v).to(device) for v in logged))
 
-    def _bars(self, points: np.ndarray, rows: np.ndarray, dtype: torch.dtype) -> Bars:
-        """The bars of one class, which are made of edges between rows of the batch."""
-        cloud = points if len(rows) == len(points) else points[rows]
+    def _bars(self, cloud: np.ndarray, squares: float, dtype: torch.dtype) -> Bars:
+        """The bars of one class, whose sum of squares is known, and those that are chosen."""
         if self.homology_dim:
             (births, born), (deaths, died) = loop_edges(cloud, self.homology_dim)
             edges, measured = np.concatenate([deaths, births]), np.concatenate([died, born])
-            return Bars(died - born, rows[edges], measured)
-        edges, measured = minimum_spanning_tree(cloud)
-        lengths = measured
-        if self.rule != "published":
-            lengths = without_rounding(measured, cloud, edges, dtype)
-        return Bars(lengths, rows[edges], measured)
+            lengths = died - born
+        else:
+            edges, measured = minimum_spanning_tree(cloud, squares)
+            lengths = measured
+            if self.rule != "published":
+                lengths = without_rounding(measured, cloud, edges, dtype, squares)
+        return Bars(lengths, self._select(lengths), edges, measured)
 
     def _select(self, lengths: np.ndarray) -> np.ndarray:
         """Positions of the bars whose entropy is taken."""
@@ -271,24 +287,24 @@ class BarcodeRegularizer(nn.Module):
             return random_positions(len(lengths), len(prominent))
         return prominent
 
-    def _term(self, bars: Bars, chosen: np.ndarray) -> tuple[float, float, np.ndarray]:
+    def _term(self, bars: Bars) -> tuple[float, float, np.ndarray]:
         """Loss and entropy of one class, and ∂loss/∂length of each edge."""
-        lengths, slopes = bars.lengths, np.zeros(len(bars.lengths))
-        entropy, entropy_slopes = entropy_and_slopes(lengths[chosen])
-        loss, n_others = -self.weight * entropy, len(lengths) - len(chosen)
-        if self.unselected_l2 and n_others:
-            loss += self.unselected_l2 * np.delete(lengths, chosen).mean()
-            slopes[:] = self.unselected_l2 / n_others
-        slopes[chosen] = -self.weight * entropy_slopes
+        lengths, chosen = bars.lengths, bars.chosen
+        entropy, slopes = entropy_and_slopes(lengths, chosen)
+        loss, slopes = -self.weight * entropy, -self.weight * slopes
+        if self.unselected_l2 and len(chosen) < len(lengths):
+            others = np.delete(np.arange(len(lengths)), chosen)
+            loss += self.unselected_l2 * lengths[others].mean()
+            slopes[others] = self.unselected_l2 / len(others)
         if self.homology_dim:
             slopes = np.concatenate([slopes, -slopes])  # a bar is its death less its birth
         return loss, entropy, slopes
 
-    def _loss(self, embeddings: Tensor, bars: list[Bars], chosen: list[np.ndarray]) -> Tensor:
+    def _loss(self, embeddings: Tensor, bars: list[Bars]) -> Tensor:
         """The loss by torch, of the bars that are known and chosen."""
         loss = embeddings.new_zeros(())
-        for one, kept in zip(bars, chosen, strict=True):
-            lengths, m = edge_lengths(embeddings, one.edges), len(one.lengths)
+        for one in bars:
+            lengths, kept, m = edge_lengths(embeddings, one.edges), one.chosen, len(one.lengths)
             lengths = lengths[:m] - lengths[m:] if self.homology_dim else lengths
             positive = kept[one.lengths[kept] > NEGLIGIBLE * one.lengths.max(initial=0.0)]
             loss = loss - self.weight * entropy_of(lengths[positive])

@@ -39,24 +39,27 @@ U = 2.0**-24  # the unit roundoff of float32
 SAFE = 2.0**-64, 2.0**64  # a sum of squares from which no square overflows or vanishes in float32
 
 
-def minimum_spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def minimum_spanning_tree(
+    points: np.ndarray, squares: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Edges (n − 1, 2) of a cloud's tree and their lengths (n − 1,), float64, longest first.
 
-    `points` (n, d) are finite, contiguous, float32 or float64. The same tree each time.
+    `points` (n, d) are finite, contiguous, float32 or float64; `squares` is their sum of squares,
+    where it is known. The same tree each time.
     """
     n = len(points)
     if n < 2:
         return np.empty((0, 2), np.int64), np.empty(0)
-    unit = 1.0 if SAFE[0] < sum_of_squares(points) < SAFE[1] else power_of_two(points)
+    squares = sum_of_squares(points) if squares is None else squares
+    unit = 1.0 if SAFE[0] < squares < SAFE[1] else power_of_two(points)
     if unit != 1.0:
         points = points / unit
     if not COMPILED:
-        edges, squared = prim_by_rows(n, lambda i: _from_row(points, i))
+        edges, lengths = _longest_first(*prim_by_rows(n, lambda i: _from_row(points, i)))
     elif n <= MOST_IN_MATRIX:
-        edges, squared = _prim(points, *rounded_distances(points))
+        edges, lengths = _tree(points, *rounded_distances(points))
     else:
-        edges, squared = _of_parts(points)
-    edges, lengths = _longest_first(edges, squared)
+        edges, lengths = _longest_first(*_of_parts(points))
     return edges, lengths if unit == 1.0 else lengths * unit
 
 
@@ -121,6 +124,15 @@ def _joining(n: int, edges: np.ndarray) -> np.ndarray:
             kept[found] = e
             found += 1
     return kept
+
+
+@compiled
+def _tree(
+    points: np.ndarray, squared: np.ndarray, epsilon: float, tau: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `minimum_spanning_tree` gives, from what `rounded_distances` gives."""
+    edges, lengths = _prim(points, squared, epsilon, tau)
+    return _longest_first(edges, lengths)
 
 
 def rounded_distances(points: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
