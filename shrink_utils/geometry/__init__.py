@@ -1,5 +1,10 @@
 """Geometry of embedding clouds: pure functions of matrices whose rows are samples."""
 
+from shrink_utils.geometry.alignment import (
+    Alignment as Alignment,
+    affine as affine,
+    procrustes as procrustes,
+)
 from shrink_utils.geometry.contextuality import (
     IntraSim as IntraSim,
     MaxExplainableVariance as MaxExplainableVariance,
@@ -31,19 +36,20 @@ from shrink_utils.geometry.isotropy import (
     rogue_dimensions as rogue_dimensions,
     within_classes as within_classes,
 )
-from shrink_utils.geometry.similarity import (
-    Alignment as Alignment,
-    Calibrated as Calibrated,
-    affine as affine,
-    calibrated_maximum as calibrated_maximum,
+from shrink_utils.geometry.similarity.cca import (
     cca as cca,
+    pwcca as pwcca,
+    svcca as svcca,
+)
+from shrink_utils.geometry.similarity.cka import (
     cka as cka,
     cka_distance as cka_distance,
     minibatch_cka as minibatch_cka,
-    mutual_knn as mutual_knn,
-    procrustes as procrustes,
-    pwcca as pwcca,
-    rsa as rsa,
-    similarity_grid as similarity_grid,
-    svcca as svcca,
 )
+from shrink_utils.geometry.similarity.grid import (
+    Calibrated as Calibrated,
+    calibrated_maximum as calibrated_maximum,
+    similarity_grid as similarity_grid,
+)
+from shrink_utils.geometry.similarity.neighbours import mutual_knn as mutual_knn
+from shrink_utils.geometry.similarity.rsa import rsa as rsa

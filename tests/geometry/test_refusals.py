@@ -10,7 +10,7 @@ import torch
 from torch.autograd import forward_ad
 
 from shrink_utils import geometry as g
-from shrink_utils.geometry.similarity import MEASURES
+from shrink_utils.geometry.similarity.grid import MEASURES
 from shrink_utils.geometry.streaming import IsoScore
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 from shrink_utils.training.penalties import Regrouped, SIGReg

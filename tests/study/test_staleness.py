@@ -70,7 +70,7 @@ def copied(tmp_path, monkeypatch):
     [
         ("text/glue.py", "GLUE's file is missing", "no such file", [False, False]),
         ("text/glue.py", "{len(fields)} fields, expected", "expected", [False, False]),
-        ("geometry/similarity.py", "CKA is NaN: the", "NaN: the", [False, False]),
+        ("geometry/similarity/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
         ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
         ("study/diagnose.py", "<p>The isotropic Gaussian", "<p>A Gaussian", [False, False]),
         ("study/grid.py", "no scheduler answers", "nobody answers", [False, False]),

@@ -1,0 +1,87 @@
+"""Representational similarity analysis: are the same pairs of rows far apart?"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import rankdata
+from torch import Tensor
+
+from shrink_utils.geometry.rows import centred, same_rows
+from shrink_utils.topology.arrays import Array, as_rows, unit_rows
+
+# What is equal but for rounding must tie: that of a share of the largest distance, and that of
+# unit rows, which are off by this share of their length.
+_TIED, _OFF_UNIT = 1e-12, 4e-15
+
+
+class Ranks(NamedTuple):
+    """What one matrix brings to the comparison."""
+
+    n: int
+    ranks: Tensor  # (n(n − 1)/2,), centred and of length one
+
+
+def rsa(x: Array, y: Array) -> float:
+    """Spearman correlation between the cosine distances of all pairs of rows, in x and in y.
+
+    Parameters
+    ----------
+    x, y : array_like, shapes (n, d_x) and (n, d_y)
+        Row i of both is the same sample; at least 3 rows, none of them zero.
+
+    Returns
+    -------
+    float
+        In [−1, 1], up to rounding (1e-15). Invariant to a rotation of either space and to the
+        length of every single row; not to a shift and not to other linear maps.
+
+    Raises
+    ------
+    ValueError
+        Zero rows, different numbers of rows, fewer than 3, or all pairs at the same distance, which
+        leaves nothing to order.
+
+    Notes
+    -----
+    Distances 1 − cos of the pairs i < j are rounded to 12 decimals of the largest before they are
+    ranked, tied ones sharing their mean rank: otherwise rounding decides the order of pairs that
+    are equal. They are taken as ‖x̂ − ŷ‖²/2, which keeps their digits where all cosines are near 1.
+    O(n²d) time and O(n²) memory. Repeated rows raise the correlation. Kriegeskorte, Mur &
+    Bandettini 2008, *Representational similarity analysis*.
+    """
+    return compare_rsa(prepare_rsa(x, "x"), prepare_rsa(y, "y"))
+
+
+def prepare_rsa(x: Array, name: str = "x") -> Ranks:
+    """Rank the pairs of one matrix."""
+    steps = cosine_steps(unit_rows(as_rows(x, min_rows=3, name=name), name=name)).cpu().numpy()
+    n = len(steps)
+    ranks = torch.from_numpy(rankdata(steps[np.triu_indices(n, 1)]))
+    ranks -= ranks.mean()
+    if not ranks.any():
+        raise ValueError(
+            f"{name} has all {len(ranks)} pairs of its {n} rows at the same cosine distance: "
+            "there is no order to compare"
+        )
+    return Ranks(n, ranks / torch.linalg.vector_norm(ranks))
+
+
+def cosine_steps(x: Tensor) -> Tensor:
+    """Distances 1 − cos of unit rows, (n, n), in whole steps of what rounding can tell apart.
+
+    ‖x̂ − ŷ‖²/2 by products of centred rows: what cancels is relative to the largest distance.
+    """
+    x = centred(x)
+    half = x.square().sum(dim=1) / 2
+    distances = half[:, None] + half - x @ x.T
+    largest = float(distances.max())
+    step = max(_TIED * largest, _OFF_UNIT * math.sqrt(max(largest, 0.0)))
+    return (distances / step).round() if step > 0 else torch.zeros_like(distances)
+
+
+def compare_rsa(x: Ranks, y: Ranks) -> float:
+    """Correlate the ranks of two matrices."""
+    same_rows(x.n, y.n)
+    return float(x.ranks @ y.ranks)
