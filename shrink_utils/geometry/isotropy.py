@@ -9,6 +9,7 @@ from torch import Tensor
 
 from shrink_utils.geometry.rows import as_labels, centred, in_range, unit_scale
 from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
+from shrink_utils.topology.entropy import entropy_of
 
 UNDEFINED = (
     "the bias-corrected form is undefined for these {n} rows: it divides by an estimate of "
@@ -97,9 +98,14 @@ def _avg_sims(x: Array, groups: Array | None) -> tuple[Tensor, Tensor]:
         raise ValueError(f"groups needs at least 2 different labels, got 1 for {len(x)} rows")
     n, total = sizes.sum(), sums.sum(dim=0)
     squares = sums.square().sum(dim=1)  # (groups,)
-    dots, pairs = total @ total - squares.sum(), n**2 - sizes.square().sum()
+    dots, pairs = between_groups(total, squares.sum()), n**2 - sizes.square().sum()
     left_out = (dots - 2 * (sums @ total - squares)) / (pairs - 2 * (n * sizes - sizes.square()))
     return dots / pairs, left_out
+
+
+def between_groups(total: Tensor, squares: Tensor) -> Tensor:
+    """Sum of ⟨x, y⟩ over ordered pairs of different groups: ‖Σ_s u_s‖² − Σ_s‖u_s‖²."""
+    return total @ total - squares
 
 
 def group_sums(x: Tensor, groups: Array | None) -> tuple[Tensor, Tensor]:
@@ -295,9 +301,10 @@ def participation_ratio(x: Array, *, bias_corrected: bool = False) -> float:
     n = x.shape[0]
     squares = x.square().sum(dim=1)  # (n,)
     trace = squares.sum() / (n - 1)
-    squared_trace, frobenius = trace.square(), (_gram(x) / (n - 1)).square().sum()
+    frobenius = (_gram(x) / (n - 1)).square().sum()
     if not bias_corrected:
-        return float(squared_trace / frobenius)
+        return float(participation(trace, frobenius))
+    squared_trace = trace.square()
     fourth = n * squares.square().sum() / (n - 1)  # nQ; f drops out of the ratio
     above = (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth
     plug_in = (n - 1) * (n - 2) * frobenius + squared_trace
@@ -334,7 +341,18 @@ def iso_score(x: Array, *, bias_corrected: bool = False) -> float:
     the uniform spectrum) simplify to this.
     """
     x = as_rows(x, min_columns=2)
-    return (participation_ratio(x, bias_corrected=bias_corrected) - 1) / (x.shape[1] - 1)
+    return float(used_share(participation_ratio(x, bias_corrected=bias_corrected), x.shape[1]))
+
+
+# The two formulas stay in the graph: the penalty and the metric of these names use them, too.
+def participation(trace: Tensor, squared_norm: Tensor) -> Tensor:
+    """(tr C)² / ‖C‖_F², in any unit."""
+    return trace.square() / squared_norm
+
+
+def used_share(ratio: Tensor | float, d: int) -> Tensor | float:
+    """IsoScore of d dimensions with this participation ratio."""
+    return (ratio - 1) / (d - 1)
 
 
 def effective_rank(x: Array, *, center: bool = True) -> float:
@@ -364,7 +382,7 @@ def effective_rank(x: Array, *, center: bool = True) -> float:
     x = as_rows(x)
     # Not from a Gram matrix: √ of its rounding would count null directions at 1e-8 each.
     sigma = torch.linalg.svdvals(unit_scale(x, center=center))
-    return float(torch.special.entr(sigma / sigma.sum()).sum().exp())
+    return float(entropy_of(sigma).exp())
 
 
 def within_classes(x: Array, labels: Array) -> Tensor:

@@ -13,7 +13,14 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from shrink_utils.geometry.contextuality import frequent, occurrence_sums, self_sims
-from shrink_utils.geometry.isotropy import check_k, group_sums, leading_shares
+from shrink_utils.geometry.isotropy import (
+    between_groups,
+    check_k,
+    group_sums,
+    leading_shares,
+    participation,
+    used_share,
+)
 from shrink_utils.geometry.rows import as_labels, same_rows
 from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
 
@@ -114,7 +121,7 @@ class AvgSim(_Sums):
             raise ValueError(
                 f"groups needs at least 2 different labels, got 1 for {int(self.n_rows)} rows"
             )
-        products = self.total @ self.total - self.group_squares
+        products = between_groups(self.total, self.group_squares)
         return products / (self.n_rows**2 - self.group_pairs)
 
 
@@ -269,8 +276,9 @@ class IsoScore(_Moments):
 
     def compute(self) -> Tensor:
         """The score, a float64 scalar; refused where `geometry.iso_score` is."""
-        scatter = self.scatter([self.n_features], 2)[0][0]  # of trace 1
-        return (1 / scatter.square().sum() - 1) / (self.n_features - 1)
+        scatter = self.scatter([self.n_features], 2)[0][0]
+        trace = scatter.new_ones(())
+        return used_share(participation(trace, scatter.square().sum()), self.n_features)
 
 
 class CKA(_Moments):

@@ -47,7 +47,7 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
 
 
 def entropy_of(bars: Tensor) -> Tensor:
-    """E of positive bars (m,), by torch."""
+    """E of numbers ≥ 0 (m,), one of them positive, in their graph."""
     return torch.special.entr(bars / bars.sum()).sum()
 
 

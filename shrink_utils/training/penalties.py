@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from shrink_utils.geometry.isotropy import participation, used_share
 from shrink_utils.geometry.rows import centred
 from shrink_utils.names import known_name
 from shrink_utils.topology import (
@@ -124,6 +125,7 @@ class AverageCosine(ClassPenalty):
         # Divided by 1 where the length is 0, so that what `where` leaves out has a finite gradient.
         units = torch.where(has_direction, cloud / lengths.where(has_direction, 1.0), 0.0)  # (n, d)
         n = len(cloud)
+        # Written out, as other orders of these sums have other last bits than recorded runs.
         return (units.sum(dim=0).square().sum() - units.square().sum()) / (n * (n - 1))
 
 
@@ -154,7 +156,7 @@ class SpectralEntropy(ClassPenalty):
         rounding = max(cloud.shape) * torch.finfo(sigma.dtype).eps * sigma[0].detach()
         counted = sigma[sigma > rounding]
         p = counted / counted.sum()
-        return (p * p.log()).sum()
+        return (p * p.log()).sum()  # `entropy_of` has other last bits in its gradient
 
 
 class IsoScoreStar(ClassPenalty):
@@ -267,11 +269,11 @@ class SIGReg(ClassPenalty):
 
 
 def _iso_score(covariance: Tensor) -> Tensor:
-    """(PR − 1) / (d − 1), (); 1 for a covariance that is all zero, where it is undefined."""
+    """IsoScore, (); 1 for a covariance that is all zero, where it is undefined."""
     squared_norm = covariance.square().sum()
     varies = squared_norm > 0
-    ratio = covariance.trace().square() / squared_norm.where(varies, 1.0)
-    return torch.where(varies, (ratio - 1) / (len(covariance) - 1), 1.0)
+    ratio = participation(covariance.trace(), squared_norm.where(varies, 1.0))
+    return torch.where(varies, used_share(ratio, len(covariance)), 1.0)
 
 
 class Regrouped(BarcodeRegularizer):
