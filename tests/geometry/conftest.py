@@ -1,11 +1,13 @@
 """Clouds and pairs of clouds that every measure meets, and definitions that several tests use."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from shrink_utils import geometry
+from shrink_utils.geometry.invariances import INVARIANCES
 
 ROW_FUNCTIONS = [
     geometry.avg_sim,
@@ -19,6 +21,41 @@ ROW_FUNCTIONS = [
     geometry.mean_squared_distance,
     geometry.pair_distances,
 ]
+
+
+# Rows in four classes, and a second space that is much like the first.
+ROWS, OTHER = np.random.default_rng(0).normal(size=(2, 40, 5)) * [[[9, 3, 1, 1, 1]], [[1] * 5]]
+OTHER += ROWS / [9, 3, 1, 1, 1]
+LABELS = np.repeat(np.arange(4), 10)
+
+
+def _beside(measure, x):
+    return measure(x, OTHER)
+
+
+# Every measure as `INVARIANCES` names it, of one cloud; the other side and the labels stay.
+MEASURES = {
+    "avg_sim": lambda x: geometry.avg_sim(x).value,
+    "self_sim": lambda x: geometry.self_sim(x, LABELS).value,
+    "intra_sim": lambda x: geometry.intra_sim(x, LABELS).value,
+    "max_explainable_variance": lambda x: geometry.max_explainable_variance(x, LABELS).value,
+    "anisotropy, center": lambda x: geometry.anisotropy(x, center=True),
+    "effective_rank, raw": lambda x: geometry.effective_rank(x, center=False),
+    "participation_ratio, bias_corrected": lambda x: geometry.participation_ratio(
+        x, bias_corrected=True
+    ),
+    "iso_score, bias_corrected": lambda x: geometry.iso_score(x, bias_corrected=True),
+    "elongated_directions": lambda x: geometry.elongated_directions(x, ratio=1.0),
+    "intrinsic_dimension, ph": lambda x: geometry.intrinsic_dimension(x, method="ph"),
+    "between_share": lambda x: geometry.between_share(x, LABELS),
+    "mutual_knn": lambda x: geometry.mutual_knn(x, OTHER, k=5),
+    "cka, debiased": lambda x: geometry.cka(x, OTHER, debiased=True),
+    "minibatch_cka": lambda x: geometry.minibatch_cka([(x[:20], OTHER[:20]), (x[20:], OTHER[20:])]),
+    "pwcca, of y": lambda x: geometry.pwcca(OTHER, x),
+    **{name: partial(_beside, getattr(geometry, name)) for name in ("rsa", "cka", "cca", "svcca")},
+    "pwcca": lambda x: geometry.pwcca(x, OTHER),
+}
+MEASURES |= {name: getattr(geometry, name) for name in INVARIANCES if name not in MEASURES}
 
 
 def cosine(a, b):
