@@ -8,6 +8,13 @@ from difflib import get_close_matches
 POOLINGS = ("cls", "mean", "first_last", "last")  # of `models.pool`; a profile asks for names alone
 
 
+def not_installed(what: str, extra: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """The error for what needs a package of an extra that is not installed."""
+    package = (error.name or str(error)).split(".")[0]
+    message = f"{what} needs {package}, which is not installed: pip install '.[{extra}]'"
+    return ModuleNotFoundError(message, name=package)
+
+
 def unknown_name(argument: str, kind: str, name: str, known: Iterable[str]) -> ValueError:
     """The error for a ``name`` that is not among the ``known`` ones; it has the nearest of them."""
     known = list(known)

@@ -116,6 +116,29 @@ def test_the_mathematics_and_the_start_of_the_command_line_are_light():
     assert _loaded(f"{start}\nload_profile('quick')", ["torch", *heavy]) == "[]\n"
 
 
+def _without(packages: list[str], code: str) -> subprocess.CompletedProcess:
+    """Run code in a fresh process where importing these packages fails."""
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({packages}))\n"
+    command = [sys.executable, "-c", blocked + code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_the_library_needs_nothing_of_the_study():
+    """Topology, geometry and the penalties run on gudhi, numpy, scipy and torch."""
+    study = ["shrink_utils.study", "shrink_utils.models", "shrink_utils.text"]
+    extras = ["pandas", "datasets", "transformers", "torchmetrics", "sklearn", "safetensors"]
+    library = "import shrink_utils.topology, shrink_utils.geometry, shrink_utils.training.penalties"
+    done = _without([*study, *extras], library)
+    assert done.returncode == 0, done.stderr
+    for code, extra in [
+        ("import shrink_utils.geometry.streaming", "torchmetrics, .* install '.[streaming]'"),
+        ("from shrink_utils.training import BarcodeTrainer", "BarcodeTrainer .* '.[study]'"),
+    ]:
+        done = _without(extras, code)
+        pattern = extra.replace(".[", r"\.\[").replace("]'", r"\]'")
+        assert done.returncode == 1 and re.search(pattern, done.stderr), done.stderr
+
+
 def test_models_are_read_from_safetensors_and_their_code_is_refused():
     """Ruff's rules S and TID251 find what unpickles and executes; these are options of calls."""
     calls = [

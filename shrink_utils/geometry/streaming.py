@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from shrink_utils.geometry.contextuality import frequent, occurrence_sums, self_sims
 from shrink_utils.geometry.isotropy import (
@@ -22,7 +21,13 @@ from shrink_utils.geometry.isotropy import (
     used_share,
 )
 from shrink_utils.geometry.rows import as_labels, same_rows
+from shrink_utils.names import not_installed
 from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
+
+try:
+    from torchmetrics import Metric
+except ModuleNotFoundError as error:
+    raise not_installed("shrink_utils.geometry.streaming", "streaming", error) from error
 
 __all__ = ["CKA", "AvgSim", "IsoScore", "SelfSim", "Spectrum"]
 

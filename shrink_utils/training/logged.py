@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import Trainer
-from transformers.utils import ModelOutput
 
 from shrink_utils.geometry import anisotropy
-from shrink_utils.models import pool
-from shrink_utils.names import POOLINGS, known_name
+from shrink_utils.names import POOLINGS, known_name, not_installed
 from shrink_utils.training.gather import gathered, shared_draws
+
+try:
+    from safetensors.torch import load_file, save_file
+    from transformers import Trainer
+    from transformers.utils import ModelOutput
+
+    from shrink_utils.models import pool
+except ModuleNotFoundError as error:
+    raise not_installed("BarcodeTrainer", "study", error) from error
 
 # Causal models whose attention does not say so, and XLNet, whose [CLS] stands last.
 READ_LAST = ("bloom", "doge", "mpt", "openai-gpt", "xlnet")
