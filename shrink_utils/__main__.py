@@ -15,7 +15,7 @@ import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shrink_utils.paths import home
+from shrink_utils.paths import data_dir, home
 
 if TYPE_CHECKING:
     from shrink_utils.study.profiles import Profile
@@ -170,25 +170,27 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
-    """Decide the hypotheses fixed in docs/preregistration*.md from the runs of cohort, strength."""
-    from shrink_utils.study.claims.report import print_hypotheses
-    from shrink_utils.study.full_length import COMMITTED, commit_tables
+    """Decide the hypotheses fixed in docs/preregistration*.md from the runs on record."""
+    from shrink_utils.study.claims.report import print_hypotheses, read_hypotheses
+    from shrink_utils.study.full_length import DECIDED, commit_tables
 
-    if "hypotheses" not in COMMITTED.get(profile.name, ()):
+    if profile.name not in DECIDED:
         raise ValueError(
-            f"--profile: cohort and strength have hypotheses, found {profile.name}; "
+            f"--profile: {', '.join(DECIDED)} have hypotheses, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` decides them"
         )
-    print_hypotheses(commit_tables(profile).answer)
+    commit_tables(profile)
+    print_hypotheses(read_hypotheses(profile.name))
 
 
 def tables(profile: Profile, options: argparse.Namespace) -> None:
     """Write every committed table that tests compute again, whatever the profile."""
-    from shrink_utils.study.full_length import COMMITTED, commit_tables
+    from shrink_utils.study.full_length import DECIDED, WITH_CLAIMS, commit_tables
     from shrink_utils.study.profiles import load_profile
 
-    for name in COMMITTED:
-        commit_tables(load_profile(name))
+    for name in dict.fromkeys([*WITH_CLAIMS, *DECIDED]):
+        if (data_dir() / "reference" / name / "runs.parquet").is_file():  # not yet of heldout
+            commit_tables(load_profile(name))
     sys.path.insert(0, str(home()))
     for script in SCRIPTS:
         runpy.run_module(script, run_name="__main__")

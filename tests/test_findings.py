@@ -1,15 +1,17 @@
 """Sentences of README, the book's first page and chapter 07, held by the records behind them."""
 
 import json
+import runpy
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from shrink_utils.study.claims.strength import decide, runs_of
 from shrink_utils.study.statistics import paired_interval
 
 ROOT = Path(__file__).resolve().parents[1]
+DECIDE = runpy.run_path(str(ROOT / "data" / "reference" / "strength" / "decide.py"))
+decide, runs_of = DECIDE["decide"], DECIDE["runs_of"]
 PAGES = {
     name: " ".join((ROOT / name).read_text(encoding="utf-8").split())
     for name in ("README.md", "docs/book/index.md")

@@ -1,22 +1,20 @@
-"""At full length: what chapters 07, 08 and 11 show of a finished study's records.
+"""At full length: what chapters 07, 08 and 11 read of a finished study's records, and its claims.
 
 No run is read. The analysis was fixed before the runs (docs/preregistration*.md), and nobody looks
 at a part of them.
 """
 
-import math
+import runpy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from shrink_utils.paths import data_dir
-from shrink_utils.study.claims import strength
+from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import whole_table
-from shrink_utils.study.claims.hypotheses import decide
-from shrink_utils.study.claims.report import p_as_text, signed
 from shrink_utils.study.claims.stl import at_least_loss
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.profiles import Profile, load_profile
@@ -25,19 +23,10 @@ from shrink_utils.study.results import written
 from shrink_utils.study.tables import graded
 from shrink_utils.training import RunConfig
 
-# Rows that ask other models and tasks what two hypotheses each ask the cohort.
-QUESTIONS = {
-    "lowers-centred-of-none": ("H1", "H2"),
-    "metric-kept": ("H3", "H4"),
-    "lowers-centred-of-all": ("H5", "H6"),
-}
-# The tables in ``data/reference/<profile>`` that follow from the records there.
-COMMITTED = {
-    "cohort": ("claims", "hypotheses"),
-    "glue": ("claims",),
-    "models": ("claims",),
-    "strength": ("hypotheses", "beside"),
-}
+# Rows that ask other models and tasks what the cohort's first six hypotheses ask.
+QUESTIONS = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
+WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
+DECIDED = ("cohort", "strength", "heldout")  # profiles of docs/preregistration*.md
 EXPLORATORY = ", exploratory"  # ends the kind of a row that was not fixed beforehand
 OF_RUNS = "stl:|mga:|topology:|rp:elongated"  # claims that need tables of runs alone
 
@@ -48,11 +37,6 @@ class FullLength:
 
     profile: Profile
     tables: dict[str, pd.DataFrame]  # of `records.recorded`
-
-    @cached_property
-    def hypotheses(self) -> pd.DataFrame:
-        """The primary hypotheses, decided as their page says: of ``cohort`` or of ``strength``."""
-        return (strength.decide if self.profile.name == "strength" else decide)(self.tables)
 
     @cached_property
     def claims(self) -> pd.DataFrame:
@@ -69,39 +53,6 @@ class FullLength:
         fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(QUESTIONS)}):.+:prominent")
         fixed &= self.profile.name != "cohort"
         return claims.assign(kind=claims.kind.where(fixed, claims.kind + EXPLORATORY))
-
-    @cached_property
-    def answer(self) -> pd.DataFrame:
-        """The hypotheses as text, with the paper's own difference and the kind of test."""
-        asked, rows = self._asked, []
-        for row in self.hypotheses.itertuples():
-            decimals = 1 if row.id == "H12" else 3  # of steps
-            estimate, low, high = (signed(x, decimals) for x in (row.estimate, row.low, row.high))
-            claim = asked.get(row.id)
-            known = claim is not None and not math.isnan(claim.published)
-            found = {"paper": f"{claim.published:+.3f}" if known else "", "difference": estimate}
-            found |= {"simultaneous interval": f"[{low}, {high}]", "seeds": str(row.n)}
-            found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": _note(row)}
-            found["kind of test"] = "our control" if claim is None else claim.kind.split(",")[0]
-            rows.append({"hypothesis": f"{row.id} · {row.statement}", **found})
-        return pd.DataFrame(rows)
-
-    @property
-    def beside(self) -> pd.DataFrame:
-        """What was planned beside the hypotheses of ``strength``."""
-        return strength.beside(self.tables)
-
-    @property
-    def _asked(self) -> dict[str, pd.Series]:
-        """The claims that hypotheses of the cohort ask; at equal strength no paper compared."""
-        if self.profile.name != "cohort":
-            return {}
-        claims = self.claims.set_index("claim")
-        return {
-            name: claims.loc[f"stl:{row}:{self.profile.models[0]}:{task}:prominent"]
-            for row, names in QUESTIONS.items()
-            for name, task in zip(names, self.profile.tasks, strict=True)
-        }
 
     @cached_property
     def clouds(self) -> pd.DataFrame:
@@ -142,41 +93,38 @@ def full_length(name: str = "cohort") -> FullLength | None:
     return FullLength(profile, recorded(profile))
 
 
-def commit_tables(profile: Profile) -> FullLength:
-    """Write the tables of `COMMITTED` from the profile's records, and return these.
+def commit_tables(profile: Profile) -> None:
+    """Write the tables that follow from a profile's records beside them.
+
+    The claims of `WITH_CLAIMS`; then, of `DECIDED`, what ``decide.py`` beside the records decides,
+    which imports nothing of this package.
 
     Raises
     ------
     ValueError
-        A run of the profile is not on record.
+        A run of the profile is not on record (``heldout`` takes what is there, as its page says).
+    FileNotFoundError
+        Nothing is on record, or this is no checkout.
     """
-    check_complete(profile)
-    found = FullLength(profile, recorded(profile))
-    for name in COMMITTED[profile.name]:
-        path = data_dir() / "reference" / profile.name / f"{name}.csv"
-        table = found.answer if name == "hypotheses" else getattr(found, name)
-        if profile.name == "models":
-            table = _renewed(pd.read_csv(path), table)
-        with written(path) as part:
-            table.to_csv(part, index=False, float_format="%.6f")
-    return found
+    folder = Path("reference", profile.name)
+    if profile.name != "heldout":
+        check_complete(profile)
+    if profile.name in WITH_CLAIMS:
+        _write_claims(profile, data_dir() / folder / "claims.csv")
+    if profile.name in DECIDED:
+        script = runpy.run_path(str(home() / "data" / folder / "decide.py"))
+        script["write"](data_dir() / folder)
+
+
+def _write_claims(profile: Profile, path: Path) -> None:
+    claims = FullLength(profile, recorded(profile)).claims
+    if profile.name == "models":
+        claims = _renewed(pd.read_csv(path), claims)
+    with written(path) as part:
+        claims.to_csv(part, index=False, float_format="%.6f")
 
 
 def _renewed(committed: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     """A whole study's claims, with those of its runs made anew; the measures are not on record."""
     kept = committed[~committed.claim.str.match(OF_RUNS)]
     return whole_table([claims.assign(kind=claims.kind.str.removesuffix(EXPLORATORY)), kept])
-
-
-def _note(row: tuple) -> str:
-    """What would decide an open hypothesis, and how many seeds took their nearest point."""
-    if not hasattr(row, "nearest"):
-        return ""
-    notes = []
-    if row.verdict == "open":
-        needed = f"{row.seeds_needed:.0f} seeds would decide it"
-        never = "more seeds alone would not decide it"
-        notes.append(needed if math.isfinite(row.seeds_needed) else never)
-    if row.nearest:
-        notes.append(f"{round(row.nearest * row.n)} of {row.n} took their nearest point")
-    return "; ".join(notes)

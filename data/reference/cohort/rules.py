@@ -6,6 +6,7 @@ profiles cohort and glue; a test computes it again.
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from shrink_utils.study.claims.claim import MARGIN
-from shrink_utils.study.claims.hypotheses import LEVEL, holm
 from shrink_utils.study.full_length import full_length
 from shrink_utils.study.results import written
 
+DECIDE = runpy.run_path(str(Path(__file__).with_name("decide.py")))
+LEVEL = DECIDE["LEVEL"]
 PLANNED = {  # docs/preregistration.md
     "cohort": "one-sided, Holm over the twelve",
     "glue": "two-sided, Benjamini & Hochberg over the table of rows",
@@ -29,7 +31,7 @@ def both_rules(decided: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     decided : DataFrame
-        Of `decide`.
+        Of ``decide.py``.
     asked : DataFrame
         Claims, those that were planned alone.
 
@@ -55,7 +57,7 @@ def both_rules(decided: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
     both = pd.concat([of_cohort[list(of_glue)], of_glue], ignore_index=True)
     both.insert(1, "planned", both.family.map(PLANNED))
     by_family = both.groupby("family").p
-    both["holm"] = by_family.transform(holm)
+    both["holm"] = by_family.transform(DECIDE["holm"])
     both["verdict by Holm"] = np.where(both.holm < LEVEL, "supported", "not supported")
     both["bh"] = by_family.transform(_two_sided)
     found = np.where(both.p < 0.5, "supported", "contradicted")
@@ -75,7 +77,7 @@ def rules() -> pd.DataFrame:
     """Of the committed records."""
     asked = full_length("glue").claims
     asked = asked[~asked.kind.str.endswith("exploratory")]
-    return both_rules(full_length("cohort").hypotheses, asked)
+    return both_rules(DECIDE["decide"](DECIDE["read_tables"]()), asked)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import families, sentences
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
@@ -29,8 +30,9 @@ paper (Benjamini and Hochberg). STL, V, B and RP are the papers of the first fou
 ABOUT_HYPOTHESES = """\
 Differences are means over seeds, paired by seed; the intervals hold for all rows at once. H12 is in
 steps. At matched score, the other reward reaches the centred score that prominent bars have. p is
-adjusted by Holm's method. docs/preregistration.md, or docs/preregistration_strength.md for profile
-strength, defines the hypotheses, the margins and the verdicts."""
+adjusted by Holm's method. docs/preregistration.md, or docs/preregistration_strength.md and
+docs/preregistration_heldout.md for the profiles strength and heldout, defines the hypotheses, the
+margins and the verdicts."""
 IN_BRIEF = ["claim", "verdict", "adjusted verdict", "ours [95 % interval]", "paper"]
 IN_BRIEF += ["noise floor", "p", "of"]
 SENTENCE = ["paper", "sentence", "row", "kind of test", "adjusted verdicts", "note"]
@@ -125,8 +127,30 @@ def _print_table(text: pd.DataFrame, beside: pd.Series) -> None:
     Console(width=width, highlight=False, markup=False).print(table)
 
 
+def read_hypotheses(profile: str) -> pd.DataFrame:
+    """The decided hypotheses of a profile's records as text; those of ``heldout`` are numbers."""
+    path = data_dir() / "reference" / profile / "hypotheses.csv"
+    if "hypothesis" in (text := pd.read_csv(path, dtype=str, keep_default_na=False)):
+        return text
+    table, found = pd.read_csv(path), {}
+    for name in ("estimate", "low", "high"):
+        found[name] = table[name].map(signed, na_action="ignore")
+    interval = "[" + found["low"] + ", " + found["high"] + "]"
+    return pd.DataFrame(
+        {
+            "hypothesis": table.id + " · " + table.statement,
+            "difference": found["estimate"],
+            "simultaneous interval": interval,
+            "seeds": table.n.astype(str),
+            "p (Holm)": table.holm.map(p_as_text),
+            "verdict": table.verdict,
+            "note": "",
+        }
+    ).fillna("")
+
+
 def print_hypotheses(answer: pd.DataFrame) -> None:
-    """Print the decided hypotheses (`FullLength.answer`): verdict, difference and its interval."""
+    """Print the hypotheses of `read_hypotheses`: verdict, difference and its interval."""
     ours = answer.difference + " " + answer["simultaneous interval"]
     text = answer[["hypothesis", "verdict"]].assign(difference=ours)
     _print_table(text.join(answer[["seeds", "p (Holm)"]]), answer.note)

@@ -16,6 +16,7 @@ from shrink_utils.study.claims.report import (
     by_paper,
     claims_in_brief,
     p_as_text,
+    read_hypotheses,
     sentence_table,
     signed,
 )
@@ -119,8 +120,7 @@ def _lay_notebook(executed: Path, target: Path) -> None:
 
 def _hypotheses(profile: str) -> pd.DataFrame:
     """As the command ``hypotheses`` left them; the verdict stands beside its claim, for phones."""
-    path = data_dir() / "reference" / profile / "hypotheses.csv"
-    answer = pd.read_csv(path, dtype=str, keep_default_na=False)
+    answer = read_hypotheses(profile)
     first = ["hypothesis", "verdict", "difference"]
     return answer[[*first, *answer.columns.drop([*first, "kind of test"])]]
 

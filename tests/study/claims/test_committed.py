@@ -19,8 +19,8 @@ from shrink_utils.study.records import record_finished, recorded
 from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
 
 REFERENCE = data_dir() / "reference"
-FOLLOWING = """cohort/claims cohort/hypotheses cohort/rules glue/claims models/claims
-strength/beside strength/hypotheses""".split()
+FOLLOWING = """cohort/claims cohort/decided cohort/hypotheses cohort/rules glue/claims models/claims
+strength/beside strength/decided strength/hypotheses""".split()
 MEASURED = ("quick/", "models/layers", "models/machine_text")  # by whole studies and by models
 GOLDEN = Path("tests/study/claims/golden.csv")
 
@@ -78,4 +78,4 @@ def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path
     assert "supported" in capsys.readouterr().out
     for path in records.glob("*.csv"):
         assert path.read_text("utf-8") == (committed / path.name).read_text("utf-8")
-    assert len([*records.glob("*.csv")]) == 2
+    assert len([*records.glob("*.csv")]) == 3

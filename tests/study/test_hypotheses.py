@@ -1,6 +1,8 @@
 """The preregistered analysis on made-up runs whose effects are known."""
 
 import math
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,16 +11,16 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
-from shrink_utils.study.claims.hypotheses import (
-    BY_ID,
-    decide,
-    differences,
-    holm,
-    one_sided_p,
-    onset,
-)
-from shrink_utils.study.statistics import Mean, mean_of, two_way_variance
+from shrink_utils.study.ablation import place_on_sweep
+from shrink_utils.study.claims import topology
+from shrink_utils.study.statistics import mean_of as mean_of_the_study
+from shrink_utils.study.statistics import two_way_variance
 
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "reference" / "cohort"
+DECIDE = runpy.run_path(str(FOLDER / "decide.py"))
+BY_ID, Mean = DECIDE["BY_ID"], DECIDE["Mean"]
+decide, differences, holm = DECIDE["decide"], DECIDE["differences"], DECIDE["holm"]
+mean_of, one_sided_p, onset = DECIDE["mean_of"], DECIDE["one_sided_p"], DECIDE["onset"]
 SEEDS, ROWS = range(100, 120), 200
 
 
@@ -123,7 +125,8 @@ def test_rows_and_seeds_both_widen_an_interval():
     fit = OLS(values.ravel(), np.ones(values.size)).fit()
     expected = [cov.item() for cov in cov_cluster_2groups(fit, seeds, rows)]
     assert two_way_variance(values) == pytest.approx(expected, rel=1e-9)
-    mean = mean_of(values, least=False)
+    mean = mean_of(values)
+    assert mean == pytest.approx(mean_of_the_study(values, least=False))
     assert mean.error == pytest.approx(math.sqrt(expected[0]), rel=1e-9)
     assert mean.n == 20
     assert mean.error > values.mean(axis=1).std(ddof=1) / math.sqrt(20)  # of seeds alone
@@ -134,7 +137,8 @@ def test_a_variance_below_zero_gives_way_to_that_of_seeds_or_rows_alone():
     values = np.array([[1.01, -0.99, 1.01, -0.99], [-1.0, 1.0, -1.0, 1.0]])
     found = two_way_variance(values)
     assert found.both < 0 < found.seeds
-    assert mean_of(values, least=False).error == math.sqrt(max(found.seeds, found.rows))
+    for of in (mean_of(values), mean_of_the_study(values, least=False)):
+        assert of.error == math.sqrt(max(found.seeds, found.rows))
 
 
 def test_holm_by_hand():
@@ -171,3 +175,21 @@ def test_equal_differences_decide_by_their_side_of_the_bound():
     }.items():
         for h, shift in ((BY_ID[name], shift) for name, shift in cases):
             assert one_sided_p(Mean(float(shift), 0.0, 8), h.direction, h.bound) == p
+
+
+def test_places_on_sweeps_and_the_least_share_are_those_of_the_study():
+    assert DECIDE["NEAREST_AT_MOST"] == topology.NEAREST_AT_MOST
+    rng = np.random.default_rng(0)
+    for scores in (*rng.uniform(size=(20, 4)), np.array([0.5, 0.5, 0.5, 0.2])):
+        for score in (*rng.uniform(size=5), 0.5):
+            assert DECIDE["place_on_sweep"](scores, score) == place_on_sweep(scores, score)
+
+
+def test_nobody_looks_before_all_runs_are_on_record(tmp_path):
+    for path in FOLDER.glob("*.parquet"):
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "runs.parquet").unlink()
+    pd.read_parquet(FOLDER / "runs.parquet").iloc[1:].to_parquet(tmp_path / "runs.parquet")
+    with pytest.raises(ValueError, match="371 runs are on record"):
+        DECIDE["write"](tmp_path)
+    assert not [*tmp_path.glob("*.csv")]

@@ -1,15 +1,20 @@
 """The second fixed analysis, on planted runs whose effects are known."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.claims.strength import beside, decide, runs_of
 from shrink_utils.study.records import KEYS
 from shrink_utils.study.statistics import mean_of
 
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "reference" / "strength"
+DECIDE = runpy.run_path(str(FOLDER / "decide.py"))
+beside, decide, runs_of = DECIDE["beside"], DECIDE["decide"], DECIDE["runs_of"]
 ROWS = 80
 SCORES = {0: 0.5, 0.01: 0.4, 0.02: 0.3, 0.5: 0.3, 1: 0.22, 1.5: 0.17, 2: 0.13, 3: 0.08, 4: 0.06}
 SCORES |= {0.03: 0.19, 0.05: 0.1, 0.3: 0.3, 0.6: 0.16}
@@ -131,7 +136,9 @@ def test_beside_accuracy_has_an_error_by_seed_and_row_and_says_which_rows_have_n
     own = tables["correct"].arm == "prominent"
     tables["correct"].loc[own, "correct"] += 0.2 * (-1.0) ** tables["correct"].row[own]
     runs, table = runs_of(tables, 3), beside(tables).set_index("comparison")
-    expected = mean_of(runs["prominent", 1.0].correct - runs["none", 0.0].correct).interval()
+    differences = runs["prominent", 1.0].correct - runs["none", 0.0].correct
+    assert DECIDE["mean_of"](differences) == pytest.approx(mean_of(differences)[:3])
+    expected = mean_of(differences).interval()
     row = table.loc["accuracy: prominent 1 − none"]
     assert (row.estimate, row.low, row.high) == pytest.approx(expected[:3]) and row.low < -0.04
     by_row = table.index.str.contains("^accuracy|^correct")

@@ -1,17 +1,27 @@
-"""The twelve hypotheses of docs/preregistration.md, decided on the runs on record."""
+"""The twelve hypotheses of docs/preregistration.md, decided on the tables beside it.
 
+`python data/reference/cohort/decide.py` writes ``decided.csv``, the numbers, and
+``hypotheses.csv``, the same for people, with what the paper says from ``claims.csv``. It reads the
+tables alone: pandas, NumPy, SciPy and statsmodels, nothing of this project.
+"""
+
+from __future__ import annotations
+
+import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
-from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.statistics import Mean, mean_of
-
-REGISTERED = "95c919f7ac4ba0390f06ecdc7c40afb7e2731224"  # the page's commit before the first run
+HERE = Path(__file__).parent
+RUNS = 372  # nobody looks before all of them are on record
+TABLES = ("runs", "steps", "correct")
 LEVEL = 0.05
 GRID_EPOCHS, LONG_EPOCHS = 3, 10
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score
@@ -19,7 +29,81 @@ SMOOTH = 5  # steps of the mean that tells an onset
 FULL_BATCH = 64
 MOVIES, PRODUCTS = "sentiment_movies", "sentiment_products"
 MARGINS = {"accuracy": 0.02, "matched": 0.02, "score": 0.044, "level": 0.044, "onset": math.inf}
+# The row of ``claims.csv`` that a hypothesis asks; the others are controls of this study.
+ASKED = {
+    "H1": f"stl:lowers-centred-of-none:minilm:{MOVIES}:prominent",
+    "H2": f"stl:lowers-centred-of-none:minilm:{PRODUCTS}:prominent",
+    "H3": f"stl:metric-kept:minilm:{MOVIES}:prominent",
+    "H4": f"stl:metric-kept:minilm:{PRODUCTS}:prominent",
+    "H5": f"stl:lowers-centred-of-all:minilm:{MOVIES}:prominent",
+    "H6": f"stl:lowers-centred-of-all:minilm:{PRODUCTS}:prominent",
+}
 Tables = Mapping[str, pd.DataFrame]
+
+
+class Mean(NamedTuple):
+    """A mean over `n` seeds and its standard error."""
+
+    estimate: float
+    error: float
+    n: int
+    of_rows: float = 0.0  # the part of the squared error that more seeds do not reduce
+
+    def interval(self, confidence: float) -> dict[str, float]:
+        """Student's, n − 1 degrees of freedom."""
+        half = float(stats.t.ppf((1 + confidence) / 2, df=self.n - 1)) * self.error
+        low, high = self.estimate - half, self.estimate + half
+        return {"estimate": self.estimate, "low": low, "high": high, "n": self.n}
+
+
+def mean_of(values: np.ndarray) -> Mean:
+    """Mean of (seeds,), or of (seeds, rows) with an error clustered by seed and by row.
+
+    A variance by both that is not positive gives way to the larger of those by one (a deviation of
+    the page).
+
+    References
+    ----------
+    Cameron, Gelbach & Miller 2011, *Robust inference with multiway clustering*.
+    """
+    n, mean = len(values), float(values.mean())
+    if values.ndim == 1:
+        return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n)
+    residuals = values - mean
+    seeds, rows, cells = (
+        float((of**2).sum()) / values.size**2 * len(of) / (len(of) - 1)
+        for of in (residuals.sum(axis=1), residuals.sum(axis=0), residuals.ravel())
+    )
+    both = seeds + rows - cells
+    variance = both if both > 0 else max(seeds, rows)
+    return Mean(mean, math.sqrt(variance), n, of_rows=max(variance - seeds, 0.0))
+
+
+class Place(NamedTuple):
+    """A point between two of a sweep: `share` of the way from the first to the second."""
+
+    first: int
+    second: int
+    share: float
+    passed: bool  # whether the sweep passes the score
+
+    def of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """What the point has of a quantity that each point of the sweep has a value of."""
+        first, second = values[self.first], values[self.second]
+        return first + self.share * (second - first)
+
+
+def place_on_sweep(scores: Sequence[float], score: float) -> Place:
+    """Where a sweep, by weight from 0 up, passes a score: linear between the first such pair.
+
+    A sweep without such a pair gives its point nearest to the score.
+    """
+    for i, (first, second) in enumerate(pairwise(scores)):
+        if min(first, second) <= score <= max(first, second):
+            share = (score - first) / (second - first) if first != second else 0.0
+            return Place(i, i + 1, float(share), passed=True)
+    nearest = int(np.abs(np.asarray(scores) - score).argmin())
+    return Place(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
 
 
 class Hypothesis(NamedTuple):
@@ -80,20 +164,36 @@ class Differences(NamedTuple):
     nearest: float = 0.0  # share of the seeds whose sweep does not pass the score
 
 
+def read_tables(folder: Path = HERE) -> dict[str, pd.DataFrame]:
+    """The record tables that decide, by name.
+
+    Raises
+    ------
+    ValueError
+        Not all runs are on record.
+    """
+    tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
+    if (found := len(tables["runs"])) != RUNS:
+        raise ValueError(
+            f"{folder}: {found} runs are on record, and nobody looks before all {RUNS}"
+        )
+    return tables
+
+
 def decide(tables: Tables) -> pd.DataFrame:
     """Test the hypotheses as the page says.
 
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        Of `records.recorded`: ``runs``, ``steps`` and ``correct`` are read.
+        Of `read_tables`.
 
     Returns
     -------
     DataFrame
-        One row per hypothesis: id, statement, estimate, the simultaneous interval (low, high), n
-        (seeds), p (one-sided), holm (adjusted), verdict ("supported", "contradicted",
-        "equivalent", "open", "not tested"), seeds_needed (of an open one), nearest.
+        One row per hypothesis: id, statement, quantity and its margin, estimate, the simultaneous
+        interval (low, high), n (seeds), p (one-sided), holm (adjusted), verdict ("supported",
+        "contradicted", "equivalent", "open", "not tested"), seeds_needed (of an open one), nearest.
 
     References
     ----------
@@ -103,17 +203,18 @@ def decide(tables: Tables) -> pd.DataFrame:
     rows = []
     for h in HYPOTHESES:
         values, nearest = differences(h, tables)
-        mean = mean_of(values, least=False)
+        mean = mean_of(values)
         interval = mean.interval(1 - SIMULTANEOUS)
         p = one_sided_p(mean, h.direction, h.bound) if nearest <= NEAREST_AT_MOST else math.nan
         needed = _seeds_needed(h, mean)
-        own = {"id": h.id, "statement": h.statement, "p": p, "nearest": nearest}
-        rows.append(own | interval._asdict() | {"seeds_needed": needed})
+        own = {"id": h.id, "statement": h.statement, "quantity": h.quantity, "margin": h.margin}
+        own |= interval | {"p": p, "nearest": nearest, "seeds_needed": needed}
+        rows.append(own)
     table = pd.DataFrame(rows)
     table["holm"] = holm(table.p)
     table["verdict"] = list(map(_verdict, HYPOTHESES, table.itertuples()))
     table["seeds_needed"] = table.seeds_needed.where(table.verdict == "open")
-    names = "id statement estimate low high n p holm verdict seeds_needed nearest"
+    names = "id statement quantity margin estimate low high n p holm verdict seeds_needed nearest"
     return table[names.split()]
 
 
@@ -128,8 +229,6 @@ def one_sided_p(mean: Mean, direction: str, bound: float = 0.0) -> float:
 
 def holm(p: pd.Series) -> pd.Series:
     """P values adjusted by Holm's method; NaN, of what was not tested, stays and counts as one."""
-    from statsmodels.stats.multitest import multipletests  # a second to import
-
     return pd.Series(multipletests(p.fillna(1.0), method="holm")[1], p.index).where(p.notna())
 
 
@@ -218,8 +317,70 @@ def _matched(tables: Tables, task: str, of: str, minus: str) -> Differences:
     correct = [_correct(tables, task, arm, weight) for arm, weight in points]
     own, found, passed = _correct(tables, task, of, 1.0), [], []
     for seed in target.index.intersection(sweep.index):
-        place = place_on_sweep(sweep.loc[seed], target[seed])
+        place = place_on_sweep(sweep.loc[seed].to_numpy(), target[seed])
         theirs = place.of([rows.loc[seed].to_numpy() for rows in correct])
         found.append(own.loc[seed].to_numpy() - theirs)
         passed.append(place.passed)
     return Differences(np.array(found), nearest=1 - float(np.mean(passed)))
+
+
+def as_text(decided: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
+    """The hypotheses for people, with the paper's own difference and the kind of test.
+
+    Parameters
+    ----------
+    decided : DataFrame
+        Of `decide`.
+    claims : DataFrame
+        ``claims.csv``, which has what `ASKED` names.
+    """
+    claims, rows = claims.set_index("claim"), []
+    for row in decided.itertuples():
+        decimals = 1 if row.quantity == "onset" else 3  # of steps
+        estimate, low, high = (signed(x, decimals) for x in (row.estimate, row.low, row.high))
+        claim = claims.loc[ASKED[row.id]] if row.id in ASKED else None
+        known = claim is not None and not math.isnan(claim.published)
+        found = {"hypothesis": f"{row.id} · {row.statement}"}
+        found |= {"paper": f"{claim.published:+.3f}" if known else "", "difference": estimate}
+        found |= {"simultaneous interval": f"[{low}, {high}]", "seeds": str(row.n)}
+        found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": _note(row)}
+        found["kind of test"] = "our control" if claim is None else claim.kind.split(",")[0]
+        rows.append(found)
+    return pd.DataFrame(rows)
+
+
+def signed(value: float, decimals: int) -> str:
+    """With its sign; what these decimals cannot tell from zero has none."""
+    text = f"{value:+.{decimals}f}"
+    return text if float(text) else text[1:]
+
+
+def p_as_text(p: float) -> str:
+    """Three decimals, without the zero before the point; nothing where there is no p."""
+    return "" if pd.isna(p) else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def _note(row: tuple) -> str:
+    """What would decide an open hypothesis, and how many seeds took their nearest point."""
+    notes = []
+    if row.verdict == "open":
+        needed = f"{row.seeds_needed:.0f} seeds would decide it"
+        never = "more seeds alone would not decide it"
+        notes.append(needed if math.isfinite(row.seeds_needed) else never)
+    if row.nearest:
+        notes.append(f"{round(row.nearest * row.n)} of {row.n} took their nearest point")
+    return "; ".join(notes)
+
+
+def write(folder: Path = HERE) -> None:
+    """Write both tables into the folder whose records they are decided on."""
+    decided = decide(read_tables(folder))
+    decided.to_csv(folder / "decided.csv", index=False, float_format="%.6g")
+    answer = as_text(decided, pd.read_csv(folder / "claims.csv"))
+    answer.to_csv(folder / "hypotheses.csv", index=False)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=HERE)
+    write(parser.parse_args().folder)

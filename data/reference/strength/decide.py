@@ -1,19 +1,29 @@
-"""The eight hypotheses of docs/preregistration_strength.md, decided on the runs on record."""
+"""The eight hypotheses of docs/preregistration_strength.md, decided on the tables beside it.
+
+`python data/reference/strength/decide.py` writes ``decided.csv``, the numbers, ``hypotheses.csv``,
+the same for people, and ``beside.csv``. It reads the tables alone: pandas, NumPy, SciPy and
+statsmodels, nothing of this project.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
-from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.claims.hypotheses import holm, one_sided_p
-from shrink_utils.study.statistics import Mean, mean_of
-
+HERE = Path(__file__).parent
+RUNS = 508  # nobody looks before all of them are on record
+TABLES = ("runs", "evaluations", "correct")
 LEVEL = 0.05
 SHORT, LONG = 3, 10  # epochs
 LOSS = 0.02  # of accuracy against none: where arms are compared at equal accuracy
@@ -21,6 +31,75 @@ MARGINS = {"accuracy": 0.02, "score": 0.044, "within": 0.044, "silhouette": 0.03
 INGREDIENTS = ("whole_batch", "shuffled_classes", "longest", "shortest")
 Tables = Mapping[str, pd.DataFrame]
 Seeds = np.ndarray  # positions of the seeds that count
+
+
+class Mean(NamedTuple):
+    """A mean over `n` seeds and its standard error."""
+
+    estimate: float
+    error: float
+    n: int
+
+    def interval(self, confidence: float = 0.95) -> dict[str, float]:
+        """Student's, n − 1 degrees of freedom."""
+        half = float(stats.t.ppf((1 + confidence) / 2, df=self.n - 1)) * self.error
+        low, high = self.estimate - half, self.estimate + half
+        return {"estimate": self.estimate, "low": low, "high": high, "n": self.n}
+
+    def p(self, direction: str = "differs") -> float:
+        """Two-sided p of 0, or one-sided of a mean below 0; equal values spread nowhere."""
+        if direction == "less":
+            if self.error == 0:
+                return 0.0 if self.estimate < 0 else 1.0
+            return float(stats.t.sf(-self.estimate / self.error, self.n - 1))
+        if self.error == 0:  # equal arms differ by nothing
+            return float(self.estimate == 0)
+        return float(2 * stats.t.sf(abs(self.estimate) / self.error, df=self.n - 1))
+
+
+def mean_of(values: np.ndarray) -> Mean:
+    """Mean of (seeds,), or of (seeds, rows) with errors clustered by both, at least either's.
+
+    References
+    ----------
+    Cameron, Gelbach & Miller 2011, *Robust inference with multiway clustering*.
+    """
+    n, mean = len(values), float(values.mean())
+    if values.ndim == 1:
+        return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n)
+    residuals = values - mean
+    seeds, rows, cells = (
+        float((of**2).sum()) / values.size**2 * len(of) / (len(of) - 1)
+        for of in (residuals.sum(axis=1), residuals.sum(axis=0), residuals.ravel())
+    )
+    return Mean(mean, math.sqrt(max(seeds + rows - cells, seeds, rows)), n)
+
+
+class Place(NamedTuple):
+    """A point between two of a sweep: `share` of the way from the first to the second."""
+
+    first: int
+    second: int
+    share: float
+    passed: bool  # whether the sweep passes the score
+
+    def of(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """What the point has of a quantity that each point of the sweep has a value of."""
+        first, second = values[self.first], values[self.second]
+        return first + self.share * (second - first)
+
+
+def place_on_sweep(scores: Sequence[float], score: float) -> Place:
+    """Where a sweep, by weight from 0 up, passes a score: linear between the first such pair.
+
+    A sweep without such a pair gives its point nearest to the score.
+    """
+    for i, (first, second) in enumerate(pairwise(scores)):
+        if min(first, second) <= score <= max(first, second):
+            share = (score - first) / (second - first) if first != second else 0.0
+            return Place(i, i + 1, float(share), passed=True)
+    nearest = int(np.abs(np.asarray(scores) - score).argmin())
+    return Place(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
 
 
 @dataclass(frozen=True)
@@ -70,7 +149,7 @@ def runs_of(tables: Tables, epochs: int) -> Runs:
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        Of `records.recorded`: ``runs``, ``evaluations`` and ``correct`` are read.
+        Of `read_tables`.
     epochs : int
         Length of the runs.
     """
@@ -173,13 +252,29 @@ HYPOTHESES = [  # in the words and order of the page
 ]  # fmt: skip
 
 
+def read_tables(folder: Path = HERE) -> dict[str, pd.DataFrame]:
+    """The record tables that decide, by name.
+
+    Raises
+    ------
+    ValueError
+        Not all runs are on record.
+    """
+    tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
+    if (found := len(tables["runs"])) != RUNS:
+        raise ValueError(
+            f"{folder}: {found} runs are on record, and nobody looks before all {RUNS}"
+        )
+    return tables
+
+
 def decide(tables: Tables) -> pd.DataFrame:
     """Test the hypotheses as the page says.
 
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        Of `records.recorded`.
+        Of `read_tables`.
 
     Returns
     -------
@@ -199,8 +294,8 @@ def decide(tables: Tables) -> pd.DataFrame:
     for h in HYPOTHESES:
         mean, passed, _ = _estimated(h.statistic, runs[h.epochs])
         interval = mean.interval(1 - LEVEL / len(HYPOTHESES))
-        p = _p(mean, h.direction) if passed else np.nan
-        rows.append({"id": h.id, "statement": h.statement} | interval._asdict() | {"p": p})
+        p = mean.p(h.direction) if passed else np.nan
+        rows.append({"id": h.id, "statement": h.statement} | interval | {"p": p})
     table = pd.DataFrame(rows)
     table["holm"] = holm(table.p)
     table["verdict"] = list(map(_verdict, HYPOTHESES, table.itertuples()))
@@ -217,10 +312,9 @@ def _estimated(statistic: Statistic, runs: Runs) -> tuple[Mean, bool, str]:
     return mean_of(n * whole.value - (n - 1) * np.array(left_out)), whole.passed, clusters
 
 
-def _p(mean: Mean, direction: str) -> float:
-    if direction == "less":
-        return one_sided_p(mean, direction)
-    return mean.p() if mean.error else float(mean.estimate == 0)  # equal arms differ by nothing
+def holm(p: pd.Series) -> pd.Series:
+    """P values adjusted by Holm's method; NaN, of what was not tested, stays and counts as one."""
+    return pd.Series(multipletests(p.fillna(1.0), method="holm")[1], p.index).where(p.notna())
 
 
 def _verdict(hypothesis: Hypothesis, row: tuple) -> str:
@@ -249,7 +343,7 @@ def beside(tables: Tables) -> pd.DataFrame:
         runs = runs_of(tables, epochs)
         for comparison, statistic in comparisons.items():
             mean, passed, clusters = _estimated(statistic, runs)
-            row = {"epochs": epochs, "comparison": comparison, **mean.interval()._asdict()}
+            row = {"epochs": epochs, "comparison": comparison, **mean.interval()}
             rows.append(row | {"p": mean.p(), "passed": passed, "clusters": clusters})
     return pd.DataFrame(rows)
 
@@ -285,3 +379,41 @@ def _long_comparisons() -> dict[str, Statistic]:
         found[name] = partial(_at_level, arm=PROMINENT, minus="all", of=of)
     found["best_accuracy: all 4 − prominent 1"] = partial(_strongest, of="best_accuracy")
     return found
+
+
+def as_text(decided: pd.DataFrame) -> pd.DataFrame:
+    """The hypotheses for people, of `decide`; no paper compared arms at equal strength."""
+    rows = []
+    for row in decided.itertuples():
+        estimate, low, high = map(signed, (row.estimate, row.low, row.high))
+        found = {"hypothesis": f"{row.id} · {row.statement}", "paper": "", "difference": estimate}
+        found |= {"simultaneous interval": f"[{low}, {high}]", "seeds": str(row.n)}
+        found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": ""}
+        rows.append(found | {"kind of test": "our control"})
+    return pd.DataFrame(rows)
+
+
+def signed(value: float) -> str:
+    """With its sign; what three decimals cannot tell from zero has none."""
+    text = f"{value:+.3f}"
+    return text if float(text) else text[1:]
+
+
+def p_as_text(p: float) -> str:
+    """Three decimals, without the zero before the point; nothing where there is no p."""
+    return "" if pd.isna(p) else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def write(folder: Path = HERE) -> None:
+    """Write the three tables into the folder whose records they are decided on."""
+    tables = read_tables(folder)
+    decided = decide(tables)
+    decided.to_csv(folder / "decided.csv", index=False, float_format="%.6g")
+    as_text(decided).to_csv(folder / "hypotheses.csv", index=False)
+    beside(tables).to_csv(folder / "beside.csv", index=False, float_format="%.6f")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=HERE)
+    write(parser.parse_args().folder)
