@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 import torch
 
+from shrink_utils.__main__ import main
+from shrink_utils.study.claims.report import signed
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "data" / "reference" / "heldout"
 DECIDE = runpy.run_path(str(FOLDER / "decide.py"))
@@ -142,6 +145,22 @@ def test_both_tables_are_written_again_to_the_last_digit(tmp_path):
     beside = pd.read_csv(tmp_path / "beside.csv")
     assert set(beside.part) == {"arms", "robust", "uses"}
     assert beside.comparison.str.contains("without seed 400").any()
+
+
+def test_the_command_runs_the_script_on_the_tables_that_are_there(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "reference" / "heldout"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
+    command = ["--profile", "heldout", "hypotheses"]
+    assert main(command) == 1 and "runs.parquet is not there" in capsys.readouterr().err
+    expected = decided(planted(accuracy=-0.1, all_8=0.15, gain=0.1, seeds=6), folder)
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    for row in expected.reset_index().itertuples():
+        (line,) = [part for part in printed.splitlines() if part.startswith(f"{row.id} · ")]
+        assert row.verdict in line and "nan" not in line
+        assert np.isnan(row.estimate) or signed(row.estimate) in line
+    assert {*expected.verdict} >= {"less", "more", "good for", "equivalent", "not tested"}
 
 
 def test_clustered_errors_are_those_of_the_study():
