@@ -161,6 +161,9 @@ def test_the_command_runs_the_script_on_the_tables_that_are_there(tmp_path, monk
         assert row.verdict in line and "nan" not in line
         assert np.isnan(row.estimate) or signed(row.estimate) in line
     assert {*expected.verdict} >= {"less", "more", "good for", "equivalent", "not tested"}
+    few = decided(planted(seeds=3), folder)  # too few for anything to be tested
+    assert few.estimate.isna().all() and main(command) == 0
+    assert capsys.readouterr().out.count("not tested") == len(few)
 
 
 def test_clustered_errors_are_those_of_the_study():

@@ -132,21 +132,15 @@ def read_hypotheses(profile: str) -> pd.DataFrame:
     path = data_dir() / "reference" / profile / "hypotheses.csv"
     if "hypothesis" in (text := pd.read_csv(path, dtype=str, keep_default_na=False)):
         return text
-    table, found = pd.read_csv(path), {}
-    for name in ("estimate", "low", "high"):
-        found[name] = table[name].map(signed, na_action="ignore")
-    interval = "[" + found["low"] + ", " + found["high"] + "]"
-    return pd.DataFrame(
-        {
-            "hypothesis": table.id + " · " + table.statement,
-            "difference": found["estimate"],
-            "simultaneous interval": interval,
-            "seeds": table.n.astype(str),
-            "p (Holm)": table.holm.map(p_as_text),
-            "verdict": table.verdict,
-            "note": "",
-        }
-    ).fillna("")
+    rows = []
+    for row in pd.read_csv(path).itertuples():
+        found = {"hypothesis": f"{row.id} · {row.statement}", "verdict": row.verdict}
+        found |= {"difference": "", "simultaneous interval": "", "seeds": str(row.n), "note": ""}
+        if pd.notna(row.estimate):  # too few seeds have none
+            found["difference"] = signed(row.estimate)
+            found["simultaneous interval"] = f"[{signed(row.low)}, {signed(row.high)}]"
+        rows.append(found | {"p (Holm)": p_as_text(row.holm)})
+    return pd.DataFrame(rows)
 
 
 def print_hypotheses(answer: pd.DataFrame) -> None:
