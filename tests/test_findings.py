@@ -1,4 +1,4 @@
-"""Sentences of README, the book's first page and chapter 07, held by the records behind them."""
+"""Sentences of the findings, of the page of evidence and of 07, held by their records."""
 
 import json
 import runpy
@@ -7,15 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from shrink_utils.study.ablation import place_on_sweep
 from shrink_utils.study.statistics import paired_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 DECIDE = runpy.run_path(str(ROOT / "data" / "reference" / "strength" / "decide.py"))
 decide, runs_of = DECIDE["decide"], DECIDE["runs_of"]
-PAGES = {
-    name: " ".join((ROOT / name).read_text(encoding="utf-8").split())
-    for name in ("README.md", "docs/book/index.md")
-}
+FINDINGS, EVIDENCE = (
+    " ".join((ROOT / "docs" / "book" / name).read_text(encoding="utf-8").split())
+    for name in ("findings.md", "evidence.md")
+)
 CHAPTER = json.loads((ROOT / "notebooks" / "07_ablation.ipynb").read_text(encoding="utf-8"))
 PRINTED = "".join(
     line
@@ -37,6 +38,15 @@ def _short(number: float, digits: int = 2) -> str:
     return f"{abs(number):.{digits}f}".removeprefix("0")
 
 
+def _points(number: float, digits: int = 1) -> str:
+    """Hundredths, without a sign."""
+    return f"{abs(100 * number):.{digits}f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _verdicts(tables) -> pd.Series:
     return decide(tables).set_index("id").verdict
 
@@ -47,9 +57,57 @@ def test_what_is_said_at_equal_validation_score_is_printed_by_the_chapter():
     for quantity, differs in (("within_1  ", "+0.003 [-0.005, +0.012]"),
                               ("silhouette", "+0.001 [-0.012, +0.014]")):  # fmt: skip
         assert f"{quantity} at equal validation score {differs}" in PRINTED
-    for page in PAGES.values():
-        assert "by +.003 [−.005, .012] within classes and +.001 [−.012, .014] in silhouette" in page
-    assert ".40, .30 and .20, they keep .010, .016 and .005 less" in PAGES["README.md"]
+    differ = "by +.003 [−.005, .012] within classes and +.001 [−.012, .014] in silhouette"
+    assert differ in EVIDENCE
+    assert "*validation* rows, 40, 30 and 20, they keep 1.0, 1.6 and 0.5 less" in EVIDENCE
+    assert "At three levels, 0.5 to 1.6 points fewer." in FINDINGS
+
+
+def test_what_equal_roundness_costs_starts_from_what_all_bars_keep(tables):
+    cells, states = runs_of(tables, 3), tables["evaluations"].query("epochs == 3 and epoch == 3")
+    scored = states.groupby(["arm", "weight"]).centred_1.mean()
+    right = []
+    for arm in ("all", "prominent"):
+        keys = [("none", 0.0), *(key for key in sorted(cells) if key[0] == arm)]
+        place = place_on_sweep([scored[name, weight or 1.0] for name, weight in keys], 0.40)
+        right.append(place.of([cells[key].correct.mean() for key in keys]))
+    kept = " → ".join(f"{100 * share:.1f} %" for share in right)
+    assert f"(40 %), all → chosen bars: {kept} right" in FINDINGS
+
+
+def test_what_ten_epochs_leave_is_that_of_the_records(tables):
+    states = tables["evaluations"].query("epochs == 10 and epoch == 10")
+    last = states.groupby(["arm", "weight"]).centred_1.mean()
+    cells = runs_of(tables, 10)
+    pair = ("all", 4.0), ("prominent", 1.0)
+    end = " → ".join(_percent(last[key]) for key in pair)
+    least = " → ".join(_percent(cells[key].best_score.mean()) for key in pair)
+    said = f"all bars at weight 4 → chosen bars at 1: {end}. At the least validation loss: {least}."
+    assert said in FINDINGS
+    reward = _percent(cells["isoscore", 0.3].score.mean())
+    bars = _percent(cells["prominent", 1.0].score.mean())
+    assert f"which has no bars: {bars} → {reward}, at the same accuracy" in FINDINGS
+    short = runs_of(tables, 3)
+    accuracy = {key: short[key].correct.mean() for key in (("none", 0.0), ("prominent", 2.0))}
+    assert round(100 * (accuracy["none", 0.0] - accuracy["prominent", 2.0])) == 5  # of weight 2
+
+
+def test_bars_at_weight_1_lower_more_than_all_bars_by_what_is_said(tables):
+    recorded = {
+        of: pd.read_parquet(ROOT / "data" / "reference" / of / "runs.parquet")
+        for of in ("cohort", "glue")
+    }
+    runs = pd.concat(recorded.values()).query("epochs == 10 and weight == 1")
+    means = runs.groupby(["task", "arm"]).centred_1.mean()
+    products, cola, mrpc = (
+        _points(means[task, "all"] - means[task, "prominent"], 0)
+        for task in ("sentiment_products", "cola", "mrpc")
+    )
+    lower = f"lower by {products} points (products), {cola} (CoLA) and {mrpc} (MRPC; open"
+    assert lower in EVIDENCE
+    strong = pd.read_csv(ROOT / "data/reference/strength/hypotheses.csv").difference
+    at = f"keep {_points(strong[1])} points less accuracy (S2, at an edge), and at 10 they keep"
+    assert f"{at} {_points(strong[2])} less (S3)" in EVIDENCE
 
 
 def test_the_verdicts_that_are_called_edges_turn_with_one_step_or_one_seed(tables):
@@ -70,29 +128,41 @@ def test_raw_scores_and_the_price_of_isoscore_are_those_of_the_records(tables):
     loss = (raw["prominent", 1.0] - raw["all", 4.0]).mean()
     cells = runs_of(tables, 10)
     reward, bars, none = (cells[k] for k in (("isoscore", 0.3), ("prominent", 1.0), ("none", 0.0)))
-    fall = [_short((cell.score - none.score).mean()) for cell in (reward, bars)]
+    fall = [_points((cell.score - none.score).mean(), 0) for cell in (reward, bars)]
     assert abs((reward.accuracy - bars.accuracy).mean()) < 0.004
     assert paired_interval(reward.silhouette - bars.silhouette).high < 0
     beside = pd.read_csv(ROOT / "data/reference/strength/beside.csv").set_index("comparison")
     at = beside.loc["accuracy at the score .15: prominent − isoscore"]
-    kept = f"{_short(at.estimate, 3)} [{_short(at.high, 3)}, {_short(at.low, 3)}]"
-    for page in PAGES.values():
-        assert f"ten epochs, it is a loss of {_short(loss)}" in page
-        assert f"lowers the score by {fall[0]}, weight 1 of prominent bars by {fall[1]}" in page
-        assert f"keeps {kept} more than prominent bars at the score .15" in page
+    kept = f"{_points(at.estimate)} points [{_points(at.high)}, {_points(at.low)}]"
+    assert f"ten epochs, it is a loss of {_points(loss, 0)}." in EVIDENCE
+    lowers = f"lowers the score by {fall[0]} points, weight 1 of prominent bars by {fall[1]} "
+    assert lowers in EVIDENCE
+    assert f"keeps {kept} more than prominent bars at the score 15" in EVIDENCE
 
 
 def test_the_price_of_the_regularizer_has_the_planned_interval(tables):
     """Clustered by seed and row."""
     cells = runs_of(tables, 3)
     lost = paired_interval(cells["none", 0.0].correct - cells["prominent", 1.0].correct)
-    estimate, low, high = (_short(x, 3) for x in lost[:3])
+    estimate, low, high = (_points(x) for x in lost[:3])
     assert lost.low < 0
     beside = pd.read_csv(ROOT / "data/reference/strength/beside.csv").set_index("comparison")
     most = _short(beside.estimate["silhouette: prominent 1 − none"].min())
-    for page in PAGES.values():
-        assert f"lower by {estimate} [−{low}, {high}] on products" in page
-        assert f"falls in every task, by .03 to {most}" in page
+    assert f"lower by {estimate} points [−{low}, {high}] on products" in EVIDENCE
+    assert f"falls in every task, by .03 to {most}" in EVIDENCE
+
+
+def test_rounder_on_all_four_tasks_and_looser_by_what_is_said():
+    reference = ROOT / "data" / "reference"
+    of = ("cohort", "glue")
+    runs = pd.concat(pd.read_parquet(reference / name / "runs.parquet") for name in of)
+    score = runs[runs.weight == 1].groupby(["task", "arm"]).centred_1.mean().unstack()
+    assert len(score) == 4 and (score.prominent < score.none).all()
+    clouds = pd.read_parquet(reference / "cohort" / "clouds.parquet")
+    ours = clouds.query("task == 'sentiment_products' and epochs == 3 and weight == 1")
+    apart = ours.groupby("arm").silhouette.mean()
+    falls = f"silhouette falls from {apart['none']:.2f} to {apart['prominent']:.2f}."
+    assert falls in FINDINGS
 
 
 def test_direction_1_is_the_difference_of_the_class_means_and_the_loss_doubles(tables):

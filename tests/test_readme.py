@@ -1,35 +1,68 @@
 """What the README promises, run as it stands there."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
 
+from shrink_utils.paths import data_dir
+from shrink_utils.study.diagnose import diagnose
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = ROOT / "data" / "reference"
 HYPOTHESES = pd.read_csv(REFERENCE / "cohort" / "hypotheses.csv").set_index("hypothesis")
 HYPOTHESES.index = HYPOTHESES.index.str.partition(" ").get_level_values(0)
-RUNS = pd.concat([pd.read_parquet(REFERENCE / of / "runs.parquet") for of in ("cohort", "glue")])
+RUNS = pd.read_parquet(REFERENCE / "cohort" / "runs.parquet")
+EVALUATIONS = pd.read_parquet(REFERENCE / "cohort" / "evaluations.parquet")
 
 
-def test_the_three_line_example_trains_a_model_of_ones_own():
-    torch.manual_seed(0)
-    encoder, head = torch.nn.Linear(6, 5), torch.nn.Linear(5, 2)
-    inputs, labels = torch.randn(16, 6), torch.arange(16) % 2
-    embeddings = encoder(inputs)
-    task_loss = torch.nn.functional.cross_entropy(head(embeddings), labels)
-    names = {"embeddings": embeddings, "labels": labels, "task_loss": task_loss}
-    plain = torch.autograd.grad(task_loss, encoder.weight, retain_graph=True)[0]
-    exec(re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)[1], names)
-    assert names["loss"] < task_loss  # the entropies were added to the goal
-    assert encoder.weight.grad.isfinite().all()
-    assert not torch.allclose(encoder.weight.grad, plain)
+def _block(kind: str, number: int = 0) -> str:
+    return re.findall(rf"```{kind}\n(.*?)```", README, flags=re.DOTALL)[number]
 
 
-DOCS = ("running", "syllabus", "plan", "book/index", "book/use", "book/glossary", "book/notebooks")
+def test_the_example_prints_what_stands_below_it_and_trains(capsys):
+    names = {}
+    exec(_block("python"), names)
+    assert capsys.readouterr().out == _block("text")
+    embeddings, added, task_loss = (names[key] for key in ("embeddings", "added", "task_loss"))
+    assert added.loss < 0 and task_loss > 0  # the entropies were added to the goal
+    task_alone = 2 * embeddings.detach() / embeddings.numel()
+    assert embeddings.grad.isfinite().all()
+    assert not torch.allclose(embeddings.grad, task_alone)
+
+
+@pytest.mark.parametrize("name", ["SpectralEntropy", "IsoScoreStar", "SIGReg"])
+def test_the_other_rewards_that_are_named_stand_behind_the_same_call(name):
+    assert f"`{name}`" in README
+    code = _block("python").replace("shrink_utils.topology", "shrink_utils.training.penalties")
+    code = code.replace('BarcodeRegularizer("prominent", ', f"{name}(")
+    code = code.replace("BarcodeRegularizer", name)
+    names = {}
+    exec(code[: code.index("print(")], names)
+    assert names["embeddings"].grad.isfinite().all()
+
+
+@pytest.mark.nightly
+def test_a_diagnosis_prints_the_lines_that_are_shown():
+    if not (data_dir() / "raw" / "minilm").is_dir():
+        pytest.skip("minilm has not been fetched")
+    path = data_dir() / "raw" / "vader_sentiment" / "amazonReviewSnippets_GroundTruth.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()[:300]
+    table = diagnose("minilm", [line.split("\t")[2] for line in lines])
+    shown = _block("text", 1)
+    assert all(name in shown for name in table.columns)
+    for layer, *row in re.findall(
+        r"^(\d)" + r" +(\d+\.\d{3})" * table.shape[1], shown, re.MULTILINE
+    ):
+        assert [float(x) for x in row] == pytest.approx(table.loc[int(layer)].tolist(), abs=2e-3)
+
+
+DOCS = ("running", "syllabus", "plan", "verdicts", "book/index", "book/use", "book/glossary")
+DOCS += ("book/notebooks", "book/evidence", "book/findings")
 PAGES = ["README.md", *(f"docs/{name}.md" for name in DOCS)]
 
 
@@ -42,29 +75,46 @@ def test_every_link_inside_the_repository_resolves(page):
     assert not [target for target in targets if not (path.parent / target).exists()]
 
 
-def _lower(task: str, epochs: int, *, arm: str, than: str) -> str:
-    """By how much the mean centred score of an arm of weight 1 lies below that of another."""
-    runs = RUNS[(RUNS.task == task) & (RUNS.epochs == epochs) & (RUNS.weight == 1)]
-    means = runs.groupby("arm").centred_1.mean()
-    return f"{means[than] - means[arm]:.2f}".removeprefix("0")
+def test_readme_holds_the_findings_and_nothing_else_of_them():
+    findings = (ROOT / "docs" / "book" / "findings.md").read_text(encoding="utf-8")
+    assert findings.replace("](../../", "](") in README
+    assert ".047" not in README and "4.7 points" not in README
 
 
-def test_the_numbers_of_the_findings_are_those_of_the_records():
-    assert (ROOT / "docs" / "book" / "findings.md").read_text(encoding="utf-8") in README
-    short = _lower("sentiment_products", 3, arm="prominent", than="none")
-    long = _lower("sentiment_products", 10, arm="prominent", than="all")
-    cola = _lower("cola", 10, arm="prominent", than="all")
-    lower = (
-        f"prominent bars lower the centred score by {short}, from .43 to .22; accuracy stays within"
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def test_the_findings_of_twenty_seeds_are_those_of_the_records():
+    runs = RUNS[(RUNS.task == "sentiment_products") & (RUNS.weight == 1)]
+    means = runs.groupby(["epochs", "arm"])[["centred_1", "accuracy"]].mean()
+    keys = ["epochs", "arm", "weight", "epoch"]
+    held_out = EVALUATIONS[EVALUATIONS.task == "sentiment_products"].groupby(keys).centred_1.mean()
+    none, bars = (_percent(means.centred_1[3, arm]) for arm in ("none", "prominent"))
+    assert f"Direction 1 of training batches: {none} → {bars} of the variance." in README
+    none, bars = (_percent(held_out[3, arm, 1, 3]) for arm in ("none", "prominent"))
+    assert f"Of held-out sentences: {none} → {bars}." in README
+    assert f"holds {bars} of the variance\nof held-out sentences instead of {none}" in README
+    short, long = (
+        " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
+        for epochs in (3, 10)
     )
-    assert f"{lower} .02" in README
-    assert f"end lower in the centred score, by {long} (products)" in README
-    assert f"by {cola} (CoLA) and .04 (MRPC;" in README
+    assert f"Right after 24 steps: {short}. After ten epochs: {long}, within chance." in README
+
+
+def test_the_verdicts_that_are_counted_are_those_of_the_records():
     verdicts = HYPOTHESES.verdict
-    assert verdicts.loc[["H4", "H6"]].tolist() == ["supported", "equivalent"]
+    assert verdicts.loc[["H1", "H2", "H3", "H4"]].tolist() == ["supported"] * 4
+    assert verdicts.loc[["H5", "H6", "H7"]].tolist() == ["equivalent"] * 3
     assert (verdicts == "supported").sum() == 8 and (verdicts == "open").sum() == 1
     strong = pd.read_csv(REFERENCE / "strength" / "hypotheses.csv", dtype=str)
-    lost = strong.difference.str.removeprefix("-0").tolist()
     decided = "open less supported open open equivalent not tested supported"
     assert strong.verdict.str.cat(sep=" ") == decided
-    assert f"or .10, prominent bars keep {lost[1]} or {lost[2]} less accuracy" in README
+
+
+def test_the_page_of_verdicts_is_written_from_the_tables():
+    names = runpy.run_path(str(REFERENCE / "verdicts.py"))
+    assert names["PAGE"].read_text(encoding="utf-8") == names["page"]()
+    for profile in ("cohort", "strength"):
+        for row in pd.read_csv(REFERENCE / profile / "hypotheses.csv", dtype=str).itertuples():
+            assert f"| {row.hypothesis} | {row.verdict} | {row.difference} |" in names["page"]()

@@ -91,3 +91,15 @@ def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, cap
     metrics = names["metrics"]
     assert metrics["loss"] < metrics["task_loss"]  # the entropies were added to the goal
     assert 0 < metrics["val_loss"] < 1
+
+
+def test_the_measures_are_those_of_ones_own_sentences(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sentences = [f"the {noun} is near a {other}" for noun in "abcdef" for other in "ghijklm"]
+    Path("my.txt").write_text("\n".join(sentences), encoding="utf-8")
+    (block,) = _code("measures")
+    _run([block.replace('"minilm"', '"tiny-random"')], {})
+    printed = capsys.readouterr().out
+    told = re.search(r"```text\n(.*?)```", (PAGES / "measures.md").read_text("utf-8"), re.DOTALL)[1]
+    number = re.compile(r"-?\d\.\d{3}")
+    assert number.sub("0", printed) == number.sub("0", told)

@@ -4,7 +4,6 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "book" / "drawings"
@@ -18,10 +17,27 @@ def test_a_drawing_is_what_its_script_draws(name):
     assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == draw.drawings()[name]
 
 
-def test_the_phone_s_picture_is_the_front_page_s():
-    kept = Image.open(draw.TALL)
-    assert kept.size == draw.three_clouds_tall().size
-    assert kept.tobytes() == draw.three_clouds_tall().tobytes()
+def test_the_phone_s_picture_is_drawn_of_the_front_page_s_points():
+    assert draw.TALL.read_text(encoding="utf-8") == draw.three_clouds_tall()[1]
+
+
+def test_the_shares_written_into_the_picture_are_said_to_readers_who_cannot_see_it():
+    shares = [f"{share:.0%}".replace("%", " %") for share, _ in draw.points_of_clouds().values()]
+    for page in ("README.md", "docs/book/index.md", "notebooks/00_setup_and_data.ipynb"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        before, plain, regularized = shares
+        assert f"Before training, {before} of the variance lies along one direction" in text
+        assert f"after plain fine-tuning {plain}; with the regularizer {regularized}." in text
+
+
+def test_the_points_of_the_picture_belong_to_the_shares_beside_them():
+    shares = {}
+    for name, (share, points) in draw.points_of_clouds().items():
+        along, across = (sum(point[k] ** 2 for point in points) for k in (1, 2))
+        assert along / (along + across) > share  # the other directions hold the rest
+        assert abs(sum(x for _, x, _ in points)) < 0.01 * len(points) == 4
+        shares[name] = share
+    assert shares["before"] < shares["prominent"] < shares["none"]
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.[sp][vn]g")), ids=lambda path: path.stem)

@@ -1,18 +1,20 @@
 """Draw the ideas of 00, 04 and 05 as SVG, beside this file: ``python draw.py``.
 
-Positions, lengths, shares and forces are computed. Each drawing brings its own white sheet, so that
-a dark page shows it as it is.
+Positions, lengths, shares and forces are computed; the three clouds are those of two runs, of which
+``three_clouds.py`` left the points. Each drawing brings its own white sheet, so that a dark page
+shows it as it is.
 """
 
+import csv
 import math
 import random
 from itertools import combinations
 from pathlib import Path
 
-from PIL import Image
-
-TALL = Path(__file__).parents[1] / "_static" / "three_clouds_tall.png"
-PANELS = [(0, 862), (856, 1634), (1630, 2400)]  # left and right edges in pixels
+HERE = Path(__file__).parent
+TALL = HERE.parent / "_static" / "three_clouds_tall.svg"
+NEGATIVE, POSITIVE = "#ee7733", "#004488"  # far apart in hue and in lightness; no arm's colours
+BOLD = 'font-weight="bold"'
 INK, GREY, PALE, BLUE, RED = "#222222", "#8a8a8a", "#e8eaee", "#1f5fa8", "#b3392f"
 
 
@@ -211,23 +213,89 @@ def cloud_to_weights():
     return sheet("cloud_to_weights", 910, 255, "From a cloud to the gradient of its weights", parts)
 
 
+def points_of_clouds():
+    """By cloud: the share of variance along direction 1, and (label, x, y) of each sentence."""
+    clouds = {}
+    with (HERE / "three_clouds.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            cloud = clouds.setdefault(row["cloud"], (float(row["share_1"]), []))
+            cloud[1].append((int(row["label"]), float(row["x"]), float(row["y"])))
+    return clouds
+
+
+def markers(points, at):
+    """Circles and triangles, dealt out in turns so that no class hides the other."""
+    parts = []
+    for first in range(0, len(points), 50):
+        some = [(label, *at(x, y)) for label, x, y in points[first : first + 50]]
+        round_ones = "".join(f"M{x:.0f} {y:.0f}h0" for label, x, y in some if label == 0)
+        pointed = "".join(f"M{x:.0f} {y - 4:.0f}l4 7h-8z" for label, x, y in some if label == 1)
+        parts += [
+            f'<path d="{round_ones}" stroke="{NEGATIVE}" stroke-width="7" stroke-linecap="round" '
+            'stroke-opacity=".85"/>',
+            f'<path d="{pointed}" fill="{POSITIVE}" fill-opacity=".75"/>',
+        ]
+    return parts
+
+
+def cloud_panel(left, top, title, share, points):
+    """A cloud, and the part of its variance that direction 1 has, as a bar and as a number."""
+    scale, middle, width = 19, left + 195, 330
+    low, high = (extreme(x for _, x, _ in points) for extreme in (min, max))
+
+    def at(x, y):
+        return middle + scale * (x - (low + high) / 2), top + 112 - scale * y
+
+    return [
+        text(middle, top + 25, title, 24, style=BOLD),
+        *markers(points, at),
+        box(middle - width / 2, top + 195, width, 20),
+        box(middle - width / 2, top + 195, width * share, 20, INK, INK),
+        text(middle, top + 264, f"{share:.0%}".replace("%", " %"), 50, style=BOLD),
+        text(middle, top + 291, "of the variance along one direction", 17),
+    ]
+
+
+TITLES = {
+    "before": "before training",
+    "none": "plain fine-tuning",
+    "prominent": "with the regularizer",
+}
+LEGEND = ("negative review", "positive review")
+
+
+def legend(left, y):
+    """The two classes, by colour and marker."""
+    samples = markers([(0, 0, 0), (1, 1, 0)], lambda x, _: (left + 190 * x, y - 6))
+    words = [text(left + 14 + 190 * k, y, name, 18, "start") for k, name in enumerate(LEGEND)]
+    return [*samples, *words]
+
+
+def three_clouds():
+    """README and 00: held-out sentences before and after training, side by side."""
+    parts = legend(425, 336)
+    for k, (name, cloud) in enumerate(points_of_clouds().items()):
+        parts += cloud_panel(5 + 395 * k, 8, TITLES[name], *cloud)
+    title = "Plain fine-tuning stretches one direction; the regularizer holds it back"
+    return sheet("three_clouds", 1200, 355, title, parts)
+
+
 def three_clouds_tall():
-    """The panels of three_clouds.png one below the other, for phones; all of it is grey."""
-    row = Image.open(Path(__file__).with_name("three_clouds.png")).convert("L")
-    panels = [row.crop((left, 70, right, row.height)) for left, right in PANELS]
-    width, height = max(panel.width for panel in panels), panels[0].height
-    tall = Image.new("L", (width, len(panels) * height), "white")
-    for i, panel in enumerate(panels):
-        tall.paste(panel, (width - panel.width, i * height))
-    return tall
+    """The same for phones: one below the other."""
+    parts = legend(35, 32)
+    for k, (name, cloud) in enumerate(points_of_clouds().items()):
+        parts += cloud_panel(5, 60 + 320 * k, TITLES[name], *cloud)
+    title = "Plain fine-tuning stretches one direction; the regularizer holds it back"
+    return sheet("three_clouds_tall", 400, 1020, title, parts)
 
 
 def drawings():
     """Each drawing by name."""
-    return dict(draw() for draw in (text_to_cloud, boundary_matrix, cloud_to_weights))
+    every = (text_to_cloud, boundary_matrix, cloud_to_weights, three_clouds)
+    return dict(draw() for draw in every)
 
 
 if __name__ == "__main__":
     for name, drawing in drawings().items():
-        Path(__file__).with_name(f"{name}.svg").write_text(drawing, encoding="utf-8")
-    three_clouds_tall().save(TALL, optimize=True)
+        (HERE / f"{name}.svg").write_text(drawing, encoding="utf-8")
+    TALL.write_text(three_clouds_tall()[1], encoding="utf-8")
