@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.diagnose import diagnose
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +47,8 @@ def test_the_other_rewards_that_are_named_stand_behind_the_same_call(name):
 
 @pytest.mark.nightly
 def test_a_diagnosis_prints_the_lines_that_are_shown():
+    from shrink_utils.study.diagnose import diagnose  # transformers: seconds
+
     if not (data_dir() / "raw" / "minilm").is_dir():
         pytest.skip("minilm has not been fetched")
     path = data_dir() / "raw" / "vader_sentiment" / "amazonReviewSnippets_GroundTruth.txt"
