@@ -82,7 +82,7 @@ def test_what_ten_epochs_leave_is_that_of_the_records(tables):
     pair = ("all", 4.0), ("prominent", 1.0)
     end = " → ".join(_percent(last[key]) for key in pair)
     least = " → ".join(_percent(cells[key].best_score.mean()) for key in pair)
-    said = f"all bars at weight 4 → chosen bars at 1: {end}. At the least validation loss: {least}."
+    said = f"all bars at weight 4 → chosen bars at 1: {end}. At the least validation loss: {least},"
     assert said in FINDINGS
     reward = _percent(cells["isoscore", 0.3].score.mean())
     bars = _percent(cells["prominent", 1.0].score.mean())

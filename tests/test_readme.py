@@ -100,7 +100,7 @@ def test_the_findings_of_twenty_seeds_are_those_of_the_records():
         " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
         for epochs in (3, 10)
     )
-    assert f"Right after 24 steps: {short}. After ten epochs: {long}, within chance." in README
+    assert f"Accuracy after 24 steps: {short}. After ten epochs: {long}, within chance." in README
 
 
 def test_the_verdicts_that_are_counted_are_those_of_the_records():
