@@ -16,7 +16,7 @@ ROOMS = ["study", "training", "models", "text", "geometry", "topology"]
 # Budgets, to be lowered: lines of code of the package (no blanks, comments, docstrings), lines of
 # all tests, and the longest chain of imports.
 # Raised for what was mended after 123 cases of the field and of peers' tests; not a target.
-CODE_LINES, TEST_LINES, FLOORS = 9_500, 14_600, 10
+CODE_LINES, TEST_LINES, FLOORS = 9_250, 14_460, 10
 
 
 def _name(path: Path) -> str:
