@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
+IGNORED = -100  # the label that torch's cross_entropy leaves out
 POOLINGS = ("cls", "mean", "first_last", "last")  # of `models.pool`; a profile asks for names alone
 
 

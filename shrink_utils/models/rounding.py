@@ -10,7 +10,7 @@ from torch import nn
 
 from shrink_utils.paths import rounding_seed
 
-RELATIVE = {torch.float64: 1e-13, torch.float32: 1e-6}  # as far as kernels are apart
+APART = {torch.float64: 1e-13, torch.float32: 1e-6}  # as far as kernels are apart
 
 
 def rounded_otherwise(model: nn.Module) -> nn.Module:
@@ -26,7 +26,7 @@ def rounded_otherwise(model: nn.Module) -> nn.Module:
     base = getattr(model, "base_model", model)
     with torch.no_grad():
         for weights in {**dict.fromkeys(base.parameters()), **dict.fromkeys(model.parameters())}:
-            if weights.dtype in RELATIVE:
+            if weights.dtype in APART:
                 noise = torch.randn(weights.shape, generator=draws, dtype=weights.dtype)
-                weights.mul_(1 + RELATIVE[weights.dtype] * noise.to(weights.device))
+                weights.mul_(1 + APART[weights.dtype] * noise.to(weights.device))
     return model

@@ -27,7 +27,7 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 from shrink_utils.geometry import Alignment, affine
 from shrink_utils.models.encoders import evaluating, seeded
 from shrink_utils.models.rounding import rounded_otherwise
-from shrink_utils.names import known_name, require
+from shrink_utils.names import IGNORED, known_name, require
 
 Batch = Mapping[str, Tensor]  # input_ids and attention_mask (b, t), labels (b, t) or (b,)
 Map = Callable[[Tensor], Tensor]  # states (b, t, d_front) → (b, t, d_back)
@@ -39,7 +39,6 @@ SGD = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-3, "nesterov": True}
 LONGEST_GRADIENT = 1.0  # a longer one is clipped
 ROWS_A_COLUMN = 64  # of a least-squares fit: more sharpen it by less than 2 % of what it leaves
 IDENTITY = nn.Identity()
-IGNORED = -100  # the label of what is not predicted, in torch and transformers
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from shrink_utils.training import ARMS
 
-CELL = ["model", "task"]
-RUN = [*CELL, "arm", "weight", "seed"]
+TASK_OF_MODEL = ["model", "task"]
+RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
 
 
 class Place(NamedTuple):
@@ -51,9 +51,9 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     table = summary.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
     table.loc[table.arm == "none", "weight"] = 0.0
     table = table.drop_duplicates(RUN)
-    n_weights = table[table.arm != "none"].groupby([*CELL, "arm"]).weight.nunique()
+    n_weights = table[table.arm != "none"].groupby([*TASK_OF_MODEL, "arm"]).weight.nunique()
     swept = {key[:2] for key, n in n_weights.items() if n > 1}
-    kept = [rows for key, rows in table.groupby(CELL, sort=False) if key in swept]
+    kept = [rows for key, rows in table.groupby(TASK_OF_MODEL, sort=False) if key in swept]
     for rows in kept:
         if "none" not in set(rows.arm):
             raise ValueError(

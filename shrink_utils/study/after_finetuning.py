@@ -25,7 +25,7 @@ from shrink_utils.training.rows import second_texts
 
 REMOVED = (1, 3, 10)  # directions
 MOST_CLUSTERS = 8
-PENALTIES = np.logspace(0, 5, 11)  # of standardized features; leave-one-out on the fit rows chooses
+ALPHAS = np.logspace(0, 5, 11)  # of standardized features; leave-one-out on the fit rows chooses
 TYPES = 40  # the most frequent words, told apart by the type probe
 
 
@@ -70,7 +70,7 @@ def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.Da
     for fold in np.unique(folds):
         fit, rest = folds != fold, folds == fold
         for key, treat in treatments(x[fit]).items():
-            probe = linear(RidgeClassifierCV(PENALTIES)).fit(treat(x[fit]).numpy(), labels[fit])
+            probe = linear(RidgeClassifierCV(ALPHAS)).fit(treat(x[fit]).numpy(), labels[fit])
             right.setdefault(key, []).append(probe.predict(treat(x[rest]).numpy()) == labels[rest])
         guess = DummyClassifier().fit(labels[fit], labels[fit]).predict(labels[rest])
         right.setdefault(("commonest", 0, 0), []).append(labels[rest] == guess)
@@ -167,8 +167,8 @@ def probed(x: Tensor, target: Target, *, seed: int = 0) -> dict:
     """
     x, halves = x[target.rows].double().numpy(), deal_folds(target.groups, n_folds=2, seed=seed)
     ridge, dummy, score = {
-        "frequency": (RidgeCV(PENALTIES), DummyRegressor(), r2_score),
-        "type": (RidgeClassifierCV(PENALTIES), DummyClassifier(), accuracy_score),
+        "frequency": (RidgeCV(ALPHAS), DummyRegressor(), r2_score),
+        "type": (RidgeClassifierCV(ALPHAS), DummyClassifier(), accuracy_score),
     }[target.probe]
     value, chance = (
         score(target.values, cross_val_predict(model, x, target.values, cv=PredefinedSplit(halves)))

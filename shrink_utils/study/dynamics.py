@@ -8,8 +8,8 @@ import pandas as pd
 from shrink_utils.training.dynamics import LossChanges, shares
 
 NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
-RUN = ["source", "size", "seed"]
-CELL = ["layer", "component"]
+TRAINING = ["source", "size", "seed"]
+BLOCK = ["layer", "component"]
 OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
 COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
 
@@ -46,8 +46,8 @@ def closure_errors(record: pd.DataFrame) -> pd.Series:
 
 def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
     """Shares of the trunk's loss change: a row of sum 1 per run of chapter 10's texts."""
-    runs = {run: shares(rows, *CELL, trunk=True) for run, rows in table.groupby(RUN)}
-    return pd.DataFrame(runs).T.rename_axis(index=RUN)
+    runs = {run: shares(rows, *BLOCK, trunk=True) for run, rows in table.groupby(TRAINING)}
+    return pd.DataFrame(runs).T.rename_axis(index=TRAINING)
 
 
 def correlations(profiles: pd.DataFrame) -> pd.DataFrame:

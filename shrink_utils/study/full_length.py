@@ -24,7 +24,7 @@ from shrink_utils.study.tables import graded
 from shrink_utils.training import RunConfig
 
 # Rows that ask other models and tasks what the cohort's first six hypotheses ask.
-QUESTIONS = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
+FOLLOWED = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 DECIDED = ("cohort", "strength", "heldout")  # profiles of docs/preregistration*.md
 EXPLORATORY = ", exploratory"  # ends the kind of a row that was not fixed beforehand
@@ -43,14 +43,14 @@ class FullLength:
         """The full-length table: every claim that tables of runs can bear on.
 
         Those of *Shrink the longest*, of the clouds and of other rewards, as in ``quick``, and of
-        the long runs, whose task is named with its epochs. All are exploratory but the `QUESTIONS`
+        the long runs, whose task is named with its epochs. All are exploratory but the `FOLLOWED`
         of other profiles than ``cohort``.
         """
         once = len(self.clouds)
         runs = self._runs
         found = finetuning_claims(runs.iloc[:once], runs, self.clouds, weight=self.profile.weight)
         claims = whole_table(found)
-        fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(QUESTIONS)}):.+:prominent")
+        fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(FOLLOWED)}):.+:prominent")
         fixed &= self.profile.name != "cohort"
         return claims.assign(kind=claims.kind.where(fixed, claims.kind + EXPLORATORY))
 

@@ -14,7 +14,7 @@ from shrink_utils.text import task_spec
 
 LAST = 0.3  # STL average their scores over the last 30 % of the training steps
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
-STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
+EARLY_STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
 FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
 BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
@@ -73,7 +73,7 @@ def first_steps(runs: Iterable[Run]) -> pd.DataFrame:
     """
     frames = []
     for run in runs:
-        steps = run.history.head(STEPS)[["step", *FIRST_STEPS]].astype({"step": int})
+        steps = run.history.head(EARLY_STEPS)[["step", *FIRST_STEPS]].astype({"step": int})
         before = {name: run.evaluations[0][key] for key, name in BEFORE.items()}
         before = pd.DataFrame(before, index=steps.index[:1])
         keys = keys_of(run.config) | {"epochs": run.config.epochs}

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from shrink_utils.study.claims.reference import TABLES
+from shrink_utils.study.claims.reference import COMPARED
 from shrink_utils.study.claims.verdicts import claims_from, tables_of
 from shrink_utils.study.measured import read_measured
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
@@ -176,7 +176,7 @@ def _differences(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> 
     """Cells of a table that was sent which are not those of the table made here."""
     text = again().to_csv(index=False, float_format="%.6f")
     here, sent = (
-        _cells(pd.read_csv(file), TABLES[name][0])
+        _cells(pd.read_csv(file), COMPARED[name][0])
         for file in (io.StringIO(text), folder / f"{name}.csv")
     )
     both = here.merge(sent, "outer", ["row", "column"], suffixes=("", "_sent"), indicator="side")

@@ -31,10 +31,10 @@ CORPORA = {
 # Unicode's words (UAX 29): letters and digits with the marks, joiners and soft hyphens that belong
 # to them (WB4); apostrophes and their like stand inside a word (WB6, WB7: don't is one), and so
 # do Armenian marks, which are letters there. But full stops and colons end it: "the end.Next".
-RUN = r"[\p{L}\p{N}\p{Pc}][\p{L}\p{N}\p{Pc}\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
-INSIDE = r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=ALetter}]"
-INSIDE = rf"(?![\p{{L}}.:．：﹒﹕︓․]){INSIDE}"
-WORD = regex.compile(rf"""{RUN}(?:(?:{INSIDE}|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){RUN})*""")
+SPAN = r"[\p{L}\p{N}\p{Pc}][\p{L}\p{N}\p{Pc}\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
+INNER = r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=ALetter}]"
+INNER = rf"(?![\p{{L}}.:．：﹒﹕︓․]){INNER}"
+WORD = regex.compile(rf"""{SPAN}(?:(?:{INNER}|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){SPAN})*""")
 INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
 LETTER = regex.compile(r"\p{L}")
 # Scripts without spaces between words. A run of katakana alone is a word as a rule.
@@ -43,7 +43,7 @@ UNSPACED = regex.compile(
 )
 KATAKANA = regex.compile(r"[\p{Katakana}ー]+")
 LONGEST_MEAN = 3.5  # letters per run; words of such scripts have fewer where they stand apart
-FEW = 0.25  # of the letters: names of other scripts within a text
+FOREIGN_SHARE = 0.25  # of the letters: names of other scripts within a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def refuse_unspaced(texts: Iterable[str]) -> None:
         if not text.isascii():
             runs += [run for run in UNSPACED.findall(text) if not KATAKANA.fullmatch(run)]
     letters = sum(len(LETTER.findall(run)) for run in runs)
-    if letters > FEW * total and letters > LONGEST_MEAN * len(runs):
+    if letters > FOREIGN_SHARE * total and letters > LONGEST_MEAN * len(runs):
         longest = max(runs, key=len)
         raise ValueError(
             f"texts: {letters / total:.0%} of their letters are of a script without spaces between "

@@ -110,7 +110,7 @@ ENTAILMENT = ["entailment", "not_entailment"]  # labels 0 and 1, as of GLUE's pa
 SPLITS = ("train", "test")
 TEST_SHARE = 4  # one pair in so many
 
-COLUMNS = ("text", "text_pair", "label", "heuristic", "template")
+PAIR_COLUMNS = ("text", "text_pair", "label", "heuristic", "template")
 Row = tuple[str, str, int, str, str]  # one of each
 
 
@@ -236,8 +236,8 @@ def _words(lexicon: str, rng: np.random.Generator, *, but: Collection[str] = ())
 def _dataset(rows: Iterable[Row]) -> Dataset:
     from datasets import ClassLabel, Dataset, Features, Value
 
-    kinds = dict.fromkeys(COLUMNS, Value("string")) | {"label": ClassLabel(names=ENTAILMENT)}
-    columns = dict(zip(COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
+    kinds = dict.fromkeys(PAIR_COLUMNS, Value("string")) | {"label": ClassLabel(names=ENTAILMENT)}
+    columns = dict(zip(PAIR_COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
     return Dataset.from_dict(columns, features=Features(kinds))
 
 

@@ -26,7 +26,7 @@ from shrink_utils.topology.arrays import (
 )
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree, prim_by_rows
 
-METRICS = ("euclidean", "cosine", "precomputed")
+DISTANCES = ("euclidean", "cosine", "precomputed")
 FIELD = 11  # coefficients are in Z/11, gudhi's own choice
 RIPSER_SIMPLICES = 1 << (
     128 - (FIELD - 2).bit_length()
@@ -90,7 +90,7 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
     """
     points = as_matrix(points)
-    if known_name("metric", "metric", metric, METRICS) == "cosine":
+    if known_name("metric", "metric", metric, DISTANCES) == "cosine":
         bars = h0_barcode(_directions(points))
         return H0Barcode(_like(bars.lengths.square() / 2, points), bars.edges.to(points.device))
     if metric == "precomputed":

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.names import known_name
+from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology.arrays import (
     HALF,
     as_matrix,
@@ -30,7 +30,6 @@ from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 SELECTIONS = ("prominent", "all", "random")
 NO_EDGES, NO_LENGTHS = np.empty((0, 2), np.int64), np.empty(0)
 COARSEST = torch.finfo(torch.bfloat16).eps
-IGNORED = -100  # the label of rows that are left out, as by torch's cross_entropy
 
 
 def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:

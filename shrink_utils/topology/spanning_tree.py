@@ -7,9 +7,9 @@ on *rounded* squared distances s, taken in float32, as long as it is known how w
 d u / (1 − d u) times the sum of their absolute values, in whatever order it is taken (Higham 2002,
 *Accuracy and Stability of Numerical Algorithms*, §3.1 and §4.2).
 
-- Up to `FEW` points, differences of coordinates are taken first. The true squared distance is then
-  within ε s + τ of s, with ε = 2 (d + 8) u, more than is needed. τ stands for squares that vanish:
-  d · (the smallest normal number), and more than enough of it.
+- Up to `BY_DIFFERENCES` points, differences of coordinates are taken first. The true squared
+  distance is then within ε s + τ of s, with ε = 2 (d + 8) u, more than is needed. τ stands for
+  squares that vanish: d · (the smallest normal number), and more than enough of it.
 - Beyond, s = ‖x‖² + ‖y‖² − 2 x·y of centred points, by a matrix product, which costs half as much
   where a processor multiplies wide. It is off by a share of the norms, ε (‖x‖² + ‖y‖²) + τ:
   d u of it for the sum, 4 u for the coordinates, which were rounded when they were centred. So
@@ -33,7 +33,7 @@ import numpy as np
 
 from shrink_utils.topology.arrays import COMPILED, compiled, power_of_two, sum_of_squares
 
-FEW = 256  # points up to which differences are as fast as a product: half of its time at 64
+BY_DIFFERENCES = 256  # points up to which they are as fast as a product: half its time at 64
 MOST_IN_MATRIX = 8192  # points: 256 MiB
 U = 2.0**-24  # the unit roundoff of float32
 SAFE = 2.0**-64, 2.0**64  # a sum of squares from which no square overflows or vanishes in float32
@@ -141,7 +141,7 @@ def rounded_distances(points: np.ndarray) -> tuple[np.ndarray, float, np.ndarray
     The true one is within ε s_ij + τ_i + τ_j of s_ij.
     """
     n, d = points.shape
-    if n <= FEW:
+    if n <= BY_DIFFERENCES:
         epsilon, tau = rounding_of(points.dtype, d)
         squared = np.empty((n, n), points.dtype)
         _fill(points, squared)

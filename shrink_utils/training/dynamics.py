@@ -26,6 +26,7 @@ from transformers import TrainerCallback
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from shrink_utils.models import evaluating
+from shrink_utils.names import IGNORED
 
 # Components of a layer, in the order of the computation; the encoder's states come in by "cross".
 ATTENTION = ("query", "key", "value", "out")
@@ -132,7 +133,6 @@ def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
 # Takes the model and gives the loss in parts, scalars whose sum is the loss. Each part is
 # differentiated before the next is computed, so that a large set needs the memory of one part.
 Loss = Callable[[nn.Module], Iterable[Tensor]]
-IGNORED = -100  # transformers' label of what is not predicted
 
 
 class FixedSetLoss:
@@ -239,7 +239,7 @@ NODES = {
     "trapezoid": {0.0: 1 / 2, 1.0: 1 / 2},
     "simpson": {0.0: 1 / 6, 0.5: 4 / 6, 1.0: 1 / 6},
 }
-RULES = tuple(NODES)
+NODE_RULES = tuple(NODES)
 
 
 @dataclass(frozen=True)
@@ -294,8 +294,10 @@ class AllocationRecorder(TrainerCallback):
     """
 
     def __init__(self, loss: Loss, *, rules: Sequence[str] = ("trapezoid",)) -> None:
-        if not rules or not set(rules) <= set(RULES):
-            raise ValueError(f"rules: {list(rules)}, expected one or more of {', '.join(RULES)}")
+        if not rules or not set(rules) <= set(NODE_RULES):
+            raise ValueError(
+                f"rules: {list(rules)}, expected one or more of {', '.join(NODE_RULES)}"
+            )
         self._loss, self._rules = loss, tuple(rules)
 
     def begin(self, model: nn.Module) -> None:

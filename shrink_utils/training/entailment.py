@@ -14,8 +14,8 @@ from shrink_utils.training.arguments import EveryStep, QuietTrainer, place_to_tr
 from shrink_utils.training.rows import fixed_batches, tokenized
 
 VOCABULARY = 400  # more than the templates' words
-MAX_LENGTH = 32  # tokens; the longest pair of the templates has 22
-HALF = 0.5  # of the common start's pairs that are not entailed share their words all the same
+PAIR_LENGTH = 32  # tokens; the longest pair of the templates has 22
+OVERLAPPING = 0.5  # of the common start's pairs that are not entailed share words all the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def common_start(
     `seed` is of weights and texts; `on_step` is called after every step. Output 0 of the model: the
     texts belong together.
     """
-    rows = training_pairs(training.rows, counter_examples=HALF, seed=seed)
+    rows = training_pairs(training.rows, counter_examples=OVERLAPPING, seed=seed)
     apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
     rows = rows.remove_columns("label").add_column("label", apart)
     texts: list[str] = []
@@ -56,7 +56,7 @@ def common_start(
         pairs = heuristic_pairs(1000, lexicon=lexicon, split="train")
         texts += [*pairs["text"], *pairs["text_pair"]]
     tokenizer = train_tokenizer(texts, vocab_size=VOCABULARY)
-    sizes = {"vocab_size": len(tokenizer), "max_length": MAX_LENGTH}
+    sizes = {"vocab_size": len(tokenizer), "max_length": PAIR_LENGTH}
     model = new_pair_classifier(trunk, **sizes, seed=seed)
     return _train(model, tokenizer, rows, training, seed, on_step), tokenizer
 

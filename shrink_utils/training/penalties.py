@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from shrink_utils.geometry.isotropy import participation, used_share
 from shrink_utils.geometry.rows import centred
-from shrink_utils.names import known_name
+from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import (
     BarcodeRegularizer,
     RegularizerOutput,
@@ -23,7 +23,7 @@ from shrink_utils.topology import (
     prominent_features,
 )
 from shrink_utils.topology.arrays import as_matrix, as_tensor, eager
-from shrink_utils.topology.regularizer import IGNORED, check_factor
+from shrink_utils.topology.regularizer import check_factor
 from shrink_utils.training.arms import arm_options
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one

@@ -21,8 +21,8 @@ needs_numba = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 WAYS = {
     "rows": {"COMPILED": False},
     "differences": {"COMPILED": True},
-    "products": {"COMPILED": True, "FEW": 1},
-    "parts": {"COMPILED": True, "FEW": 4, "MOST_IN_MATRIX": 9},
+    "products": {"COMPILED": True, "BY_DIFFERENCES": 1},
+    "parts": {"COMPILED": True, "BY_DIFFERENCES": 4, "MOST_IN_MATRIX": 9},
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
@@ -108,7 +108,7 @@ def test_without_the_certificate_they_are_not_told_apart(monkeypatch):
 @given(points=matrices)
 def test_rounded_distances_lie_within_their_intervals(few, points):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spanning_tree, "FEW", few)
+        patch.setattr(spanning_tree, "BY_DIFFERENCES", few)
         squared, epsilon, tau = spanning_tree.rounded_distances(points)
     exact = [[Fraction(float(v)) for v in row] for row in points]
     for i, x in enumerate(exact):
@@ -142,9 +142,9 @@ def test_lengths_are_the_same_to_the_last_bit_on_both_sides_of_a_switch(
 ):
     """Differences up to 256 points, products up to 900 (as shipped, 8,192), then parts."""
     points = large(kind, n).astype(dtype)
-    monkeypatch.setattr(spanning_tree, "FEW", n)
+    monkeypatch.setattr(spanning_tree, "BY_DIFFERENCES", n)
     expected = minimum_spanning_tree(points)[1]
-    monkeypatch.setattr(spanning_tree, "FEW", 256)
+    monkeypatch.setattr(spanning_tree, "BY_DIFFERENCES", 256)
     monkeypatch.setattr(spanning_tree, "MOST_IN_MATRIX", 900)
     np.testing.assert_array_equal(minimum_spanning_tree(points)[1], expected)
     np.testing.assert_allclose(tree_by("rows", points)[1], expected, rtol=1e-13)

@@ -84,7 +84,7 @@ def _differences(pair: str, rows: pd.DataFrame) -> pd.Series:
 
 # --- Stitching ------------------------------------------------------------------------------------
 
-MAPS = {"affine": "least squares", "trained": "trained stitches"}
+SPOKEN = {"affine": "least squares", "trained": "trained stitches"}
 
 
 @judged
@@ -98,8 +98,8 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     stitched = stitched.assign(equal=_equal_layers(stitched))
     floors = penalty_floors(stitched)
     floors = floors[_equal_layers(floors)].groupby("kind").floor.mean()
-    rows = {kind: stitched[(stitched.kind == kind) & stitched.equal] for kind in MAPS}
-    for kind in MAPS:
+    rows = {kind: stitched[(stitched.kind == kind) & stitched.equal] for kind in SPOKEN}
+    for kind in SPOKEN:
         yield from _by_map(rows[kind], kind, floors[kind])
     yield from _crossings(rows["affine"], floors["affine"])
     yield from _into_itself(stitched[(stitched.kind == "trained") & stitched.equal])
@@ -116,7 +116,7 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
         source="B §3, premise (the margin is ours)",
         floor=math.sqrt(own.var().mean()),
     )
-    for kind, spoken in MAPS.items():
+    for kind, spoken in SPOKEN.items():
         beyond = turned(rows[kind], "penalty").mixed - (own.gelu - own.solu).abs()
         statement = "stitches of SoLU and GeLU models differ by more than the models' own losses do"
         name = f"b:stitch-beyond-loss:{kind}"
@@ -131,7 +131,7 @@ def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
 
     def claim(name: str, statement: str, *rest: object, **more: object) -> Claim:
         options = {"source": "B §3", "floor": floor} | more
-        return Claim(f"b:stitch-{name}:{kind}", f"{statement} ({MAPS[kind]})", *rest, **options)
+        return Claim(f"b:stitch-{name}:{kind}", f"{statement} ({SPOKEN[kind]})", *rest, **options)
 
     statement = "SoLU below GeLU costs more than GeLU below SoLU"
     # Its floor is the root mean square of the same where neither direction is special.

@@ -14,7 +14,7 @@ from sklearn.metrics import silhouette_score
 from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score
-from shrink_utils.study.ablation import CELL
+from shrink_utils.study.ablation import TASK_OF_MODEL
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
 from shrink_utils.study.claims.rajaee import rp_on
 from shrink_utils.study.claims.stl import ARM, SELECTED, stl_on, table3
@@ -23,23 +23,23 @@ from shrink_utils.text import task_spec
 from shrink_utils.topology import h0_barcode
 
 RATIO = 5.0  # RP: an elongated direction has so many times a mean eigenvalue
-NORMAL = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set after first results
+ALIGNED = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set after first results
 YARDSTICKS = {"own": "its own mean eigenvalue", "pretrained": "the pretrained mean eigenvalue"}
 
 
 @judged
 def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
     """On the clouds of `measure_clouds`; RP's and MGA's on every arm."""
-    for (model, task), rows in clouds.groupby(CELL, sort=False):
+    for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         yield from _of_stl(model, task, rows)
     # RP count eigenvalues above 5 times a mean. Whether the count rises depends on which mean.
     for yardstick, spoken in YARDSTICKS.items():
-        for (model, task, arm), rows in clouds.groupby([*CELL, "arm"], sort=False):
+        for (model, task, arm), rows in clouds.groupby([*TASK_OF_MODEL, "arm"], sort=False):
             rise = by_unit(rows, f"elongated_{yardstick}") - by_unit(rows, "elongated_before")
             statement = "more elongated directions after fine-tuning than before, above 5 times "
             name, claim = f"elongated-{yardstick}", rp_on(model, task, arm)
             yield claim(name, statement + spoken, "described", rise, source="RP, abstract")
-    for (model, task), rows in clouds.groupby(CELL, sort=False):
+    for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
             yield Claim(
                 f"mga:conflict:{model}:{task}",
@@ -84,8 +84,8 @@ def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
                 yield claim("clusters-above-all", statement, "greater", gain, source="STL §5")
         if own.classes.iloc[0] == 2:
             statement = "|cos| of the top centred direction and the difference of the class means"
-            statement += f" is above {NORMAL}"
-            beyond = by_unit(own, "class_cosine") - NORMAL
+            statement += f" is above {ALIGNED}"
+            beyond = by_unit(own, "class_cosine") - ALIGNED
             # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
             kind = "our control" if arm == "random" else "analogue"
             yield claim("class-normal", statement, "greater", beyond, source="after STL", kind=kind)

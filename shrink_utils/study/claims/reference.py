@@ -21,21 +21,22 @@ import torch
 from scipy import stats
 
 from shrink_utils.paths import data_dir, rounding_seed
+from shrink_utils.study.claims.claim import CONFIDENCE
 from shrink_utils.study.claims.digits import judge_replicates, measured_digits, tolerance
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import read_json, write_json, written
 from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, read_table
 
 # The columns that name a row of each table, and those that are compared.
-TABLES = {
+COMPARED = {
     "first_steps": ([*CELL, "weight", "seed", "epochs", "step"], [*FIRST_STEPS, *BEFORE.values()]),
     "task_metric": ([*CELL, "metric"], ["mean"]),
     "anisotropy": ([*CELL, "space", "k"], ["mean"]),
     "claims": (["claim"], ["estimate"]),
 }
 MACHINE = "machine.json"
-SMALL = {"learning_rate": 0.01}  # too small for an absolute difference: this share of it
-CONFIDENCE, RARE = 0.95, 1e-3  # of the intervals; how seldom chance may raise an alarm
+ALLOWED_SHARE = {"learning_rate": 0.01}  # too small for an absolute difference: this share of it
+RARE = 1e-3  # how seldom chance may raise an alarm
 # Of digits of one kind: a near tie falls differently on another machine, and is no fault.
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
 
@@ -61,7 +62,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
         return None
     same, compared = read_json(folder / MACHINE) == machine(profile), []
     digits = measured_digits(folder)
-    for name, (keys, columns) in TABLES.items():
+    for name, (keys, columns) in COMPARED.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
         sides = [_long(table, keys, columns, digits) for table in (ours, reference)]
         both = sides[0].merge(
@@ -69,7 +70,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
         )
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
         both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
-        small = both.column.map(SMALL) * both.value_reference.abs()
+        small = both.column.map(ALLOWED_SHARE) * both.value_reference.abs()
         rounding = small.fillna(tolerance(both.value_reference))
         sampling = np.hypot(both.half, both.half_reference)
         both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
@@ -201,10 +202,10 @@ def print_comparison(profile: Profile) -> bool:
 
 def commit_reference(profile: Profile) -> None:
     """Copy this machine's tables into ``data/reference/<profile>``."""
-    for name in TABLES:
+    for name in COMPARED:
         read_table(name, profile=profile)  # a clear error where the study is not finished
     folder = data_dir() / "reference" / profile.name
-    for name in TABLES:
+    for name in COMPARED:
         with written(folder / f"{name}.csv") as part:
             shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
     write_json(folder / MACHINE, machine(profile))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import CELL, RUN
+from shrink_utils.study.ablation import RUN, TASK_OF_MODEL
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, judged
 
 ARM = "prominent"
@@ -110,7 +110,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     more: its name then says of how many.
     """
     table = pd.read_csv(data_dir() / "published" / "stl_table3.csv")
-    for column, own in zip(CELL, (model.rsplit("/", 1)[-1], task), strict=True):
+    for column, own in zip(TASK_OF_MODEL, (model.rsplit("/", 1)[-1], task), strict=True):
         same = table[table[column] == own]
         table = same if len(same) else table
     scores = table.assign(name=table.space + "_" + table.k.astype(str))
@@ -118,7 +118,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     for arm in SELECTED:
         scores.loc[arm] = scores.loc["selected"]
     scores = with_sums(scores)
-    n_cells = len(table[CELL].drop_duplicates())
+    n_cells = len(table[TASK_OF_MODEL].drop_duplicates())
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
 
@@ -132,7 +132,7 @@ def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Cla
 @judged
 def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
     """On every model and task of the ablation; from `summarize`."""
-    for (model, task), runs in with_sums(with_grades(summary)).groupby(CELL, sort=False):
+    for (model, task), runs in with_sums(with_grades(summary)).groupby(TASK_OF_MODEL, sort=False):
         published = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             claim = stl_on(model, task, arm, beside=published[1])

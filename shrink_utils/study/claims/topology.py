@@ -10,7 +10,7 @@ from functools import partial
 
 import pandas as pd
 
-from shrink_utils.study.ablation import CELL, place_on_sweep, sweep_of
+from shrink_utils.study.ablation import TASK_OF_MODEL, place_on_sweep, sweep_of
 from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
 from shrink_utils.study.claims.stl import ARM, with_grades
 
@@ -36,7 +36,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
     ValueError
         If an arm lacks a seed that the prominent bars have, or they one of an arm's (`evaluate`).
     """
-    for (model, task), rows in with_grades(frontier).groupby(CELL, sort=False):
+    for (model, task), rows in with_grades(frontier).groupby(TASK_OF_MODEL, sort=False):
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
         if ours.empty:
             continue

@@ -16,7 +16,7 @@ import pandas as pd
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import MARGIN, Claim, clearest, judged, leaving_out, named
 from shrink_utils.study.dynamics import (
-    CELL,
+    BLOCK,
     COUNTED,
     OBJECTIVE_NAMES,
     allocations,
@@ -27,7 +27,7 @@ from shrink_utils.study.dynamics import (
 from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.training.dynamics import shares
 
-SMALL = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
+STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
 FALLS = "falls from the embeddings to the last layer"
 LAYERS_OF_BERT = "{}; Ethayarajh 2019 §4.{} (bert-base-cased)"
 
@@ -73,9 +73,10 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
         ("mev_released", "baseline", "as the released code computes it, beyond random words"),
     ):
         for layer in (1, last):
-            small = _by_layer(of[name], beside)[layer] - SMALL
-            statement = f"a static vector explains < {SMALL} of a word at layer {layer}, {spoken}"
-            yield claim(f"v:{name.replace('_', '-')}-small-{layer}", statement, "less", small)
+            small = _by_layer(of[name], beside)[layer] - STATIC_SHARE
+            statement = f"a static vector explains < {STATIC_SHARE} of a word at layer {layer}"
+            name_of_row = f"v:{name.replace('_', '-')}-small-{layer}"
+            yield claim(name_of_row, f"{statement}, {spoken}", "less", small)
 
 
 def _by_layer(rows: pd.DataFrame, less: str | None = None) -> pd.DataFrame:
@@ -252,7 +253,7 @@ def _between_seeds(values: list[float]) -> dict:
 def _hurting(table: pd.DataFrame) -> float:
     """Share of the steps of blocks, a component of a layer each, that raised the loss."""
     table = table[table.counted & table.component.isin(COUNTED)]
-    return (table.groupby(["step", "stack", *CELL]).value.sum() > 0).mean()
+    return (table.groupby(["step", "stack", *BLOCK]).value.sum() > 0).mean()
 
 
 def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
@@ -267,7 +268,7 @@ def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
         table = table[~table.component.str.startswith("cross ")]
         for name, stacks in {objective: ["", "encoder"], "decoder": ["decoder"]}.items():
             if (own := table["stack"].isin(stacks)).any():
-                found[name, seed] = shares(table[own], *CELL, trunk=True)
+                found[name, seed] = shares(table[own], *BLOCK, trunk=True)
     return pd.DataFrame(found).T.rename_axis(index=["objective", "seed"])
 
 

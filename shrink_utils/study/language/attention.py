@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from shrink_utils.models import Encoder
 from shrink_utils.study.language.trees import attention_distances, tree_lengths
 
-PENALTIES = {"logisticregression__C": [1e-4, 1e-3, 1e-2, 1e-1]}
+INVERSE_PENALTIES = {"logisticregression__C": [1e-4, 1e-3, 1e-2, 1e-1]}
 N_FOLDS = 5
 BATCH = 16  # texts in a forward pass
 
@@ -81,7 +81,7 @@ def held_out_hits(features: np.ndarray, labels: np.ndarray, *, seed: int) -> np.
     inner, outer = (
         StratifiedKFold(n, shuffle=True, random_state=seed) for n in (N_FOLDS - 2, N_FOLDS)
     )
-    fitted = GridSearchCV(regression, PENALTIES, cv=inner)
+    fitted = GridSearchCV(regression, INVERSE_PENALTIES, cv=inner)
     with threadpool_limits(1):  # small matrices: threads would wait for each other
         return cross_val_predict(fitted, features, labels, cv=outer) == labels
 

@@ -12,7 +12,7 @@ from shrink_utils.topology.arrays import as_rows, power_of_two
 from shrink_utils.topology.spanning_tree import prim_by_rows
 
 NEAR = 1e-3  # the share of a pair's squares below which its distance is measured again
-NORMAL = 0.9  # the quantile of a cloud's distances that becomes 1
+UNIT_QUANTILE = 0.9  # the quantile of a cloud's distances that becomes 1
 
 
 def tree_lengths(distances: np.ndarray) -> np.ndarray:
@@ -99,7 +99,7 @@ def _normal_distances(x: ArrayLike | Tensor, name: str) -> np.ndarray:
     """Distances of the pairs i < j, in units of their quantile."""
     rows = as_rows(x, min_rows=2, name=name).cpu().numpy()
     pairs = _pair_distances(rows)
-    unit = np.quantile(pairs, NORMAL)
+    unit = np.quantile(pairs, UNIT_QUANTILE)
     if unit == 0:
         raise ValueError(f"{name} has {len(rows)} rows, most of them identical: nothing to compare")
     return pairs / unit

@@ -25,7 +25,7 @@ from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
 STRENGTH = "Eight hypotheses at equal strength (profile strength)"
-RULES = "Two decision rules, each family under both"
+RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
     "glue": "The tasks of *Shrink the longest*: MRPC and CoLA (profile glue)",
@@ -138,7 +138,7 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     sentences = sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
     parts += [f"## {STRENGTH}", _table(_hypotheses("strength"), "claims")]
-    parts += [f"## {RULES}", _table(_rules(), "claims")]
+    parts += [f"## {RULES_TITLE}", _table(_rules(), "claims")]
     for i, (title, rows) in enumerate(sections.items()):
         parts += [f"(claims-{i})=\n\n## {title}", *_section(rows)]
     parts += [f"## {SENTENCES}", _table(sentences, "claims")]

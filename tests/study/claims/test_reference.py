@@ -16,8 +16,8 @@ from shrink_utils.models import rounding
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims import digits, reference
 from shrink_utils.study.claims.reference import (
+    COMPARED,
     MACHINE,
-    TABLES,
     changed_verdicts,
     commit_reference,
     compare_with_reference,
@@ -41,7 +41,7 @@ def quick(tmp_path, monkeypatch):
     """Profile quick, finished: its tables are the committed ones, and so is its reference."""
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "results"))
     profile = load_profile("quick")
-    for name in TABLES:
+    for name in COMPARED:
         write_table(pd.read_csv(COMMITTED / f"{name}.csv"), name, profile=profile)
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path / "data"))
     commit_reference(profile)
@@ -67,7 +67,7 @@ def _is_within(profile):
 
 def _replicate(profile, rng):
     """Another machine's tables: digits rounded otherwise, fine-tuned numbers of other draws."""
-    for name, (_, columns) in TABLES.items():
+    for name, (_, columns) in COMPARED.items():
 
         def change(table, name=name, columns=columns):
             still = digits.measured_digits(COMMITTED)
@@ -84,14 +84,14 @@ def _replicate(profile, rng):
 
 def test_equal_tables_are_within_and_named_by_kind(quick, elsewhere):
     table = compare_with_reference(elsewhere)
-    assert table.within.all() and set(table.table) == set(TABLES)
+    assert table.within.all() and set(table.table) == set(COMPARED)
     assert set(table.kind) == {"digits", "replicate"}
     assert changed_verdicts(elsewhere).empty
 
 
 def test_another_machine_passes(elsewhere):
     for seed in range(5):
-        for name in TABLES:
+        for name in COMPARED:
             table = pd.read_csv(COMMITTED / f"{name}.csv")
             write_table(table, name, profile=elsewhere)
         _replicate(elsewhere, np.random.default_rng(seed))
@@ -152,7 +152,7 @@ def _first_steps(configs):
 @contextmanager
 def _rounded(relative=1e-6):
     """Run as a machine whose weights are off by so much."""
-    apart = patch.dict(rounding.RELATIVE, {torch.float32: relative})
+    apart = patch.dict(rounding.APART, {torch.float32: relative})
     with apart, patch.dict("os.environ", SHRINK_ROUNDING_SEED="1"):
         yield
 
@@ -208,7 +208,7 @@ def sound():
 
 def _held_against(sound, ours):
     """The verdict of the comparison on the first steps, as on another machine."""
-    columns = TABLES["first_steps"][1]
+    columns = COMPARED["first_steps"][1]
     both = ours[columns].melt(var_name="column", value_name="ours")
     both["reference"] = sound[columns].melt()["value"]
     both["allowed"] = digits.tolerance(both.reference)
@@ -219,7 +219,7 @@ def _held_against(sound, ours):
 
 @pytest.mark.parametrize("fault", [*FAULTS, *CHANGES])
 def test_a_planted_fault_is_found(sound, fault):
-    keys, _ = TABLES["first_steps"]
+    keys, _ = COMPARED["first_steps"]
     configs = _tiny(load_profile("quick"))
     change = CHANGES.get(fault, lambda config: config)
     with FAULTS.get(fault, nullcontext)():
