@@ -28,7 +28,9 @@ sign was possible. *Open* means undecided.
 The third analysis has two families. Differences of E1, E5 and E6 are of a centred score, of E2 and
 E3 of accuracy, of E4 of loss in nats. Those of U1 to U8 are an arm's minus the plain model's, of
 overlap (U1, U2), shares of rows (U3 to U6) or area (U7, U8). *Good for* means above the plain model
-*and* above the free controls that the page names. U6 is *worse* than the plain model.
+*and* above the free controls that the page names; U6 is *worse* than the plain model. Those of U1
+and U2 are centring and rotation. Whitening, which was described beside, has .08 more overlap than
+U1's arm and .13 more than U2's ([13](../notebooks/13_what_for.ipynb)).
 
 `data/reference/verdicts.py` writes this page from the tables beside it. S2, S6 and S8 lie at an
 edge: the *Deviations* of their analysis and [07](../notebooks/07_ablation.ipynb) say what would
