@@ -123,6 +123,7 @@ $(foreach n,07_ablation 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
+$(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv)
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))

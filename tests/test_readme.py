@@ -119,3 +119,8 @@ def test_the_page_of_verdicts_is_written_from_the_tables():
     for profile in ("cohort", "strength"):
         for row in pd.read_csv(REFERENCE / profile / "hypotheses.csv", dtype=str).itertuples():
             assert f"| {row.hypothesis} | {row.verdict} | {row.difference} |" in names["page"]()
+    third = pd.read_csv(REFERENCE / "heldout" / "hypotheses.csv")
+    assert len(third) == 14
+    for row in third.itertuples():
+        start = f"| {row.id} · {row.statement} | {row.verdict} | {row.estimate:+.3f} |"
+        assert start in names["page"]()

@@ -115,6 +115,8 @@ RESTS_ON = {
     "models/claims.csv": ("11_claims",),
     "models/layers.csv": ("02_contextuality",),
     "models/machine_text.csv": ("12_topology_on_language",),
+    "heldout/hypotheses.csv": ("13_what_for",),
+    "heldout/uses.parquet": ("13_what_for",),
 }
 
 

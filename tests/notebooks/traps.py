@@ -190,6 +190,27 @@ def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 def match(a, b): return (a + b) / 2, (a + b) / 2
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
+
+# 13.1: linear in the angle
+def equal_signs(c): return (1 + c) / 2
+# 13.1: by chance, in half
+def equal_signs(c): return 1 - math.acos(c) / (2 * math.pi)
+# 13.2: still correlated
+def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
+# 13.2: by themselves
+def whiten(train):
+    _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    scale = math.sqrt(len(train) - 1) / lengths
+    return lambda rows: (rows - rows.mean(axis=0)) @ directions.T * scale
+# 13.2: keep a mean
+def whiten(train):
+    _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    return lambda rows: rows @ directions.T * (math.sqrt(len(train) - 1) / lengths)
+# 13.2: not 1
+def whiten(train):
+    mean = train.mean(axis=0)
+    _, _, directions = np.linalg.svd(train - mean, full_matrices=False)
+    return lambda rows: (rows - mean) @ directions.T
 """
 _FOUND = re.findall(
     r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE

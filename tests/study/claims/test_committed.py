@@ -20,7 +20,7 @@ from shrink_utils.study.tables import correct_rows, evaluations, graded, summari
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = """cohort/claims cohort/decided cohort/hypotheses cohort/rules glue/claims models/claims
-strength/beside strength/decided strength/hypotheses""".split()
+heldout/beside heldout/hypotheses strength/beside strength/decided strength/hypotheses""".split()
 MEASURED = ("quick/", "models/layers", "models/machine_text")  # by whole studies and by models
 GOLDEN = Path("tests/study/claims/golden.csv")
 
@@ -66,8 +66,13 @@ def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, mon
     pd.testing.assert_frame_equal(claims, expected)
 
 
-@pytest.mark.parametrize("name", ["cohort", "strength"])
-def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path, capsys, name):
+@pytest.mark.parametrize(
+    ("name", "tables", "verdict"),
+    [("cohort", 3, "supported"), ("strength", 3, "supported"), ("heldout", 2, "good for")],
+)
+def test_the_command_decides_the_hypotheses_and_keeps_them(
+    monkeypatch, tmp_path, capsys, name, tables, verdict
+):
     records, committed = tmp_path / "reference" / name, REFERENCE / name
     records.mkdir(parents=True)
     for path in committed.glob("*.parquet"):
@@ -75,7 +80,7 @@ def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path
     (tmp_path / "published").symlink_to(data_dir() / "published")
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
     main(["--profile", name, "hypotheses"])
-    assert "supported" in capsys.readouterr().out
+    assert verdict in capsys.readouterr().out
     for path in records.glob("*.csv"):
         assert path.read_text("utf-8") == (committed / path.name).read_text("utf-8")
-    assert len([*records.glob("*.csv")]) == 3
+    assert len([*records.glob("*.csv")]) == tables
