@@ -1,6 +1,7 @@
 """Sentences of the findings, of the page of evidence and of 07, held by their records."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 
@@ -230,3 +231,23 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     assert f"just as free, it reaches {cut} (" in FINDINGS
     probed = " → ".join(_percent(domain[arm, "plain"]) for arm in ("none", "isoscore"))
     assert f"is worse with IsoScore★: {probed}." in FINDINGS
+
+
+def test_the_number_that_is_followed_once_is_that_of_the_records_at_every_step(
+    tables, monkeypatch, capsys
+):
+    page = (ROOT / "docs" / "book" / "one_number.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(ROOT)
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], {})
+    assert f"```text\n{capsys.readouterr().out}```" in page
+    s3 = pd.read_csv(ROOT / "data/reference/strength/decided.csv").set_index("id").loc["S3"]
+    interval = [f"{abs(x):.3f}" for x in (s3.estimate, s3.low, s3.high)]
+    assert "*{}*, −{} [−{}, −{}], twenty seeds".format(s3.verdict, *interval) in page
+    point = runs_of(tables, 3)["prominent", 3.0]
+    score, accuracy = (_short(of.mean(), 3) for of in (point.score, point.accuracy))
+    assert f"have the score {score} and the accuracy {accuracy}," in page
+    steps = tables["steps"].query("epochs == 3 and arm == 'prominent' and weight == 3")
+    eight = steps.query("seed == 200 and step >= 17").sort_values("step").centred_1
+    *first, last = (_short(score, 3) for score in eight)
+    assert f"steps.parquet): {', '.join(first)} and {last}." in page
+    assert f"Its score, {_short(eight.mean(), 3)}, is the mean" in page

@@ -63,7 +63,7 @@ def test_a_diagnosis_prints_the_lines_that_are_shown():
 
 
 DOCS = ("running", "syllabus", "plan", "verdicts", "book/index", "book/use", "book/glossary")
-DOCS += ("book/notebooks", "book/evidence", "book/findings")
+DOCS += ("book/notebooks", "book/evidence", "book/findings", "book/one_number")
 PAGES = ["README.md", *(f"docs/{name}.md" for name in DOCS)]
 
 
