@@ -8,7 +8,7 @@ import pandas as pd
 
 from shrink_utils.study.ablation import RUN
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 from shrink_utils.study.runs import Run, keys_of
 from shrink_utils.text import task_spec
 
@@ -114,7 +114,7 @@ def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
     return pd.concat(judged, ignore_index=True) if judged else pd.DataFrame(columns=columns)
 
 
-def graded(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+def add_correctness(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     """Add the column ``graded`` to a table of `summarize`: what the metric is a mean of.
 
     Where the metric is accuracy, that is an array (n,), each validation row's correctness out of
@@ -168,7 +168,7 @@ def _short(value: float) -> str:
 
 def write_table(table: pd.DataFrame, name: str, *, profile: Profile) -> None:
     """Save as CSV with six decimals, below the profile's ``tables`` folder."""
-    with written(profile.folder / "tables" / f"{name}.csv") as part:
+    with atomic_write(profile.folder / "tables" / f"{name}.csv") as part:
         table.to_csv(part, index=False, float_format="%.6f")
 
 

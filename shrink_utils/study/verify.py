@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from shrink_utils.study.cached_table import read_cached
 from shrink_utils.study.claims.reference import COMPARED
 from shrink_utils.study.claims.verdicts import claims_from, tables_of
-from shrink_utils.study.measured import read_measured
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import (
     MANIFEST,
     Result,
-    differences,
+    atomic_write,
+    manifest_differences,
     provenance,
     read_json,
     write_json,
-    written,
 )
 from shrink_utils.study.runs import MODEL, NAMES, Run, kept_folders, load_run, newest_runs
 from shrink_utils.study.tables import first_steps, score_table, summarize, task_table
@@ -51,7 +51,7 @@ def write_provenance(profile: Profile) -> None:
         **provenance(),
         "sha256": {name: sha256_of(path) for name, path in _listed(folder).items()},
     }
-    with written(folder / PAGE) as part:
+    with atomic_write(folder / PAGE) as part:
         write_json(part, page)
 
 
@@ -89,7 +89,7 @@ def verify_folder(folder: Path) -> dict[str, list[str]]:
     kept += sorted((folder / "runs").glob(f"*.{MODEL}"))
     faults = {path: _told(Result(path).faults) for path in kept}
     checks[f"tables and results are those of {PAGE}"] = _told(
-        lambda: differences(page["sha256"], _listed(folder))
+        lambda: manifest_differences(page["sha256"], _listed(folder))
     )
     checks[f"{len(kept)} runs, models and measured tables are whole"] = [
         f"{path.name}: {fault}" for path in kept for fault in faults[path]
@@ -149,7 +149,7 @@ def _made_again(
     sweep = [runs[config] for config in profile.sweep_runs(precision=precision)]
 
     def claims() -> pd.DataFrame:
-        measured = {name: _measured(whole, name) for name in tables_of(profile)}
+        measured = {name: _sent_table(whole, name) for name in tables_of(profile)}
         return claims_from(grid, sweep, measured, weight=profile.weight)
 
     make = {
@@ -159,20 +159,20 @@ def _made_again(
         "claims": claims,
     }
     for name, again in make.items():
-        found = _told(partial(_differences, folder / "tables", name, again))
+        found = _told(partial(_changed_cells, folder / "tables", name, again))
         checks[f"{name}, made again"] = found
     return checks
 
 
-def _measured(whole: list[Path], name: str) -> pd.DataFrame:
+def _sent_table(whole: list[Path], name: str) -> pd.DataFrame:
     """A measured table, whatever code it was measured with."""
     found = [path for path in whole if path.name.rpartition("-")[0] == name]
     if len(found) != 1:
         raise ValueError(f"{len(found)} whole tables measured/{name}-*, expected one")
-    return read_measured(found[0])
+    return read_cached(found[0])
 
 
-def _differences(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
+def _changed_cells(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
     """Cells of a table that was sent which are not those of the table made here."""
     text = again().to_csv(index=False, float_format="%.6f")
     here, sent = (
