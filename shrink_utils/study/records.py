@@ -18,7 +18,14 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.runs import Run, kept_folders, load_run, newest_runs
 from shrink_utils.study.scheduling import run_configs
-from shrink_utils.study.tables import SCORES, correct_rows, evaluations, histories, summarize
+from shrink_utils.study.tables import (
+    SCORES,
+    correct_rows,
+    evaluations,
+    histories,
+    paired_cells,
+    summarize,
+)
 from shrink_utils.training import RunConfig
 
 KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs
@@ -147,10 +154,9 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     text = (_folder(profile).parent / "tolerances.toml").read_text("utf-8")
     allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
-    ours = _by_length(summarize, again).melt(KEYS, [*allowed.index], "column", "ours")
-    reference = recorded(profile)["runs"].melt(KEYS, [*allowed.index], "column", "reference")
-    both = ours.merge(reference, on=[*KEYS, "column"]).join(allowed, on="column")
-    both["row"] = both[KEYS].astype(str).agg(" · ".join, axis=1)
+    tables = _by_length(summarize, again), recorded(profile)["runs"]
+    both = paired_cells(*tables, KEYS, [*allowed.index]).query("side == 'both'")
+    both = both.join(allowed, on="column")
     both["tolerance"] = np.maximum(both.absolute, both.relative * both.reference.abs())
     both["within"] = (both.ours - both.reference).abs() <= both.tolerance
     return both[columns]

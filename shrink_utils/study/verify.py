@@ -28,7 +28,13 @@ from shrink_utils.study.results import (
     write_json,
 )
 from shrink_utils.study.runs import MODEL, NAMES, Run, kept_folders, load_run, newest_runs
-from shrink_utils.study.tables import first_steps, score_table, summarize, task_table
+from shrink_utils.study.tables import (
+    first_steps,
+    paired_cells,
+    score_table,
+    summarize,
+    task_table,
+)
 from shrink_utils.text.sources import sha256_of
 from shrink_utils.training import RunConfig
 from shrink_utils.training.config import PRECISIONS
@@ -175,21 +181,11 @@ def _sent_table(whole: list[Path], name: str) -> pd.DataFrame:
 def _changed_cells(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
     """Cells of a table that was sent which are not those of the table made here."""
     text = again().to_csv(index=False, float_format="%.6f")
-    here, sent = (
-        _cells(pd.read_csv(file), COMPARED[name][0])
-        for file in (io.StringIO(text), folder / f"{name}.csv")
-    )
-    both = here.merge(sent, "outer", ["row", "column"], suffixes=("", "_sent"), indicator="side")
-    ours, theirs = both.value, both.value_sent
-    numbers = [pd.to_numeric(side, errors="coerce") for side in (theirs, ours)]
-    same = np.isclose(*numbers, **LAST_DIGIT) | (ours == theirs) | (ours.isna() & theirs.isna())
+    files = (io.StringIO(text), folder / f"{name}.csv")
+    both = paired_cells(*(pd.read_csv(file).astype(object) for file in files), COMPARED[name][0])
+    numbers = [pd.to_numeric(side, errors="coerce") for side in (both.reference, both.ours)]
+    same = np.isclose(*numbers, **LAST_DIGIT) | (both.ours == both.reference)
+    same |= both.ours.isna() & both.reference.isna()
     for cell in both[~same | (both.side != "both")].itertuples():
-        found = f"{name}.csv, {cell.row}: {cell.column} is {cell.value_sent}"
-        yield f"{found}, from the runs {cell.value}"
-
-
-def _cells(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """A value per row and column; a row that comes again has another name."""
-    row = table[keys].astype(str).agg(" · ".join, axis=1)
-    again = row.groupby(row).cumcount().map(lambda n: " again" * n)
-    return table.astype(object).assign(row=row + again).melt("row", var_name="column")
+        found = f"{name}.csv, {cell.row}: {cell.column} is {cell.reference}"
+        yield f"{found}, from the runs {cell.ours}"

@@ -13,7 +13,7 @@ import torch
 from sklearn.metrics import silhouette_score
 from torch import Tensor
 
-from shrink_utils.geometry import elongated_directions, iso_score
+from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
 from shrink_utils.study.ablation import TASK_OF_MODEL
 from shrink_utils.study.claims.claim import MARGIN, Claim, evaluated, per_seed
 from shrink_utils.study.claims.rajaee import rp_on
@@ -130,6 +130,6 @@ def _cloud(run: Run) -> dict:
 
 
 def _class_cosine(x: Tensor, labels: Tensor) -> float:
-    top = torch.linalg.svd(x - x.mean(dim=0), full_matrices=False)[2][0]  # (d,)
+    top = principal_axes(x).directions[0][0]  # (d,)
     means = [x[labels == one].mean(dim=0) for one in labels.unique()]
     return abs(torch.cosine_similarity(top, means[1] - means[0], dim=0).item())

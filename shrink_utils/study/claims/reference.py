@@ -25,7 +25,7 @@ from shrink_utils.study.claims.claim import CONFIDENCE
 from shrink_utils.study.claims.digits import judge_replicates, measured_digits, tolerance
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write, read_json, write_json
-from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, read_table
+from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, paired_cells, read_table
 
 # The columns that name a row of each table, and those that are compared.
 COMPARED = {
@@ -64,19 +64,18 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     digits = measured_digits(folder)
     for name, (keys, columns) in COMPARED.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
-        sides = [_long(table, keys, columns, digits) for table in (ours, reference)]
-        both = sides[0].merge(
-            sides[1], on=["row", "column"], how="outer", suffixes=("", "_reference")
-        )
+        sides = (_with_intervals(table, digits) for table in (ours, reference))
+        both = paired_cells(*sides, keys, columns, beside=("half", "chaotic"))
+        both = both.dropna(subset=["ours", "reference"], how="all")
+        both = both.astype({"ours": float, "reference": float})
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
         both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
-        small = both.column.map(ALLOWED_SHARE) * both.value_reference.abs()
-        rounding = small.fillna(tolerance(both.value_reference))
+        small = both.column.map(ALLOWED_SHARE) * both.reference.abs()
+        rounding = small.fillna(tolerance(both.reference))
         sampling = np.hypot(both.half, both.half_reference)
         both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
         compared.append(both.assign(table=name))
     table = pd.concat(compared, ignore_index=True)
-    table = table.rename(columns={"value": "ours", "value_reference": "reference"})
     table["within"] = (table.ours - table.reference).abs() <= table.allowed
     return table[["table", "row", "column", "ours", "reference", "kind", "allowed", "within"]]
 
@@ -114,10 +113,8 @@ def _compared_line(name: str, rows: pd.DataFrame, chance: int) -> Comparison:
     return Comparison(text, outside <= chance)
 
 
-def _long(
-    table: pd.DataFrame, keys: list[str], columns: list[str], digits: set[str]
-) -> pd.DataFrame:
-    """One number per row: row, column, value, half (of its interval) and chaotic."""
+def _with_intervals(table: pd.DataFrame, digits: set[str]) -> pd.DataFrame:
+    """A table with ``half``, of each row's interval, and whether the row is ``chaotic``."""
     if {"low", "high"} <= set(table):
         half = (table.high - table.low) / 2
     elif {"sd", "n"} <= set(table):
@@ -125,10 +122,7 @@ def _long(
     else:
         half = pd.Series(0.0, table.index)
     chaotic = ~table.claim.isin(digits) if "claim" in table else "sd" in table
-    row = table[keys].astype(str).agg(" · ".join, axis=1)
-    tidy = table.assign(row=row, half=half, chaotic=chaotic)
-    long = tidy.melt(["row", "half", "chaotic"], columns, "column", "value")
-    return long.dropna(subset="value").astype({"value": float})
+    return table.assign(half=half, chaotic=chaotic)
 
 
 def machine(profile: Profile) -> dict[str, str | int]:
