@@ -103,7 +103,7 @@ $(VENV): requirements.lock pyproject.toml
 SOURCES := $(wildcard shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.py)
 $(OUT)/code.mk: $(SOURCES)
 	@mkdir -p $(@D)
-	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/staleness.py $(OUT) && touch $@
+	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/code_version.py $(OUT) && touch $@
 ifeq ($(filter help clean lab lint nightly verify compatibility tables,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
 $(if $(shell $(PYTHON) -c '$(IS_NEW)' 2>/dev/null && echo yes),,$(error $(TOO_OLD)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from shrink_utils.study.ablation import place_on_sweep
+from shrink_utils.study.ablation import interpolate_frontier
 from shrink_utils.study.statistics import paired_interval
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,7 +71,7 @@ def test_what_equal_roundness_costs_starts_from_what_all_bars_keep(tables):
     right = []
     for arm in ("all", "prominent"):
         keys = [("none", 0.0), *(key for key in sorted(cells) if key[0] == arm)]
-        place = place_on_sweep([scored[name, weight or 1.0] for name, weight in keys], 0.40)
+        place = interpolate_frontier([scored[name, weight or 1.0] for name, weight in keys], 0.40)
         right.append(place.of([cells[key].correct.mean() for key in keys]))
     kept = " → ".join(f"{100 * share:.1f} %" for share in right)
     assert f"(40 %), all → chosen bars: {kept} right" in FINDINGS

@@ -6,12 +6,12 @@ from .claims.report import claims_in_brief
 from .claims.stl import stl_claims
 from .claims.vazquez import dynamics_claims, vazquez_claims
 from .claims.verdicts import all_claims
-from .grid import default_run, run_grid, run_sweep
 from .profiles import Profile, load_profile, profile_names
 from .results import provenance
 from .runs import Run, load_run, run_encoder, run_id, run_or_load
-from .scratch import scratch_config, train_or_load
-from .session import begin
+from .scheduling import default_run, run_grid, run_sweep
+from .scratch_models import scratch_config, train_or_load
+from .session import setup_notebook
 from .tables import (
     as_printed,
     histories,
@@ -28,7 +28,6 @@ __all__ = [
     "accuracy_drops",
     "all_claims",
     "as_printed",
-    "begin",
     "claims_in_brief",
     "default_run",
     "dynamics_claims",
@@ -48,6 +47,7 @@ __all__ = [
     "run_sweep",
     "score_table",
     "scratch_config",
+    "setup_notebook",
     "stitching_claims",
     "stl_claims",
     "summarize",

@@ -10,7 +10,7 @@ from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.profiles import Profile, load_profile
 
 
-def begin(profile: str, *, seed: int = 0) -> Profile:
+def setup_notebook(profile: str, *, seed: int = 0) -> Profile:
     """Load a profile and set this process up as it says.
 
     Threads are set because they change the last digits of sums; the seed is torch's global one,

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from shrink_utils.geometry.rows import jackknifed
+
 
 class Interval(NamedTuple):
     """A mean over `n` units and the bounds of its confidence interval."""
@@ -149,9 +151,7 @@ def pseudo_values(
     1969, *Jackknifing U-statistics*.
     """
     units = list(units)
-    n = len(units)
-    if n < 2:
-        raise ValueError(f"units: {n}, expected at least 2")
-    whole = statistic(units)
+    if len(units) < 2:
+        raise ValueError(f"units: {len(units)}, expected at least 2")
     left_out = [statistic([other for other in units if other != unit]) for unit in units]
-    return [n * whole - (n - 1) * value for value in left_out]
+    return jackknifed(statistic(units), np.array(left_out)).tolist()

@@ -4,7 +4,7 @@ from .entailment import EntailmentTraining, common_start, entailment_model, pair
 from .finetune import FinetuneResult, finetune, task_metrics
 from .logged import BarcodeTrainer
 from .penalties import make_regularizer
-from .scratch import (
+from .pretraining import (
     ScratchConfig,
     ScratchResult,
     examples,

@@ -149,7 +149,9 @@ def test_a_failing_notebook_stops_make_and_is_kept(clone, results, make, finishe
     notebook = clone / "notebooks" / "00_setup_and_data.ipynb"
     text = notebook.read_text(encoding="utf-8")
     try:
-        notebook.write_text(text.replace("profile = begin(", "1 / 0; begin("), encoding="utf-8")
+        notebook.write_text(
+            text.replace("profile = setup_notebook(", "1 / 0; setup_notebook("), encoding="utf-8"
+        )
         failed = make("00_setup_and_data")
     finally:
         notebook.write_text(text, encoding="utf-8")

@@ -11,8 +11,8 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
-from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.claims import topology
+from shrink_utils.study.ablation import interpolate_frontier
+from shrink_utils.study.claims import rewards
 from shrink_utils.study.statistics import mean_of as mean_of_the_study
 from shrink_utils.study.statistics import two_way_variance
 
@@ -178,11 +178,11 @@ def test_equal_differences_decide_by_their_side_of_the_bound():
 
 
 def test_places_on_sweeps_and_the_least_share_are_those_of_the_study():
-    assert DECIDE["NEAREST_AT_MOST"] == topology.NEAREST_AT_MOST
+    assert DECIDE["NEAREST_AT_MOST"] == rewards.NEAREST_AT_MOST
     rng = np.random.default_rng(0)
     for scores in (*rng.uniform(size=(20, 4)), np.array([0.5, 0.5, 0.5, 0.2])):
         for score in (*rng.uniform(size=5), 0.5):
-            assert DECIDE["place_on_sweep"](scores, score) == place_on_sweep(scores, score)
+            assert DECIDE["place_on_sweep"](scores, score) == interpolate_frontier(scores, score)
 
 
 def test_nobody_looks_before_all_runs_are_on_record(tmp_path):

@@ -11,8 +11,8 @@ from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import load_task
 from shrink_utils.training import finetune
+from shrink_utils.training.batches import tokenized
 from shrink_utils.training.config import native_precision
-from shrink_utils.training.rows import tokenized
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import RegularizedTrainer, StepRecorder
 from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.batches import tokenized
 from shrink_utils.training.penalties import AverageCosine
-from shrink_utils.training.rows import tokenized
 
 TEXTS = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
 

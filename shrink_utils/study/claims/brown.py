@@ -15,13 +15,20 @@ from shrink_utils.geometry import cka_distance
 from shrink_utils.study.claims.claim import (
     MARGIN,
     Claim,
-    by_unit,
-    hardest,
-    judged,
-    leaving_out,
+    evaluated,
+    jackknife_over_models,
+    least_favourable,
+    per_seed,
 )
 from shrink_utils.study.statistics import pseudo_values
-from shrink_utils.study.stitching import crossed, gap, numbers_of, pairs_of, penalty_floors, turned
+from shrink_utils.study.stitch_penalties import (
+    crossed,
+    gap,
+    numbers_of,
+    pairs_of,
+    penalty_floors,
+    turned,
+)
 from shrink_utils.text.pairs import HELD_OUT
 
 CKA_OF = "CKA of {}, one sample: B's is of tokens, in 1,000 batches of 1,024"
@@ -44,7 +51,7 @@ SIMILARITY = [
 ]  # fmt: skip
 
 
-@judged
+@evaluated
 def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
     """Where fine-tuning changes representations, of every arm; from a table of chapter 03.
 
@@ -57,7 +64,7 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
                 f"b:{name}:{task}:{arm}",
                 statement,
                 "greater",
-                _differences(pair, own),
+                _similarity_differences(pair, own),
                 source=source,
                 kind="scaled test" if arm == "none" and pair != "neighbours" else "analogue",
                 task=task,
@@ -66,11 +73,11 @@ def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
             )
 
 
-def _differences(pair: str, rows: pd.DataFrame) -> pd.Series:
+def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
     """What the rows of `SIMILARITY` on these pairs of clouds are about, by seed."""
     match pair:
         case "neighbours":  # less chance, as it stands
-            return by_unit(rows, "value")
+            return per_seed(rows, "value")
         case "within":  # neighbouring layers less distant ones
             apart, half = (rows.layer - rows.other).abs(), rows.layer.max() / 2
             near, far = (rows[which].groupby("seed").value for which in (apart == 1, apart > half))
@@ -78,7 +85,7 @@ def _differences(pair: str, rows: pd.DataFrame) -> pd.Series:
         case _:  # change of the last layer less that of the first
             equal = rows[rows.layer == rows.other].assign(change=1 - rows.value)
             ends = (equal[equal.layer == layer] for layer in (rows.layer.max(), 1))
-            last, first = (by_unit(end, "change") for end in ends)
+            last, first = (per_seed(end, "change") for end in ends)
             return last - first
 
 
@@ -87,7 +94,7 @@ def _differences(pair: str, rows: pd.DataFrame) -> pd.Series:
 SPOKEN = {"affine": "least squares", "trained": "trained stitches"}
 
 
-@judged
+@evaluated
 def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     """On stitching, from the table that chapter 09 keeps.
 
@@ -104,7 +111,7 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     yield from _crossings(rows["affine"], floors["affine"])
     yield from _into_itself(stitched[(stitched.kind == "trained") & stitched.equal])
     yield _at_every_layer(rows["affine"])
-    yield from _between_seeds(stitched[stitched.relation == "seed"], floors)
+    yield from _maps_between_seeds(stitched[stitched.relation == "seed"], floors)
     # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
     own = stitched.assign(own=stitched.loss - stitched.penalty)
     own = own.groupby(["back_number", "back"]).own.mean().unstack()
@@ -139,7 +146,10 @@ def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
     statement = (
         "SoLU below GeLU adds more to GeLU below GeLU than GeLU below SoLU to SoLU below SoLU"
     )
-    net, source = leaving_out(routes, "number", _net_asymmetry), "B §3, net of the receiving model"
+    net, source = (
+        jackknife_over_models(routes, "number", _net_asymmetry),
+        "B §3, net of the receiving model",
+    )
     yield claim("asymmetry-net", statement, "greater", net, source=source)
     statement = "between seeds, SoLU below SoLU costs less than GeLU below GeLU"
     less = _of_less(rows[seed], rows.back == "solu", rows.back == "gelu")
@@ -180,7 +190,7 @@ def _at_every_layer(rows: pd.DataFrame) -> Claim:
         "at every layer SoLU below GeLU costs more than GeLU below SoLU (least squares; the layer "
         "that speaks least for it)",
         "greater",
-        **hardest(by_layer, "greater"),
+        **least_favourable(by_layer, "greater"),
         source="B §3",
     )
 
@@ -192,7 +202,7 @@ def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]
         left, right = (some.penalty[which.loc[some.index]] for which in (of, minus))
         return left.mean() - right.mean()
 
-    return leaving_out(rows, "number", statistic)
+    return jackknife_over_models(rows, "number", statistic)
 
 
 def _net_asymmetry(some: pd.DataFrame) -> float:
@@ -202,7 +212,7 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
 
 
-def _between_seeds(rows: pd.DataFrame, floors: pd.Series) -> Iterator[Claim]:
+def _maps_between_seeds(rows: pd.DataFrame, floors: pd.Series) -> Iterator[Claim]:
     """Maps on the same stitches, and layers far apart."""
     affine, identity, trained = (rows.kind == kind for kind in ("affine", "identity", "trained"))
     at_trained = rows.front_layer.isin(rows.front_layer[trained])
@@ -228,7 +238,7 @@ def _equal_layers(table: pd.DataFrame) -> pd.Series:
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------
 
 
-@judged
+@evaluated
 def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
     """On models that generalize or follow a heuristic; from chapter 09.
 
@@ -285,7 +295,7 @@ def _free(claim: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Clai
     within = penalties[(penalties.relation != "between") & (penalties.layer > 0)]
     layers = [saved(rows) for _, rows in within.groupby("layer")]
     statement = f"a stitch within a group {cheap}; the layer that speaks least for it)"
-    name, of_layers = "b:generalization-within-free", hardest(layers, "no_worse")
+    name, of_layers = "b:generalization-within-free", least_favourable(layers, "no_worse")
     yield claim(name, statement, "no_worse", **of_layers)
 
 

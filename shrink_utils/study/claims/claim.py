@@ -148,7 +148,7 @@ def _row(claim: Claim) -> dict:
     }
 
 
-def judged(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame]:
+def evaluated(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame]:
     """Make a function that yields claims one that returns their table."""
     return wraps(claims)(lambda *args, **kwargs: evaluate(claims(*args, **kwargs)))
 
@@ -187,13 +187,13 @@ def adjust(claims: pd.DataFrame) -> pd.DataFrame:
     return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))
 
 
-def whole_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def combined_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """The claims of all chapters as one table, with adjusted verdicts."""
     # A chapter without rows would turn the numbers of the others into objects.
     return adjust(pd.concat([table for table in chapters if len(table)], ignore_index=True))
 
 
-def by_unit(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
+def per_seed(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     """A column by seed, item or text; differences of two such are paired.
 
     Raises
@@ -207,7 +207,7 @@ def by_unit(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     return values
 
 
-def clearest(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def most_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks most clearly for a claim.
 
     For claims that hold if one of them does: the keywords ``differences`` and ``tries``.
@@ -218,11 +218,11 @@ def clearest(differences: Iterable[pd.Series], direction: Direction) -> dict:
     return {"differences": best, "tries": len(found)}
 
 
-def hardest(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def least_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks least for a claim about all of them.
 
     If this one agrees with the claim, all do. That it contradicts the claim is one chance of
-    several: the keywords ``differences`` and ``tries``, as of `clearest`.
+    several: the keywords ``differences`` and ``tries``, as of `most_favourable`.
     """
     found = [pd.Series(values) for values in differences]
     sign, margin = (-1 if direction == "less" else 1), (MARGIN if direction == "no_worse" else 0.0)
@@ -230,7 +230,7 @@ def hardest(differences: Iterable[pd.Series], direction: Direction) -> dict:
     return {"differences": worst, "tries": len(found)}
 
 
-def leaving_out(
+def jackknife_over_models(
     pairs: pd.DataFrame, unit: str, statistic: Callable[[pd.DataFrame], float]
 ) -> list[float]:
     """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
@@ -242,7 +242,7 @@ def leaving_out(
     return pseudo_values(of_some, sorted(back.unique()))
 
 
-def named(claims: pd.DataFrame, model: str) -> pd.DataFrame:
+def with_model_name(claims: pd.DataFrame, model: str) -> pd.DataFrame:
     """With a model behind every claim and statement, where it is not the profile's first."""
     return claims.assign(
         claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"

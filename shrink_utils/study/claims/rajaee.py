@@ -9,7 +9,14 @@ from itertools import product
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, clearest, judged
+from shrink_utils.study.claims.claim import (
+    MARGIN,
+    Claim,
+    claims_on,
+    evaluated,
+    most_favourable,
+    per_seed,
+)
 
 ABSTRACT = "RP, abstract"
 ISOTROPY = {
@@ -26,7 +33,7 @@ TREATMENTS = {
 }
 
 
-@judged
+@evaluated
 def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
     """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
@@ -62,13 +69,13 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
     for short, measure in ISOTROPY.items():
         shape = table[table.measure == measure]
         for (model, task), own in shape.groupby(["model", "task"], sort=False):
-            of = {key: by_unit(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
+            of = {key: per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
             layers = own.layer[own.arm == "none"].unique()
             yield rp_on(model, task, "none")(
                 f"not-necessarily-{short}",
                 f"in at least one layer fine-tuning lowers {measure}",
                 "less",
-                **clearest((of["none", i] - of["pretrained", i] for i in layers), "less"),
+                **most_favourable((of["none", i] - of["pretrained", i] for i in layers), "less"),
                 source=f"{ABSTRACT}: not necessarily more isotropic",
             )
 
@@ -94,7 +101,7 @@ def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
     for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
         if arm not in ("pretrained", "isotropic"):
             before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
-            of = (by_unit(part, value) for part in (rows, table[before]))
+            of = (per_seed(part, value) for part in (rows, table[before]))
             yield rp_on(model, task, arm), *of
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import RUN, TASK_OF_MODEL
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, claims_on, judged
+from shrink_utils.study.claims.claim import MARGIN, Claim, claims_on, evaluated, per_seed
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -48,7 +48,7 @@ QUESTIONS = [
      "after the first epoch the validation loss is lower with regularization", "after STL §1"),
 ]  # fmt: skip
 LATE = 0.3  # of the epochs: `tables.LAST`, over which STL average
-AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `at_least_loss`
+AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `add_best_epoch`
 # Rows of what STL say in passing, and of no number in Table 3: no run can be the paper's test.
 IN_PASSING = ("converges-sooner",)
 DEPARTURES = (
@@ -58,7 +58,7 @@ DEPARTURES = (
 
 
 def with_grades(table: pd.DataFrame) -> pd.DataFrame:
-    """With the column ``graded`` (`tables.graded`); without rows to grade, it is the metric."""
+    """With the column ``graded`` of `tables.add_correctness`; without rows to grade, the metric."""
     return table if "graded" in table else table.assign(graded=table.value)
 
 
@@ -72,7 +72,7 @@ def with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(**sums)
 
 
-def at_least_loss(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
+def add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Add what each run's evaluation of least loss found: the columns `AT_BEST` with ``_best``.
 
     And two of the course of its validation loss: ``first_loss``, after the first epoch, and
@@ -129,7 +129,7 @@ def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Cla
     return claims_on("stl", model, task, arm, kind=kind, departures=DEPARTURES)
 
 
-@judged
+@evaluated
 def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
     """On every model and task of the ablation; from `summarize`."""
     for (model, task), runs in with_sums(with_grades(summary)).groupby(TASK_OF_MODEL, sort=False):
@@ -146,7 +146,7 @@ def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
 def _rises(claim: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
     """Scores of the validation rows, before and after fine-tuning."""
     for space in ("centred", "raw"):
-        rise = by_unit(none, f"{space}_after") - by_unit(none, f"{space}_before")
+        rise = per_seed(none, f"{space}_after") - per_seed(none, f"{space}_before")
         statement = f"plain fine-tuning raises the first {space} score"
         yield claim(f"rises-{space}", statement, "greater", rise, source="STL §5")
 
@@ -157,7 +157,7 @@ def _converged(claim: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Clai
         statement = (
             f"over the last 30 % of the epochs the validation loss moves by less than {MARGIN}"
         )
-        still = -by_unit(rows, "late_change").abs()
+        still = -per_seed(rows, "late_change").abs()
         kind = "our control" if rows.arm.iloc[0] == "random" else "analogue"
         yield claim("converged", statement, "no_worse", still, source="after STL §5", kind=kind)
 
@@ -169,7 +169,7 @@ def _arm(
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
 
     def less(other: str, column: str) -> pd.Series:
-        return by_unit(rows, column) - by_unit(runs[runs.arm == other], column)
+        return per_seed(rows, column) - per_seed(runs[runs.arm == other], column)
 
     for name, other, direction, column, statement, *own in QUESTIONS:
         if other not in others or column not in runs:

@@ -14,8 +14,15 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import MARGIN, Claim, clearest, judged, leaving_out, named
-from shrink_utils.study.dynamics import (
+from shrink_utils.study.claims.claim import (
+    MARGIN,
+    Claim,
+    evaluated,
+    jackknife_over_models,
+    most_favourable,
+    with_model_name,
+)
+from shrink_utils.study.loss_changes import (
     BLOCK,
     COUNTED,
     OBJECTIVE_NAMES,
@@ -32,7 +39,7 @@ FALLS = "falls from the embeddings to the last layer"
 LAYERS_OF_BERT = "{}; Ethayarajh 2019 §4.{} (bert-base-cased)"
 
 
-@judged
+@evaluated
 def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[Claim]:
     """On one pretrained encoder; from two tables that chapter 02 keeps.
 
@@ -103,7 +110,7 @@ def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim
         "v:avgsim-rises",
         "AvgSim of words rises from the embeddings to the last layer, or to the last but one",
         "greater",
-        **clearest((values[layer] - values[0] for layer in (last - 1, last)), "greater"),
+        **most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater"),
         published=bert[11] - bert[0],
     )
     yield claim(
@@ -143,7 +150,7 @@ def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The same rows of every further model of the profile; from a table that 02 keeps."""
     for model, rows in tables.groupby("model", sort=False):
         parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))
-        yield named(vazquez_claims(*parts), model)
+        yield with_model_name(vazquez_claims(*parts), model)
 
 
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------
@@ -158,7 +165,7 @@ _lca = partial(
 )
 
 
-@judged
+@evaluated
 def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator[Claim]:
     """On loss change allocation; from the two tables that chapter 10 keeps."""
     by_stack = profiles_by_stack(dynamics)
@@ -179,7 +186,7 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
             f"{spoken}: feed-forward weights take more of the trunk's loss change than their share "
             f"of its weights ({share})",
             "greater",
-            **_between_seeds(beyond),
+            **_with_seed_floor(beyond),
             source=f"{V}, abstract",
         )
     for objective, spoken in OBJECTIVE_NAMES.items():
@@ -187,7 +194,7 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
             f"v:lca-hurting-half-{objective}",
             f"{spoken}: share of the block-steps that hurt, less a half (V: of parameters)",
             "described",
-            **_between_seeds([_hurting(table) - 0.5 for table in tables[objective]]),
+            **_with_seed_floor([_hurting(table) - 0.5 for table in tables[objective]]),
             source=f"after {V}",
         )
     yield from _closures(runs)
@@ -220,7 +227,7 @@ def _by_depth(tables: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
         "v:lca-incremental-clm",
         "causal LM: share of the trunk's loss change in the last layer, less that in the first",
         "described",
-        **_between_seeds([_rise(trunk, trunk) for trunk in trunks["clm"]]),
+        **_with_seed_floor([_rise(trunk, trunk) for trunk in trunks["clm"]]),
         source=V,
     )
     for stack in sorted(set(trunks["mt"][0]["stack"])):
@@ -233,7 +240,7 @@ def _by_depth(tables: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
             f"translation: feed-forward weights of the {spoken}'s last layer take more of the "
             "trunk's loss change than those of its first",
             "greater",
-            **_between_seeds([_rise(*pair) for pair in zip(wide, trunks["mt"], strict=True)]),
+            **_with_seed_floor([_rise(*pair) for pair in zip(wide, trunks["mt"], strict=True)]),
             source=V,
         )
 
@@ -244,7 +251,7 @@ def _rise(part: pd.DataFrame, trunk: pd.DataFrame) -> float:
     return float((layers.iloc[-1] - layers.iloc[0]) / trunk.value.sum())
 
 
-def _between_seeds(values: list[float]) -> dict:
+def _with_seed_floor(values: list[float]) -> dict:
     """A number per run, with the mean distance of two seeds as floor; none for a single seed."""
     distances = [abs(a - b) for a, b in combinations(values, 2)]
     return {"differences": values, "floor": float(np.mean(distances)) if distances else math.nan}
@@ -316,7 +323,7 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
             f"profiles of different {spoken} correlate as closely (by {MARGIN}) as those of equal "
             "data, between seeds",
             "no_worse",
-            leaving_out(texts, "seed", less_seeds),
+            jackknife_over_models(texts, "seed", less_seeds),
             source=V,
             floor=float(texts.r[texts.differs == "seed"].std()),
         )
@@ -326,7 +333,7 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
         "another objective lowers the correlation of profiles more than other data do, each "
         "against its own pairs of seeds",
         "less",
-        leaving_out(pairs, "seed", _excess_of_objectives),
+        jackknife_over_models(pairs, "seed", _excess_of_objectives),
         source=f"{V}, abstract",
         floor=float(baseline.std().mean()),
     )

@@ -10,13 +10,13 @@ import pytest
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import data_dir, home
-from shrink_utils.study.claims.claim import whole_table
+from shrink_utils.study.claims.claim import combined_table
 from shrink_utils.study.claims.clouds import measure_clouds
-from shrink_utils.study.claims.stl import at_least_loss
+from shrink_utils.study.claims.stl import add_best_epoch
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import FullLength
 from shrink_utils.study.records import record_finished, recorded
-from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
+from shrink_utils.study.tables import add_correctness, correct_rows, evaluations, summarize
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = """cohort/claims cohort/decided cohort/hypotheses cohort/rules glue/claims models/claims
@@ -56,10 +56,10 @@ def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, mon
     monkeypatch.setattr("shrink_utils.study.records.data_dir", lambda: tmp_path)
     profile = replace(finished, sweep=())
     record_finished(profile)
-    runs = graded(summarize(tiny_runs), correct_rows(tiny_runs))
-    runs = at_least_loss(runs, evaluations(tiny_runs))
+    runs = add_correctness(summarize(tiny_runs), correct_rows(tiny_runs))
+    runs = add_best_epoch(runs, evaluations(tiny_runs))
     found = finetuning_claims(runs, runs, measure_clouds(tiny_runs), weight=profile.weight)
-    expected = whole_table(found)
+    expected = combined_table(found)
     claims = FullLength(profile, recorded(profile)).claims
     claims = claims.assign(kind=claims.kind.str.removesuffix(", exploratory"))
     assert len(claims) > 10

@@ -3,7 +3,7 @@
 import torch
 
 from shrink_utils.models import WordBatch
-from shrink_utils.study.similarity import Layers, matched_layers
+from shrink_utils.study.matched_words import Layers, matched_layers
 
 
 def _states(names):

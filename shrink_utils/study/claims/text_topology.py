@@ -8,19 +8,19 @@ from functools import partial
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import Claim, by_unit, judged
+from shrink_utils.study.claims.claim import Claim, evaluated, per_seed
 
 OURS = {"source": "ours", "kind": "our control"}
 
 
-@judged
+@evaluated
 def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
     """From the measured tables of chapter 12 by their names."""
     claim = partial(Claim, unit="sentences", kind="analogue")
     attention = tables["language_attention"]
     # A text's class is found or not, by a probe that was fitted on other texts.
     for task, rows in attention[attention.measure == "hit"].groupby("task", sort=False):
-        hits = {name: by_unit(of, "value", "item") for name, of in rows.groupby("features")}
+        hits = {name: per_seed(of, "value", "item") for name, of in rows.groupby("features")}
         statement = "barcodes of attention find a text's class more often than"
         papers = {"source": "Kushnareva et al. 2021; Cherniavskii et al. 2022"}
         for name, other, spoken, own in (
@@ -33,13 +33,13 @@ def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
     divergence = tables["language_divergence"]
     moved = divergence[(divergence.pair == "finetuned") & (divergence.measure == "rtd")]
     moved = moved[moved.layer == moved.layer.max()]
-    prominent, none = (by_unit(moved[moved.arm == arm], "value") for arm in ("prominent", "none"))
+    prominent, none = (per_seed(moved[moved.arm == arm], "value") for arm in ("prominent", "none"))
     statement = "fine-tuning moves the last layer less with prominent bars than without (RTD-Lite)"
     own = OURS | {"source": "ours, by RTD-Lite (after Barannikov et al. 2022)", "unit": "seeds"}
     yield claim("lang:rtd-smaller", statement, "less", prominent - none, **own)
     lives = tables["language_lifetimes"]
     lives = lives[lives.measure == "lifetime"].groupby("cloud")
-    lives = {cloud: by_unit(rows, "value", "item") for cloud, rows in lives}
+    lives = {cloud: per_seed(rows, "value", "item") for cloud, rows in lives}
     nulls = {"shuffled": "sentences shuffled in every layer", "random": "random weights"}
     for cloud, spoken in nulls.items():
         statement = f"neighbours stay neighbours for more layers than with {spoken}"
@@ -51,7 +51,7 @@ def _dimensions(claim: partial, table: pd.DataFrame) -> Iterator[Claim]:
     """Dimensions can be infinite: −1/d keeps their order. Of the last layer, as in the paper."""
     table = table[(table.measure == "ph") & (table.pieces == table.pieces.max())]
     kinds = table[table.layer == table.layer.max()].assign(value=lambda rows: -1 / rows.value)
-    kinds = {kind: by_unit(rows, "value", "item") for kind, rows in kinds.groupby("kind")}
+    kinds = {kind: per_seed(rows, "value", "item") for kind, rows in kinds.groupby("kind")}
     made = {
         "shuffled": "the same words in random order",
         "sampled": "words drawn by their frequency",
@@ -62,7 +62,7 @@ def _dimensions(claim: partial, table: pd.DataFrame) -> Iterator[Claim]:
         yield claim(f"lang:dimension-{kind}", statement, "greater", more, source=source)
 
 
-@judged
+@evaluated
 def machine_text_claims(table: pd.DataFrame) -> Iterator[Claim]:
     """The same on text that a raw decoder wrote, from the record of profile `models`.
 
@@ -71,7 +71,7 @@ def machine_text_claims(table: pd.DataFrame) -> Iterator[Claim]:
     """
     table = table.assign(value=-1 / table.ph)
     human, machine = (
-        by_unit(table[table.kind == kind], "value", "text") for kind in ("human", "machine")
+        per_seed(table[table.kind == kind], "value", "text") for kind in ("human", "machine")
     )
     yield Claim(
         "lang:dimension-machine",

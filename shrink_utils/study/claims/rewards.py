@@ -10,8 +10,8 @@ from functools import partial
 
 import pandas as pd
 
-from shrink_utils.study.ablation import TASK_OF_MODEL, place_on_sweep, sweep_of
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
+from shrink_utils.study.ablation import TASK_OF_MODEL, interpolate_frontier, sweep_of
+from shrink_utils.study.claims.claim import MARGIN, Claim, evaluated, per_seed
 from shrink_utils.study.claims.stl import ARM, with_grades
 
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
@@ -25,7 +25,7 @@ OTHERS = {  # what prominent bars are compared with
 CALIBRATIONS = ("cosine", "isoscore", "spectral")  # rewards of isotropy without bars
 
 
-@judged
+@evaluated
 def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[Claim]:
     """Prominent bars against other arms, at the weight of the grid; from `frontier_table`.
 
@@ -59,18 +59,20 @@ def _beside(
     if missing := sorted(set(ours.seed) - set(rows.seed[rows.arm == other])):
         lacking = f"frontier: {other} lacks the seeds {missing} of {ARM} on {cell}"
         raise ValueError(f"{lacking}; run it too")
-    score, graded = by_unit(ours, "centred_1"), by_unit(ours, "graded")
+    score, graded = per_seed(ours, "centred_1"), per_seed(ours, "graded")
     if len(theirs) and other != "all":
         statement = f"prominent bars lower the first centred score more than {spoken}, {each} each"
-        lower = score - by_unit(theirs, "centred_1")
+        lower = score - per_seed(theirs, "centred_1")
         yield claim(f"topology:lowers-more:{cell}:{other}", statement, "less", lower)
     if len(theirs):
         statement = f"{metric} with prominent bars is no worse (by {MARGIN}) than with {spoken}, "
-        kept = graded - by_unit(theirs, "graded")
+        kept = graded - per_seed(theirs, "graded")
         name = f"topology:metric-no-worse:{cell}:{other}"
         yield claim(name, f"{statement}{each} each", "no_worse", kept)
     sweep = dict(list(sweep_of(rows, other).groupby("seed")))
-    places = {seed: place_on_sweep(sweep[seed].centred_1, score[seed]) for seed in score.index}
+    places = {
+        seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
+    }
     matched = pd.Series({seed: place.of(sweep[seed].graded) for seed, place in places.items()})
     missed = sum(not place.passed for place in places.values())
     # The rule of the hypotheses: at its nearest point an arm is weaker or stronger than prominent
@@ -90,13 +92,13 @@ def _calibration(claim: partial, cell: str, rows: pd.DataFrame, other: str) -> C
     """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
     theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
     best = theirs.groupby("weight").value.mean().idxmax()
-    gained = by_unit(theirs[theirs.weight == best], "graded")
+    gained = per_seed(theirs[theirs.weight == best], "graded")
     return claim(
         f"topology:calibration:{cell}:{other}",
         f"the best weight of {OTHERS[other]} does not raise {rows.metric.iloc[0]} above plain "
         f"fine-tuning's (a gain of up to {MARGIN} is none)",
         "no_worse",
-        by_unit(plain, "graded")[gained.index] - gained,
+        per_seed(plain, "graded")[gained.index] - gained,
         source="STL §2, after Ding et al.",
         kind="analogue",
         arm=other,
@@ -110,12 +112,12 @@ def _stronger(claim: partial, cell: str, rows: pd.DataFrame, weight: float) -> I
     for stronger, both in swept.groupby("weight"):
         of = dict(list(both.groupby("arm")))
         if len(of) == 2:
-            apart = (by_unit(of[ARM], "centred_1") - by_unit(of["all"], "centred_1")).mean()
+            apart = (per_seed(of[ARM], "centred_1") - per_seed(of["all"], "centred_1")).mean()
             yield claim(
                 f"topology:metric-above-all:{cell}:{stronger:g}",
                 f"{both.metric.iloc[0]} is higher with prominent bars than with all, at weight "
                 f"{stronger:g} each (their centred scores differ by {apart:+.3f})",
                 "greater",
-                by_unit(of[ARM], "graded") - by_unit(of["all"], "graded"),
+                per_seed(of[ARM], "graded") - per_seed(of["all"], "graded"),
                 source="ours, after STL's second hypothesis",
             )
