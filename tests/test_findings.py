@@ -226,7 +226,7 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     bits, domain = mean["one_bit_in"], mean["domain"]
     kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
     assert f"without → with chosen bars: {kept} are still found, at the same accuracy." in FINDINGS
-    round_, cut = (_percent(bits["none", to]) for to in ("rotated", "all_but_top"))
+    round_, cut = (_percent(bits["none", to]) for to in ("rotated", "whitened"))
     assert f"centred and rotated for nothing, reaches {round_}." in FINDINGS
     assert f"just as free, it reaches {cut} (" in FINDINGS
     probed = " → ".join(_percent(domain[arm, "plain"]) for arm in ("none", "isoscore"))
