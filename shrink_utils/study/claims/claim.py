@@ -80,14 +80,14 @@ def claim(name: str, differences: ArrayLike, **given: object) -> Claim:
         The list has no such claim, or a place of it was given no word.
     """
     words = {"margin": MARGIN} | given
-    row = _listed(data_dir() / "published" / "claims.csv")[name]
+    row = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
     texts = {column: text.format(**words) for column, text in row.items()}
     rest = {field: given[field] for field in FIELDS & given.keys() - texts.keys()}
     return Claim(differences=differences, **texts, **rest)
 
 
 @cache
-def _listed(path: Path) -> dict[str, dict[str, str]]:
+def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
     """Rows of the list of claims by the first two parts of their names."""
     rows = pd.read_csv(path, keep_default_na=False).rename(columns={"claim": "id"})
     return {":".join(row["id"].split(":")[:2]): row for row in rows.to_dict("records")}
