@@ -143,6 +143,14 @@ def test_an_init_only_passes_names_on():
         assert all(isinstance(n, ast.ImportFrom | ast.Import | ast.Assign) for n in rest), path
 
 
+@pytest.mark.parametrize("room", ["training", "study"])
+def test_no_name_that_a_room_loads_on_demand_is_hidden_by_a_module_of_that_name(room):
+    """Else `from room import name` would give the module, once anybody has imported it."""
+    stub = PACKAGE / room / "__init__.pyi"
+    passed_on = {name for module, name in _imported(stub) if module != room}
+    assert passed_on and not passed_on & {path.stem for path in stub.parent.iterdir()}
+
+
 def _loaded(code: str, heavy: list[str]) -> str:
     told = f"{code}\nimport sys; print([name for name in {heavy} if name in sys.modules])"
     command = [sys.executable, "-c", told]
@@ -151,32 +159,11 @@ def _loaded(code: str, heavy: list[str]) -> str:
 
 def test_the_mathematics_and_the_start_of_the_command_line_are_light():
     heavy = ["transformers", "datasets", "pandas", "matplotlib", "seaborn", "IPython", "dask"]
-    assert _loaded("import shrink_utils.topology, shrink_utils.geometry", heavy) == "[]\n"
+    above = ["shrink_utils.study", "shrink_utils.models", "shrink_utils.text"]
+    library = "import shrink_utils.topology, shrink_utils.geometry, shrink_utils.training.penalties"
+    assert _loaded(library, [*heavy, *above]) == "[]\n"
     start = "import shrink_utils.__main__\nfrom shrink_utils.study.profiles import load_profile"
     assert _loaded(f"{start}\nload_profile('quick')", ["torch", *heavy]) == "[]\n"
-
-
-def _without(packages: list[str], code: str) -> subprocess.CompletedProcess:
-    """Run code in a fresh process where importing these packages fails."""
-    blocked = f"import sys; sys.modules.update(dict.fromkeys({packages}))\n"
-    command = [sys.executable, "-c", blocked + code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-
-def test_the_library_needs_nothing_of_the_study():
-    """Topology, geometry and the penalties run on gudhi, numpy, scipy and torch."""
-    study = ["shrink_utils.study", "shrink_utils.models", "shrink_utils.text"]
-    extras = ["pandas", "datasets", "transformers", "torchmetrics", "sklearn", "safetensors"]
-    library = "import shrink_utils.topology, shrink_utils.geometry, shrink_utils.training.penalties"
-    done = _without([*study, *extras], library)
-    assert done.returncode == 0, done.stderr
-    for code, extra in [
-        ("import shrink_utils.geometry.streaming", "torchmetrics, .* install '.[streaming]'"),
-        ("from shrink_utils.training import BarcodeTrainer", "BarcodeTrainer .* '.[study]'"),
-    ]:
-        done = _without(extras, code)
-        pattern = extra.replace(".[", r"\.\[").replace("]'", r"\]'")
-        assert done.returncode == 1 and re.search(pattern, done.stderr), done.stderr
 
 
 def test_models_are_read_from_safetensors_and_their_code_is_refused():
