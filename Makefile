@@ -42,7 +42,7 @@ OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
-LONGEST  := $(foreach n,09 10 12 02 08 03,$(filter $(n)_%,$(CHAPTERS)))
+LONGEST  := $(foreach n,09 10 12 02 08 08b 03,$(filter $(n)_%,$(CHAPTERS)))
 ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
 DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
@@ -132,7 +132,7 @@ $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml d
 $(DONE): $(wildcard data/published/*.csv)
 
 # These read the whole grid.
-$(foreach n,03 05 07 08 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
+$(foreach n,05 07 08 08b 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
 
 $(OUT)/ablation.complete: $(OUT)/library.hash requirements.lock | $(VENV)
 	@$(UNFINISHED)

@@ -49,7 +49,7 @@ SIMILARITY = [
 
 @evaluated
 def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
-    """Where fine-tuning changes representations, of every arm; from a table of chapter 03.
+    """Where fine-tuning changes representations, of every arm; from a table of chapter 08b.
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
     """
