@@ -9,9 +9,9 @@ from torch import Tensor
 
 from shrink_utils.geometry import calibrated_maximum, similarity_grid
 from shrink_utils.models import WordBatch, load_encoder, random_encoder, word_states
-from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run, RunConfig, run_encoder
+from shrink_utils.study.scheduling import run_grid
 from shrink_utils.text import load_sentences
 
 Row = tuple[str, int, int, float]  # measure, layer of the first, layer of the second, value
