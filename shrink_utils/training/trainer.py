@@ -15,7 +15,7 @@ from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput
 from shrink_utils.training.arguments import QuietTrainer
-from shrink_utils.training.gather import whole_batch
+from shrink_utils.training.gather import gathered_batch
 from shrink_utils.training.penalties import ClassPenalty
 
 N_SCORES = 3  # anisotropy scores kept, as in STL's Table 3
@@ -201,7 +201,7 @@ class RegularizedTrainer(QuietTrainer):
         seen = {"loss": loss, "logits": outputs.logits, "embeddings": embeddings}
         if model.training:
             labels = inputs["labels"] if self.per_class else None
-            task_loss, embeddings, labels = whole_batch(loss, embeddings, labels)
+            task_loss, embeddings, labels = gathered_batch(loss, embeddings, labels)
             arm = self.regularizer
             bars = added = None if arm is None else arm(embeddings, labels)
             if not isinstance(added, RegularizerOutput):  # bars that nobody looks at are noted too
