@@ -258,3 +258,24 @@ def test_the_number_that_is_followed_once_is_that_of_the_records_at_every_step(
     *first, last = (_short(score, 3) for score in eight)
     assert f"steps.parquet): {', '.join(first)} and {last}." in page
     assert f"Its score, {_short(eight.mean(), 3)}, is the mean" in page
+
+
+def test_what_keeps_neighbours_for_nothing_is_said_beside_what_the_reward_keeps(heldout):
+    uses = heldout[0]["uses"].query("arm != 'all'")
+    mean = uses.groupby(["use", "arm", "moment", "treatment"]).value.mean()
+    bits = mean["one_bit_in"]
+    stopped, bars, whitened, untrained, cut = (
+        _percent(bits[key])
+        for key in (
+            ("none", "least", "plain"),
+            ("prominent", "end", "plain"),
+            ("none", "end", "whitened"),
+            ("untrained", "end", "plain"),
+            ("none", "end", "all_but_top"),
+        )
+    )
+    kept = f"keeps {stopped}, prominent bars {bars}, the plain space whitened {whitened}; the"
+    assert f"{kept} untrained encoder keeps {untrained}." in EVIDENCE
+    assert f"the plain space keeps {cut}, but it loses the task with them." in EVIDENCE
+    right = mean["refit_accuracy_in", "none", "end"]
+    assert right["all_but_top"] < right["plain"] - 0.2
