@@ -279,3 +279,26 @@ def test_what_keeps_neighbours_for_nothing_is_said_beside_what_the_reward_keeps(
     assert f"the plain space keeps {cut}, but it loses the task with them." in EVIDENCE
     right = mean["refit_accuracy_in", "none", "end"]
     assert right["all_but_top"] < right["plain"] - 0.2
+
+
+def _prose(chapter: str) -> str:
+    """Markdown of a notebook."""
+    cells = json.loads((ROOT / "notebooks" / chapter).read_text(encoding="utf-8"))["cells"]
+    return "".join(line for c in cells if c["cell_type"] == "markdown" for line in c["source"])
+
+
+def _with_interval(row) -> str:
+    estimate, low, high = (_short(x, 3) for x in (row.estimate, row.low, row.high))
+    assert row.low < 0 < row.high
+    return f"{estimate} [−{low}, {high}]"
+
+
+def test_chapters_07_and_11_say_the_intervals_of_the_third_analysis(heldout):
+    e1, e5, e6 = (_with_interval(heldout[2].loc[name]) for name in ("E1", "E5", "E6"))
+    assert f"whether stronger all bars end as round is open ({e1})" in _prose("07_ablation.ipynb")
+    claims = _prose("11_claims.ipynb")
+    assert f"at weight 8 they end {e1} above (products, E1), at 4 {e5} (MRPC, E5)" in claims
+    assert f"and {e6} (CoLA, E6)" in claims
+    beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
+    later = _with_interval(beside.loc["correct: prominent 2 − none"])
+    assert f"none in ten epochs (+{later}, not adjusted)" in _prose("07_ablation.ipynb")
