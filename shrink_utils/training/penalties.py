@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.geometry.isotropy import participation, used_share
+from shrink_utils.geometry.isotropy import between_groups, participation, used_share
 from shrink_utils.geometry.rows import centred
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import (
@@ -125,8 +125,7 @@ class AverageCosine(ClassPenalty):
         # Divided by 1 where the length is 0, so that what `where` leaves out has a finite gradient.
         units = torch.where(has_direction, cloud / lengths.where(has_direction, 1.0), 0.0)  # (n, d)
         n = len(cloud)
-        # Written out, as other orders of these sums have other last bits than recorded runs.
-        return (units.sum(dim=0).square().sum() - units.square().sum()) / (n * (n - 1))
+        return between_groups(units.sum(dim=0), units.square().sum()) / (n * (n - 1))
 
 
 class SpectralEntropy(ClassPenalty):
