@@ -2,7 +2,6 @@ from .arms import ARMS, arm_options
 from .config import RunConfig, native_precision, used_precision
 from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
 from .finetune import FinetuneResult, finetune, task_metrics
-from .logged import BarcodeTrainer
 from .penalties import make_regularizer
 from .scratch import (
     ScratchConfig,
@@ -14,14 +13,13 @@ from .scratch import (
     pretrain,
     scratch_tokenizer,
 )
-from .trainer import RegularizedTrainer, StepRecorder
+from .trainer import BarcodeTrainer, StepRecorder
 
 __all__ = [
     "ARMS",
     "BarcodeTrainer",
     "EntailmentTraining",
     "FinetuneResult",
-    "RegularizedTrainer",
     "RunConfig",
     "ScratchConfig",
     "ScratchResult",
