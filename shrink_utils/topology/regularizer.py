@@ -143,7 +143,7 @@ class BarcodeRegularizer(nn.Module):
         prominent, drawn anew each time from all of them.
     weight : float
         Weight λ of the entropy against the task loss.
-    rule : {"ratio", "published", "relative_entropy"}
+    rule : {"ratio", "published"}
         How prominent bars are told from noise; see `prominent_features`. With ``"random"`` it
         says how many bars are drawn.
     homology_dim : int

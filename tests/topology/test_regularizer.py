@@ -14,7 +14,7 @@ from shrink_utils.topology import (
     prominent_features,
 )
 
-RULES = ["ratio", "published", "relative_entropy"]
+RULES = ["ratio", "published"]
 SELECTIONS = ["prominent", "all", "random"]
 
 
