@@ -75,8 +75,8 @@ def _call(code):
         "from shrink_utils.geometry import cka\nassert cka(torch.eye(9), torch.eye(9)) > 0.99",
         "from shrink_utils.training.penalties import AverageCosine\n"
         "AverageCosine()(torch.randn(32, 8), torch.arange(32) % 2)",
-        "from shrink_utils.training.gather import gather_batch\n"
-        "gather_batch(torch.tensor(1.0), torch.randn(4, 3), None)",
+        "from shrink_utils.training.gather import gathered_batch\n"
+        "gathered_batch(torch.tensor(1.0), torch.randn(4, 3), None)",
     ],
     ids=["regularizer", "measures", "penalties", "gather"],
 )

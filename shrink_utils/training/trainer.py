@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.names import POOLINGS, known_name, not_installed
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, persistent_entropy
-from shrink_utils.training.gather import gather_rows, shared_draws
+from shrink_utils.training.gather import gathered, shared_draws
 
 try:
     from safetensors.torch import load_file, save_file
@@ -276,7 +276,7 @@ class BarcodeTrainer(Trainer):
             loss, outputs = super().compute_loss(model, asked, True, num_items_in_batch)
         embeddings = self.embeddings_of(seen[-1], inputs)  # (b, d)
         if model.training:
-            embeddings, classes = gather_rows(embeddings, classes)  # of all processes
+            embeddings, classes = gathered(embeddings, classes)  # of all processes
             with shared_draws(embeddings.device):
                 added = self.regularizer(embeddings, classes)
             later, divisor = self._divisors(model, inputs, num_items_in_batch)
