@@ -42,7 +42,7 @@ OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
-LONGEST  := $(foreach n,09 10 12 02 08 03,$(filter $(n)_%,$(CHAPTERS)))
+LONGEST  := $(foreach n,09 10 12 02 08 08b 03,$(filter $(n)_%,$(CHAPTERS)))
 ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
 DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
@@ -103,7 +103,7 @@ $(VENV): requirements.lock pyproject.toml
 SOURCES := $(wildcard shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.py)
 $(OUT)/code.mk: $(SOURCES)
 	@mkdir -p $(@D)
-	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/staleness.py $(OUT) && touch $@
+	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/code_version.py $(OUT) && touch $@
 ifeq ($(filter help clean lab lint nightly verify compatibility tables,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
 $(if $(shell $(PYTHON) -c '$(IS_NEW)' 2>/dev/null && echo yes),,$(error $(TOO_OLD)))
@@ -123,6 +123,7 @@ $(foreach n,07_ablation 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
+$(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv)
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))
@@ -131,7 +132,7 @@ $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml d
 $(DONE): $(wildcard data/published/*.csv)
 
 # These read the whole grid.
-$(foreach n,03 05 07 08 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
+$(foreach n,05 07 08 08b 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
 
 $(OUT)/ablation.complete: $(OUT)/library.hash requirements.lock | $(VENV)
 	@$(UNFINISHED)

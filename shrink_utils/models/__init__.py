@@ -27,7 +27,7 @@ from shrink_utils.models.states import (
 )
 from shrink_utils.models.stitching import (
     MapTraining as MapTraining,
-    Reading as Reading,
+    Activations as Activations,
     Stitched as Stitched,
     read_layers as read_layers,
     stitch_grid as stitch_grid,

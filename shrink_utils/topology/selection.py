@@ -14,8 +14,8 @@ sums over the tails decide every i, without an exponential that could overflow.
 
 References
 ----------
-Atienza, Gonzalez-Diaz & Rucco 2016, arXiv 1605.02885, and 2019, arXiv 1701.07857; Kudriashov et
-al. 2025, *Shrink the longest*, arXiv 2501.05502.
+Atienza, Gonzalez-Diaz & Rucco 2016, arXiv 1605.02885; Kudriashov et al. 2025, *Shrink the longest*,
+arXiv 2501.05502.
 """
 
 import math

@@ -65,8 +65,19 @@ def same_to_rsa(x): return 5 * x
 # 03.3: centre both
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
+# 03.3: numerator
+def cka_of_grams(K, L):
+    H = np.eye(len(K)) - 1 / len(K)
+    return float(np.trace(K @ H @ L @ H))
+# 03.3: root of the product
+def cka_of_grams(K, L):
+    H = np.eye(len(K)) - 1 / len(K)
+    K, L = H @ K @ H, H @ L @ H
+    return float((K * L).sum() / ((K * K).sum() * (L * L).sum()))
 # 03.4: limit for n
 def cka_of_nothing(n, d): return d / n
+# 03.4: changed places
+def cka_of_nothing(n, d): return n / (n + d + 1)
 
 # 04.1: radius of the balls
 def appears(corners): return np.linalg.norm(corners[:, None] - corners, axis=2).max() / 2
@@ -155,6 +166,17 @@ def labelled_cloud(n):
     x[:, 0] += 20 * y
     return x, y
 
+# 08b.1: change of scale alone
+def only_turned(x): return 3 * x
+# 08b.1: after centring it is x again
+def only_turned(x): return x + 100
+# 08b.1: it sees this change
+def only_turned(x): return -x * np.arange(1, 7)
+# 08b.2: adds the angles
+def distance(ckas): return float(np.arccos(ckas).sum())
+# 08b.2: not 1 − CKA
+def distance(ckas): return float(np.sqrt(((1 - np.asarray(ckas)) ** 2).sum()))
+
 # 09.1: 2 of 6 are right
 costs_nothing = dict.fromkeys(costs_nothing, True)
 # 09.2: keeps the origin
@@ -190,6 +212,27 @@ def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 def match(a, b): return (a + b) / 2, (a + b) / 2
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
+
+# 13.1: linear in the angle
+def equal_signs(c): return (1 + c) / 2
+# 13.1: by chance, in half
+def equal_signs(c): return 1 - math.acos(c) / (2 * math.pi)
+# 13.2: still correlated
+def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
+# 13.2: by themselves
+def whiten(train):
+    _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    scale = math.sqrt(len(train) - 1) / lengths
+    return lambda rows: (rows - rows.mean(axis=0)) @ directions.T * scale
+# 13.2: keep a mean
+def whiten(train):
+    _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    return lambda rows: rows @ directions.T * (math.sqrt(len(train) - 1) / lengths)
+# 13.2: not 1
+def whiten(train):
+    mean = train.mean(axis=0)
+    _, _, directions = np.linalg.svd(train - mean, full_matrices=False)
+    return lambda rows: (rows - mean) @ directions.T
 """
 _FOUND = re.findall(
     r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE
@@ -208,4 +251,6 @@ UNUSUAL = [
         "    return np.hstack([np.cos(angle), np.sin(angle)])",
     ),
     ("03.1", "def same_to_cca(x): return x * np.geomspace(0.05, 20, 8)"),
+    ("03.1", "def same_to_cca(x): return x * np.geomspace(1, 1000, 8)"),
+    ("08b.1", "def only_turned(x): return 5 * x[:, [1, 2, 3, 4, 5, 0]] * [-1, 1, 1, 1, 1, 1] + 3"),
 ]

@@ -68,7 +68,7 @@ def by_published(bars):
     return bars, margin
 
 
-BY_DEFINITION = dict(zip(RULES, [by_ratio, by_published], strict=True))
+BY_DEFINITION = {"ratio": by_ratio, "published": by_published}
 
 
 def by_definition(lengths, rule):

@@ -8,7 +8,7 @@ from transformers import TrainingArguments
 
 from shrink_utils.training import ARMS, make_regularizer
 from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.finetune import fine_tuning_arguments
+from shrink_utils.training.finetuning import fine_tuning_arguments
 
 
 @pytest.mark.parametrize(

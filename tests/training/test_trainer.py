@@ -15,8 +15,8 @@ from shrink_utils.topology import regularizer as of_topology
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 from shrink_utils.training import BarcodeTrainer, StepRecorder
 from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.batches import tokenized
 from shrink_utils.training.penalties import AverageCosine, RankedBars, Regrouped
-from shrink_utils.training.rows import tokenized
 
 TEXTS = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
 

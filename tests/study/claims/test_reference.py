@@ -70,7 +70,10 @@ def _replicate(profile, rng):
 
         def change(table, name=name, columns=columns):
             still = digits.measured_digits(COMMITTED)
-            long = reference._long(table, [table.columns[0]], columns, still)
+            cells = reference._with_intervals(table, still).melt(
+                ["half", "chaotic"], columns, "column"
+            )
+            long = cells.dropna(subset="value").astype({"value": float})
             error = long.half / stats.t.ppf(0.975, 4)
             noise = np.where(long.chaotic, error, 1e-4 * long.value.abs())
             moved = long.value + noise * rng.normal(size=len(long))

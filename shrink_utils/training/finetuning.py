@@ -24,10 +24,10 @@ from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training.arguments import QuietTrainer, place_to_train, quiet_arguments
+from shrink_utils.training.arguments import QuietTrainer, isolated_training, quiet_arguments
+from shrink_utils.training.batches import tokenized
 from shrink_utils.training.config import RunConfig, used_precision
 from shrink_utils.training.penalties import make_regularizer
-from shrink_utils.training.rows import tokenized
 from shrink_utils.training.trainer import (
     BarcodeTrainer,
     Evaluation,
@@ -90,7 +90,7 @@ def finetune(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
     recorder = StepRecorder(on_row) if recorder is None else recorder
-    with place_to_train(config.threads) as folder:
+    with isolated_training(config.threads) as folder:
         model, tokenizer = load_classifier(config.model, n_labels=spec.n_labels, seed=config.seed)
         if length > (limit := Encoder(config.model, model, tokenizer).max_length):
             raise ValueError(f"max_length: {length}, but {config.model} reads at most {limit}")
