@@ -15,7 +15,7 @@ LIBRARY = """
 import torch
 from shrink_utils import geometry
 from shrink_utils.topology import BarcodeRegularizer, barcode, prominent_features
-from shrink_utils.training.gather import whole_batch
+from shrink_utils.training.gather import gathered_batch
 from shrink_utils.training.arms import ARMS
 from shrink_utils.training.penalties import make_regularizer
 
@@ -28,7 +28,7 @@ for arm in sorted({*ARMS} - {"none"}):
 assert geometry.iso_score(points) < 1 and geometry.cka(points, points) > 0.99
 assert geometry.intra_sim(points, labels).value < 1 and geometry.pwcca(points, points) > 0.99
 assert geometry.intrinsic_dimension(points) > 1
-whole_batch(torch.tensor(1.0), points, None)
+gathered_batch(torch.tensor(1.0), points, None)
 """
 
 
