@@ -15,7 +15,7 @@ from shrink_utils.study.scheduling import run_grid
 from shrink_utils.text import load_sentences
 
 Similarity = tuple[str, int, int, float]  # measure, layer of the first, layer of the second, value
-COMPARED_BY = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
+SIMILARITIES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
 TRACKED = ("cka_debiased", "rsa")  # 0 on average for shuffled rows
 WORDS = 2000  # rows of the measures that need n ≫ 2d
 
@@ -99,7 +99,7 @@ def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Simil
         encoder, config = run_encoder(run, device="auto"), run.config
         before, chance, after = matched_layers(*states, word_states(encoder, texts))
         first = config.arm == "none" and config.seed == profile.runs()[0].seed
-        yield "finetuned", config, equal_layers(before, after, COMPARED_BY if first else TRACKED)
+        yield "finetuned", config, equal_layers(before, after, SIMILARITIES if first else TRACKED)
         yield "within", config, _all_pairs(after)
         if config.arm == "none":
             plain[config.seed] = after
