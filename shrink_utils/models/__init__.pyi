@@ -27,8 +27,8 @@ from .states import (
     token_states as token_states,
 )
 from .stitching import (
+    Activations as Activations,
     MapTraining as MapTraining,
-    Reading as Reading,
     Stitched as Stitched,
     read_layers as read_layers,
     stitch_grid as stitch_grid,
