@@ -153,7 +153,7 @@ def book(profile: Profile, options: argparse.Namespace) -> None:
 
 def ablate(profile: Profile, options: argparse.Namespace) -> None:
     """Fine-tune the missing runs of the grid and of the weight sweep."""
-    from shrink_utils.study.grid import run_configs
+    from shrink_utils.study.scheduling import run_configs
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
     runs = run_configs(profile.all_runs(), profile)
@@ -212,8 +212,8 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the end of a study: what was computed, the verdicts, and the committed tables."""
     from shrink_utils.study.claims.reference import print_comparison
     from shrink_utils.study.claims.report import print_brief
-    from shrink_utils.study.grid import drop_models, run_configs
     from shrink_utils.study.records import print_record_comparison
+    from shrink_utils.study.scheduling import drop_models, run_configs
     from shrink_utils.study.tables import first_steps, write_table
     from shrink_utils.study.verify import write_provenance
 

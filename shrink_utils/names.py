@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"  # how a notebook names a widget's output
 IGNORED = -100  # the label that torch's cross_entropy leaves out
 POOLINGS = ("cls", "mean", "first_last", "last")  # of `models.pool`; a profile asks for names alone
 

@@ -20,9 +20,9 @@ import nbformat
 import pytest
 
 import shrink_utils.study.publishing.notebooks as headless
-from shrink_utils.study import begin, figures, load_run, run_or_load
+from shrink_utils.study import figures, load_run, run_or_load, setup_notebook
 from shrink_utils.study.publishing.course import write_course
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 from shrink_utils.text import fetch, load_task, read_snippets
 from tests.test_architecture import IMPORTS, MODULES, ROOT, _definer
 
@@ -151,9 +151,9 @@ def test_nothing_below_the_chapters_of_sessions_1_to_3_is_of_posix_alone():
     assert {
         "study.results",
         "study.runs",
-        "study.grid",
+        "study.scheduling",
         "text.sources",
-        "training.finetune",
+        "training.finetuning",
     } < reached
     sources = {name: MODULES[name].read_text("utf-8") for name in reached if name in MODULES}
     sources |= {path.name: _cells(path) for path in CHAPTERS}
@@ -219,14 +219,16 @@ def windows(monkeypatch):
 
 def test_what_the_chapters_call_runs_without_posix(windows, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "a place of one's own"))
-    profile = begin("smoke")
+    profile = setup_notebook("smoke")
     (fetch("vader_sentiment") / "LICENSE.txt").read_bytes()
     assert len(read_snippets("movies")) and load_task("sentiment_movies", max_train=8, max_eval=8)
     config = replace(profile.runs()[1], epochs=1, train_rows=16, eval_rows=8)
     run = run_or_load(config, profile.folder / "runs")
     assert load_run(run.folder).history.equals(run.history)
     figures.show(plt.figure(), "a_figure", profile=profile, alt="nothing", caption="Nothing.")
-    with written(profile.folder / "figures" / "a_figure.png") as part:  # in the place of another
+    with atomic_write(
+        profile.folder / "figures" / "a_figure.png"
+    ) as part:  # in the place of another
         part.write_bytes(b"new")
     written_names = [path.name for path in tmp_path.rglob("*")]
     assert len(written_names) > 10 and not list(filter(RESERVED.search, written_names))

@@ -1,18 +1,20 @@
 """Sentences of the findings, of the page of evidence and of 07, held by their records."""
 
 import json
+import re
 import runpy
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from shrink_utils.study.ablation import place_on_sweep
+from shrink_utils.study.ablation import interpolate_frontier
 from shrink_utils.study.statistics import paired_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 DECIDE = runpy.run_path(str(ROOT / "data" / "reference" / "strength" / "decide.py"))
 decide, runs_of = DECIDE["decide"], DECIDE["runs_of"]
+HELDOUT = runpy.run_path(str(ROOT / "data" / "reference" / "heldout" / "decide.py"))
 FINDINGS, EVIDENCE = (
     " ".join((ROOT / "docs" / "book" / name).read_text(encoding="utf-8").split())
     for name in ("findings.md", "evidence.md")
@@ -69,7 +71,7 @@ def test_what_equal_roundness_costs_starts_from_what_all_bars_keep(tables):
     right = []
     for arm in ("all", "prominent"):
         keys = [("none", 0.0), *(key for key in sorted(cells) if key[0] == arm)]
-        place = place_on_sweep([scored[name, weight or 1.0] for name, weight in keys], 0.40)
+        place = interpolate_frontier([scored[name, weight or 1.0] for name, weight in keys], 0.40)
         right.append(place.of([cells[key].correct.mean() for key in keys]))
     kept = " → ".join(f"{100 * share:.1f} %" for share in right)
     assert f"(40 %), all → chosen bars: {kept} right" in FINDINGS
@@ -80,16 +82,25 @@ def test_what_ten_epochs_leave_is_that_of_the_records(tables):
     last = states.groupby(["arm", "weight"]).centred_1.mean()
     cells = runs_of(tables, 10)
     pair = ("all", 4.0), ("prominent", 1.0)
-    end = " → ".join(_percent(last[key]) for key in pair)
-    least = " → ".join(_percent(cells[key].best_score.mean()) for key in pair)
-    said = f"all bars at weight 4 → chosen bars at 1: {end}. At the least validation loss: {least},"
-    assert said in FINDINGS
-    reward = _percent(cells["isoscore", 0.3].score.mean())
-    bars = _percent(cells["prominent", 1.0].score.mean())
-    assert f"which has no bars: {bars} → {reward}, at the same accuracy" in FINDINGS
+    end, least = (
+        _points(others - bars, 0)
+        for others, bars in (
+            (last[pair[0]], last[pair[1]]),
+            [cells[key].best_score.mean() for key in pair],
+        )
+    )
+    assert f"they end {end} points above them (exploratory" in EVIDENCE
+    assert f"they lie {least} below them (S8, at an edge)" in EVIDENCE
     short = runs_of(tables, 3)
     accuracy = {key: short[key].correct.mean() for key in (("none", 0.0), ("prominent", 2.0))}
-    assert round(100 * (accuracy["none", 0.0] - accuracy["prominent", 2.0])) == 5  # of weight 2
+    lost = accuracy["none", 0.0] - accuracy["prominent", 2.0]
+    assert round(100 * lost) == 5  # of weight 2, in README
+    beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
+    later = beside.loc["correct: prominent 2 − none"]
+    low, high = _points(later.low), _points(later.high)
+    assert f"lose {_points(lost)} points in 24 steps, and none in ten epochs" in EVIDENCE
+    assert later.low < 0 < later.estimate
+    assert f"{_points(later.estimate)} more than without a regularizer [−{low}, {high}]" in EVIDENCE
 
 
 def test_bars_at_weight_1_lower_more_than_all_bars_by_what_is_said(tables):
@@ -174,3 +185,120 @@ def test_direction_1_is_the_difference_of_the_class_means_and_the_loss_doubles(t
     gap = long.pivot_table(index="epoch", columns=["arm", "weight"], values="centred_1")
     above = gap["all", 4.0] > gap["prominent", 1.0]
     assert not above.loc[1:3].any() and above.loc[4:].all()
+
+
+@pytest.fixture(scope="module")
+def heldout():
+    """Tables of the third analysis, its runs on products and its verdicts, by id."""
+    tables = HELDOUT["read_tables"]()
+    names = HELDOUT["PRODUCTS"], HELDOUT["FIRST"][HELDOUT["PRODUCTS"]]
+    decided = pd.read_csv(ROOT / "data" / "reference" / "heldout" / "hypotheses.csv")
+    return tables, HELDOUT["runs_of"](tables, *names), decided.set_index("id")
+
+
+def test_what_the_third_analysis_decided_about_strength_is_what_is_said(heldout):
+    _, runs, decided = heldout
+    verdicts = "open, not tested, equivalent, equivalent, open, open"
+    assert ", ".join(decided.verdict[:6]) == verdicts
+    e1 = decided.loc["E1"]
+    low, high = (f"{100 * bound:.1f}".replace("-", "−") for bound in (e1.low, e1.high))
+    assert f"E1: {_points(e1.estimate)} points [{low}, {high}]" in FINDINGS
+    seeds, none = range(8), HELDOUT["NONE"]
+    kept = [
+        HELDOUT["read_off"](runs, points, seeds, by="score", target=0.78, of="correct").value.mean()
+        for points in (HELDOUT["SWEEP"], [none, HELDOUT["PROMINENT"]])
+    ]
+    right = " → ".join(f"{100 * share:.1f} %" for share in kept)
+    assert f"Held-out sentences at 78 %, all → chosen bars: {right} right;" in FINDINGS
+
+
+def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
+    _, runs, _ = heldout
+    pair = ("all", 8.0), HELDOUT["PROMINENT"]
+    end = " → ".join(_percent(runs[key].score.mean()) for key in pair)
+    least = " → ".join(_percent(runs[key].score_least.mean()) for key in pair)
+    assert f"(weight 8 → 1): {end} at the end, but {least}, the reverse," in FINDINGS
+    bars, reward = runs[HELDOUT["PROMINENT"]], runs[HELDOUT["ISOSCORE"]]
+    assert abs((bars.correct - reward.correct).mean()) < 0.004
+    scores = " → ".join(_percent(cell.score.mean()) for cell in (bars, reward))
+    assert f"which has no bars: {scores}, at the same accuracy" in FINDINGS
+
+
+def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_said(heldout):
+    tables, _, decided = heldout
+    verdicts = "good for, good for, open, open, open, worse, open, open"
+    assert ", ".join(decided.verdict[6:]) == verdicts
+    uses = tables["uses"].query("moment == 'end'")
+    mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
+    bits, domain = mean["one_bit_in"], mean["domain"]
+    kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
+    assert f"without → with chosen bars: {kept} are still found, at the same accuracy." in FINDINGS
+    round_, cut = (_percent(bits["none", to]) for to in ("rotated", "whitened"))
+    assert f"centred and rotated for nothing, reaches {round_}." in FINDINGS
+    assert f"just as free, it reaches {cut} (" in FINDINGS
+    probed = " → ".join(_percent(domain[arm, "plain"]) for arm in ("none", "isoscore"))
+    assert f"is worse with IsoScore★: {probed}." in FINDINGS
+
+
+def test_the_number_that_is_followed_once_is_that_of_the_records_at_every_step(
+    tables, monkeypatch, capsys
+):
+    page = (ROOT / "docs" / "book" / "one_number.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(ROOT)
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], {})
+    assert f"```text\n{capsys.readouterr().out}```" in page
+    s3 = pd.read_csv(ROOT / "data/reference/strength/decided.csv").set_index("id").loc["S3"]
+    interval = [f"{abs(x):.3f}" for x in (s3.estimate, s3.low, s3.high)]
+    assert "*{}*, −{} [−{}, −{}], twenty seeds".format(s3.verdict, *interval) in page
+    point = runs_of(tables, 3)["prominent", 3.0]
+    score, accuracy = (_short(of.mean(), 3) for of in (point.score, point.accuracy))
+    assert f"have the score {score} and the accuracy {accuracy}," in page
+    steps = tables["steps"].query("epochs == 3 and arm == 'prominent' and weight == 3")
+    eight = steps.query("seed == 200 and step >= 17").sort_values("step").centred_1
+    *first, last = (_short(score, 3) for score in eight)
+    assert f"steps.parquet): {', '.join(first)} and {last}." in page
+    assert f"Its score, {_short(eight.mean(), 3)}, is the mean" in page
+
+
+def test_what_keeps_neighbours_for_nothing_is_said_beside_what_the_reward_keeps(heldout):
+    uses = heldout[0]["uses"].query("arm != 'all'")
+    mean = uses.groupby(["use", "arm", "moment", "treatment"]).value.mean()
+    bits = mean["one_bit_in"]
+    stopped, bars, whitened, untrained, cut = (
+        _percent(bits[key])
+        for key in (
+            ("none", "least", "plain"),
+            ("prominent", "end", "plain"),
+            ("none", "end", "whitened"),
+            ("untrained", "end", "plain"),
+            ("none", "end", "all_but_top"),
+        )
+    )
+    kept = f"keeps {stopped}, prominent bars {bars}, the plain space whitened {whitened}; the"
+    assert f"{kept} untrained encoder keeps {untrained}." in EVIDENCE
+    assert f"the plain space keeps {cut}, but it loses the task with them." in EVIDENCE
+    right = mean["refit_accuracy_in", "none", "end"]
+    assert right["all_but_top"] < right["plain"] - 0.2
+
+
+def _prose(chapter: str) -> str:
+    """Markdown of a notebook."""
+    cells = json.loads((ROOT / "notebooks" / chapter).read_text(encoding="utf-8"))["cells"]
+    return "".join(line for c in cells if c["cell_type"] == "markdown" for line in c["source"])
+
+
+def _with_interval(row) -> str:
+    estimate, low, high = (_short(x, 3) for x in (row.estimate, row.low, row.high))
+    assert row.low < 0 < row.high
+    return f"{estimate} [−{low}, {high}]"
+
+
+def test_chapters_07_and_11_say_the_intervals_of_the_third_analysis(heldout):
+    e1, e5, e6 = (_with_interval(heldout[2].loc[name]) for name in ("E1", "E5", "E6"))
+    assert f"whether stronger all bars end as round is open ({e1})" in _prose("07_ablation.ipynb")
+    claims = _prose("11_claims.ipynb")
+    assert f"at weight 8 they end {e1} above (products, E1), at 4 {e5} (MRPC, E5)" in claims
+    assert f"and {e6} (CoLA, E6)" in claims
+    beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
+    later = _with_interval(beside.loc["correct: prominent 2 − none"])
+    assert f"none in ten epochs (+{later}, not adjusted)" in _prose("07_ablation.ipynb")

@@ -89,7 +89,7 @@ OF_ONE = {
         f"prominent_features, {rule}": lambda x, rule=rule: t.prominent_features(
             torch.from_numpy(_lengths(x)), rule=rule
         )
-        for rule in ("ratio", "published", "relative_entropy")
+        for rule in ("ratio", "published")
     },
     "avg_sim of groups": lambda x: g.avg_sim(x, groups=_labels(x)),
     "avg_sim_pseudo_values": lambda x: g.avg_sim_pseudo_values(x, groups=_labels(x)),

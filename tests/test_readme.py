@@ -63,7 +63,7 @@ def test_a_diagnosis_prints_the_lines_that_are_shown():
 
 
 DOCS = ("running", "syllabus", "plan", "verdicts", "book/index", "book/use", "book/glossary")
-DOCS += ("book/notebooks", "book/evidence", "book/findings")
+DOCS += ("book/notebooks", "book/evidence", "book/findings", "book/one_number")
 PAGES = ["README.md", *(f"docs/{name}.md" for name in DOCS)]
 
 
@@ -78,7 +78,7 @@ def test_every_link_inside_the_repository_resolves(page):
 
 def test_readme_holds_the_findings_and_nothing_else_of_them():
     findings = (ROOT / "docs" / "book" / "findings.md").read_text(encoding="utf-8")
-    assert findings.replace("](../../", "](") in README
+    assert findings.replace("](../../", "](").replace("](../", "](docs/") in README
     assert ".047" not in README and "4.7 points" not in README
 
 
@@ -111,6 +111,12 @@ def test_the_verdicts_that_are_counted_are_those_of_the_records():
     strong = pd.read_csv(REFERENCE / "strength" / "hypotheses.csv", dtype=str)
     decided = "open less supported open open equivalent not tested supported"
     assert strong.verdict.str.cat(sep=" ") == decided
+    third = pd.read_csv(REFERENCE / "heldout" / "hypotheses.csv").verdict
+    strength, uses = third[:6].value_counts(), third[6:].value_counts()
+    assert dict(strength) == {"equivalent": 2, "open": 3, "not tested": 1}
+    assert "Of six about held-out rows two are equivalent, three open, one could not" in README
+    assert dict(uses) == {"good for": 2, "worse": 1, "open": 5}
+    assert "of eight uses two are found good, one is worse, five are open" in README
 
 
 def test_the_page_of_verdicts_is_written_from_the_tables():
@@ -119,3 +125,8 @@ def test_the_page_of_verdicts_is_written_from_the_tables():
     for profile in ("cohort", "strength"):
         for row in pd.read_csv(REFERENCE / profile / "hypotheses.csv", dtype=str).itertuples():
             assert f"| {row.hypothesis} | {row.verdict} | {row.difference} |" in names["page"]()
+    third = pd.read_csv(REFERENCE / "heldout" / "hypotheses.csv")
+    assert len(third) == 14
+    for row in third.itertuples():
+        start = f"| {row.id} · {row.statement} | {row.verdict} | {row.estimate:+.3f} |"
+        assert start in names["page"]()

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.rows import as_labels, centred, in_range, unit_scale
+from shrink_utils.geometry.rows import as_labels, centred, in_range, jackknifed, unit_scale
 from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
 from shrink_utils.topology.entropy import entropy_of
 
@@ -59,8 +59,7 @@ def avg_sim(x: Array, *, groups: Array | None = None) -> Estimate:
     g = len(left_out)
     if g < 3:
         return Estimate(float(value), math.nan)
-    variance = (g - 1) / g * (left_out - left_out.mean()).square().sum()
-    return Estimate(float(value), math.sqrt(variance))
+    return Estimate(float(value), float(jackknifed(value, left_out).std()) / math.sqrt(g))
 
 
 def avg_sim_pseudo_values(x: Array, *, groups: Array | None = None) -> Tensor:
@@ -87,7 +86,7 @@ def avg_sim_pseudo_values(x: Array, *, groups: Array | None = None) -> Tensor:
     g = len(left_out)
     if g < 3:
         raise ValueError(f"groups needs at least 3 different labels to leave one out, got {g}")
-    return g * value - (g - 1) * left_out
+    return jackknifed(value, left_out)
 
 
 def _avg_sims(x: Array, groups: Array | None) -> tuple[Tensor, Tensor]:
@@ -104,8 +103,11 @@ def _avg_sims(x: Array, groups: Array | None) -> tuple[Tensor, Tensor]:
 
 
 def between_groups(total: Tensor, squares: Tensor) -> Tensor:
-    """Sum of ⟨x, y⟩ over ordered pairs of different groups: ‖Σ_s u_s‖² − Σ_s‖u_s‖²."""
-    return total @ total - squares
+    """Sum of ⟨x, y⟩ over ordered pairs of different groups: ‖Σ_s u_s‖² − Σ_s‖u_s‖².
+
+    In the graph of both: the metric and the penalty of average cosines use it, too.
+    """
+    return total.square().sum() - squares
 
 
 def group_sums(x: Tensor, groups: Array | None) -> tuple[Tensor, Tensor]:

@@ -71,6 +71,12 @@ def mean_row(x: Tensor) -> Tensor:
     return x[0] + (x - x[0]).mean(dim=0)
 
 
+def jackknifed(whole: float | Tensor, left_out: np.ndarray | Tensor) -> np.ndarray | Tensor:
+    """Pseudo-values nθ − (n − 1)θ₍₋ᵢ₎ of a statistic θ of n units, and of all but unit i, (n,)."""
+    n = len(left_out)
+    return n * whole - (n - 1) * left_out
+
+
 def in_range(values: Tensor, what: str) -> Tensor:
     """Return values that float64 could hold, or raise a ``ValueError``."""
     if not torch.isfinite(values).all():

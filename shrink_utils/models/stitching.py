@@ -42,7 +42,7 @@ IDENTITY = nn.Identity()
 
 
 @dataclass(frozen=True)
-class Reading:
+class Activations:
     """A model, and the states of its layers on fixed batches: computed once, stitched often."""
 
     model: PreTrainedModel
@@ -65,7 +65,7 @@ class Stitched(NamedTuple):
     penalty: float  # `loss` less what the back loses by itself on the same batches
 
 
-def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
+def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Activations:
     """Run a model once over fixed batches and keep the states of all its layers.
 
     Parameters
@@ -93,13 +93,13 @@ def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Reading:
             inputs = {name: batch[name].to(model.device) for name in INPUTS if name in batch}
             found = model.base_model(**inputs, use_cache=False, output_hidden_states=True)
             states.append(tuple(found.hidden_states))  # (b, t, d) each
-    reading = Reading(model, list(batches), states, loss=float("nan"))
+    reading = Activations(model, list(batches), states, loss=float("nan"))
     top = {"front_layer": reading.depth, "back_layer": reading.depth}
     return replace(reading, loss=stitched(reading, reading, **top).loss)
 
 
 def stitched(
-    front: Reading, back: Reading, phi: Map = IDENTITY, *, front_layer: int, back_layer: int
+    front: Activations, back: Activations, phi: Map = IDENTITY, *, front_layer: int, back_layer: int
 ) -> Stitched:
     """Loss and penalty of g_{>m} ∘ φ ∘ f_{≤l}: exactly 0 for a model and itself, by identity.
 
@@ -134,7 +134,9 @@ def stitched(
     return Stitched(front_layer, back_layer, loss, loss - back.loss)
 
 
-def stitched_logits(front: Reading, back: Reading, *, front_layer: int, back_layer: int) -> Tensor:
+def stitched_logits(
+    front: Activations, back: Activations, *, front_layer: int, back_layer: int
+) -> Tensor:
     """What a model stitched by identity predicts, (predictions, classes), in the batches' order.
 
     Parameters and errors are those of `stitched`. A classifier gives a row per text, a language
@@ -195,7 +197,7 @@ def upper_logits(
 
 @torch.no_grad()
 def _predictions(
-    front: Reading, back: Reading, phi: Map, front_layer: int, back_layer: int
+    front: Activations, back: Activations, phi: Map, front_layer: int, back_layer: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batch by batch, so that a large vocabulary does not fill the memory."""
     for name, reading, layer in (("front", front, front_layer), ("back", back, back_layer)):
@@ -228,11 +230,11 @@ class MapTraining:
 
 
 def stitch_grid(
-    front: Reading,
-    back: Reading,
+    front: Activations,
+    back: Activations,
     kind: str,
     *,
-    fitted_on: tuple[Reading, Reading] | None = None,
+    fitted_on: tuple[Activations, Activations] | None = None,
     layers: Sequence[tuple[int, int]] | None = None,
     training: MapTraining | None = None,
     seed: int = 0,
@@ -283,7 +285,7 @@ def stitch_grid(
 
 
 def least_squares_maps(
-    front: Reading, back: Reading, *, front_layer: int, back_layers: Sequence[int]
+    front: Activations, back: Activations, *, front_layer: int, back_layers: Sequence[int]
 ) -> list[Map]:
     """Affine maps from one layer of the front, each to another layer of the back.
 
@@ -313,7 +315,7 @@ def _mapped(alignment: Alignment, states: Tensor) -> Tensor:
     return alignment(states.flatten(0, 1)).unflatten(0, states.shape[:2]).to(states.dtype)
 
 
-def _tokens(reading: Reading, layer: int) -> Tensor:
+def _tokens(reading: Activations, layer: int) -> Tensor:
     """States of one layer, a row per token, padding left out: (tokens, d)."""
     kept = [
         states[layer][batch["attention_mask"].bool().to(states[layer].device)]
@@ -323,8 +325,8 @@ def _tokens(reading: Reading, layer: int) -> Tensor:
 
 
 def train_map(
-    front: Reading,
-    back: Reading,
+    front: Activations,
+    back: Activations,
     *,
     front_layer: int,
     back_layer: int,

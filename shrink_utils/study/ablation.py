@@ -13,7 +13,7 @@ TASK_OF_MODEL = ["model", "task"]
 RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
 
 
-class Place(NamedTuple):
+class FrontierPoint(NamedTuple):
     """A point between two of a sweep: `share` of the way from the first to the second."""
 
     first: int
@@ -40,8 +40,8 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
-        `tables.graded` has added it), sorted; of the models and tasks with an arm at two weights or
-        more. The arm ``none`` has weight 0.
+        `tables.add_correctness` has added it), sorted; of the models and tasks with an arm at two
+        weights or more. The arm ``none`` has weight 0.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
     return rows.sort_values(["weight", "seed"])
 
 
-def place_on_sweep(scores: ArrayLike, score: float) -> Place:
+def interpolate_frontier(scores: ArrayLike, score: float) -> FrontierPoint:
     """Where an arm's sweep, by weight from 0 up, passes a score.
 
     On the first pair of neighbouring weights that have the score between them, linear in the
@@ -83,6 +83,6 @@ def place_on_sweep(scores: ArrayLike, score: float) -> Place:
         low, high = sorted(scores[i : i + 2])
         if low <= score <= high:
             share = (score - scores[i]) / (scores[i + 1] - scores[i]) if low < high else 0.0
-            return Place(i, i + 1, float(share), passed=True)
+            return FrontierPoint(i, i + 1, float(share), passed=True)
     nearest = int(np.abs(scores - score).argmin())
-    return Place(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
+    return FrontierPoint(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))

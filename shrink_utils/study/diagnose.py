@@ -36,8 +36,8 @@ from shrink_utils.models.states import MAX_LENGTH
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import data_dir
 from shrink_utils.study.figures import looks_of, use_house_style
-from shrink_utils.study.results import written
-from shrink_utils.study.similarity import Layers
+from shrink_utils.study.matched_words import Layers
+from shrink_utils.study.results import atomic_write
 from shrink_utils.text.corpora import as_texts, stable_hash
 from shrink_utils.text.sources import lines_of
 
@@ -318,7 +318,11 @@ def write_diagnosis(
         paths = [folder / f"{stem}{suffix}" for suffix in (".csv", ".png", ".html")]
         if not paths[2].is_file() or paths[2].read_text(encoding="utf-8").startswith(head):
             break
-    with written(paths[0]) as csv, written(paths[1]) as png, written(paths[2]) as html:
+    with (
+        atomic_write(paths[0]) as csv,
+        atomic_write(paths[1]) as png,
+        atomic_write(paths[2]) as html,
+    ):
         table.to_csv(csv, float_format="%.6f")
         png.write_bytes(picture.getvalue())
         html.write_text(page, encoding="utf-8")

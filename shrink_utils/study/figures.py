@@ -20,15 +20,15 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
+from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 MANY = 1000  # points of a figure; so many are pictures inside an SVG, else large and slow
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 # Lines that are no arms (encoders, measures, layers, kinds of null): muted colours, since bright
 # ones belong to arms. Black is the encoder as it is; the last one marks what a figure points at.
@@ -151,7 +151,7 @@ def show(
     kept[".svg"] = _svg(fig)
     plt.close(fig)
     for ending, content in kept.items():
-        with written(profile.folder / "figures" / f"{name}{ending}") as part:
+        with atomic_write(profile.folder / "figures" / f"{name}{ending}") as part:
             part.write_bytes(content)
     if widget is None:
         display(Image(png, format="png", alt=alt, retina=True, metadata={"figure": name}))

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir, home
-from shrink_utils.study.claims.claim import whole_table
-from shrink_utils.study.claims.stl import at_least_loss
+from shrink_utils.study.claims.claim import combined_table
+from shrink_utils.study.claims.stl import add_best_epoch
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.profiles import Profile, load_profile
-from shrink_utils.study.records import KEYS, check_complete, key_of, missing_runs, recorded
-from shrink_utils.study.results import written
-from shrink_utils.study.tables import graded
+from shrink_utils.study.records import KEYS, check_complete, missing_runs, record_key, recorded
+from shrink_utils.study.results import atomic_write
+from shrink_utils.study.tables import add_correctness
 from shrink_utils.training import RunConfig
 
 # Rows that ask other models and tasks what the cohort's first six hypotheses ask.
@@ -49,7 +49,7 @@ class FullLength:
         once = len(self.clouds)
         runs = self._runs
         found = finetuning_claims(runs.iloc[:once], runs, self.clouds, weight=self.profile.weight)
-        claims = whole_table(found)
+        claims = combined_table(found)
         fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(FOLLOWED)}):.+:prominent")
         fixed &= self.profile.name != "cohort"
         return claims.assign(kind=claims.kind.where(fixed, claims.kind + EXPLORATORY))
@@ -62,15 +62,15 @@ class FullLength:
 
     @cached_property
     def _runs(self) -> pd.DataFrame:
-        """Of `at_least_loss`: the grid's runs, the long ones, then the sweep's."""
+        """Of `add_best_epoch`: the grid's runs, the long ones, then the sweep's."""
         profile = self.profile
         runs = self._of("runs", [*profile.runs(), *profile.long_runs(), *profile.sweep_runs()])
-        runs = graded(runs, self._named(self.tables["correct"]))
-        return at_least_loss(runs, self._named(self.tables["evaluations"]))
+        runs = add_correctness(runs, self._named(self.tables["correct"]))
+        return add_best_epoch(runs, self._named(self.tables["evaluations"]))
 
     def _of(self, name: str, configs: Iterable[RunConfig]) -> pd.DataFrame:
         """Rows of a table that has one per run, in the order of the runs, each once."""
-        keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(key_of, configs)), names=KEYS)
+        keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(record_key, configs)), names=KEYS)
         return self._named(self.tables[name].set_index(KEYS).loc[keys].reset_index())
 
     def _named(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -120,11 +120,11 @@ def _write_claims(profile: Profile, path: Path) -> None:
     claims = FullLength(profile, recorded(profile)).claims
     if profile.name == "models":
         claims = _renewed(pd.read_csv(path), claims)
-    with written(path) as part:
+    with atomic_write(path) as part:
         claims.to_csv(part, index=False, float_format="%.6f")
 
 
 def _renewed(committed: pd.DataFrame, claims: pd.DataFrame) -> pd.DataFrame:
     """A whole study's claims, with those of its runs made anew; the measures are not on record."""
     kept = committed[~committed.claim.str.match(OF_RUNS)]
-    return whole_table([claims.assign(kind=claims.kind.str.removesuffix(EXPLORATORY)), kept])
+    return combined_table([claims.assign(kind=claims.kind.str.removesuffix(EXPLORATORY)), kept])

@@ -14,11 +14,18 @@ import pandas as pd
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import RUN
 from shrink_utils.study.claims.clouds import measure_clouds
-from shrink_utils.study.grid import run_configs
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 from shrink_utils.study.runs import Run, kept_folders, load_run, newest_runs
-from shrink_utils.study.tables import SCORES, correct_rows, evaluations, histories, summarize
+from shrink_utils.study.scheduling import run_configs
+from shrink_utils.study.tables import (
+    SCORES,
+    correct_rows,
+    evaluations,
+    histories,
+    paired_cells,
+    summarize,
+)
 from shrink_utils.training import RunConfig
 
 KEYS = [*RUN, "epochs"]  # long runs differ from the grid's in their epochs
@@ -50,7 +57,7 @@ TABLES: dict[str, Callable[[list[Run]], pd.DataFrame]] = {
 def missing_runs(profile: Profile) -> list[RunConfig]:
     """Runs of the profile that are not on record, in its order."""
     known = recorded_runs(profile)
-    return [config for config in profile.all_runs() if key_of(config) not in known]
+    return [config for config in profile.all_runs() if record_key(config) not in known]
 
 
 def check_complete(profile: Profile) -> None:
@@ -67,16 +74,16 @@ def record_finished(profile: Profile) -> int:
 
     They are known by their configuration, whatever code made them: their ``commit`` says which.
     """
-    missing = {key_of(config) for config in missing_runs(profile)}
+    missing = {record_key(config) for config in missing_runs(profile)}
     found = newest_runs(kept_folders(profile.folder, "runs"))
-    new = [load_run(path) for config, path in found.items() if key_of(config) in missing]
+    new = [load_run(path) for config, path in found.items() if record_key(config) in missing]
     if new:
         _check_precision(profile, new)
         for name, of_runs in TABLES.items():
             path, table = _folder(profile) / f"{name}.parquet", _by_length(of_runs, new)
             if path.is_file():
                 table = pd.concat([pd.read_parquet(path), table], ignore_index=True)
-            with written(path) as part:
+            with atomic_write(path) as part:
                 table.to_parquet(part, index=False, compression="zstd")
     return len(new)
 
@@ -142,15 +149,14 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     """
     known, columns = recorded_runs(profile), "row column ours reference tolerance within".split()
     found = newest_runs(kept_folders(profile.folder, "runs")) if known else {}
-    again = [load_run(path) for config, path in found.items() if key_of(config) in known]
+    again = [load_run(path) for config, path in found.items() if record_key(config) in known]
     if not again:
         return pd.DataFrame(columns=columns)
     text = (_folder(profile).parent / "tolerances.toml").read_text("utf-8")
     allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
-    ours = _by_length(summarize, again).melt(KEYS, [*allowed.index], "column", "ours")
-    reference = recorded(profile)["runs"].melt(KEYS, [*allowed.index], "column", "reference")
-    both = ours.merge(reference, on=[*KEYS, "column"]).join(allowed, on="column")
-    both["row"] = both[KEYS].astype(str).agg(" · ".join, axis=1)
+    tables = _by_length(summarize, again), recorded(profile)["runs"]
+    both = paired_cells(*tables, KEYS, [*allowed.index]).query("side == 'both'")
+    both = both.join(allowed, on="column")
     both["tolerance"] = np.maximum(both.absolute, both.relative * both.reference.abs())
     both["within"] = (both.ours - both.reference).abs() <= both.tolerance
     return both[columns]
@@ -172,14 +178,14 @@ def print_record_comparison(profile: Profile) -> bool:
 
 
 def recorded_runs(profile: Profile) -> set[tuple]:
-    """The runs on record, by `key_of`."""
+    """The runs on record, by `record_key`."""
     path = _folder(profile) / "runs.parquet"
     if not path.is_file():
         return set()
     return set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
 
 
-def key_of(config: RunConfig) -> tuple:
+def record_key(config: RunConfig) -> tuple:
     """What names a run in the records: `KEYS`."""
     return tuple(getattr(config, name) for name in KEYS)
 

@@ -52,7 +52,7 @@ class Result:
 
     It holds ``config.json`` (what was computed), ``provenance.json`` (by what, where and when), the
     files of its kind, and ``manifest.json``: the sha256 of every other file. Its name has the
-    `key_of` what it rests on: what is stale has another name, and is not found.
+    `result_key` what it rests on: what is stale has another name, and is not found.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -89,7 +89,7 @@ class Result:
             return read(self.folder) if self.folder.exists() else None
         except DamagedResultError as damage:
             with suppress(FileNotFoundError):  # another process has moved it
-                aside = move_aside(self.folder, "damaged")
+                aside = quarantine(self.folder, "damaged")
                 warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
             return None
 
@@ -103,7 +103,7 @@ class Result:
         """
         if (found := self.load(read)) is not None:
             return found
-        with alone(self.folder) if lock else nullcontext():
+        with file_lock(self.folder) if lock else nullcontext():
             if not self.folder.exists():  # else another process has saved it in the meantime
                 compute()
         return read(self.folder)
@@ -125,16 +125,16 @@ class Result:
         """How the files differ from the manifest."""
         manifest, files = read_json(self.folder / MANIFEST), dict(_files(self.folder))
         del files[MANIFEST]
-        yield from differences(manifest, files)
+        yield from manifest_differences(manifest, files)
 
 
-def move_aside(folder: Path, why: str) -> Path:
+def quarantine(folder: Path, why: str) -> Path:
     """Rename a folder to ``<name>.<why>-<n>``, the first that is free, and return that."""
     names = (folder.with_name(f"{folder.name}.{why}-{n}") for n in count(1))
     return folder.rename(next(name for name in names if not name.exists()))
 
 
-def differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]:
+def manifest_differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]:
     """How files differ from a list of their sha256: ``"<name> is missing"``, added or changed.
 
     Only `files` are opened: the names in a list that somebody sends lead nowhere.
@@ -146,7 +146,7 @@ def differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]
             yield f"{name} changed on disk"
 
 
-def key_of(*parts: object, code: str) -> str:
+def result_key(*parts: object, code: str) -> str:
     """Sixteen hex digits that change with what a result rests on.
 
     That is the configuration (`parts`, in JSON values), the `code` that computes it (of
@@ -164,7 +164,7 @@ def _inputs() -> dict[str, str]:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A file to write, beside `path`; it takes the path's place at the end of the ``with``.
 
     A file of that name is always whole: what fails leaves the old one, and nothing else.
@@ -206,8 +206,8 @@ def _files(folder: Path) -> list[tuple[str, Path]]:
 
 
 @contextmanager
-def alone(target: Path) -> Iterator[None]:
-    """Nobody else on this machine is within ``alone(target)``; who comes later waits.
+def file_lock(target: Path) -> Iterator[None]:
+    """Nobody else on this machine is within ``file_lock(target)``; who comes later waits.
 
     The lock is the operating system's, and goes with the process, however that ends. Its file is in
     the temporary folder, named by who owns it: results hold nothing but results.

@@ -18,16 +18,16 @@ import torch.distributed as dist
 
 from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
 from shrink_utils.study.ablation import RUN
+from shrink_utils.study.code_version import code_hash
 from shrink_utils.study.results import (
     CONFIG,
     STAMP,
     Result,
-    key_of,
     progress_bar,
     read_json,
+    result_key,
     write_json,
 )
-from shrink_utils.study.staleness import code_hash
 from shrink_utils.text import hub_revisions
 from shrink_utils.training import RunConfig, arm_options, used_precision
 
@@ -60,7 +60,7 @@ def run_id(config: RunConfig) -> str:
     The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
     options, commit = arm_options(config.arm), hub_revisions().get(config.model)
-    return key_of(config.as_dict(), options, commit, code=code_hash())
+    return result_key(config.as_dict(), options, commit, code=code_hash())
 
 
 def keys_of(config: RunConfig) -> dict[str, object]:

@@ -10,7 +10,7 @@ from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.profiles import Profile, load_profile
 
 
-def begin(profile: str, *, seed: int = 0) -> Profile:
+def setup_notebook(profile: str, *, seed: int = 0) -> Profile:
     """Load a profile and set this process up as it says.
 
     Threads are set because they change the last digits of sums; the seed is torch's global one,
@@ -21,12 +21,17 @@ def begin(profile: str, *, seed: int = 0) -> Profile:
     threadpool_limits(loaded.threads, user_api="blas")  # NumPy's, which torch does not know
     torch.manual_seed(seed)
     use_house_style()
-    if shell := get_ipython():
-        shell.register_magic_function(_check, "cell", "check")
+    check_in_sentences()
     # What is imported by now stays. The Trainer collects garbage after every training, and would
     # look through all of it, for .3 s.
     gc.freeze()
     return loaded
+
+
+def check_in_sentences() -> None:
+    """Make ``%%check``, in a notebook, the first line of a check that stops nothing."""
+    if shell := get_ipython():
+        shell.register_magic_function(_check, "cell", "check")
 
 
 def _check(line: str, cell: str) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from shrink_utils.geometry.rows import jackknifed
+
 
 class Interval(NamedTuple):
     """A mean over `n` units and the bounds of its confidence interval."""
@@ -24,7 +26,6 @@ class Mean(NamedTuple):
     estimate: float
     error: float
     n: int
-    of_rows: float = 0.0  # the part of the squared error that more units do not reduce
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """Student's interval, n − 1 degrees of freedom; of one unit, without bounds."""
@@ -46,20 +47,18 @@ class Mean(NamedTuple):
         return float(2 * stats.t.sf(abs(self.estimate - bound) / self.error, df=self.n - 1))
 
 
-def mean_of(differences: ArrayLike, *, least: bool = True) -> Mean:
+def mean_of(differences: ArrayLike) -> Mean:
     """Mean of differences, one per unit, or one per unit and row.
 
     Every seed is judged on the same rows, so answers to one row depend on each other, and so do
     answers of one seed. Differences by row therefore have the variance of `two_way_variance`, and
-    speak of other rows as well as of other seeds.
+    speak of other rows as well as of other seeds. It is at least that of seeds or of rows alone,
+    which few seeds can fall short of.
 
     Parameters
     ----------
     differences : array_like, shape (units,) or (units, rows)
         Paired differences; by row, those of correctness.
-    least : bool
-        By row: the variance is at least that of seeds or of rows alone, which few seeds can fall
-        short of. Without it, only a variance below 0 is replaced.
 
     Raises
     ------
@@ -78,9 +77,7 @@ def mean_of(differences: ArrayLike, *, least: bool = True) -> Mean:
         return Mean(mean, math.nan, n)
     if values.ndim == 1:
         return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n)
-    found = two_way_variance(values)
-    variance = max(found) if least or found.both <= 0 else found.both
-    return Mean(mean, math.sqrt(variance), n, of_rows=max(variance - found.seeds, 0.0))
+    return Mean(mean, math.sqrt(max(two_way_variance(values))), n)
 
 
 def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
@@ -149,9 +146,7 @@ def pseudo_values(
     1969, *Jackknifing U-statistics*.
     """
     units = list(units)
-    n = len(units)
-    if n < 2:
-        raise ValueError(f"units: {n}, expected at least 2")
-    whole = statistic(units)
+    if len(units) < 2:
+        raise ValueError(f"units: {len(units)}, expected at least 2")
     left_out = [statistic([other for other in units if other != unit]) for unit in units]
-    return [n * whole - (n - 1) * value for value in left_out]
+    return jackknifed(statistic(units), np.array(left_out)).tolist()

@@ -10,7 +10,7 @@ import torch
 from sklearn.metrics import silhouette_score
 from torch import Tensor, nn
 
-D, APART = 16, 4.0  # dimensions; half of the distance between sub-clusters, in noise units
+D, SEPARATION = 16, 4.0  # dimensions; half of the distance between sub-clusters, in noise units
 CLASS_ROWS = 32  # per class and batch, as in a batch of 64
 STEP, MOST_STEPS = 0.02, 600  # length of a step of the map (Frobenius), whatever the gradient's
 
@@ -38,8 +38,8 @@ def draw_clouds(rows: int, noise: float, generator: torch.Generator) -> Clouds:
     parts = torch.arange(2 * rows) % 2
     x = torch.randn(2 * rows, D, generator=generator, dtype=torch.float64)
     x[:, 0] *= noise
-    x[:, 1] += 2 * APART * classes
-    x[torch.arange(2 * rows), 2 + classes] += APART * (2.0 * parts - 1)
+    x[:, 1] += 2 * SEPARATION * classes
+    x[torch.arange(2 * rows), 2 + classes] += SEPARATION * (2.0 * parts - 1)
     return Clouds(x, classes, parts)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from shrink_utils.study.ablation import RUN
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 from shrink_utils.study.runs import Run, keys_of
 from shrink_utils.text import task_spec
 
@@ -114,7 +114,7 @@ def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
     return pd.concat(judged, ignore_index=True) if judged else pd.DataFrame(columns=columns)
 
 
-def graded(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+def add_correctness(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     """Add the column ``graded`` to a table of `summarize`: what the metric is a mean of.
 
     Where the metric is accuracy, that is an array (n,), each validation row's correctness out of
@@ -166,9 +166,44 @@ def _short(value: float) -> str:
     return re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
 
 
+def paired_cells(
+    ours: pd.DataFrame,
+    reference: pd.DataFrame,
+    keys: list[str],
+    columns: list[str] | None = None,
+    *,
+    beside: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Two tables of the same form, cell by cell.
+
+    Parameters
+    ----------
+    keys : list of str
+        The columns that name a row; one that comes again has another name.
+    columns : list of str, optional
+        Those to compare; by default all.
+    beside : iterable of str
+        Columns that speak of every cell of a row.
+
+    Returns
+    -------
+    DataFrame
+        Columns row, column, ours, reference, those `beside` (``<name>_reference``: as the reference
+        has them), and ``side``: "both", or "left_only" where ours alone has such a row.
+    """
+    sides = []
+    for name, table in {"ours": ours, "reference": reference}.items():
+        row = table[keys].astype(str).agg(" · ".join, axis=1)
+        again = row.groupby(row).cumcount().map(lambda n: " again" * n)
+        named = table.assign(row=row + again)
+        sides.append(named.melt(["row", *beside], columns, "column", name))
+    cell, suffixes = ["row", "column"], ("", "_reference")
+    return sides[0].merge(sides[1], "outer", cell, suffixes=suffixes, indicator="side")
+
+
 def write_table(table: pd.DataFrame, name: str, *, profile: Profile) -> None:
     """Save as CSV with six decimals, below the profile's ``tables`` folder."""
-    with written(profile.folder / "tables" / f"{name}.csv") as part:
+    with atomic_write(profile.folder / "tables" / f"{name}.csv") as part:
         table.to_csv(part, index=False, float_format="%.6f")
 
 

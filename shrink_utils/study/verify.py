@@ -14,21 +14,27 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from shrink_utils.study.cached_table import read_cached
 from shrink_utils.study.claims.reference import COMPARED
 from shrink_utils.study.claims.verdicts import claims_from, tables_of
-from shrink_utils.study.measured import read_measured
 from shrink_utils.study.profiles import Profile, load_profile, profile_names
 from shrink_utils.study.results import (
     MANIFEST,
     Result,
-    differences,
+    atomic_write,
+    manifest_differences,
     provenance,
     read_json,
     write_json,
-    written,
 )
 from shrink_utils.study.runs import MODEL, NAMES, Run, kept_folders, load_run, newest_runs
-from shrink_utils.study.tables import first_steps, score_table, summarize, task_table
+from shrink_utils.study.tables import (
+    first_steps,
+    paired_cells,
+    score_table,
+    summarize,
+    task_table,
+)
 from shrink_utils.text.sources import sha256_of
 from shrink_utils.training import RunConfig
 from shrink_utils.training.config import PRECISIONS
@@ -51,7 +57,7 @@ def write_provenance(profile: Profile) -> None:
         **provenance(),
         "sha256": {name: sha256_of(path) for name, path in _listed(folder).items()},
     }
-    with written(folder / PAGE) as part:
+    with atomic_write(folder / PAGE) as part:
         write_json(part, page)
 
 
@@ -89,7 +95,7 @@ def verify_folder(folder: Path) -> dict[str, list[str]]:
     kept += sorted((folder / "runs").glob(f"*.{MODEL}"))
     faults = {path: _told(Result(path).faults) for path in kept}
     checks[f"tables and results are those of {PAGE}"] = _told(
-        lambda: differences(page["sha256"], _listed(folder))
+        lambda: manifest_differences(page["sha256"], _listed(folder))
     )
     checks[f"{len(kept)} runs, models and measured tables are whole"] = [
         f"{path.name}: {fault}" for path in kept for fault in faults[path]
@@ -149,7 +155,7 @@ def _made_again(
     sweep = [runs[config] for config in profile.sweep_runs(precision=precision)]
 
     def claims() -> pd.DataFrame:
-        measured = {name: _measured(whole, name) for name in tables_of(profile)}
+        measured = {name: _sent_table(whole, name) for name in tables_of(profile)}
         return claims_from(grid, sweep, measured, weight=profile.weight)
 
     make = {
@@ -159,37 +165,27 @@ def _made_again(
         "claims": claims,
     }
     for name, again in make.items():
-        found = _told(partial(_differences, folder / "tables", name, again))
+        found = _told(partial(_changed_cells, folder / "tables", name, again))
         checks[f"{name}, made again"] = found
     return checks
 
 
-def _measured(whole: list[Path], name: str) -> pd.DataFrame:
+def _sent_table(whole: list[Path], name: str) -> pd.DataFrame:
     """A measured table, whatever code it was measured with."""
     found = [path for path in whole if path.name.rpartition("-")[0] == name]
     if len(found) != 1:
         raise ValueError(f"{len(found)} whole tables measured/{name}-*, expected one")
-    return read_measured(found[0])
+    return read_cached(found[0])
 
 
-def _differences(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
+def _changed_cells(folder: Path, name: str, again: Callable[[], pd.DataFrame]) -> Iterator[str]:
     """Cells of a table that was sent which are not those of the table made here."""
     text = again().to_csv(index=False, float_format="%.6f")
-    here, sent = (
-        _cells(pd.read_csv(file), COMPARED[name][0])
-        for file in (io.StringIO(text), folder / f"{name}.csv")
-    )
-    both = here.merge(sent, "outer", ["row", "column"], suffixes=("", "_sent"), indicator="side")
-    ours, theirs = both.value, both.value_sent
-    numbers = [pd.to_numeric(side, errors="coerce") for side in (theirs, ours)]
-    same = np.isclose(*numbers, **LAST_DIGIT) | (ours == theirs) | (ours.isna() & theirs.isna())
+    files = (io.StringIO(text), folder / f"{name}.csv")
+    both = paired_cells(*(pd.read_csv(file).astype(object) for file in files), COMPARED[name][0])
+    numbers = [pd.to_numeric(side, errors="coerce") for side in (both.reference, both.ours)]
+    same = np.isclose(*numbers, **LAST_DIGIT) | (both.ours == both.reference)
+    same |= both.ours.isna() & both.reference.isna()
     for cell in both[~same | (both.side != "both")].itertuples():
-        found = f"{name}.csv, {cell.row}: {cell.column} is {cell.value_sent}"
-        yield f"{found}, from the runs {cell.value}"
-
-
-def _cells(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """A value per row and column; a row that comes again has another name."""
-    row = table[keys].astype(str).agg(" · ".join, axis=1)
-    again = row.groupby(row).cumcount().map(lambda n: " again" * n)
-    return table.astype(object).assign(row=row + again).melt("row", var_name="column")
+        found = f"{name}.csv, {cell.row}: {cell.column} is {cell.reference}"
+        yield f"{found}, from the runs {cell.ours}"

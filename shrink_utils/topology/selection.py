@@ -14,8 +14,8 @@ sums over the tails decide every i, without an exponential that could overflow.
 
 References
 ----------
-Atienza, Gonzalez-Diaz & Rucco 2016, arXiv 1605.02885, and 2019, arXiv 1701.07857; Kudriashov et
-al. 2025, *Shrink the longest*, arXiv 2501.05502.
+Atienza, Gonzalez-Diaz & Rucco 2016, arXiv 1605.02885; Kudriashov et al. 2025, *Shrink the longest*,
+arXiv 2501.05502.
 """
 
 import math
@@ -38,17 +38,13 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     ----------
     lengths : Tensor, shape (m,)
         Bar lengths, finite and not negative, in any order and any unit.
-    rule : {"ratio", "published", "relative_entropy"}
+    rule : {"ratio", "published"}
         - ``"ratio"``, the prose of *Shrink the longest*: with i* the first i for which C(i) < 1,
           the longest bar and :math:`\ell_1 \dots \ell_{i^*-1}`. While i* > Q and the list still
           shrinks, again on these features and the shortest bar.
         - ``"published"``, what its code does: i stops at m − 3, :math:`\ell_{i^*}` is kept too,
           and while i* > Q it repeats on :math:`\ell_1 \dots \ell_{i^*}`, the shortest bar and the
           longest. Below four bars, where that code fails, every bar is kept.
-        - ``"relative_entropy"``, Atienza et al. 2019: on the plain descending list, each bar i
-          with :math:`[E(L'_i) - E(L'_{i-1})] / (\ln m - E(L)) > i/m`, where L'_i has the first i
-          bars neutralized, :math:`E(L'_i) = \ln(i + e^{E(R_i)})`. It can leave nothing, and need
-          not take the longest bars.
 
         Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉ with α = shortest/longest and m the number of bars in
         the list at hand.
@@ -124,18 +120,6 @@ def _published(bars: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _relative_entropy(bars: np.ndarray) -> np.ndarray:
-    m = len(bars)
-    replaced = np.arange(m)  # i = 0 … m − 1; the bars after position i are bars[i:]
-    total, weighted = _tail_sums(bars), _tail_sums(bars * np.log(bars))
-    entropy = np.log(replaced + np.exp(np.log(total) - weighted / total))  # E(L'_i)
-    room = math.log(m) - entropy[0]
-    if room < 1e-12:  # equal bars as far as float64 can tell
-        return np.arange(m)
-    return np.flatnonzero(np.diff(entropy) > room * replaced[1:] / m)
-
-
-@compiled
 def _first_below_one(bars: np.ndarray) -> int:
     """The first i with C(i) < 1, from the shortest bar up; that one always qualifies."""
     total, weighted = 0.0, 0.0  # P_i and W_i without the longest bar, whose ln ℓ is 0
@@ -159,14 +143,7 @@ def most_features(alpha: float, m: int) -> int:
     return math.ceil(alpha * m * quotient)
 
 
-@compiled
-def _tail_sums(values: np.ndarray) -> np.ndarray:
-    """Sums from each position to the end, shortest bars first, so that none is lost."""
-    return np.cumsum(values[::-1])[::-1]
-
-
 RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "ratio": _ratio,
     "published": _published,
-    "relative_entropy": _relative_entropy,
 }

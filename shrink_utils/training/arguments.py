@@ -72,7 +72,7 @@ class EveryStep(TrainerCallback):
 
 
 @contextmanager
-def place_to_train(threads: int) -> Iterator[str]:
+def isolated_training(threads: int) -> Iterator[str]:
     """A temporary folder, and a number of threads for torch, until the training is over.
 
     Python, NumPy and torch draw afterwards as before: the Trainer seeds their generators.

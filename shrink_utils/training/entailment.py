@@ -10,8 +10,13 @@ from transformers import DataCollatorWithPadding, PreTrainedModel, PreTrainedTok
 from shrink_utils.models import Trunk, new_pair_classifier, with_new_head
 from shrink_utils.names import require
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
-from shrink_utils.training.arguments import EveryStep, QuietTrainer, place_to_train, quiet_arguments
-from shrink_utils.training.rows import fixed_batches, tokenized
+from shrink_utils.training.arguments import (
+    EveryStep,
+    QuietTrainer,
+    isolated_training,
+    quiet_arguments,
+)
+from shrink_utils.training.batches import fixed_batches, tokenized
 
 VOCABULARY = 400  # more than the templates' words
 PAIR_LENGTH = 32  # tokens; the longest pair of the templates has 22
@@ -104,7 +109,7 @@ def _train(
     seed: int,
     on_step: Callable[[], None] | None,
 ) -> PreTrainedModel:
-    with place_to_train(training.threads) as folder:
+    with isolated_training(training.threads) as folder:
         arguments = quiet_arguments(
             folder,
             max_steps=training.steps,

@@ -14,7 +14,7 @@ from shrink_utils.models import (
 )
 from shrink_utils.paths import rounding_seed
 from shrink_utils.study.profiles import load_profile
-from shrink_utils.study.results import key_of
+from shrink_utils.study.results import result_key
 
 SIZES = {"vocab_size": 60, "max_length": 12, "seed": 0}
 TRUNK = Trunk(width=16, depth=1, heads=2, dropout=0.0)
@@ -41,11 +41,11 @@ def model(request, monkeypatch):
 
 
 def test_without_a_seed_no_bit_of_a_weight_or_key_changes(model, monkeypatch):
-    as_always, key = _weights(model), key_of("run", code="code")
+    as_always, key = _weights(model), result_key("run", code="code")
     folder = load_profile("quick").folder
     monkeypatch.setenv("SHRINK_ROUNDING_SEED", "")
     assert all(torch.equal(w, as_always[name]) for name, w in _weights(model).items())
-    assert key_of("run", code="code") == key and load_profile("quick").folder == folder
+    assert result_key("run", code="code") == key and load_profile("quick").folder == folder
 
 
 def test_with_a_seed_every_weight_moves_by_rounding_alone(model, monkeypatch):
@@ -73,9 +73,9 @@ def test_a_head_stands_on_the_same_encoder(monkeypatch):
 
 def test_a_replicate_is_kept_apart_from_the_study(monkeypatch):
     monkeypatch.delenv("SHRINK_ROUNDING_SEED", raising=False)
-    key, folder = key_of("run", code="code"), load_profile("quick").folder
+    key, folder = result_key("run", code="code"), load_profile("quick").folder
     monkeypatch.setenv("SHRINK_ROUNDING_SEED", "7")
-    assert key_of("run", code="code") != key
+    assert result_key("run", code="code") != key
     assert load_profile("quick").folder.name == f"{folder.name}-rounding7"
 
 

@@ -137,6 +137,12 @@ def course(tmp_path_factory):
     return write_course(notebooks)[0]
 
 
+def test_a_failed_check_of_a_students_copy_is_a_sentence_and_no_traceback(course, tmp_path):
+    execute(course / CHAPTERS[0].name, tmp_path / "done.ipynb")  # an error would end it here
+    checks = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[-1]
+    assert checks.outputs[0].text.startswith("Not yet. Still empty")
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", [path.name for path in CHAPTERS])
 def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(

@@ -111,10 +111,12 @@ RESTS_ON = {
     "cohort/runs.parquet": ("07_ablation", "08_geometry_after_finetuning", "11_claims"),
     "cohort/decided.csv": ("07_ablation", "11_claims"),
     "strength/runs.parquet": ("07_ablation", "11_claims"),
-    "strength/hypotheses.csv": ("07_ablation", "11_claims"),
+    "strength/decided.csv": ("07_ablation", "11_claims"),
     "models/claims.csv": ("11_claims",),
     "models/layers.csv": ("02_contextuality",),
     "models/machine_text.csv": ("12_topology_on_language",),
+    "heldout/hypotheses.csv": ("07_ablation", "11_claims", "13_what_for"),
+    "heldout/uses.parquet": ("13_what_for",),
 }
 
 
@@ -147,7 +149,9 @@ def test_a_failing_notebook_stops_make_and_is_kept(clone, results, make, finishe
     notebook = clone / "notebooks" / "00_setup_and_data.ipynb"
     text = notebook.read_text(encoding="utf-8")
     try:
-        notebook.write_text(text.replace("profile = begin(", "1 / 0; begin("), encoding="utf-8")
+        notebook.write_text(
+            text.replace("profile = setup_notebook(", "1 / 0; setup_notebook("), encoding="utf-8"
+        )
         failed = make("00_setup_and_data")
     finally:
         notebook.write_text(text, encoding="utf-8")

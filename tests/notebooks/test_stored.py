@@ -71,14 +71,37 @@ def test_visible_code_is_short_and_computes(notebook):
 CORE = ("00", "01", "04", "04b", "05", "06", "07", "08", "11")
 
 
+def _words(source):
+    """Words of prose: no formulas, no pictures, no addresses of links."""
+    text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|!\[[^]]*\]\([^)]*\)", "", source, flags=re.S)
+    return len(re.sub(r"\]\([^)]*\)", "", text).split())
+
+
+def test_no_cell_of_prose_is_longer_than_a_hundred_words(notebook):
+    """Questions with their hint apart, and lists of sources."""
+    prose = {
+        cell.id: _words(cell.source)
+        for cell in notebook.cells
+        if cell.cell_type == "markdown" and "exercise" not in cell.metadata.get("tags", [])
+        if "**Sources.**" not in cell.source
+    }
+    assert max(prose.values()) <= 100, {name: n for name, n in prose.items() if n > 100}
+
+
+def test_every_question_has_a_folded_hint(notebook):
+    """Between the question and the solution."""
+    questions = [c for c in notebook.cells if c.source.startswith("### Exercise ")]
+    assert questions
+    assert all("<details><summary>Hint</summary>" in c.source for c in questions)
+
+
 def test_a_chapter_is_no_longer_than_a_lesson(notebook, request):
     """At most 1,400 words, six figures, 40 words per caption; 20 words per visible line if core."""
     words, lines, captions = 0, 0, []
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "markdown" and "exercise" not in tags:
-            text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|!\[[^]]*\]\([^)]*\)", "", cell.source, flags=re.S)
-            words += len(re.sub(r"\]\([^)]*\)", "", text).split())
+            words += _words(cell.source)
         elif cell.cell_type == "code":
             lines += NOT_LESSONS.isdisjoint(tags) * sum(map(bool, cell.source.split("\n")))
             texts = [output.get("data", {}).get("text/markdown", "") for output in cell.outputs]

@@ -10,9 +10,8 @@ import pytest
 import torch
 from distributed import Client, LocalCluster
 
-from shrink_utils.study import grid as grid_module
-from shrink_utils.study import run_grid, run_id
-from shrink_utils.study.grid import compute_runs
+from shrink_utils.study import run_grid, run_id, scheduling
+from shrink_utils.study.scheduling import compute_runs
 
 pytestmark = pytest.mark.nightly
 QUIET = {"dashboard_address": ":0", "memory_limit": 0, "silence_logs": 60}
@@ -33,7 +32,7 @@ def pretended(monkeypatch, tmp_path):
     def run(config, folder, *, keep_model):
         (folder / run_id(config)).mkdir()
 
-    monkeypatch.setattr(grid_module, "run_or_load", run)
+    monkeypatch.setattr(scheduling, "run_or_load", run)
     return run
 
 
@@ -66,7 +65,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing_that_was_finished(
                 finished.update({file: file.stat().st_mtime_ns for file in files})
             yield name
 
-    monkeypatch.setattr(grid_module, "compute_runs", compute)
+    monkeypatch.setattr(scheduling, "compute_runs", compute)
     capfd.readouterr()
     runs = run_grid(replace(grid, workers=2))
     names = [run.folder.name for run in runs]
@@ -90,7 +89,7 @@ def test_a_run_that_fails_is_named_and_those_before_it_are_kept(
             raise RuntimeError("out of memory")
         pretended(config, folder, keep_model=keep_model)
 
-    monkeypatch.setattr(grid_module, "run_or_load", fail)
+    monkeypatch.setattr(scheduling, "run_or_load", fail)
     configs = {run_id(config): config for config in (first, second)}
     with pytest.raises(RuntimeError, match=f"run {second.label}: out of memory"):
         list(compute_runs(thread, configs, tmp_path))
@@ -105,10 +104,10 @@ def test_a_worker_of_other_code_or_precision_or_without_the_folder_is_refused(
         list(compute_runs(thread, {"0123456789abcdef": config}, tmp_path))
     other = {"float32": "bfloat16", "bfloat16": "float32"}[config.precision]
     with monkeypatch.context() as patch:
-        patch.setattr(grid_module, "used_precision", lambda precision: other)
+        patch.setattr(scheduling, "used_precision", lambda precision: other)
         with pytest.raises(RuntimeError, match="SHRINK_PRECISION=float32"):
             list(compute_runs(thread, {run_id(config): config}, tmp_path / "other"))
-    monkeypatch.setattr(grid_module, "run_or_load", lambda *given, **options: None)
+    monkeypatch.setattr(scheduling, "run_or_load", lambda *given, **options: None)
     tmp_path.joinpath("empty").mkdir()
     with pytest.raises(RuntimeError, match=r"of a worker is not seen here"):
         list(compute_runs(thread, {run_id(config): config}, tmp_path / "empty"))

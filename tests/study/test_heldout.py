@@ -1,5 +1,6 @@
 """The third fixed analysis: planted tables give their verdicts; a block is made whole or not."""
 
+import json
 import runpy
 import sys
 from dataclasses import replace
@@ -293,3 +294,47 @@ def test_earlier_records_say_at_equal_validation_score_what_a_referee_found(monk
         mean, passed = DECIDE["jackknife"](statistic, runs)
         assert passed
         assert (mean.estimate, mean.interval(0.05)[0]) == pytest.approx(expected, abs=5e-4)
+
+
+def test_what_chapter_13_and_the_front_page_say_stands_in_the_records():
+    cells = json.loads((ROOT / "notebooks" / "13_what_for.ipynb").read_text("utf-8"))["cells"]
+    said = {cell["id"]: "".join(cell["source"]) for cell in cells}
+    means = DECIDE["read_tables"]()["uses"].groupby(["use", "arm", "treatment", "moment"]).value
+    found = means.mean()["one_bit_in"].mul(100).round().astype(int)
+    of_plain, of_arm = found["none"], found[:, "plain", "end"]
+    plain, early = of_plain["plain", "end"], of_plain["plain", "least"]
+    white, top = of_plain["whitened", "end"], of_plain["all_but_top", "end"]
+    chosen, others = of_arm["prominent"], of_arm["all"]
+    assert f"keep {others} to {chosen} % of" in said["goal"]
+    assert f"plain model {plain} %" in said["goal"]
+    assert f"stop keeps {early} %, whitening {white} %" in said["goal"]
+    assert f"Removing the top keeps {top} %" in said["arms-answer"]
+    assert f"signs kept {of_arm['untrained']} %" in said["arms-answer"]
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert "whitening the plain model afterwards, for nothing, serves it better" in readme
+    assert white > chosen
+    beside = pd.read_csv(FOLDER / "beside.csv").set_index("comparison")
+    for arm, gain in (("prominent 1", "+.03 [−.02, .08]"), ("isoscore 0.3", "+.06 [.03, .10]")):
+        row = beside.loc[f"one_bit_in, least: {arm} (plain) − none"]
+        parts = (f"{row[name]:.2f}".replace("0.", ".", 1) for name in ("estimate", "low", "high"))
+        assert "+{} [{}, {}]".format(*parts).replace("-", "−") == gain
+        assert gain in said["free-answer"]
+    verdicts = pd.read_csv(FOLDER / "hypotheses.csv").set_index("id").verdict["U1":]
+    assert [*verdicts] == ["good for"] * 2 + ["open"] * 3 + ["worse"] + ["open"] * 2
+
+
+def test_whitening_which_was_no_control_beats_both_arms_on_signs_as_the_page_of_verdicts_says():
+    tables = DECIDE["read_tables"]()
+    products = DECIDE["PRODUCTS"]
+    seeds = DECIDE["whole_seeds"](tables, products, DECIDE["FIRST"][products])
+    page = " ".join((ROOT / "docs" / "verdicts.md").read_text("utf-8").split())
+    found = []
+    for key in (DECIDE["PROMINENT"], DECIDE["ISOSCORE"]):
+        values = (
+            DECIDE["use_values"](tables, k, treatment, "one_bit_in", seeds)
+            for k, treatment in ((DECIDE["NONE"], "whitened"), (key, "plain"))
+        )
+        mean = DECIDE["mean_of"](np.subtract(*values))
+        assert mean.interval(0.05)[0] > 0
+        found.append(f"{mean.estimate:.2f}".removeprefix("0"))
+    assert "has {} more overlap than U1's arm and {} more than U2's".format(*found) in page

@@ -11,8 +11,8 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.sandwich_covariance import cov_cluster_2groups
 
-from shrink_utils.study.ablation import place_on_sweep
-from shrink_utils.study.claims import topology
+from shrink_utils.study.ablation import interpolate_frontier
+from shrink_utils.study.claims import rewards
 from shrink_utils.study.statistics import mean_of as mean_of_the_study
 from shrink_utils.study.statistics import two_way_variance
 
@@ -126,7 +126,8 @@ def test_rows_and_seeds_both_widen_an_interval():
     expected = [cov.item() for cov in cov_cluster_2groups(fit, seeds, rows)]
     assert two_way_variance(values) == pytest.approx(expected, rel=1e-9)
     mean = mean_of(values)
-    assert mean == pytest.approx(mean_of_the_study(values, least=False))
+    assert mean.estimate == pytest.approx(values.mean())
+    assert mean.of_rows == pytest.approx(expected[0] - expected[1])
     assert mean.error == pytest.approx(math.sqrt(expected[0]), rel=1e-9)
     assert mean.n == 20
     assert mean.error > values.mean(axis=1).std(ddof=1) / math.sqrt(20)  # of seeds alone
@@ -137,7 +138,7 @@ def test_a_variance_below_zero_gives_way_to_that_of_seeds_or_rows_alone():
     values = np.array([[1.01, -0.99, 1.01, -0.99], [-1.0, 1.0, -1.0, 1.0]])
     found = two_way_variance(values)
     assert found.both < 0 < found.seeds
-    for of in (mean_of(values), mean_of_the_study(values, least=False)):
+    for of in (mean_of(values), mean_of_the_study(values)):
         assert of.error == math.sqrt(max(found.seeds, found.rows))
 
 
@@ -178,11 +179,11 @@ def test_equal_differences_decide_by_their_side_of_the_bound():
 
 
 def test_places_on_sweeps_and_the_least_share_are_those_of_the_study():
-    assert DECIDE["NEAREST_AT_MOST"] == topology.NEAREST_AT_MOST
+    assert DECIDE["NEAREST_AT_MOST"] == rewards.NEAREST_AT_MOST
     rng = np.random.default_rng(0)
     for scores in (*rng.uniform(size=(20, 4)), np.array([0.5, 0.5, 0.5, 0.2])):
         for score in (*rng.uniform(size=5), 0.5):
-            assert DECIDE["place_on_sweep"](scores, score) == place_on_sweep(scores, score)
+            assert DECIDE["place_on_sweep"](scores, score) == interpolate_frontier(scores, score)
 
 
 def test_nobody_looks_before_all_runs_are_on_record(tmp_path):

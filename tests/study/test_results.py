@@ -10,11 +10,18 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from shrink_utils.study import cached_table as measuring
 from shrink_utils.study import load_profile, results
-from shrink_utils.study import measured as measuring
-from shrink_utils.study.measured import kept, measured
+from shrink_utils.study.cached_table import cached_table, load_cached
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import HOST, DamagedResultError, Result, alone, read_json, written
+from shrink_utils.study.results import (
+    HOST,
+    DamagedResultError,
+    Result,
+    atomic_write,
+    file_lock,
+    read_json,
+)
 from shrink_utils.training import ARMS
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
@@ -55,7 +62,7 @@ def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
 def test_what_fails_leaves_the_old_file_and_nothing_else(tmp_path, error):
     path = tmp_path / "table.csv"
     path.write_text("old")
-    with pytest.raises(type(error)), written(path) as part:
+    with pytest.raises(type(error)), atomic_write(path) as part:
         part.write_text("ha")
         raise error
     with pytest.raises(type(error)), Result(tmp_path / "abc").save({}, since=0.0) as part:
@@ -107,7 +114,7 @@ def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(t
     ]
     for name in (*swept, *kept):
         (tmp_path / name).touch() if "csv" in name else (tmp_path / name).mkdir()
-    with written(tmp_path / "a.csv") as part:
+    with atomic_write(tmp_path / "a.csv") as part:
         part.touch()
     assert _names(tmp_path) == {"a.csv", *kept}
 
@@ -115,8 +122,8 @@ def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(t
 HOLD = """
 import sys, time
 from pathlib import Path
-from shrink_utils.study.results import alone
-with alone(Path(sys.argv[1])):
+from shrink_utils.study.results import file_lock
+with file_lock(Path(sys.argv[1])):
     print("in", flush=True)
     time.sleep(30)
 """
@@ -126,10 +133,10 @@ def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path
     command = [sys.executable, "-c", HOLD, str(tmp_path / "result")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "in\n"
-        with alone(tmp_path / "another"):
+        with file_lock(tmp_path / "another"):
             process.kill()
     started = time.monotonic()
-    with alone(tmp_path / "result"):
+    with file_lock(tmp_path / "result"):
         assert time.monotonic() - started < 10
 
 
@@ -151,7 +158,7 @@ def measure(calls):
         calls.append(profile)
         return pd.DataFrame({"layer": [0, 1], "value": [1 / 3, 2.0**-60]})
 
-    measure = measured("lengths")(lengths)
+    measure = cached_table("lengths")(lengths)
     assert (measure.__name__, measure.__doc__) == ("lengths", "How long.")
     return measure
 
@@ -167,7 +174,7 @@ def test_the_second_call_loads_the_very_numbers_of_the_first(profile, measure, c
 
 
 def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile, measure, calls):
-    measured("lengths-by-word")(lambda profile: pd.DataFrame({"a": [1]}))(profile)
+    cached_table("lengths-by-word")(lambda profile: pd.DataFrame({"a": [1]}))(profile)
     measure(profile)
     measure(replace(profile, diagnostic_sentences=7))
     names = [name[:-17] for name in _names(profile.folder / "measured")]
@@ -176,13 +183,15 @@ def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile
 
 def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no table 'lengths' of profile 'smoke'"):
-        kept("lengths")(profile)
-    pd.testing.assert_frame_equal(measure(profile), kept("lengths")(profile), check_exact=True)
+        load_cached("lengths")(profile)
+    pd.testing.assert_frame_equal(
+        measure(profile), load_cached("lengths")(profile), check_exact=True
+    )
     with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
-        kept("lengths")(replace(profile, diagnostic_sentences=7))
+        load_cached("lengths")(replace(profile, diagnostic_sentences=7))
     monkeypatch.setattr(measuring, "code_hash", lambda **_: "of other code")
     with pytest.raises(FileNotFoundError, match="as profile and code are now"):
-        kept("lengths")(profile)
+        load_cached("lengths")(profile)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +217,7 @@ def double(x):
     return 2 * x  # a comment
 
 
-@measured("cells")
+@cached_table("cells")
 def measure(profile):
     calls.append(profile)
     return pd.DataFrame({"layer": LAYERS, "value": [double(x) for x in LAYERS]})
@@ -219,7 +228,7 @@ def _cell(text, calls):
     """What a cell of a notebook defines, and where Python finds its source."""
     name = f"<cell {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    cell = {"__name__": "__main__", "measured": measured, "pd": pd, "calls": calls}
+    cell = {"__name__": "__main__", "cached_table": cached_table, "pd": pd, "calls": calls}
     exec(compile(text, name, "exec"), cell)
     return cell["measure"]
 
@@ -245,7 +254,9 @@ def test_a_notebooks_function_follows_its_own_code_and_what_it_names(
 def test_a_table_that_only_calls_a_chapters_function_follows_that_functions_code(profile, calls):
     for two in ("2", "3"):
         inner = _cell(CELL.replace("2 * x", f"{two} * x"), calls).__wrapped__
-        table = measured("outer", of=inner)(lambda profile, inner=inner: inner(profile))(profile)
+        table = cached_table("outer", of=inner)(lambda profile, inner=inner: inner(profile))(
+            profile
+        )
         assert table.value.tolist() == [0, int(two)]
 
 

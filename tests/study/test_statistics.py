@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shrink_utils.study.ablation import place_on_sweep
+from shrink_utils.study.ablation import interpolate_frontier
 from shrink_utils.study.statistics import Interval, mean_of, paired_interval, pseudo_values
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -100,7 +100,7 @@ def test_rows_that_all_seeds_answer_alike_leave_the_luck_of_rows():
 
 
 def _read(scores, values, score):
-    place = place_on_sweep(scores, score)
+    place = interpolate_frontier(scores, score)
     return float(place.of(values)), place.passed
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from shrink_utils.study.subclusters import (
-    APART,
+    SEPARATION,
     D,
     draw_clouds,
     noise_share,
@@ -22,8 +22,8 @@ def test_the_clouds_are_what_they_are_said_to_be():
     assert one.std(dim=0)[0].item() == pytest.approx(5.0, rel=0.05)
     parts = clouds.parts[clouds.classes == 1]
     apart = one[parts == 1].mean(0) - one[parts == 0].mean(0)
-    assert apart[3].item() == pytest.approx(2 * APART, abs=0.2) and apart[2].abs() < 0.2
-    total = 25 + APART**2 + D - 1  # of the variance inside a class
+    assert apart[3].item() == pytest.approx(2 * SEPARATION, abs=0.2) and apart[2].abs() < 0.2
+    total = 25 + SEPARATION**2 + D - 1  # of the variance inside a class
     assert noise_share(clouds, EYE) == pytest.approx(25 / total, rel=0.05)
     without = EYE.clone()
     without[0] = 0.0

@@ -9,7 +9,7 @@ import torch
 from shrink_utils import topology
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
-RULES = ["ratio", "published", "relative_entropy"]
+RULES = ["ratio", "published"]
 
 
 def cloud(n=24, d=6, dtype=torch.float64):

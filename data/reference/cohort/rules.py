@@ -15,7 +15,7 @@ from scipy.stats import false_discovery_control
 
 from shrink_utils.study.claims.claim import MARGIN
 from shrink_utils.study.full_length import full_length
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 
 DECIDE = runpy.run_path(str(Path(__file__).with_name("decide.py")))
 LEVEL = DECIDE["LEVEL"]
@@ -81,5 +81,5 @@ def rules() -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    with written(Path(__file__).with_suffix(".csv")) as part:
+    with atomic_write(Path(__file__).with_suffix(".csv")) as part:
         rules().to_csv(part, index=False, float_format="%.6f")

@@ -32,7 +32,8 @@ from uses import BY_ROW, Found, Texts
 
 from shrink_utils.models import load_classifier
 from shrink_utils.study.profiles import load_profile
-from shrink_utils.study.results import provenance, written
+from shrink_utils.study.results import atomic_write as written
+from shrink_utils.study.results import provenance
 from shrink_utils.training import RunConfig, StepRecorder, finetune
 
 HERE = Path(__file__).parent

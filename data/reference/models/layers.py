@@ -14,7 +14,7 @@ import pandas as pd
 
 from shrink_utils.study import load_profile, provenance
 from shrink_utils.study.diagnose import diagnose
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 from shrink_utils.text import load_sentences
 
 if __name__ == "__main__":
@@ -28,6 +28,6 @@ if __name__ == "__main__":
     table["seconds"] = round(time.perf_counter() - since)
     table.insert(0, "model", model)
     old = pd.read_csv(path)
-    with written(path) as part:
+    with atomic_write(path) as part:
         new = pd.concat([old[old.model != model], table])
         new.to_csv(part, index=False, float_format="%.6f")

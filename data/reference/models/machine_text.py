@@ -16,7 +16,7 @@ import torch
 
 from shrink_utils.geometry import effective_rank, intrinsic_dimension
 from shrink_utils.models import Encoder, load_encoder, token_states
-from shrink_utils.study.results import provenance, written
+from shrink_utils.study.results import atomic_write, provenance
 from shrink_utils.text import load_sentences
 
 READER, WRITER = "minilm", "gemma"
@@ -118,5 +118,5 @@ if __name__ == "__main__":
     stamp = provenance()
     facts = {name: stamp[name] for name in ("device", "threads", "commit", "time")}
     facts |= {"reader": READER, "writer": WRITER, "seconds": round(time.perf_counter() - since)}
-    with written(Path(__file__).with_suffix(".csv")) as part:
+    with atomic_write(Path(__file__).with_suffix(".csv")) as part:
         table.assign(**facts).to_csv(part, index=False, float_format="%.6f")

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from fnmatch import fnmatchcase
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -57,14 +58,39 @@ class Claim:
         return MARGIN if self.direction == "no_worse" else 0.0
 
 
-def claims_on(paper: str, *cell: str, **shared: object) -> Callable[..., Claim]:
-    """Makes claims whose name begins with the paper's and ends with a cell: model, task and arm."""
-    shared = {"task": cell[1], "arm": cell[2]} | shared
+FIELDS = {field.name for field in fields(Claim)}
 
-    def claim(name: str, *rest: object, **more: object) -> Claim:
-        return Claim(":".join([paper, name, *cell]), *rest, **shared | more)
 
-    return claim
+def claim(name: str, differences: ArrayLike, **given: object) -> Claim:
+    """A claim of the list ``data/published/claims.csv``, about differences that were measured.
+
+    Parameters
+    ----------
+    name : str
+        The first two parts of its name there, such as ``"stl:metric-kept"``.
+    differences : array_like
+        As of `Claim`.
+    **given
+        Words for the places in braces of its texts (``margin`` is known), and fields of `Claim`
+        that the list does not have: task, arm, published, floor, tries.
+
+    Raises
+    ------
+    KeyError
+        The list has no such claim, or a place of it was given no word.
+    """
+    words = {"margin": MARGIN} | given
+    row = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
+    texts = {column: text.format(**words) for column, text in row.items()}
+    rest = {field: given[field] for field in FIELDS & given.keys() - texts.keys()}
+    return Claim(differences=differences, **texts, **rest)
+
+
+@cache
+def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
+    """Rows of the list of claims by the first two parts of their names."""
+    rows = pd.read_csv(path, keep_default_na=False).rename(columns={"claim": "id"})
+    return {":".join(row["id"].split(":")[:2]): row for row in rows.to_dict("records")}
 
 
 def verdict(
@@ -148,7 +174,7 @@ def _row(claim: Claim) -> dict:
     }
 
 
-def judged(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame]:
+def evaluated(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame]:
     """Make a function that yields claims one that returns their table."""
     return wraps(claims)(lambda *args, **kwargs: evaluate(claims(*args, **kwargs)))
 
@@ -187,13 +213,13 @@ def adjust(claims: pd.DataFrame) -> pd.DataFrame:
     return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))
 
 
-def whole_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def combined_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """The claims of all chapters as one table, with adjusted verdicts."""
     # A chapter without rows would turn the numbers of the others into objects.
     return adjust(pd.concat([table for table in chapters if len(table)], ignore_index=True))
 
 
-def by_unit(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
+def per_seed(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     """A column by seed, item or text; differences of two such are paired.
 
     Raises
@@ -207,7 +233,7 @@ def by_unit(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     return values
 
 
-def clearest(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def most_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks most clearly for a claim.
 
     For claims that hold if one of them does: the keywords ``differences`` and ``tries``.
@@ -218,11 +244,11 @@ def clearest(differences: Iterable[pd.Series], direction: Direction) -> dict:
     return {"differences": best, "tries": len(found)}
 
 
-def hardest(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def least_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks least for a claim about all of them.
 
     If this one agrees with the claim, all do. That it contradicts the claim is one chance of
-    several: the keywords ``differences`` and ``tries``, as of `clearest`.
+    several: the keywords ``differences`` and ``tries``, as of `most_favourable`.
     """
     found = [pd.Series(values) for values in differences]
     sign, margin = (-1 if direction == "less" else 1), (MARGIN if direction == "no_worse" else 0.0)
@@ -230,7 +256,7 @@ def hardest(differences: Iterable[pd.Series], direction: Direction) -> dict:
     return {"differences": worst, "tries": len(found)}
 
 
-def leaving_out(
+def jackknife_over_models(
     pairs: pd.DataFrame, unit: str, statistic: Callable[[pd.DataFrame], float]
 ) -> list[float]:
     """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
@@ -242,7 +268,7 @@ def leaving_out(
     return pseudo_values(of_some, sorted(back.unique()))
 
 
-def named(claims: pd.DataFrame, model: str) -> pd.DataFrame:
+def with_model_name(claims: pd.DataFrame, model: str) -> pd.DataFrame:
     """With a model behind every claim and statement, where it is not the profile's first."""
     return claims.assign(
         claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"

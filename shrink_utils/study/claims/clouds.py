@@ -13,9 +13,9 @@ import torch
 from sklearn.metrics import silhouette_score
 from torch import Tensor
 
-from shrink_utils.geometry import elongated_directions, iso_score
+from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
 from shrink_utils.study.ablation import TASK_OF_MODEL
-from shrink_utils.study.claims.claim import MARGIN, Claim, by_unit, judged
+from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
 from shrink_utils.study.claims.rajaee import rp_on
 from shrink_utils.study.claims.stl import ARM, SELECTED, stl_on, table3
 from shrink_utils.study.runs import Run, keys_of
@@ -24,33 +24,22 @@ from shrink_utils.topology import h0_barcode
 
 RATIO = 5.0  # RP: an elongated direction has so many times a mean eigenvalue
 ALIGNED = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set after first results
-YARDSTICKS = {"own": "its own mean eigenvalue", "pretrained": "the pretrained mean eigenvalue"}
+YARDSTICKS = ("own", "pretrained")  # whose mean eigenvalue
 
 
-@judged
+@evaluated
 def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
     """On the clouds of `measure_clouds`; RP's and MGA's on every arm."""
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         yield from _of_stl(model, task, rows)
     # RP count eigenvalues above 5 times a mean. Whether the count rises depends on which mean.
-    for yardstick, spoken in YARDSTICKS.items():
+    for yardstick in YARDSTICKS:
         for (model, task, arm), rows in clouds.groupby([*TASK_OF_MODEL, "arm"], sort=False):
-            rise = by_unit(rows, f"elongated_{yardstick}") - by_unit(rows, "elongated_before")
-            statement = "more elongated directions after fine-tuning than before, above 5 times "
-            name, claim = f"elongated-{yardstick}", rp_on(model, task, arm)
-            yield claim(name, statement + spoken, "described", rise, source="RP, abstract")
+            rise = per_seed(rows, f"elongated_{yardstick}") - per_seed(rows, "elongated_before")
+            yield rp_on(model, task, arm)(f"rp:elongated-{yardstick}", rise)
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
-            yield Claim(
-                f"mga:conflict:{model}:{task}",
-                "of an arm and plain fine-tuning, the run with the more isotropic cloud (IsoScore) "
-                "has the less clustered classes: its silhouette minus the other's, mean over arms",
-                "less",
-                _conflict(rows),
-                source="Mickus, Grönroos & Attieh 2024",
-                kind="analogue",
-                task=task,
-            )
+            yield claim("mga:conflict", _conflict(rows), cell=f"{model}:{task}", task=task)
 
 
 def _conflict(rows: pd.DataFrame) -> pd.Series:
@@ -66,29 +55,22 @@ def _conflict(rows: pd.DataFrame) -> pd.Series:
 def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
     source = table3(model, task)[1]
     for arm, own in rows.groupby("arm", sort=False):
-        claim = stl_on(model, task, arm, beside=source)
+        of = stl_on(model, task, arm, beside=source)
         if arm == "all" and ARM in set(rows.arm):
             # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
-            shorter = by_unit(own, "log_edge") - by_unit(rows[rows.arm == ARM], "log_edge")
-            statement = "with all bars the spanning trees are shorter than with selected ones"
-            statement += " (log of the mean edge)"
-            yield claim("shorter-tree", statement, "less", shorter, source="STL §5")
+            shorter = per_seed(own, "log_edge") - per_seed(rows[rows.arm == ARM], "log_edge")
+            yield of("stl:shorter-tree", shorter)
         if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
-            clusters = by_unit(own, "silhouette")
-            lost = clusters - by_unit(rows[rows.arm == "none"], "silhouette")
-            statement = f"the classes stay clusters (their silhouette falls by less than {MARGIN})"
-            yield claim("clusters-kept", statement, "no_worse", lost, source="STL §1")
+            clusters = per_seed(own, "silhouette")
+            lost = clusters - per_seed(rows[rows.arm == "none"], "silhouette")
+            yield of("stl:clusters-kept", lost)
             if arm in SELECTED and "all" in set(rows.arm):
-                gain = clusters - by_unit(rows[rows.arm == "all"], "silhouette")
-                statement = "the classes' silhouette is higher with selected bars than with all"
-                yield claim("clusters-above-all", statement, "greater", gain, source="STL §5")
+                gain = clusters - per_seed(rows[rows.arm == "all"], "silhouette")
+                yield of("stl:clusters-above-all", gain)
         if own.classes.iloc[0] == 2:
-            statement = "|cos| of the top centred direction and the difference of the class means"
-            statement += f" is above {ALIGNED}"
-            beyond = by_unit(own, "class_cosine") - ALIGNED
             # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
-            kind = "our control" if arm == "random" else "analogue"
-            yield claim("class-normal", statement, "greater", beyond, source="after STL", kind=kind)
+            beyond = per_seed(own, "class_cosine") - ALIGNED
+            yield of("stl:class-normal", beyond, aligned=ALIGNED)
 
 
 def measure_clouds(runs: Iterable[Run]) -> pd.DataFrame:
@@ -130,6 +112,6 @@ def _cloud(run: Run) -> dict:
 
 
 def _class_cosine(x: Tensor, labels: Tensor) -> float:
-    top = torch.linalg.svd(x - x.mean(dim=0), full_matrices=False)[2][0]  # (d,)
+    top = principal_axes(x).directions[0][0]  # (d,)
     means = [x[labels == one].mean(dim=0) for one in labels.unique()]
     return abs(torch.cosine_similarity(top, means[1] - means[0], dim=0).item())

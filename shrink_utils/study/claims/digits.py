@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from shrink_utils.study.results import written
+from shrink_utils.study.results import atomic_write
 
 FILE = "rounding.csv"
 ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
@@ -78,6 +78,6 @@ def _write(folder: Path, estimates: pd.DataFrame) -> pd.DataFrame:
     small = moved <= SHARE * tolerance(reference)
     table = estimates.assign(kind=np.where(small, "digits", "replicate"), moved=moved)
     table = table.reset_index()[[*ABOUT, *estimates]]
-    with written(folder / FILE) as part:
+    with atomic_write(folder / FILE) as part:
         table.to_csv(part, index=False, float_format="%.6g")
     return table

@@ -24,8 +24,8 @@ from shrink_utils.paths import data_dir, rounding_seed
 from shrink_utils.study.claims.claim import CONFIDENCE
 from shrink_utils.study.claims.digits import judge_replicates, measured_digits, tolerance
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import read_json, write_json, written
-from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, read_table
+from shrink_utils.study.results import atomic_write, read_json, write_json
+from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, paired_cells, read_table
 
 # The columns that name a row of each table, and those that are compared.
 COMPARED = {
@@ -41,7 +41,7 @@ RARE = 1e-3  # how seldom chance may raise an alarm
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
 
 
-class Verdict(NamedTuple):
+class Comparison(NamedTuple):
     """How one group of numbers compares: a line of the report."""
 
     text: str
@@ -64,24 +64,23 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     digits = measured_digits(folder)
     for name, (keys, columns) in COMPARED.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
-        sides = [_long(table, keys, columns, digits) for table in (ours, reference)]
-        both = sides[0].merge(
-            sides[1], on=["row", "column"], how="outer", suffixes=("", "_reference")
-        )
+        sides = (_with_intervals(table, digits) for table in (ours, reference))
+        both = paired_cells(*sides, keys, columns, beside=("half", "chaotic"))
+        both = both.dropna(subset=["ours", "reference"], how="all")
+        both = both.astype({"ours": float, "reference": float})
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
         both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
-        small = both.column.map(ALLOWED_SHARE) * both.value_reference.abs()
-        rounding = small.fillna(tolerance(both.value_reference))
+        small = both.column.map(ALLOWED_SHARE) * both.reference.abs()
+        rounding = small.fillna(tolerance(both.reference))
         sampling = np.hypot(both.half, both.half_reference)
         both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
         compared.append(both.assign(table=name))
     table = pd.concat(compared, ignore_index=True)
-    table = table.rename(columns={"value": "ours", "value_reference": "reference"})
     table["within"] = (table.ours - table.reference).abs() <= table.allowed
     return table[["table", "row", "column", "ours", "reference", "kind", "allowed", "within"]]
 
 
-def judge(compared: pd.DataFrame) -> list[Verdict]:
+def judge(compared: pd.DataFrame) -> list[Comparison]:
     """Whether more numbers lie outside than chance allows, by kind and, for digits, by table.
 
     Of the first steps each quantity is judged by itself, because a fault may be in one alone.
@@ -90,12 +89,12 @@ def judge(compared: pd.DataFrame) -> list[Verdict]:
     replicates = compared[compared.kind == "replicate"]
     if len(replicates):
         chance = int(stats.binom.ppf(1 - RARE, len(replicates), 1 - CONFIDENCE))
-        found.append(_verdict("of training, within two intervals", replicates, chance))
+        found.append(_compared_line("of training, within two intervals", replicates, chance))
     digits = compared[compared.kind == "digits"]
     for table, rows in digits.groupby("table", sort=False):
         groups = rows.groupby("column") if table == "first_steps" else [("", rows)]
         lines = [
-            _verdict(
+            _compared_line(
                 f"{table.replace('_', ' ')} {column}".strip() + ", to rounding",
                 part,
                 max(1, int(ALLOWED.get(table, 0.01) * len(part))),
@@ -104,20 +103,18 @@ def judge(compared: pd.DataFrame) -> list[Verdict]:
         ]
         wrong = [line for line in lines if not line.within]
         whole = f"{rows.within.sum()} of {len(rows)} numbers of {table} agree to rounding"
-        found += wrong or [Verdict(whole, True)]
+        found += wrong or [Comparison(whole, True)]
     return found
 
 
-def _verdict(name: str, rows: pd.DataFrame, chance: int) -> Verdict:
+def _compared_line(name: str, rows: pd.DataFrame, chance: int) -> Comparison:
     outside = int((~rows.within).sum())
     text = f"{len(rows) - outside} of {len(rows)} numbers agree ({name}; up to {chance} may not)"
-    return Verdict(text, outside <= chance)
+    return Comparison(text, outside <= chance)
 
 
-def _long(
-    table: pd.DataFrame, keys: list[str], columns: list[str], digits: set[str]
-) -> pd.DataFrame:
-    """One number per row: row, column, value, half (of its interval) and chaotic."""
+def _with_intervals(table: pd.DataFrame, digits: set[str]) -> pd.DataFrame:
+    """A table with ``half``, of each row's interval, and whether the row is ``chaotic``."""
     if {"low", "high"} <= set(table):
         half = (table.high - table.low) / 2
     elif {"sd", "n"} <= set(table):
@@ -125,10 +122,7 @@ def _long(
     else:
         half = pd.Series(0.0, table.index)
     chaotic = ~table.claim.isin(digits) if "claim" in table else "sd" in table
-    row = table[keys].astype(str).agg(" · ".join, axis=1)
-    tidy = table.assign(row=row, half=half, chaotic=chaotic)
-    long = tidy.melt(["row", "half", "chaotic"], columns, "column", "value")
-    return long.dropna(subset="value").astype({"value": float})
+    return table.assign(half=half, chaotic=chaotic)
 
 
 def machine(profile: Profile) -> dict[str, str | int]:
@@ -191,7 +185,7 @@ def print_comparison(profile: Profile) -> bool:
     for text, within in verdicts:
         print(f"  {'' if within else 'TOO FEW: '}{text}")
     if len(outside):
-        with written(profile.folder / "tables" / "outside.csv") as part:
+        with atomic_write(profile.folder / "tables" / "outside.csv") as part:
             outside.to_csv(part, index=False)
         names = (outside.table + ": " + outside.row + " " + outside.column).head(3)
         print(f"  outside: {'; '.join(names)}{', …' if len(outside) > 3 else ''} (outside.csv)")
@@ -206,7 +200,7 @@ def commit_reference(profile: Profile) -> None:
         read_table(name, profile=profile)  # a clear error where the study is not finished
     folder = data_dir() / "reference" / profile.name
     for name in COMPARED:
-        with written(folder / f"{name}.csv") as part:
+        with atomic_write(folder / f"{name}.csv") as part:
             shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
     write_json(folder / MACHINE, machine(profile))
     judge_replicates(folder)

@@ -128,18 +128,22 @@ def _print_table(text: pd.DataFrame, beside: pd.Series) -> None:
 
 
 def read_hypotheses(profile: str) -> pd.DataFrame:
-    """The decided hypotheses of a profile's records as text; those of ``heldout`` are numbers."""
+    """The decided hypotheses of a profile's records as text; ``heldout`` keeps numbers alone."""
     path = data_dir() / "reference" / profile / "hypotheses.csv"
     if "hypothesis" in (text := pd.read_csv(path, dtype=str, keep_default_na=False)):
         return text
     rows = []
     for row in pd.read_csv(path).itertuples():
-        found = {"hypothesis": f"{row.id} · {row.statement}", "verdict": row.verdict}
-        found |= {"difference": "", "simultaneous interval": "", "seeds": str(row.n), "note": ""}
+        found = {"hypothesis": f"{row.id} · {row.statement}", "paper": ""}
+        found |= {"difference": "", "simultaneous interval": "", "seeds": str(row.n)}
         if pd.notna(row.estimate):  # too few seeds have none
             found["difference"] = signed(row.estimate)
             found["simultaneous interval"] = f"[{signed(row.low)}, {signed(row.high)}]"
-        rows.append(found | {"p (Holm)": p_as_text(row.holm)})
+        found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": ""}
+        if pd.notna(row.beyond):  # a use: its hardest control
+            low, high = signed(row.beyond_low), signed(row.beyond_high)
+            found["note"] = f"beyond the free control {signed(row.beyond)} [{low}, {high}]"
+        rows.append(found | {"kind of test": "our control"})
     return pd.DataFrame(rows)
 
 

@@ -5,19 +5,19 @@ from collections.abc import Iterator, Mapping
 import pandas as pd
 
 from shrink_utils.study.ablation import frontier_table
+from shrink_utils.study.cached_table import load_cached
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import named, whole_table
+from shrink_utils.study.claims.claim import combined_table, with_model_name
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
-from shrink_utils.study.claims.language import language_claims
 from shrink_utils.study.claims.rajaee import rajaee_claims
-from shrink_utils.study.claims.stl import at_least_loss, stl_claims
-from shrink_utils.study.claims.topology import topology_claims
+from shrink_utils.study.claims.rewards import topology_claims
+from shrink_utils.study.claims.stl import add_best_epoch, stl_claims
+from shrink_utils.study.claims.text_topology import language_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
-from shrink_utils.study.grid import run_grid, run_sweep
-from shrink_utils.study.measured import kept
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run
-from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
+from shrink_utils.study.scheduling import run_grid, run_sweep
+from shrink_utils.study.tables import add_correctness, correct_rows, evaluations, summarize
 
 FURTHER = "models_"  # begins the name of a table on further models
 # Tables that chapters measure and keep, by their names; the second ones also of further models.
@@ -41,7 +41,7 @@ def all_claims(profile: Profile) -> pd.DataFrame:
     FileNotFoundError
         A chapter has not measured its table, as profile and code are now.
     """
-    tables = {name: kept(name)(profile) for name in tables_of(profile)}
+    tables = {name: load_cached(name)(profile) for name in tables_of(profile)}
     return claims_from(run_grid(profile), run_sweep(profile), tables, weight=profile.weight)
 
 
@@ -53,10 +53,12 @@ def claims_of_models_from_nothing(profile: Profile) -> pd.DataFrame:
     FileNotFoundError
         One of them has not measured its table, as profile and code are now.
     """
-    dynamics = dynamics_claims(kept("dynamics")(profile), kept("dynamics_stability")(profile))
-    stitching = stitching_claims(kept("stitched")(profile))
-    generalization = generalization_claims(kept("generalization")(profile))
-    return whole_table([dynamics, stitching, generalization])
+    dynamics = dynamics_claims(
+        load_cached("dynamics")(profile), load_cached("dynamics_stability")(profile)
+    )
+    stitching = stitching_claims(load_cached("stitched")(profile))
+    generalization = generalization_claims(load_cached("generalization")(profile))
+    return combined_table([dynamics, stitching, generalization])
 
 
 def claims_from(
@@ -72,7 +74,9 @@ def claims_from(
         Of the grid's runs.
     """
     every = [*grid, *swept]
-    runs = at_least_loss(graded(summarize(every), correct_rows(every)), evaluations(every))
+    runs = add_best_epoch(
+        add_correctness(summarize(every), correct_rows(every)), evaluations(every)
+    )
     stl, clouds, topology = finetuning_claims(
         runs.iloc[: len(grid)], runs, measure_clouds(grid), weight=weight
     )
@@ -90,7 +94,7 @@ def claims_from(
         *further_models_claims(tables),
         topology,
     ]
-    return whole_table(chapters)
+    return combined_table(chapters)
 
 
 def finetuning_claims(
@@ -101,8 +105,8 @@ def finetuning_claims(
     Parameters
     ----------
     grid, every : DataFrame
-        Of `summarize`, `graded` and `at_least_loss`: the grid's runs, and these with the weight
-        sweep's.
+        Of `summarize`, `add_correctness` and `add_best_epoch`: the grid's runs, and these with the
+        weight sweep's.
     clouds : DataFrame
         Of `measure_clouds`, of the grid's runs.
     weight : float
@@ -118,6 +122,6 @@ def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[pd.Dat
     models = further["similarity"].model.unique() if "similarity" in further else ()
     for model in models:
         of = {name: table[table.model == model] for name, table in further.items()}
-        yield named(brown_claims(of["similarity"]), model)
+        yield with_model_name(brown_claims(of["similarity"]), model)
         yield rajaee_claims(of["after_finetuning"], of["words_after_finetuning"])
-        yield named(language_claims(of), model)
+        yield with_model_name(language_claims(of), model)

@@ -25,6 +25,7 @@ from shrink_utils.study.publishing.notebooks import executed_notebooks, store
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
 STRENGTH = "Eight hypotheses at equal strength (profile strength)"
+HELDOUT = "Fourteen hypotheses: held-out rows, and uses (profile heldout)"
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
@@ -137,7 +138,8 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
     sentences = sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
-    parts += [f"## {STRENGTH}", _table(_hypotheses("strength"), "claims")]
+    for title, profile in ((STRENGTH, "strength"), (HELDOUT, "heldout")):
+        parts += [f"## {title}", _table(_hypotheses(profile), "claims")]
     parts += [f"## {RULES_TITLE}", _table(_rules(), "claims")]
     for i, (title, rows) in enumerate(sections.items()):
         parts += [f"(claims-{i})=\n\n## {title}", *_section(rows)]

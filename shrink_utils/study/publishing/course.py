@@ -15,17 +15,19 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from shrink_utils.study.results import move_aside
+from shrink_utils.study.results import quarantine
 
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
-# In a chapter a check says what is wrong and lets the cells below run; see `session.begin`.
+# In a chapter a check says what is wrong and lets the cells below run; see `setup_notebook`.
 PATIENT = "%%check\n"
 PARTS = ("exercise", "empty", "solution", "solution-text", "check")  # of an exercise, in order
 HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
 
 Run the first code cell. Then, exercise by exercise, write in the place of `pass  # your answer`,
-run that cell, and run the check below it: it prints *right*, or stops with what it found."""
+run that cell, and run the check below it: it prints *right*, or says what it found."""
+# A student's check says so in a sentence, as in a chapter; a teacher's stops with an error.
+PATIENTLY = "from shrink_utils.study.session import check_in_sentences\n\ncheck_in_sentences()\n\n"
 
 
 class Section(NamedTuple):
@@ -59,7 +61,7 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
 
     old = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     if not all(map(is_as_made, old)):
-        kept = move_aside(folder, "before")
+        kept = quarantine(folder, "before")
     for path, notebook in new.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)
@@ -105,5 +107,9 @@ def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
         source = cell.source
         if cell.cell_type == "markdown":
             source = re.sub(r"\]\((?=\d\d[a-z]?_\w+\.ipynb)", f"]({up}", source)
+        elif not solved and cell is section.setup:
+            source = PATIENTLY + source
+        elif not solved and "check" in cell.metadata.get("tags", []):
+            source = PATIENT + source
         cells.append(getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(source, id=cell.id))
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)

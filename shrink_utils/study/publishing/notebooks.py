@@ -11,10 +11,8 @@ import papermill
 from papermill.exceptions import PapermillExecutionError
 from traitlets.config import Config
 
-from shrink_utils.study.results import alone, written
-
-# Its name stands here because `figures`, which makes it, takes seconds to import.
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+from shrink_utils.names import WIDGET_VIEW
+from shrink_utils.study.results import atomic_write, file_lock
 
 
 def executed_notebooks(folder: Path) -> list[Path]:
@@ -43,7 +41,7 @@ def execute(source: Path, target: Path) -> float:
     # The kernel inherits these: stored outputs hold no progress bars and need no screen.
     os.environ.update(TQDM_DISABLE="1", MPLBACKEND="module://matplotlib_inline.backend_inline")
     started = time.perf_counter()
-    with alone(target), TemporaryDirectory(prefix="shrink-kernel-") as sockets:
+    with file_lock(target), TemporaryDirectory(prefix="shrink-kernel-") as sockets:
         try:
             papermill.execute_notebook(
                 source,
@@ -99,5 +97,5 @@ def store(executed: Path, source: Path) -> None:
             del cell.metadata["tags"]
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(WIDGET_VIEW, None)
-    with written(source) as part:
+    with atomic_write(source) as part:
         nbformat.write(notebook, part)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import whole_table
+from shrink_utils.study.claims.claim import combined_table
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
-from shrink_utils.study.claims.language import language_claims, machine_text_claims
 from shrink_utils.study.claims.rajaee import rajaee_claims
+from shrink_utils.study.claims.rewards import topology_claims
 from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.claims.topology import topology_claims
+from shrink_utils.study.claims.text_topology import language_claims, machine_text_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.claims.verdicts import further_models_claims
 from tests.study.claims import planted
@@ -31,7 +31,7 @@ def every_claim():
     further = {"similarity": planted.similarity(), **planted.language()}
     further |= {"after_finetuning": planted.after_finetuning()}
     further |= {"words_after_finetuning": planted.words_after_finetuning()}
-    return whole_table(
+    return combined_table(
         [
             stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
             clouds_claims(measure_clouds(planted.clouds())),

@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 
 from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.dynamics import COUNTED
-from shrink_utils.study.stitching import GROUPS
+from shrink_utils.study.loss_changes import COUNTED
+from shrink_utils.study.stitch_penalties import GROUPS
 from shrink_utils.text.pairs import TEMPLATES
 
 SEEDS = (0, 1, 2)

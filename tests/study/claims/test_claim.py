@@ -2,6 +2,7 @@
 
 import fnmatch
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,19 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
     MARGIN,
     Claim,
     adjust,
-    by_unit,
+    combined_table,
     evaluate,
     families,
-    hardest,
+    least_favourable,
+    per_seed,
     sentences,
     verdict,
-    whole_table,
 )
 from shrink_utils.study.statistics import Interval, paired_interval
+from tests.study.claims.golden import GOLDEN
 
 CLAIM = Claim(
     id="first-score",
@@ -78,7 +81,7 @@ REFUSED = {
     "claim 'first-score': differences has NaN": lambda: evaluate(
         [replace(CLAIM, differences=[math.nan, 1.0])]
     ),
-    "score: more than one row per seed": lambda: by_unit(pd.concat([RUNS, RUNS]), "score"),
+    "score: more than one row per seed": lambda: per_seed(pd.concat([RUNS, RUNS]), "score"),
 }
 
 
@@ -106,12 +109,12 @@ def test_several_tries_widen_the_interval_and_raise_p():
 
 def test_a_claim_about_all_is_judged_by_the_one_that_speaks_least_for_it():
     sure, near, wide = [0.3, 0.31], [0.021, 0.019], [0.1, -0.2]
-    found = hardest([sure, near, wide], "greater")
+    found = least_favourable([sure, near, wide], "greater")
     assert found["differences"].tolist() == wide and found["tries"] == 3
-    assert hardest([sure, near], "less")["differences"].tolist() == sure
+    assert least_favourable([sure, near], "less")["differences"].tolist() == sure
     # Within the margin .02, and far from its edge beside its spread: the other one is nearer.
     steady, unsteady = [-0.0101, -0.0099], [0.03, -0.04]
-    assert hardest([steady, unsteady], "no_worse")["differences"].tolist() == unsteady
+    assert least_favourable([steady, unsteady], "no_worse")["differences"].tolist() == unsteady
 
 
 def test_adjusted_verdicts_hold_the_share_of_false_ones():
@@ -145,6 +148,20 @@ def test_every_sentence_has_rows_or_a_reason_and_every_row_has_a_sentence():
     assert not [row for row in patterns if not fnmatch.filter(committed.claim, row)]
 
 
+def test_every_claim_of_the_list_is_made_and_no_other():
+    """On planted tables or in a committed study; a row that nothing yields would claim in vain."""
+    folder = data_dir() / "reference"
+    made = [pd.read_csv(path).claim for path in (GOLDEN, *folder.glob("*/claims.csv"))]
+    listed = pd.read_csv(data_dir() / "published" / "claims.csv").claim
+    names, heads = (
+        column.str.split(":").str[:2].str.join(":").unique() for column in (pd.concat(made), listed)
+    )
+    patterns = [re.sub(r"{.*?}", "*", head) for head in heads]
+    assert len(heads) == len(listed) and len(made) == 5
+    assert not [row for row in patterns if not fnmatch.filter(names, row)]
+    assert not [name for name in names if not any(fnmatch.fnmatch(name, row) for row in patterns)]
+
+
 def test_a_quote_is_short_and_says_where_it_stands():
     said = sentences()
     quoted = said[said.quote != ""]
@@ -161,5 +178,5 @@ def test_equal_differences_decide_nothing_in_a_long_table():
 
 def test_a_chapter_without_rows_leaves_numbers_numbers():
     made = evaluate([CLAIM])
-    table = whole_table([evaluate([]), made])
+    table = combined_table([evaluate([]), made])
     assert table.estimate.dtype == table.p.dtype == float and len(table) == 1

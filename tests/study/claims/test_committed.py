@@ -10,17 +10,17 @@ import pytest
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import data_dir, home
-from shrink_utils.study.claims.claim import whole_table
+from shrink_utils.study.claims.claim import combined_table
 from shrink_utils.study.claims.clouds import measure_clouds
-from shrink_utils.study.claims.stl import at_least_loss
+from shrink_utils.study.claims.stl import add_best_epoch
 from shrink_utils.study.claims.verdicts import finetuning_claims
 from shrink_utils.study.full_length import FullLength
 from shrink_utils.study.records import record_finished, recorded
-from shrink_utils.study.tables import correct_rows, evaluations, graded, summarize
+from shrink_utils.study.tables import add_correctness, correct_rows, evaluations, summarize
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = """cohort/claims cohort/decided cohort/hypotheses cohort/rules glue/claims models/claims
-strength/beside strength/decided strength/hypotheses""".split()
+heldout/beside heldout/hypotheses strength/beside strength/decided strength/hypotheses""".split()
 MEASURED = ("quick/", "models/layers", "models/machine_text")  # by whole studies and by models
 GOLDEN = Path("tests/study/claims/golden.csv")
 
@@ -56,18 +56,23 @@ def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, mon
     monkeypatch.setattr("shrink_utils.study.records.data_dir", lambda: tmp_path)
     profile = replace(finished, sweep=())
     record_finished(profile)
-    runs = graded(summarize(tiny_runs), correct_rows(tiny_runs))
-    runs = at_least_loss(runs, evaluations(tiny_runs))
+    runs = add_correctness(summarize(tiny_runs), correct_rows(tiny_runs))
+    runs = add_best_epoch(runs, evaluations(tiny_runs))
     found = finetuning_claims(runs, runs, measure_clouds(tiny_runs), weight=profile.weight)
-    expected = whole_table(found)
+    expected = combined_table(found)
     claims = FullLength(profile, recorded(profile)).claims
     claims = claims.assign(kind=claims.kind.str.removesuffix(", exploratory"))
     assert len(claims) > 10
     pd.testing.assert_frame_equal(claims, expected)
 
 
-@pytest.mark.parametrize("name", ["cohort", "strength"])
-def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path, capsys, name):
+@pytest.mark.parametrize(
+    ("name", "tables", "verdict"),
+    [("cohort", 3, "supported"), ("strength", 3, "supported"), ("heldout", 2, "good for")],
+)
+def test_the_command_decides_the_hypotheses_and_keeps_them(
+    monkeypatch, tmp_path, capsys, name, tables, verdict
+):
     records, committed = tmp_path / "reference" / name, REFERENCE / name
     records.mkdir(parents=True)
     for path in committed.glob("*.parquet"):
@@ -75,7 +80,7 @@ def test_the_command_decides_the_hypotheses_and_keeps_them(monkeypatch, tmp_path
     (tmp_path / "published").symlink_to(data_dir() / "published")
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path))
     main(["--profile", name, "hypotheses"])
-    assert "supported" in capsys.readouterr().out
+    assert verdict in capsys.readouterr().out
     for path in records.glob("*.csv"):
         assert path.read_text("utf-8") == (committed / path.name).read_text("utf-8")
-    assert len([*records.glob("*.csv")]) == 3
+    assert len([*records.glob("*.csv")]) == tables

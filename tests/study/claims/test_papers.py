@@ -11,11 +11,11 @@ from shrink_utils.study.claims.brown import brown_claims, generalization_claims,
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
 from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
-from shrink_utils.study.claims.stl import LATE, at_least_loss, stl_claims
-from shrink_utils.study.claims.topology import OTHERS, topology_claims
+from shrink_utils.study.claims.rewards import OTHERS, topology_claims
+from shrink_utils.study.claims.stl import LATE, add_best_epoch, stl_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.claims.verdicts import further_models_claims
-from shrink_utils.study.dynamics import COUNTED
+from shrink_utils.study.loss_changes import COUNTED
 from shrink_utils.study.tables import LAST
 from shrink_utils.training import ARMS
 from tests.study.claims import planted
@@ -233,7 +233,7 @@ def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():
             found = {"centred_1": score, "raw_1": score, "value": 0.8 + 0.001 * run.seed}
             rows.append({**keys, "epoch": epoch, "loss": loss, **found})
     evaluations = pd.DataFrame([*rows, *rows])  # a run of grid and sweep stands there twice
-    table = at_least_loss(runs, evaluations)
+    table = add_best_epoch(runs, evaluations)
     assert len(table) == len(runs) and not table.centred_1_best.isin([9.0, -9.0]).any()
     found = stl_claims(table).set_index("claim")
     row = found.loc[f"stl:lowers-centred-of-none-best:{CELL}:prominent"]
@@ -257,14 +257,14 @@ def test_runs_have_converged_where_their_loss_stands_still_at_the_end_of_ten_epo
             found = {"centred_1": 0.3, "raw_1": 0.3, "value": 0.8 + 0.001 * run.seed}
             rows.append({**keys, "epoch": epoch, "loss": loss + 1e-4 * run.seed * epoch, **found})
     evaluations = pd.DataFrame([*rows, *rows[::-1]])
-    found = stl_claims(at_least_loss(runs, evaluations)).set_index("claim")
+    found = stl_claims(add_best_epoch(runs, evaluations)).set_index("claim")
     row = found.loc[f"stl:converged:{CELL}:none"]
     assert row.verdict == verdict and row.estimate == pytest.approx(-late, abs=1e-3)
     assert LATE == LAST  # the epochs that scores are averaged over
     sooner = found.estimate[f"stl:converges-sooner:{CELL}:prominent"]
     assert sooner == pytest.approx(0.05) and found.kind[f"stl:converged:{CELL}:all"] == "analogue"
     one = evaluations[evaluations.epoch < 2]
-    assert not stl_claims(at_least_loss(runs, one)).claim.str.startswith("stl:converged:").any()
+    assert not stl_claims(add_best_epoch(runs, one)).claim.str.startswith("stl:converged:").any()
 
 
 def test_a_claim_about_all_layers_fails_by_one_of_them():

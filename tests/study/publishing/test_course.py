@@ -53,7 +53,7 @@ def test_a_copy_has_tasks_and_checks_and_only_the_teachers_have_solutions(folder
     text = "\n".join(cell.source for cell in copy.cells)
     assert ("return 2 * x" in text) == ("\n    pass  # your answer" not in text) == solved
     assert f"]({'../../' if solved else '../'}01_next.ipynb)" in text
-    assert "chapter_only" not in text and PATIENT not in text
+    assert "chapter_only" not in text and (PATIENT in text) == (not solved)
 
 
 def test_an_exercise_without_its_parts_is_named(folder):

@@ -6,9 +6,9 @@ import time
 import nbformat
 import pytest
 
-from shrink_utils.study.figures import WIDGET_VIEW
+from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.study.publishing.notebooks import execute, store
-from shrink_utils.study.results import alone
+from shrink_utils.study.results import file_lock
 
 
 def _notebook(path, *sources):
@@ -53,7 +53,7 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
     held, done = threading.Event(), []
 
     def first():
-        with alone(target):
+        with file_lock(target):
             held.set()
             time.sleep(1)
             done.append(target.exists())

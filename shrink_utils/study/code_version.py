@@ -20,7 +20,7 @@ NAMED_BY_KEYS = ("training/arms.py",)
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
 WITHOUT_NUMBERS = """claims publishing figures.py explorer.py diagnose.py verify.py records.py
-full_length.py grid.py""".split()
+full_length.py scheduling.py""".split()
 
 
 @cache

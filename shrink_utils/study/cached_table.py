@@ -16,16 +16,16 @@ from textwrap import dedent
 
 import pandas as pd
 
+from shrink_utils.study.code_version import code_hash, code_only
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import CONFIG, Result, key_of, read_json
-from shrink_utils.study.staleness import code_hash, code_only
+from shrink_utils.study.results import CONFIG, Result, read_json, result_key
 from shrink_utils.text import hub_revisions
 
 TABLE = "table.parquet"
 Measure = Callable[[Profile], pd.DataFrame]
 
 
-def measured(name: str, *, of: Measure | None = None) -> Callable[[Measure], Measure]:
+def cached_table(name: str, *, of: Measure | None = None) -> Callable[[Measure], Measure]:
     """Decorate a function of a profile: its table is computed at the first call, then loaded.
 
     The table is a `Result` in ``results/<profile>/measured/<name>-<key>``. When the profile, its
@@ -42,9 +42,9 @@ def measured(name: str, *, of: Measure | None = None) -> Callable[[Measure], Mea
         @wraps(measure)
         def load_or_measure(profile: Profile) -> pd.DataFrame:
             parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
-            key = key_of(*parts, _own_code(of or measure), code=code_hash(study=True))
+            key = result_key(*parts, _own_code(of or measure), code=code_hash(study=True))
             result = Result(profile.folder / "measured" / f"{name}-{key}")
-            return result.load_or_compute(read_measured, lambda: save(profile, result))
+            return result.load_or_compute(read_cached, lambda: save(profile, result))
 
         def save(profile: Profile, result: Result) -> None:
             since = time.perf_counter()
@@ -61,8 +61,8 @@ def measured(name: str, *, of: Measure | None = None) -> Callable[[Measure], Mea
     return decorate
 
 
-def kept(name: str) -> Measure:
-    """A function of a profile: the table that a chapter keeps by ``measured(name)``, as it is.
+def load_cached(name: str) -> Measure:
+    """A function of a profile: the table that a chapter keeps by ``cached_table(name)``, as it is.
 
     Raises
     ------
@@ -75,10 +75,10 @@ def kept(name: str) -> Measure:
         for folder in sorted((profile.folder / "measured").glob(f"{name}-{'?' * 16}")):
             about = read_json(folder / CONFIG)
             if (about.get("profile"), about.get("code")) == now:
-                return read_measured(folder)
+                return read_cached(folder)
         raise FileNotFoundError(
             f"{profile.folder / 'measured'} has no table {name!r} of profile {profile.name!r}, as "
-            f'profile and code are now; run the notebook with @measured("{name}") first'
+            f'profile and code are now; run the notebook with @cached_table("{name}") first'
         )
 
     return load
@@ -87,7 +87,7 @@ def kept(name: str) -> Measure:
 def of_further_models(name: str, measure: Measure) -> Measure:
     """The same table of every model but the first, with the column ``model``."""
 
-    @measured(name, of=measure.__wrapped__)
+    @cached_table(name, of=measure.__wrapped__)
     def measure_further(profile: Profile) -> pd.DataFrame:
         alone = [replace(profile, models=(model,), partner="") for model in profile.models[1:]]
         # Not kept by itself, where it would take the place of the first model's table.
@@ -116,7 +116,7 @@ def _own_code(function: Callable) -> dict[str, object]:
     return found
 
 
-def read_measured(folder: Path) -> pd.DataFrame:
-    """The table of a folder that `measured` saved; `DamagedResultError` if it is not as saved."""
+def read_cached(folder: Path) -> pd.DataFrame:
+    """The table of a folder of `cached_table`; `DamagedResultError` if it is not as saved."""
     Result(folder).verify()
     return pd.read_parquet(folder / TABLE)

@@ -8,15 +8,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from shrink_utils.study import grid, run_grid, run_id, run_sweep
+from shrink_utils.study import run_grid, run_id, run_sweep, scheduling
 from shrink_utils.study.profiles import SweepEntry
 
 
 def _on_a_cluster(monkeypatch, compute, workers):
     cluster = nullcontext(SimpleNamespace(nthreads=lambda: workers))
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    monkeypatch.setattr(grid, "cluster_client", lambda workers: cluster)
-    monkeypatch.setattr(grid, "compute_runs", compute)
+    monkeypatch.setattr(scheduling, "cluster_client", lambda workers: cluster)
+    monkeypatch.setattr(scheduling, "compute_runs", compute)
 
 
 def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, monkeypatch):
@@ -28,8 +28,8 @@ def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, mo
         trained.append(config)
         return run_or_load(config, folder, keep_model=keep_model)
 
-    run_or_load = grid.run_or_load
-    monkeypatch.setattr(grid, "run_or_load", watched)
+    run_or_load = scheduling.run_or_load
+    monkeypatch.setattr(scheduling, "run_or_load", watched)
     assert [run.config for run in run_grid(finished)] == finished.runs()
     assert trained == [lost]
 
@@ -47,7 +47,7 @@ def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
         sent.extend(configs)
         assert set(keep) == set(configs)
         for name, one in configs.items():
-            grid.run_or_load(one, folder)
+            scheduling.run_or_load(one, folder)
             yield name
 
     _on_a_cluster(monkeypatch, compute, {"tcp://nowhere:2": 1})
@@ -64,9 +64,9 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     def watched(config, folder, *, keep_model):
         trained.append((config.arm, config.seed, config.weight))
         assert not keep_model  # no chapter reads it
-        return grid.load_run(folder / run_id(finished.runs()[0]))
+        return scheduling.load_run(folder / run_id(finished.runs()[0]))
 
-    monkeypatch.setattr(grid, "run_or_load", watched)
+    monkeypatch.setattr(scheduling, "run_or_load", watched)
     runs = run_sweep(replace(finished, sweep=(sweep,)))
     assert len(runs) == 3 * len(finished.seeds)
     assert trained == [("all", seed, 0.5) for seed in finished.seeds]
@@ -84,9 +84,9 @@ def test_the_time_left_is_that_of_runs_side_by_side(tiny_profile, tmp_path, monk
 
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     _on_a_cluster(monkeypatch, compute, joined)
-    monkeypatch.setattr(grid, "progress_bar", lambda **options: nullcontext(bar))
+    monkeypatch.setattr(scheduling, "progress_bar", lambda **options: nullcontext(bar))
     run = SimpleNamespace(provenance={"seconds": 120.0})
-    monkeypatch.setattr(grid, "load_run", lambda folder: run)
+    monkeypatch.setattr(scheduling, "load_run", lambda folder: run)
     assert run_grid(tiny_profile) == 4 * [run]
     said = [call.args[0] for call in bar.set_postfix_str.call_args_list]
     assert said == [f"about {minutes} min left" for minutes in (3, 2, 1, 0)]

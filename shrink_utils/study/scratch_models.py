@@ -7,9 +7,16 @@ from pathlib import Path
 from safetensors.torch import load_model, save_model
 from transformers import AutoTokenizer
 
+from shrink_utils.study.code_version import code_hash
 from shrink_utils.study.profiles import SEED_STEP, Profile
-from shrink_utils.study.results import CONFIG, Result, key_of, progress_bar, read_json, write_json
-from shrink_utils.study.staleness import code_hash
+from shrink_utils.study.results import (
+    CONFIG,
+    Result,
+    progress_bar,
+    read_json,
+    result_key,
+    write_json,
+)
 from shrink_utils.training import ScratchConfig, ScratchResult, new_model, pretrain
 from shrink_utils.training.arguments import EveryStep
 
@@ -53,7 +60,7 @@ def dynamics_config(
 
 def scratch_id(config: ScratchConfig) -> str:
     """Hash of the configuration and of what computes it, 16 hex digits."""
-    return key_of(config.as_dict(), code=code_hash())
+    return result_key(config.as_dict(), code=code_hash())
 
 
 def train_or_load(config: ScratchConfig, folder: Path) -> ScratchResult:
@@ -63,10 +70,10 @@ def train_or_load(config: ScratchConfig, folder: Path) -> ScratchResult:
     (``<id>.damaged-<n>``), with a warning, and trained again.
     """
     result = Result(folder / scratch_id(config))
-    return result.load_or_compute(load_scratch, lambda: _train(config, result))
+    return result.load_or_compute(load_scratch, lambda: _pretrain_and_save(config, result))
 
 
-def _train(config: ScratchConfig, result: Result) -> None:
+def _pretrain_and_save(config: ScratchConfig, result: Result) -> None:
     since = time.perf_counter()
     with progress_bar(total=config.steps, unit="step", description=config.label) as bar:
         trained = pretrain(config, callbacks=[EveryStep(bar.update)])

@@ -19,7 +19,7 @@ from shrink_utils.training import (
     pretrain,
     scratch_tokenizer,
 )
-from shrink_utils.training.scratch import collator
+from shrink_utils.training.pretraining import collator
 
 
 @pytest.fixture

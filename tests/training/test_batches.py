@@ -4,7 +4,7 @@ import pytest
 from datasets import Dataset
 
 from shrink_utils.models import load_encoder
-from shrink_utils.training.rows import second_texts, tokenized
+from shrink_utils.training.batches import second_texts, tokenized
 
 TEXTS = ["a film", "a much longer film about a dog and a cat", "dull", "no", "a good one"]
 

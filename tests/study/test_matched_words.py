@@ -3,7 +3,7 @@
 import torch
 
 from shrink_utils.models import WordBatch
-from shrink_utils.study.similarity import Layers, equal_layers, matched_layers, shuffled
+from shrink_utils.study.matched_words import Layers, equal_layers, matched_layers, shuffled
 
 
 def _states(names):

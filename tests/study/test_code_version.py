@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from shrink_utils.paths import home
-from shrink_utils.study import staleness
-from shrink_utils.study.staleness import code_hash
+from shrink_utils.study import code_version
+from shrink_utils.study.code_version import code_hash
 
 FORMULA, CLAIM = "topology/entropy.py", "study/claims/verdicts.py"
 
@@ -25,8 +25,8 @@ def package(tmp_path, monkeypatch):
         path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
     (tmp_path / "training").mkdir()
     (tmp_path / "training" / "arms.py").write_text("ARMS = 1\n")
-    monkeypatch.setattr(staleness, "PACKAGE", tmp_path)
-    monkeypatch.setattr(staleness, "code_hash", code_hash.__wrapped__)
+    monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
+    monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
     return tmp_path
 
 
@@ -41,27 +41,27 @@ def package(tmp_path, monkeypatch):
     ],
 )
 def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):
-    before = [staleness.code_hash(study=study) for study in (False, True)]
+    before = [code_version.code_hash(study=study) for study in (False, True)]
     path = package / name
     path.write_text(path.read_text() + "\n\nx = 2\n")
-    after = [staleness.code_hash(study=study) for study in (False, True)]
+    after = [code_version.code_hash(study=study) for study in (False, True)]
     assert [old != new for old, new in zip(before, after, strict=True)] == stale
 
 
 def test_comments_and_docstrings_are_free_and_numbers_are_not(package):
-    before, path = staleness.code_hash(), package / FORMULA
+    before, path = code_version.code_hash(), package / FORMULA
     path.write_text(path.read_text().replace("# one", "# two").replace("F.", "Eff."))
-    assert staleness.code_hash() == before
+    assert code_version.code_hash() == before
     path.write_text(path.read_text().replace("return 1", "return 2"))
-    assert staleness.code_hash() != before
+    assert code_version.code_hash() != before
 
 
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
     """The whole package, copied; `code_hash` looks at it anew at every call."""
-    shutil.copytree(staleness.PACKAGE, tmp_path / "shrink_utils")
-    monkeypatch.setattr(staleness, "PACKAGE", tmp_path / "shrink_utils")
-    monkeypatch.setattr(staleness, "code_hash", code_hash.__wrapped__)
+    shutil.copytree(code_version.PACKAGE, tmp_path / "shrink_utils")
+    monkeypatch.setattr(code_version, "PACKAGE", tmp_path / "shrink_utils")
+    monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
     return tmp_path / "shrink_utils"
 
 
@@ -73,16 +73,16 @@ def copied(tmp_path, monkeypatch):
         ("geometry/similarity/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
         ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
         ("study/diagnose.py", "<p>The isotropic Gaussian", "<p>A Gaussian", [False, False]),
-        ("study/grid.py", "no scheduler answers", "nobody answers", [False, False]),
+        ("study/scheduling.py", "no scheduler answers", "nobody answers", [False, False]),
         (FORMULA, "-(p * logs).sum()", "(p * logs).sum()", [True, True]),
-        ("study/stitching.py", "(within + other) / 2", "within + other", [False, True]),
+        ("study/stitch_penalties.py", "(within + other) / 2", "within + other", [False, True]),
         ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
     ],
 )
 def test_words_of_errors_and_of_pages_are_free_and_formulas_are_not(copied, name, old, new, stale):
-    before = [staleness.code_hash(study=study) for study in (False, True)]
+    before = [code_version.code_hash(study=study) for study in (False, True)]
     _edit(copied / name, old, new)
-    after = [staleness.code_hash(study=study) for study in (False, True)]
+    after = [code_version.code_hash(study=study) for study in (False, True)]
     assert [one != other for one, other in zip(before, after, strict=True)] == stale
 
 
@@ -91,20 +91,20 @@ def test_what_an_error_is_and_when_it_is_raised_is_code():
         """if x > 0:\n    raise ValueError("x is " f"{x}", 2)\nwarnings.warn("w", stacklevel=2)"""
     )
     free = {"x is ": "found ", "{x}": "{x:.2f}", 'f"{x}"': '"x"', '"w"': 'f"{x}"'}
-    assert {staleness.code_only(code.replace(*change)) for change in free.items()} == {
-        staleness.code_only(code)
+    assert {code_version.code_only(code.replace(*change)) for change in free.items()} == {
+        code_version.code_only(code)
     }
     counts = {"ValueError": "TypeError", "x > 0": "x > 1", ", 2)": ", 3)", "raise": "return"}
-    changed = [staleness.code_only(code.replace(*change)) for change in counts.items()]
-    assert staleness.code_only(code) not in changed
+    changed = [code_version.code_only(code.replace(*change)) for change in counts.items()]
+    assert code_version.code_only(code) not in changed
 
 
 def test_rooms_without_numbers_are_there_and_none_that_counts_calls_them():
     """But for the session, which takes the house style, and whose own code counts."""
-    rooms = [staleness.PACKAGE / "study" / name for name in staleness.WITHOUT_NUMBERS]
+    rooms = [code_version.PACKAGE / "study" / name for name in code_version.WITHOUT_NUMBERS]
     assert all(room.exists() for room in rooms)
     free = {room.stem for room in rooms}
-    for path in staleness.PACKAGE.glob("study/**/*.py"):
+    for path in code_version.PACKAGE.glob("study/**/*.py"):
         if path.stem not in {"__init__", "session"} and not free & {path.parent.name, path.stem}:
             called = re.findall(r"from shrink_utils\.study\.(\w+)", path.read_text("utf-8"))
             assert not free & {*called}, path

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from shrink_utils.geometry import calibrated_maximum, similarity_grid
 from shrink_utils.models import WordBatch, load_encoder, random_encoder, word_states
-from shrink_utils.study.grid import run_grid
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run, RunConfig, run_encoder
+from shrink_utils.study.scheduling import run_grid
 from shrink_utils.text import load_sentences
 
-Row = tuple[str, int, int, float]  # measure, layer of the first, layer of the second, value
-MEASURES = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
+Similarity = tuple[str, int, int, float]  # measure, layer of the first, layer of the second, value
+COMPARED_BY = ("cka", "cka_debiased", "svcca", "pwcca", "rsa")
 TRACKED = ("cka_debiased", "rsa")  # 0 on average for shuffled rows
 WORDS = 2000  # rows of the measures that need n ≫ 2d
 
@@ -78,7 +78,7 @@ def shuffled(x: Tensor, *, seed: int = 0) -> Tensor:
     return x[np.random.default_rng(seed).permutation(len(x))]
 
 
-def equal_layers(x: Layers, y: Layers, measures: Iterable[str] = TRACKED) -> list[Row]:
+def equal_layers(x: Layers, y: Layers, measures: Iterable[str] = TRACKED) -> list[Similarity]:
     """Every layer of x beside the same layer of y."""
     return [
         (name, i, i, similarity_grid(name, [a], [b]).item())
@@ -87,7 +87,7 @@ def equal_layers(x: Layers, y: Layers, measures: Iterable[str] = TRACKED) -> lis
     ]
 
 
-def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Row]]]:
+def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Similarity]]]:
     """Kind of pair, run and rows of each fine-tuned encoder of the first model and task.
 
     ``finetuned``: beside what it was; ``within``: all pairs of its own layers; of arm ``none``,
@@ -99,7 +99,7 @@ def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Row]]
         encoder, config = run_encoder(run, device="auto"), run.config
         before, chance, after = matched_layers(*states, word_states(encoder, texts))
         first = config.arm == "none" and config.seed == profile.runs()[0].seed
-        yield "finetuned", config, equal_layers(before, after, MEASURES if first else TRACKED)
+        yield "finetuned", config, equal_layers(before, after, COMPARED_BY if first else TRACKED)
         yield "within", config, _all_pairs(after)
         if config.arm == "none":
             plain[config.seed] = after
@@ -119,12 +119,12 @@ def chosen_runs(profile: Profile) -> list[Run]:
     return [run for arm in ("none", "prominent") for run in of_task if run.config.arm == arm]
 
 
-def _all_pairs(x: Layers, measure: str = "cka_debiased") -> list[Row]:
+def _all_pairs(x: Layers, measure: str = "cka_debiased") -> list[Similarity]:
     grid = similarity_grid(measure, x.rows(measure)).tolist()
     return [(measure, i, j, value) for i, row in enumerate(grid) for j, value in enumerate(row)]
 
 
-def _neighbours(x: Layers, y: Layers, seed: int) -> list[Row]:
+def _neighbours(x: Layers, y: Layers, seed: int) -> list[Similarity]:
     """The two layers whose sentences share most near neighbours, and the null of the search."""
     found = calibrated_maximum("mutual_knn", x.sentences(), y.sentences(), seed=seed)
     values = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}

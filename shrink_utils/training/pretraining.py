@@ -18,9 +18,9 @@ from transformers import (
 from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
 from shrink_utils.names import known_name, require
 from shrink_utils.text import load_pairs, train_tokenizer
-from shrink_utils.training.arguments import QuietTrainer, place_to_train, quiet_arguments
+from shrink_utils.training.arguments import QuietTrainer, isolated_training, quiet_arguments
+from shrink_utils.training.batches import fixed_batches
 from shrink_utils.training.dynamics import FixedSetLoss
-from shrink_utils.training.rows import fixed_batches
 
 BETAS = (0.9, 0.98)  # Adam's, as Vázquez et al. train
 HELD_OUT_MASKS = 0  # seed of the masks on the held-out sentences: the same for every model
@@ -215,7 +215,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, len(rows["held_out"])))
     # Each batch is encoded when its turn comes: a short training sees a tenth of the sentences.
     encode = partial(_encoded, config=config, tokenizer=tokenizer)
-    with place_to_train(config.threads) as folder:
+    with isolated_training(config.threads) as folder:
         model = new_model(config, tokenizer)
         arguments = quiet_arguments(
             folder,
