@@ -105,20 +105,35 @@ moves = dict.fromkeys(moves, set())
 # 01.8: A set, please
 moves = dict.fromkeys(moves, "AvgSim")
 
-# 02.1: no pair
-def null(rows):
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return float((unit @ unit.T).mean())
-# 02.2: long sentences have
+# 02.1: every cosine rises
+def alike(): return [[1, 0], [0, 1], [-1, 0], [0, -1], [1, 1], [1, -1]]
+# 02.1: equally alike
+def alike(): return np.ones((6, 2))
+# 02.1: a place of its own
+def alike(): return [[4, 1], [4, -1]] * 3
+# 02.2: Nothing left
 def left_of_noise(A): return 0.0
 worst_A = 0.5
 # 02.2: IntraSim itself
 def left_of_noise(A): return math.sqrt(A)
+# 02.2: does not tend to 1
+def left_of_noise(A): return 1 - A
+# 02.2: slope of √A
+worst_A = 0.5
 # 02.3: Do not centre
-def mev(rows):
-    energies = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    return float(energies[0] / energies.sum())
-def floor(m): return 1 / m
+def mev_of_two(c): return 1.0
+# 02.3: shares are of squares
+def mev_of_two(c): return math.cos(math.acos(c) / 2)
+# 02.3: opposite vectors
+def mev_of_two(c): return (1 + c) / 2
+# 02.3: still has half
+def mev_of_two(c): return c
+# 02.3: one of them has a share
+def floor(m): return 0
+# 02.4: a common factor cancels
+changes = dict.fromkeys(changes, {'SelfSim', 'IntraSim', 'MEV'})
+# 02.4: do not see a rotation
+changes['all vectors are turned by 40 degrees'] = {'MEV'}
 
 # 03.1: Rotations
 def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]
