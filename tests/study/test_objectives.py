@@ -407,3 +407,15 @@ def test_committed_tables_are_those_that_the_script_decides_again(tmp_path):
         table = DECIDE["decide" if name == "hypotheses" else "beside"](DECIDE["read_tables"]())
         again = table.to_csv(index=False, float_format="%.6f")
         assert again == (FOLDER / f"{name}.csv").read_text(encoding="utf-8")
+
+
+def test_committed_runs_are_whole_of_one_commit_and_planned(run):
+    """Whatever is on record: every table's blocks are among the runs, every run was planned."""
+    tables = {path.stem: pd.read_parquet(path) for path in FOLDER.glob("*.parquet")}
+    planned_names = [block.name for block in run.blocks()]
+    runs = tables.get("runs", pd.DataFrame({"block": [], "commit": [], "capability": []}))
+    assert set(runs.block) <= set(planned_names) and not runs.block.duplicated().any()
+    assert runs.commit.nunique() <= 1 and not runs.commit.astype(str).str.contains("dirty").any()
+    assert runs.capability.notna().all()
+    for table in tables.values():
+        assert set(table.block) <= set(runs.block)
