@@ -143,7 +143,7 @@ def test_an_init_only_passes_names_on():
         assert all(isinstance(n, ast.ImportFrom | ast.Import | ast.Assign) for n in rest), path
 
 
-@pytest.mark.parametrize("room", ["training", "study"])
+@pytest.mark.parametrize("room", ["models", "training", "study"])
 def test_no_name_that_a_room_loads_on_demand_is_hidden_by_a_module_of_that_name(room):
     """Else `from room import name` would give the module, once anybody has imported it."""
     stub = PACKAGE / room / "__init__.pyi"

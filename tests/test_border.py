@@ -15,7 +15,7 @@ LIBRARY = """
 import torch
 from shrink_utils import geometry
 from shrink_utils.topology import BarcodeRegularizer, barcode, prominent_features
-from shrink_utils.training.gather import whole_batch
+from shrink_utils.training.gather import gathered_batch
 from shrink_utils.training.arms import ARMS
 from shrink_utils.training.penalties import make_regularizer
 
@@ -28,7 +28,7 @@ for arm in sorted({*ARMS} - {"none"}):
 assert geometry.iso_score(points) < 1 and geometry.cka(points, points) > 0.99
 assert geometry.intra_sim(points, labels).value < 1 and geometry.pwcca(points, points) > 0.99
 assert geometry.intrinsic_dimension(points) > 1
-whole_batch(torch.tensor(1.0), points, None)
+gathered_batch(torch.tensor(1.0), points, None)
 """
 
 
@@ -69,6 +69,7 @@ def test_bars_measures_and_penalties_need_gudhi_numpy_scipy_and_torch_alone():
         ),
         ("from shrink_utils.training import BarcodeTrainer", "BarcodeTrainer needs .* '.[study]'"),
         ("from shrink_utils.training import finetune", "finetune needs .* '.[study]'"),
+        ("from shrink_utils.models import load_encoder", "load_encoder needs .* '.[study]'"),
         ("from shrink_utils.study import run_grid", "run_grid needs .* '.[study]'"),
         ("from shrink_utils.__main__ import main; sys.exit(main(['claims']))", "'.[study]'"),
     ],

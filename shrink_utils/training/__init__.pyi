@@ -20,7 +20,6 @@ from .finetuning import (
     finetune as finetune,
     task_metrics as task_metrics,
 )
-from .logged import BarcodeTrainer as BarcodeTrainer
 from .penalties import make_regularizer as make_regularizer
 from .pretraining import (
     ScratchConfig as ScratchConfig,
@@ -33,6 +32,6 @@ from .pretraining import (
     scratch_tokenizer as scratch_tokenizer,
 )
 from .trainer import (
-    RegularizedTrainer as RegularizedTrainer,
+    BarcodeTrainer as BarcodeTrainer,
     StepRecorder as StepRecorder,
 )

@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+import nbformat
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,14 @@ def test_the_points_of_the_picture_belong_to_the_shares_beside_them():
         assert abs(sum(x for _, x, _ in points)) < 0.01 * len(points) == 4
         shares[name] = share
     assert shares["before"] < shares["prominent"] < shares["none"]
+
+
+def test_the_six_words_of_02_are_drawn_where_its_cell_puts_them():
+    chapter = ROOT / "notebooks" / "02_contextuality.ipynb"
+    cells = {cell.id: cell.source for cell in nbformat.read(chapter, as_version=4).cells}
+    exec(cells["toy-rows"], names := {"np": np})
+    places = zip(names["word"], names["sentence"], names["rows"].tolist(), strict=True)
+    assert {(str(w), int(s)): tuple(place) for w, s, place in places} == draw.WORDS
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.[sp][vn]g")), ids=lambda path: path.stem)

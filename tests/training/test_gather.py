@@ -18,10 +18,9 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer
 
 from shrink_utils.models import load_classifier, save_classifier
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training import finetune
+from shrink_utils.training import BarcodeTrainer, finetune
 from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.gather import gathered_batch, shared_draws
-from shrink_utils.training.logged import BarcodeTrainer
 from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
 from tests.training.conftest import CONFIG
 

@@ -1,4 +1,4 @@
-"""Draw the ideas of 00, 03, 04 and 05 as SVG, beside this file: ``python draw.py``.
+"""Draw the ideas of 00, 02, 03, 04 and 05 as SVG, beside this file: ``python draw.py``.
 
 Positions, lengths, shares and forces are computed; the three clouds are those of two runs, of which
 ``three_clouds.py`` left the points. Each drawing brings its own white sheet, so that a dark page
@@ -95,6 +95,119 @@ def text_to_cloud():
     parts += [dot(725, 140, BLUE, 7), text(790, 40, "the cloud")]
     parts += [text(790, 278, "one point per text", 13, fill=GREY)]
     return sheet("text_to_cloud", 900, 295, "From a text to a point of the cloud", parts)
+
+
+WORDS = {  # 02: (word, sentence): its vector
+    ("my", 1): (3, 0),
+    ("bank", 1): (0, 4),
+    ("my", 2): (4, -3),
+    ("bank", 2): (4, 3),
+    ("my", 3): (4, 0),
+    ("bank", 3): (0, 3),
+}
+WORD_INK = {"my": BLUE, "bank": RED}
+
+
+def cosine(u, v):
+    return (u[0] * v[0] + u[1] * v[1]) / math.hypot(*u) / math.hypot(*v)
+
+
+def arrows(x, y, scale, names, label="{} {}"):
+    """Vectors of `names` from an origin at (x, y), told at their tips; and two axes."""
+    parts = [line(x - 12, y, x + 4.6 * scale, y, "#d5d8dd", 1)]
+    parts += [line(x, y + 3.2 * scale, x, y - 4.6 * scale, "#d5d8dd", 1)]
+    for word, sentence in sorted(names, key=lambda name: -math.hypot(*WORDS[name])):
+        u, v = WORDS[word, sentence]
+        ink, end = WORD_INK[word], "blue" if word == "my" else "red"
+        parts.append(line(x, y, x + scale * u, y - scale * v, ink, 2.6, end))
+        if label:
+            short = (u, v) == (3, 0)  # below its line: a longer one goes on in the same direction
+            at = x + scale * u + (0 if short else 8), y - scale * v + (22 if short else 5)
+            told = label.format(word, sentence, u, v).replace("-", "−")
+            parts.append(text(*at, told, 15, "middle" if short else "start", ink))
+    return parts
+
+
+def cosine_table(x, y, names, marked, side=44):
+    """Cosines of all pairs of `names`; those that `marked` says, of two names, are blue."""
+    parts = []
+    for i, (a, of_a) in enumerate(WORDS[name] for name in names):
+        word, sentence = names[i]
+        label = f"{word} {sentence}"
+        parts += [text(x - 8, y + side * (i + 0.62), label, 15, "end", WORD_INK[word])]
+        parts += [text(x + side * (i + 0.5), y - 10, label, 13, fill=WORD_INK[word])]
+        for j, other in enumerate(names):
+            blue = marked(names[i], other)
+            cell = x + side * j, y + side * i
+            parts.append(box(*cell, side, side, "#cfe0f3" if blue else "#ffffff", "#b9bdc4"))
+            told = (
+                f"{cosine((a, of_a), WORDS[other]):.2f}".replace("0.", ".").rstrip("0").rstrip(".")
+            )
+            middle = cell[0] + side / 2, cell[1] + 0.62 * side
+            parts.append(
+                text(*middle, told.replace("-", "−") or "0", 15, fill=INK if blue else GREY)
+            )
+    return parts
+
+
+def six_words():
+    """02: six occurrences in the plane, and the cosines of which AvgSim is the mean."""
+    names = list(WORDS)
+    parts = [text(140, 30, "six words"), *arrows(45, 215, 40, names, "{} {}: ({}, {})")]
+    parts += [text(530, 30, "their cosines; blue: different sentences")]
+    parts += cosine_table(395, 70, names, lambda a, b: a[1] != b[1])
+    return sheet("six_words", 720, 350, "Six words in the plane and their cosines", parts)
+
+
+def self_sim():
+    """02: the three occurrences of each word, and their cosines."""
+    parts = []
+    for k, word in enumerate(WORD_INK):
+        names = [name for name in WORDS if name[0] == word]
+        x, y = 35 + 390 * k, 165
+        parts += arrows(x, y, 27, names)
+        parts += cosine_table(x + 225, 95, names, lambda a, b: a != b, 48)
+    return sheet("self_sim", 800, 285, "Each word with itself in other sentences", parts)
+
+
+def intra_sim():
+    """02: the words of each sentence with their mean, and the cosines with it."""
+    parts = []
+    for k in (1, 2, 3):
+        x, y, scale = 240 * k - 205, 200, 32
+        names = [name for name in WORDS if name[1] == k]
+        mean = [sum(WORDS[name][axis] for name in names) / 2 for axis in (0, 1)]
+        found = [cosine(mean, WORDS[name]) for name in names]
+        parts += [text(x + 80, 30, f"sentence {k}"), *arrows(x, y, scale, names)]
+        parts.append(line(x, y, x + scale * mean[0], y - scale * mean[1], INK, 4, "ink"))
+        parts.append(text(x + scale * mean[0] + 8, y - scale * mean[1] - 6, "mean", 15, "start"))
+        sum_ = " + ".join(f"{value:.1f}".lstrip("0") for value in found)
+        parts.append(text(x + 80, 325, f"({sum_}) / 2", 15))
+    return sheet("intra_sim", 720, 345, "The words of each sentence and their mean", parts)
+
+
+def mev():
+    """02: the direction that explains most of each word, and of all six."""
+    parts = []
+    panels = {"my": (3, -1), "bank": (1, 2), "all six": (1, 0)}
+    for k, (title, direction) in enumerate(panels.items()):
+        x, y, scale = 35 + 240 * k, 200, 32
+        names = [name for name in WORDS if title in (name[0], "all six")]
+        length = math.hypot(*direction)
+        dx, dy = direction[0] / length, direction[1] / length
+        parts += [text(x + 80, 30, title), *arrows(x, y, scale, names, label="")]
+        reach = 5.2 if k != 1 else 4.8
+        ends = x - 10 * dx, y + 10 * dy, x + reach * scale * dx, y - reach * scale * dy
+        parts.append(line(*ends, INK, 1.6))
+        along = 0
+        for u, v in (WORDS[name] for name in names):
+            t = u * dx + v * dy
+            along += t * t
+            foot = x + scale * t * dx, y - scale * t * dy
+            parts += [line(x + scale * u, y - scale * v, *foot, GREY, 1.2), dot(*foot, INK, 4)]
+        total = sum(u * u + v * v for u, v in (WORDS[name] for name in names))
+        parts.append(text(x + 80, 325, f"{along:.0f} of {total} along the line", 15))
+    return sheet("mev", 720, 345, "The direction that explains most of a word's vectors", parts)
 
 
 CORNERS = {"a": (0, 0), "b": (1, 0), "c": (1, 2), "d": (4, 2)}
@@ -438,8 +551,9 @@ def three_clouds_tall():
 
 def drawings():
     """Each drawing by name."""
+    words = (six_words, self_sim, intra_sim, mev)
     of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
-    every = (text_to_cloud, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
+    every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
     return dict(draw() for draw in every)
 
 
