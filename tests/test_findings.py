@@ -78,7 +78,7 @@ def test_what_equal_roundness_costs_starts_from_what_all_bars_keep(tables):
 
 
 def test_what_ten_epochs_leave_is_that_of_the_records(tables):
-    states = tables["evaluations"].query("epochs == 10 and epoch == 10")
+    states = tables["evaluations"].query("epochs == 10 and epoch >= 8")
     last = states.groupby(["arm", "weight"]).centred_1.mean()
     cells = runs_of(tables, 10)
     pair = ("all", 4.0), ("prominent", 1.0)
@@ -89,7 +89,7 @@ def test_what_ten_epochs_leave_is_that_of_the_records(tables):
             [cells[key].best_score.mean() for key in pair],
         )
     )
-    assert f"they end {end} points above them (exploratory" in EVIDENCE
+    assert f"they end {end} points above them (last three epochs, exploratory" in EVIDENCE
     assert f"they lie {least} below them (S8, at an edge)" in EVIDENCE
     short = runs_of(tables, 3)
     accuracy = {key: short[key].correct.mean() for key in (("none", 0.0), ("prominent", 2.0))}
@@ -209,7 +209,7 @@ def test_what_the_third_analysis_decided_about_strength_is_what_is_said(heldout)
         for points in (HELDOUT["SWEEP"], [none, HELDOUT["PROMINENT"]])
     ]
     right = " → ".join(f"{100 * share:.1f} %" for share in kept)
-    assert f"Held-out sentences at 78 %, all → chosen bars: {right} right;" in FINDINGS
+    assert f"At a held-out score of 78 %, all → chosen bars: {right} right;" in FINDINGS
 
 
 def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
@@ -217,11 +217,14 @@ def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
     pair = ("all", 8.0), HELDOUT["PROMINENT"]
     end = " → ".join(_percent(runs[key].score.mean()) for key in pair)
     least = " → ".join(_percent(runs[key].score_least.mean()) for key in pair)
-    assert f"(weight 8 → 1): {end} at the end, but {least}, the reverse," in FINDINGS
+    assert (
+        f"than all bars at 8: {end}; at the least validation loss it is the reverse, {least}."
+        in FINDINGS
+    )
     bars, reward = runs[HELDOUT["PROMINENT"]], runs[HELDOUT["ISOSCORE"]]
     assert abs((bars.correct - reward.correct).mean()) < 0.004
     scores = " → ".join(_percent(cell.score.mean()) for cell in (bars, reward))
-    assert f"which has no bars: {scores}, at the same accuracy" in FINDINGS
+    assert f"(weight 0.3), which has no bars: {scores}, at the same accuracy" in FINDINGS
 
 
 def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_said(heldout):
@@ -232,12 +235,14 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
     bits, domain = mean["one_bit_in"], mean["domain"]
     kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
-    assert f"without → with chosen bars: {kept} are still found, at the same accuracy." in FINDINGS
+    assert (
+        f"plain → chosen bars: {kept} are found by signs alone, at the same accuracy." in FINDINGS
+    )
     round_, cut = (_percent(bits["none", to]) for to in ("rotated", "whitened"))
     assert f"centred and rotated for nothing, reaches {round_}." in FINDINGS
     assert f"just as free, it reaches {cut} (" in FINDINGS
     probed = " → ".join(_percent(domain[arm, "plain"]) for arm in ("none", "isoscore"))
-    assert f"is worse with IsoScore★: {probed}." in FINDINGS
+    assert f"is worse with IsoScore★ (0.3): {probed}." in FINDINGS
 
 
 def test_the_number_that_is_followed_once_is_that_of_the_records_at_every_step(

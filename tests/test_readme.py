@@ -12,6 +12,7 @@ from shrink_utils.paths import data_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ON_A_LINE = " ".join(README.split())
 REFERENCE = ROOT / "data" / "reference"
 HYPOTHESES = pd.read_csv(REFERENCE / "cohort" / "hypotheses.csv").set_index("hypothesis")
 HYPOTHESES.index = HYPOTHESES.index.str.partition(" ").get_level_values(0)
@@ -36,7 +37,7 @@ def test_the_example_prints_what_stands_below_it_and_trains(capsys):
 
 @pytest.mark.parametrize("name", ["SpectralEntropy", "IsoScoreStar", "SIGReg"])
 def test_the_other_rewards_that_are_named_stand_behind_the_same_call(name):
-    assert f"`{name}`" in README
+    assert f"`{name}" in README
     code = _block("python").replace("shrink_utils.topology", "shrink_utils.training.penalties")
     code = code.replace('BarcodeRegularizer("prominent", ', f"{name}(")
     code = code.replace("BarcodeRegularizer", name)
@@ -95,7 +96,7 @@ def test_the_findings_of_twenty_seeds_are_those_of_the_records():
     assert f"Direction 1 of training batches: {none} → {bars} of the variance." in README
     none, bars = (_percent(held_out[3, arm, 1, 3]) for arm in ("none", "prominent"))
     assert f"Of held-out sentences: {none} → {bars}." in README
-    assert f"holds {bars} of the variance\nof held-out sentences instead of {none}" in README
+    assert f"holds {bars} of the variance of held-out sentences instead of {none}" in ON_A_LINE
     short, long = (
         " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
         for epochs in (3, 10)
@@ -114,9 +115,13 @@ def test_the_verdicts_that_are_counted_are_those_of_the_records():
     third = pd.read_csv(REFERENCE / "heldout" / "hypotheses.csv").verdict
     strength, uses = third[:6].value_counts(), third[6:].value_counts()
     assert dict(strength) == {"equivalent": 2, "open": 3, "not tested": 1}
-    assert "Of six about held-out rows two are equivalent, three open, one could not" in README
+    six, eight = (
+        "two equivalent, three open, one not tested",
+        "two *good for*, one worse, five open",
+    )
+    assert f"*Six on held-out rows:* {six}." in ON_A_LINE
     assert dict(uses) == {"good for": 2, "worse": 1, "open": 5}
-    assert "of eight uses two are found good, one is worse, five are open" in README
+    assert f"*Eight on uses* (four uses, two rewards): {eight}." in ON_A_LINE
 
 
 def test_the_page_of_verdicts_is_written_from_the_tables():

@@ -20,7 +20,7 @@ INTRODUCTION = """\
 
 Each hypothesis was written down before its runs, with the rule that decides it. A difference is of
 means, paired by seed: of a centred score (the share of variance along direction 1) or of accuracy,
-both as fractions of 1; that of H12 is in steps. Its interval holds for all hypotheses of its table
+both as fractions of 1; that of H12 is in steps. Its interval holds for all hypotheses of its family
 at once. *Supported* means that chance is ruled out; *equivalent*, that the whole interval lies
 within the margin (.02 of accuracy, .044 of a score). *Less* is a difference below 0 where either
 sign was possible. *Open* means undecided.
