@@ -42,7 +42,7 @@ OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
-LONGEST  := $(foreach n,09 10 12 02 08 03,$(filter $(n)_%,$(CHAPTERS)))
+LONGEST  := $(foreach n,09 10 12 02 08 08b 03,$(filter $(n)_%,$(CHAPTERS)))
 ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
 DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt
@@ -118,8 +118,9 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(OUT)/package.hash requirements.loc
 
 # Their sections "At full length" show records of finished profiles.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet data/reference/glue/*.parquet)
-DECISIONS := $(wildcard $(foreach p,cohort strength,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
+DECISIONS := $(wildcard $(foreach p,cohort strength heldout,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
 $(foreach n,07_ablation 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/strength/*.parquet) $(DECISIONS)
+$(OUT)/notebooks/07_ablation.ipynb: $(wildcard data/reference/heldout/evaluations.parquet data/reference/heldout/rows.parquet)
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
@@ -132,7 +133,7 @@ $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml d
 $(DONE): $(wildcard data/published/*.csv)
 
 # These read the whole grid.
-$(foreach n,03 05 07 08 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
+$(foreach n,05 07 08 08b 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
 
 $(OUT)/ablation.complete: $(OUT)/library.hash requirements.lock | $(VENV)
 	@$(UNFINISHED)

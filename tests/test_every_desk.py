@@ -153,7 +153,7 @@ def test_nothing_below_the_chapters_of_sessions_1_to_3_is_of_posix_alone():
         "study.runs",
         "study.scheduling",
         "text.sources",
-        "training.finetune",
+        "training.finetuning",
     } < reached
     sources = {name: MODULES[name].read_text("utf-8") for name in reached if name in MODULES}
     sources |= {path.name: _cells(path) for path in CHAPTERS}

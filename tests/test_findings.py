@@ -93,7 +93,14 @@ def test_what_ten_epochs_leave_is_that_of_the_records(tables):
     assert f"they lie {least} below them (S8, at an edge)" in EVIDENCE
     short = runs_of(tables, 3)
     accuracy = {key: short[key].correct.mean() for key in (("none", 0.0), ("prominent", 2.0))}
-    assert round(100 * (accuracy["none", 0.0] - accuracy["prominent", 2.0])) == 5  # of weight 2
+    lost = accuracy["none", 0.0] - accuracy["prominent", 2.0]
+    assert round(100 * lost) == 5  # of weight 2, in README
+    beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
+    later = beside.loc["correct: prominent 2 − none"]
+    low, high = _points(later.low), _points(later.high)
+    assert f"lose {_points(lost)} points in 24 steps, and none in ten epochs" in EVIDENCE
+    assert later.low < 0 < later.estimate
+    assert f"{_points(later.estimate)} more than without a regularizer [−{low}, {high}]" in EVIDENCE
 
 
 def test_bars_at_weight_1_lower_more_than_all_bars_by_what_is_said(tables):
@@ -251,3 +258,47 @@ def test_the_number_that_is_followed_once_is_that_of_the_records_at_every_step(
     *first, last = (_short(score, 3) for score in eight)
     assert f"steps.parquet): {', '.join(first)} and {last}." in page
     assert f"Its score, {_short(eight.mean(), 3)}, is the mean" in page
+
+
+def test_what_keeps_neighbours_for_nothing_is_said_beside_what_the_reward_keeps(heldout):
+    uses = heldout[0]["uses"].query("arm != 'all'")
+    mean = uses.groupby(["use", "arm", "moment", "treatment"]).value.mean()
+    bits = mean["one_bit_in"]
+    stopped, bars, whitened, untrained, cut = (
+        _percent(bits[key])
+        for key in (
+            ("none", "least", "plain"),
+            ("prominent", "end", "plain"),
+            ("none", "end", "whitened"),
+            ("untrained", "end", "plain"),
+            ("none", "end", "all_but_top"),
+        )
+    )
+    kept = f"keeps {stopped}, prominent bars {bars}, the plain space whitened {whitened}; the"
+    assert f"{kept} untrained encoder keeps {untrained}." in EVIDENCE
+    assert f"the plain space keeps {cut}, but it loses the task with them." in EVIDENCE
+    right = mean["refit_accuracy_in", "none", "end"]
+    assert right["all_but_top"] < right["plain"] - 0.2
+
+
+def _prose(chapter: str) -> str:
+    """Markdown of a notebook."""
+    cells = json.loads((ROOT / "notebooks" / chapter).read_text(encoding="utf-8"))["cells"]
+    return "".join(line for c in cells if c["cell_type"] == "markdown" for line in c["source"])
+
+
+def _with_interval(row) -> str:
+    estimate, low, high = (_short(x, 3) for x in (row.estimate, row.low, row.high))
+    assert row.low < 0 < row.high
+    return f"{estimate} [−{low}, {high}]"
+
+
+def test_chapters_07_and_11_say_the_intervals_of_the_third_analysis(heldout):
+    e1, e5, e6 = (_with_interval(heldout[2].loc[name]) for name in ("E1", "E5", "E6"))
+    assert f"whether stronger all bars end as round is open ({e1})" in _prose("07_ablation.ipynb")
+    claims = _prose("11_claims.ipynb")
+    assert f"at weight 8 they end {e1} above (products, E1), at 4 {e5} (MRPC, E5)" in claims
+    assert f"and {e6} (CoLA, E6)" in claims
+    beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
+    later = _with_interval(beside.loc["correct: prominent 2 − none"])
+    assert f"none in ten epochs (+{later}, not adjusted)" in _prose("07_ablation.ipynb")

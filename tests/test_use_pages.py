@@ -6,9 +6,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from shrink_utils.geometry import anisotropy, cka, iso_score
+from shrink_utils.models import token_states
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "book" / "use"
@@ -93,13 +96,25 @@ def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, cap
     assert 0 < metrics["val_loss"] < 1
 
 
-def test_the_measures_are_those_of_ones_own_sentences(tmp_path, monkeypatch, capsys):
+SENTENCES = [f"the {noun} is near a {other}" for noun in "abcdef" for other in "ghijklm"]
+
+
+@pytest.mark.parametrize("page", ["measures", "streaming"])
+def test_the_measures_are_those_of_ones_own_sentences(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    sentences = [f"the {noun} is near a {other}" for noun in "abcdef" for other in "ghijklm"]
-    Path("my.txt").write_text("\n".join(sentences), encoding="utf-8")
-    (block,) = _code("measures")
-    _run([block.replace('"minilm"', '"tiny-random"')], {})
+    Path("my.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+    (block,) = _code(page)
+    _run([block.replace('"minilm"', '"tiny-random"')], names := {})
     printed = capsys.readouterr().out
-    told = re.search(r"```text\n(.*?)```", (PAGES / "measures.md").read_text("utf-8"), re.DOTALL)[1]
-    number = re.compile(r"-?\d\.\d{3}")
+    told = re.search(r"```text\n(.*?)```", (PAGES / f"{page}.md").read_text("utf-8"), re.DOTALL)[1]
+    number = re.compile(r"-?\d[\d,]*(\.\d{3})?")
     assert number.sub("0", printed) == number.sub("0", told)
+    if page == "streaming":
+        first, last = token_states(names["encoder"], SENTENCES, layers=[0, -1]).vectors
+        assert names["score"].n_rows == len(last)
+        for metric, expected in [
+            ("shares", anisotropy(last, center=True)),
+            ("score", iso_score(last)),
+            ("likeness", cka(first, last)),
+        ]:
+            assert names[metric].compute().numpy() == pytest.approx(np.asarray(expected), rel=1e-8)

@@ -103,8 +103,11 @@ def _avg_sims(x: Array, groups: Array | None) -> tuple[Tensor, Tensor]:
 
 
 def between_groups(total: Tensor, squares: Tensor) -> Tensor:
-    """Sum of ⟨x, y⟩ over ordered pairs of different groups: ‖Σ_s u_s‖² − Σ_s‖u_s‖²."""
-    return total @ total - squares
+    """Sum of ⟨x, y⟩ over ordered pairs of different groups: ‖Σ_s u_s‖² − Σ_s‖u_s‖².
+
+    In the graph of both: the metric and the penalty of average cosines use it, too.
+    """
+    return total.square().sum() - squares
 
 
 def group_sums(x: Tensor, groups: Array | None) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Float32 linear layers by oneDNN where no gradient is asked for: on some processors faster."""
+"""Float32 linear layers by oneDNN where no gradient is asked for: on AMD's processors faster."""
 
 import torch
 from torch import Tensor
@@ -9,9 +9,11 @@ from torch.overrides import TorchFunctionMode
 class OneDNN(TorchFunctionMode):
     """Within a ``with`` statement, linear layers without gradient are multiplied by oneDNN.
 
-    torch gives float32 products on the CPU to the BLAS that it was built with. Where that is MKL
-    and the processor no Intel, it reaches half of the float32 rate. Results differ by rounding
-    alone. Other devices, precisions and layers are as always.
+    torch gives float32 products on the CPU to the BLAS that it was built with, and has no public
+    way to ask for another. What oneDNN buys beside MKL on an AMD processor with AVX-512, in one
+    thread, as the median of interleaved pairs: 1.13 in MiniLM's products, 1.05 in a pass over 400
+    texts, 1 % of a fine-tuning run; under AVX2, 1.03 and 1.00. Results differ by rounding alone.
+    Other devices, precisions and layers are as always.
     """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):

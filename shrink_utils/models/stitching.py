@@ -93,9 +93,9 @@ def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Activations
             inputs = {name: batch[name].to(model.device) for name in INPUTS if name in batch}
             found = model.base_model(**inputs, use_cache=False, output_hidden_states=True)
             states.append(tuple(found.hidden_states))  # (b, t, d) each
-    reading = Activations(model, list(batches), states, loss=float("nan"))
-    top = {"front_layer": reading.depth, "back_layer": reading.depth}
-    return replace(reading, loss=stitched(reading, reading, **top).loss)
+    read = Activations(model, list(batches), states, loss=float("nan"))
+    top = {"front_layer": read.depth, "back_layer": read.depth}
+    return replace(read, loss=stitched(read, read, **top).loss)
 
 
 def stitched(
@@ -200,10 +200,10 @@ def _predictions(
     front: Activations, back: Activations, phi: Map, front_layer: int, back_layer: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batch by batch, so that a large vocabulary does not fill the memory."""
-    for name, reading, layer in (("front", front, front_layer), ("back", back, back_layer)):
-        if not 0 <= layer <= reading.depth:
-            raise ValueError(f"{name}_layer: {layer}, expected 0 to {reading.depth}")
-    texts = [[batch["input_ids"] for batch in reading.batches] for reading in (front, back)]
+    for name, side, layer in (("front", front, front_layer), ("back", back, back_layer)):
+        if not 0 <= layer <= side.depth:
+            raise ValueError(f"{name}_layer: {layer}, expected 0 to {side.depth}")
+    texts = [[batch["input_ids"] for batch in side.batches] for side in (front, back)]
     if len(texts[0]) != len(texts[1]) or not all(map(torch.equal, *texts)):
         raise ValueError(
             "back: it read other texts than the front; read both from the same batches"
@@ -267,7 +267,7 @@ def stitch_grid(
     """
     known_name("kind", "map", kind, MAPS)
     if kind != "identity" and fitted_on is None:
-        raise ValueError(f"fitted_on: none, expected readings to fit {kind} maps to")
+        raise ValueError(f"fitted_on: none, expected activations to fit {kind} maps to")
     if layers is None:
         layers = [(i, j) for i in range(front.depth + 1) for j in range(back.depth + 1)]
     results = []
@@ -315,11 +315,11 @@ def _mapped(alignment: Alignment, states: Tensor) -> Tensor:
     return alignment(states.flatten(0, 1)).unflatten(0, states.shape[:2]).to(states.dtype)
 
 
-def _tokens(reading: Activations, layer: int) -> Tensor:
+def _tokens(activations: Activations, layer: int) -> Tensor:
     """States of one layer, a row per token, padding left out: (tokens, d)."""
     kept = [
         states[layer][batch["attention_mask"].bool().to(states[layer].device)]
-        for batch, states in zip(reading.batches, reading.states, strict=True)
+        for batch, states in zip(activations.batches, activations.states, strict=True)
     ]
     return torch.cat(kept)
 

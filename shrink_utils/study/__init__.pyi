@@ -1,58 +1,48 @@
-from . import figures
-from .ablation import frontier_table
-from .claims.brown import stitching_claims
-from .claims.rajaee import accuracy_drops, rajaee_claims
-from .claims.report import claims_in_brief
-from .claims.stl import stl_claims
-from .claims.vazquez import dynamics_claims, vazquez_claims
-from .claims.verdicts import all_claims
-from .profiles import Profile, load_profile, profile_names
-from .results import provenance
-from .runs import Run, load_run, run_encoder, run_id, run_or_load
-from .scheduling import default_run, run_grid, run_sweep
-from .scratch_models import scratch_config, train_or_load
-from .session import setup_notebook
-from .tables import (
-    as_printed,
-    histories,
-    read_table,
-    score_table,
-    summarize,
-    task_table,
-    write_table,
-)
+"""What is run, run-or-load, verdicts, and what people look at: the list of `__init__.py`."""
 
-__all__ = [
-    "Profile",
-    "Run",
-    "accuracy_drops",
-    "all_claims",
-    "as_printed",
-    "claims_in_brief",
-    "default_run",
-    "dynamics_claims",
-    "figures",
-    "frontier_table",
-    "histories",
-    "load_profile",
-    "load_run",
-    "profile_names",
-    "provenance",
-    "rajaee_claims",
-    "read_table",
-    "run_encoder",
-    "run_grid",
-    "run_id",
-    "run_or_load",
-    "run_sweep",
-    "score_table",
-    "scratch_config",
-    "setup_notebook",
-    "stitching_claims",
-    "stl_claims",
-    "summarize",
-    "task_table",
-    "train_or_load",
-    "vazquez_claims",
-    "write_table",
-]
+from . import figures as figures
+from .ablation import frontier_table as frontier_table
+from .claims.brown import stitching_claims as stitching_claims
+from .claims.rajaee import (
+    accuracy_drops as accuracy_drops,
+    rajaee_claims as rajaee_claims,
+)
+from .claims.report import claims_in_brief as claims_in_brief
+from .claims.stl import stl_claims as stl_claims
+from .claims.vazquez import (
+    dynamics_claims as dynamics_claims,
+    vazquez_claims as vazquez_claims,
+)
+from .claims.verdicts import all_claims as all_claims
+from .profiles import (
+    Profile as Profile,
+    load_profile as load_profile,
+    profile_names as profile_names,
+)
+from .results import provenance as provenance
+from .runs import (
+    Run as Run,
+    load_run as load_run,
+    run_encoder as run_encoder,
+    run_id as run_id,
+    run_or_load as run_or_load,
+)
+from .scheduling import (
+    default_run as default_run,
+    run_grid as run_grid,
+    run_sweep as run_sweep,
+)
+from .scratch_models import (
+    scratch_config as scratch_config,
+    train_or_load as train_or_load,
+)
+from .session import setup_notebook as setup_notebook
+from .tables import (
+    as_printed as as_printed,
+    histories as histories,
+    read_table as read_table,
+    score_table as score_table,
+    summarize as summarize,
+    task_table as task_table,
+    write_table as write_table,
+)

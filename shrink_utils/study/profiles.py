@@ -159,7 +159,7 @@ class Profile:
     models_kept: Literal["none", "first seed", "all"] = "first seed"
     workers: Annotated[int, Field(ge=1)] = 1  # processes that share the runs, `threads` each
     corpus_sentences: Annotated[int, Field(ge=2)] | None = None  # notebook 02; None reads all
-    partner: str = ""  # a second encoder for notebook 03; empty for none
+    partner: str = ""  # a second encoder for notebook 08b; empty for none
     diagnosed: Names = ()  # models whose contextuality is claimed too, but which nobody fine-tunes
     base_seed: Annotated[int, Field(ge=0)] = 0  # 1,000 times this is added to every seed
 

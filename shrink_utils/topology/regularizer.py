@@ -22,10 +22,10 @@ from shrink_utils.topology.arrays import (
     values_and_squares,
     whole_number,
 )
-from shrink_utils.topology.barcodes import OfEdges, edge_lengths, loop_edges
+from shrink_utils.topology.barcodes import loop_edges
 from shrink_utils.topology.entropy import NEGLIGIBLE, entropy_and_slopes, entropy_of
 from shrink_utils.topology.selection import RULES, prominent_positions, random_positions
-from shrink_utils.topology.spanning_tree import minimum_spanning_tree
+from shrink_utils.topology.spanning_tree import OfEdges, edge_lengths, minimum_spanning_tree
 
 SELECTIONS = ("prominent", "all", "random")
 NO_EDGES, NO_LENGTHS = np.empty((0, 2), np.int64), np.empty(0)
@@ -64,11 +64,14 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
 class RegularizerOutput(NamedTuple):
     """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
 
-    loss: Tensor
-    classes: Tensor
-    entropy: Tensor
-    n_features: Tensor
-    n_bars: Tensor
+    loss: Tensor  # ()
+    classes: Tensor  # (k,), ascending; the other entries are theirs
+    entropy: Tensor  # (k,), of the selected bars
+    n_features: Tensor  # (k,), how many these are
+    n_bars: Tensor  # (k,), how many there are to select from
+    # Lengths (n_bars,) of each class's bars, longest first, float64 on the CPU; None where the
+    # barcodes are of other groups of rows than the classes.
+    bars: list[Tensor] | None
 
 
 class Bars(NamedTuple):
@@ -199,15 +202,20 @@ class BarcodeRegularizer(nn.Module):
         unselected_l2: float = 0.0,
     ) -> None:
         super().__init__()
-        self.selection = selection
-        self.weight = weight
-        self.rule = rule
-        self.homology_dim = homology_dim
-        self.unselected_l2 = unselected_l2
+        self.selection = known_name("selection", "selection", selection, SELECTIONS)
+        self.weight = check_factor(weight, "weight")  # a tensor to learn would not reach the setter
+        self.rule = known_name("rule", "rule", rule, RULES)
+        self.homology_dim = whole_number(homology_dim, "homology_dim")
+        self.unselected_l2 = check_factor(unselected_l2, "unselected_l2")
 
-    def __setattr__(self, name: str, value: object) -> None:
-        """Check an option whenever it is set, as a schedule of the weight does between steps."""
-        super().__setattr__(name, OPTIONS[name](value) if name in OPTIONS else value)
+    @property
+    def weight(self) -> float:
+        """λ; it may be set anew between steps, as a schedule does."""
+        return self._weight
+
+    @weight.setter
+    def weight(self, value: float) -> None:
+        self._weight = check_factor(value, "weight")
 
     @eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
@@ -262,7 +270,9 @@ class BarcodeRegularizer(nn.Module):
             np.array([len(one.lengths) for one in bars], np.int64),
         )
         device = embeddings.device
-        return RegularizerOutput(loss, *(torch.from_numpy(v).to(device) for v in logged))
+        per_class = [torch.from_numpy(values).to(device) for values in logged]
+        lengths = [torch.from_numpy(one.lengths) for one in bars]
+        return RegularizerOutput(loss, *per_class, bars=lengths)
 
     def _bars(self, cloud: np.ndarray, squares: float, dtype: torch.dtype) -> Bars:
         """The bars of one class, whose sum of squares is known, and those that are chosen."""
@@ -313,7 +323,8 @@ class BarcodeRegularizer(nn.Module):
         return loss
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in OPTIONS)
+        names = ("selection", "weight", "rule", "homology_dim", "unselected_l2")
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
 def _rows_of_classes(
@@ -340,12 +351,3 @@ def _rows_of_classes(
 
 def _joined(parts: Sequence[np.ndarray], none: np.ndarray) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
-
-
-OPTIONS = {
-    "selection": partial(known_name, "selection", "selection", known=SELECTIONS),
-    "weight": partial(check_factor, name="weight"),
-    "rule": partial(known_name, "rule", "rule", known=RULES),
-    "homology_dim": partial(whole_number, name="homology_dim"),
-    "unselected_l2": partial(check_factor, name="unselected_l2"),
-}

@@ -1,4 +1,4 @@
-r"""The Euclidean minimum spanning tree, exact to float64.
+r"""The Euclidean minimum spanning tree, exact to float64; gradients along the edges of a tree.
 
 Prim's algorithm only compares distances, and most comparisons are far from close: they can be made
 on *rounded* squared distances s, taken in float32, as long as it is known how wrong these can be.
@@ -30,8 +30,18 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from shrink_utils.topology.arrays import COMPILED, compiled, power_of_two, sum_of_squares
+from shrink_utils.topology.arrays import (
+    COMPILED,
+    compiled,
+    on_float64_device,
+    power_of_two,
+    result_dtype,
+    sum_of_squares,
+    to_host,
+)
 
 BY_DIFFERENCES = 256  # points up to which they are as fast as a product: half its time at 64
 MOST_IN_MATRIX = 8192  # points: 256 MiB
@@ -276,3 +286,65 @@ def _prim(
         edges[step, 0], edges[step, 1] = nearest[newest], newest
         lengths[step] = _measured(points, nearest[newest], newest)
     return edges, lengths
+
+
+def edge_lengths(points: Tensor, edges: np.ndarray) -> Tensor:
+    """‖x_a − x_b‖ of edges (m, 2) between points, (m,), by torch: with all their derivatives."""
+    points = on_float64_device(points).to(result_dtype(points))
+    first, second = torch.from_numpy(np.ascontiguousarray(edges.T)).to(points.device)
+    return torch.linalg.vector_norm(points[first] - points[second], dim=1)
+
+
+class OfEdges(torch.autograd.Function):
+    """A value that is known, of lengths of edges that are known, as a function of the points.
+
+    `formula`, by torch, gives the same value again; only second derivatives ask for it. Torch's own
+    first ones write four matrices as large as the points, half of the time of a step of 64.
+    """
+
+    @staticmethod
+    def forward(
+        ctx,
+        points: Tensor,
+        value: np.ndarray,
+        edges: np.ndarray,
+        lengths: np.ndarray,
+        slopes: np.ndarray,
+        formula: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        """Pass `value` on; `slopes` (m,) are its derivatives by the lengths (m,) of the edges."""
+        ctx.save_for_backward(points)  # so that a change of the points in between is noticed
+        ctx.edges, ctx.lengths, ctx.slopes, ctx.formula = edges, lengths, slopes, formula
+        return torch.from_numpy(value).to(points.device)
+
+    @staticmethod
+    def backward(ctx, grad_value: Tensor) -> tuple[Tensor | None, ...]:
+        (points,) = ctx.saved_tensors
+        if torch.is_grad_enabled():  # so it is with create_graph=True only
+            value = ctx.formula(points)
+            (gradient,) = torch.autograd.grad(
+                value, points, grad_value.to(value), create_graph=True
+            )
+        else:
+            slopes = grad_value.numpy(force=True) * ctx.slopes
+            array = along_edges(to_host(points), ctx.edges, ctx.lengths, slopes)
+            gradient = torch.from_numpy(array).to(points)
+        return gradient, None, None, None, None, None
+
+
+@compiled
+def along_edges(
+    points: np.ndarray, edges: np.ndarray, lengths: np.ndarray, slopes: np.ndarray
+) -> np.ndarray:
+    """Σ slope · (x_a − x_b) / length over the edges of positive length at each point a, (n, d)."""
+    total = np.zeros_like(points)
+    for e in range(len(edges)):
+        if lengths[e] > 0:
+            x, y = points[edges[e, 0]], points[edges[e, 1]]
+            to_x, to_y = total[edges[e, 0]], total[edges[e, 1]]
+            inverse = 1 / lengths[e]
+            for k in range(len(x)):
+                step = slopes[e] * ((np.float64(x[k]) - np.float64(y[k])) * inverse)
+                to_x[k] += step
+                to_y[k] -= step
+    return total

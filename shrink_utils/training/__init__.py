@@ -1,5 +1,5 @@
 """Fine-tuning with the regularizer as a part of the loss."""
 
-from lazy_loader import attach_stub
+from shrink_utils.rooms import names_of_stub
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)

@@ -1,44 +1,37 @@
-from .arms import ARMS, arm_options
-from .config import RunConfig, native_precision, used_precision
-from .entailment import EntailmentTraining, common_start, entailment_model, pair_batches
-from .finetune import FinetuneResult, finetune, task_metrics
-from .logged import BarcodeTrainer
-from .penalties import make_regularizer
-from .pretraining import (
-    ScratchConfig,
-    ScratchResult,
-    examples,
-    held_out_batches,
-    held_out_loss,
-    new_model,
-    pretrain,
-    scratch_tokenizer,
-)
-from .trainer import RegularizedTrainer, StepRecorder
+"""Fine-tuning with the regularizer as a part of the loss: the list of `__init__.py`."""
 
-__all__ = [
-    "ARMS",
-    "BarcodeTrainer",
-    "EntailmentTraining",
-    "FinetuneResult",
-    "RegularizedTrainer",
-    "RunConfig",
-    "ScratchConfig",
-    "ScratchResult",
-    "StepRecorder",
-    "arm_options",
-    "common_start",
-    "entailment_model",
-    "examples",
-    "finetune",
-    "held_out_batches",
-    "held_out_loss",
-    "make_regularizer",
-    "native_precision",
-    "new_model",
-    "pair_batches",
-    "pretrain",
-    "scratch_tokenizer",
-    "task_metrics",
-    "used_precision",
-]
+from .arms import (
+    ARMS as ARMS,
+    arm_options as arm_options,
+)
+from .config import (
+    RunConfig as RunConfig,
+    native_precision as native_precision,
+    used_precision as used_precision,
+)
+from .entailment import (
+    EntailmentTraining as EntailmentTraining,
+    common_start as common_start,
+    entailment_model as entailment_model,
+    pair_batches as pair_batches,
+)
+from .finetuning import (
+    FinetuneResult as FinetuneResult,
+    finetune as finetune,
+    task_metrics as task_metrics,
+)
+from .penalties import make_regularizer as make_regularizer
+from .pretraining import (
+    ScratchConfig as ScratchConfig,
+    ScratchResult as ScratchResult,
+    examples as examples,
+    held_out_batches as held_out_batches,
+    held_out_loss as held_out_loss,
+    new_model as new_model,
+    pretrain as pretrain,
+    scratch_tokenizer as scratch_tokenizer,
+)
+from .trainer import (
+    BarcodeTrainer as BarcodeTrainer,
+    StepRecorder as StepRecorder,
+)

@@ -12,7 +12,7 @@ from torch.autograd import Function
 from shrink_utils.topology.arrays import as_tensor
 
 
-def whole_batch(
+def gathered_batch(
     task_loss: Tensor, embeddings: Tensor, labels: Tensor | Sequence[int] | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     r"""From a process's part of a step's rows to what one process with all of them would have.
@@ -62,7 +62,7 @@ def whole_batch(
 def gathered(
     embeddings: Tensor, labels: Tensor | Sequence[int] | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Embeddings (B, d) and labels (B,) of all processes, as `whole_batch` has them.
+    """Embeddings (B, d) and labels (B,) of all processes, as `gathered_batch` has them.
 
     Beside a task loss that stays each process's own, as in the Trainer: DistributedDataParallel
     takes the mean of the processes' gradients.

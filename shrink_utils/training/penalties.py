@@ -8,22 +8,17 @@ topology, then the barcode reward with one ingredient replaced: its groups of ro
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.geometry.isotropy import participation, used_share
+from shrink_utils.geometry.isotropy import between_groups, participation, used_share
 from shrink_utils.geometry.rows import centred
 from shrink_utils.names import IGNORED, known_name
-from shrink_utils.topology import (
-    BarcodeRegularizer,
-    RegularizerOutput,
-    class_clouds,
-    h0_barcode,
-    persistent_entropy,
-    prominent_features,
-)
+from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, class_clouds
 from shrink_utils.topology.arrays import as_matrix, as_tensor, eager
 from shrink_utils.topology.regularizer import check_factor
+from shrink_utils.topology.selection import prominent_positions
 from shrink_utils.training.arms import arm_options
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one
@@ -125,8 +120,7 @@ class AverageCosine(ClassPenalty):
         # Divided by 1 where the length is 0, so that what `where` leaves out has a finite gradient.
         units = torch.where(has_direction, cloud / lengths.where(has_direction, 1.0), 0.0)  # (n, d)
         n = len(cloud)
-        # Written out, as other orders of these sums have other last bits than recorded runs.
-        return (units.sum(dim=0).square().sum() - units.square().sum()) / (n * (n - 1))
+        return between_groups(units.sum(dim=0), units.square().sum()) / (n * (n - 1))
 
 
 class SpectralEntropy(ClassPenalty):
@@ -300,9 +294,10 @@ class Regrouped(BarcodeRegularizer):
     @eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`; ``classes`` of the result are the groups."""
-        if labels is not None:
-            labels = self._dealt(as_tensor(labels, "labels"))
-        return super().forward(embeddings, labels)
+        if labels is None:
+            return super().forward(embeddings)
+        groups = self._dealt(as_tensor(labels, "labels"))
+        return super().forward(embeddings, groups)._replace(bars=None)
 
     def _dealt(self, labels: Tensor) -> Tensor:
         """The group of each row; what is no class of each row is left for the door to refuse."""
@@ -315,7 +310,7 @@ class Regrouped(BarcodeRegularizer):
         return labels
 
 
-class RankedBars(nn.Module):
+class RankedBars(BarcodeRegularizer):
     r"""Entropy of the longest or of the shortest bars, one barcode per class.
 
     Parameters
@@ -335,34 +330,15 @@ class RankedBars(nn.Module):
     """
 
     def __init__(self, keep: str, *, weight: float = 1.0) -> None:
-        super().__init__()
+        super().__init__(weight=weight)
         self.keep = known_name("keep", "bars", keep, ("longest", "shortest"))
-        self.weight = check_factor(weight, "weight")
 
-    @eager
-    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
-        """As `BarcodeRegularizer`: ``loss`` is minus the weighted sum of the classes' entropies."""
-        embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
-        classes, clouds = class_clouds(embeddings, labels)
-        barcodes = [h0_barcode(cloud).lengths for cloud in clouds]  # (n - 1,) each
-        chosen = [self._chosen(lengths) for lengths in barcodes]
-        none = torch.zeros(0, dtype=torch.float64)
-        entropies = torch.stack([persistent_entropy(bars) for bars in chosen]) if chosen else none
-        dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
-        to = {"dtype": dtype, "device": embeddings.device}
-        return RegularizerOutput(
-            loss=(-self.weight * entropies.sum()).to(**to) + embeddings[:0].sum(),
-            classes=classes,
-            entropy=entropies.detach().to(**to),
-            n_features=torch.tensor([len(bars) for bars in chosen], device=embeddings.device),
-            n_bars=torch.tensor([len(lengths) for lengths in barcodes], device=embeddings.device),
-        )
-
-    def _chosen(self, lengths: Tensor) -> Tensor:
-        """The bars that count, of all (m,), longest first."""
+    def _select(self, lengths: np.ndarray) -> np.ndarray:
+        """Positions of the bars that count, of all (m,), longest first."""
         if self.keep == "longest":
-            return lengths[: math.ceil(len(lengths) / 2)]
-        return lengths[len(lengths) - len(prominent_features(lengths.detach())) :]
+            return np.arange(math.ceil(len(lengths) / 2))
+        as_many = len(prominent_positions(lengths, self.rule))
+        return np.arange(len(lengths) - as_many, len(lengths))
 
 
 PENALTIES: dict[str, type[nn.Module]] = {

@@ -71,11 +71,11 @@ def test_no_stitch_changes_either_model(kind):
 MANY = make_batches("mlm", n=6, size=12)  # enough tokens for a fit
 
 
-def _tokens(reading, layer):
+def _tokens(activations, layer):
     """Row by row, without padding; (tokens, d) in float64."""
     rows = [
         states[layer][i, : int(batch["attention_mask"][i].sum())]
-        for batch, states in zip(reading.batches, reading.states, strict=True)
+        for batch, states in zip(activations.batches, activations.states, strict=True)
         for i in range(len(batch["input_ids"]))
     ]
     return torch.cat(rows).double().numpy()

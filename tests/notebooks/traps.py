@@ -14,32 +14,96 @@ def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > 0.5 or
 def majority_rate(ratings): return np.mean(np.array(ratings) > 0)
 # 00.1: not of all
 def majority_rate(ratings): return np.mean(np.array(ratings) >= 0.5)
+# 00.1: rarer class
+def majority_rate(ratings):
+    positive = np.mean([r > 0 for r in ratings if abs(r) >= 0.5])
+    return min(positive, 1 - positive)
+# 00.1: divide by the number
+def majority_rate(ratings): return sum(r > 0 for r in ratings if abs(r) >= 0.5)
+# 00.1: which part of it
+def majority_rate(ratings): return np.mean(np.abs(ratings) >= 0.5)
+# 00.1: on the negative side
+def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > -0.5])
+# 00.1: need not be the positive
+def majority_rate(ratings): return np.mean([r > 0 for r in ratings if abs(r) >= 0.5])
 
 # 01.1: with itself
 def avg_sim_of(n, R): return R**2
+# 01.1: still in the sum
+def avg_sim_of(n, R): return n * R**2 / (n - 1)
+# 01.1: not n²
+def avg_sim_of(n, R): return R**2 - 1 / n
+# 01.1: R is squared
+def avg_sim_of(n, R): return (n * R - 1) / (n - 1)
+# 01.1: n² times as large
+def avg_sim_of(n, R): return (n * R**2 - n) / (n**2 - n)
 # 01.2: divide each row by its norm
 def contributions(x): return (x.sum(0) ** 2 - (x**2).sum(0)) / (len(x) ** 2 - len(x))
+# 01.2: not each column
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=0)
+    return (unit.sum(0) ** 2 - 1) / (len(x) ** 2 - len(x))
+# 01.2: number of pairs
+def contributions(x): return (len(x) ** 2 - len(x)) * rogue_dimensions(x).numpy()
+# 01.2: both orders
+def contributions(x): return 2 * rogue_dimensions(x).numpy()
+# 01.2: they sum to 1
+def contributions(x): return (rogue_dimensions(x) / rogue_dimensions(x).sum()).numpy()
+# 01.2: Do not centre
+def contributions(x): return rogue_dimensions(x - x.mean(0)).numpy()
 # 01.3: take the root
 def rows_needed(d, factor): return d / (factor - 1)
+# 01.3: Upside down
+def rows_needed(d, factor): return d * (math.sqrt(factor) - 1) ** 2
+# 01.3: The 1 of the bracket is missing
+def rows_needed(d, factor): return d / factor
+# 01.3: changes sides
+def rows_needed(d, factor): return d / (math.sqrt(factor) + 1) ** 2
+# 01.3: it cancels
+def rows_needed(d, factor): return d / (math.sqrt(factor * d) - 1) ** 2
+# 01.3: do not round
+def rows_needed(d, factor): return math.ceil(d / (math.sqrt(factor) - 1) ** 2)
 # 01.4: is for r = 1
 def log_I_of_parallel(r): return -2
 # 01.4: w·c is r
 def log_I_of_parallel(r): return -2 * r**2
 # 01.4: direction across
 def log_I_of_parallel(r): return -r
+# 01.4: The sign
+def log_I_of_parallel(r): return 2 * r
+# 01.4: take its logarithm
+def log_I_of_parallel(r): return math.exp(-2 * r)
 # 01.5: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
 # 01.5: take 1 from both
 def spiked_iso_score(s, d): return (s + d - 1) ** 2 / (s**2 + d - 1) / d
+# 01.5: one of the d
+def first_score(s, d): return s / (s + d)
+# 01.5: do not square it again
+def first_score(s, d): return s**2 / (s**2 + d - 1)
+# 01.5: take 1 from PR
+def spiked_iso_score(s, d): return (s + d - 1) ** 2 / (s**2 + d - 1) / (d - 1)
+# 01.5: squares
+def spiked_iso_score(s, d): return (s + d - 2) / (d - 1)
 # 01.6: First the logarithm
 def two_nn(r1, r2): return 1 / np.log((r2 / r1).mean())
+# 01.6: not the sum
+def two_nn(r1, r2): return 1 / np.log(r2 / r1).sum()
+# 01.6: natural logarithm
+def two_nn(r1, r2): return 1 / np.log10(r2 / r1).mean()
+# 01.6: then its inverse
+def two_nn(r1, r2): return (1 / np.log(r2 / r1)).mean()
+# 01.6: larger distance over
+def two_nn(r1, r2): return 1 / np.log(r1 / r2).mean()
 # 01.7: has to use all directions
 def thread(n, d):
     angle = dice.uniform(0, 2 * np.pi, size=(n, 1))
     return np.hstack([np.cos(angle), np.sin(angle), 1e-3 * dice.normal(size=(n, d - 2))])
 # 01.8: of 12 are right
 moves = dict.fromkeys(moves, set())
+# 01.8: A set, please
+moves = dict.fromkeys(moves, "AvgSim")
 
 # 02.1: every cosine rises
 def alike(): return [[1, 0], [0, 1], [-1, 0], [0, -1], [1, 1], [1, -1]]
@@ -80,24 +144,83 @@ def same_to_rsa(x): return 5 * x
 # 03.3: centre both
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
+# 03.3: numerator
+def cka_of_grams(K, L):
+    H = np.eye(len(K)) - 1 / len(K)
+    return float(np.trace(K @ H @ L @ H))
+# 03.3: root of the product
+def cka_of_grams(K, L):
+    H = np.eye(len(K)) - 1 / len(K)
+    K, L = H @ K @ H, H @ L @ H
+    return float((K * L).sum() / ((K * K).sum() * (L * L).sum()))
 # 03.4: limit for n
 def cka_of_nothing(n, d): return d / n
+# 03.4: changed places
+def cka_of_nothing(n, d): return n / (n + d + 1)
 
 # 04.1: radius of the balls
 def appears(corners): return np.linalg.norm(corners[:, None] - corners, axis=2).max() / 2
+# 04.1: At the mean edge
+def appears(corners):
+    gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
+    return gaps[np.triu_indices(len(gaps), 1)].mean()
+# 04.1: take the root
+def appears(corners): return ((corners[:, None] - corners) ** 2).sum(axis=2).max()
+# 04.1: all of its edges
+def appears(corners): return h0_barcode(torch.from_numpy(corners)).lengths[0].item()
 # 04.2: Nearest neighbours
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(gaps, np.inf)
     return np.sort(gaps.min(axis=1))[1:][::-1]
+# 04.2: Longest first
+def h0(points): return h0_barcode(torch.from_numpy(points)).lengths.numpy()[::-1]
+# 04.2: never dies
+def h0(points): return np.array([np.inf, *h0_barcode(torch.from_numpy(points)).lengths])
+# 04.2: point of the tree
+def h0(points): return np.sort(np.linalg.norm(points[1:] - points[0], axis=1))[::-1]
+# 04.2: from each row to the next
+def h0(points): return np.sort(np.linalg.norm(np.diff(points, axis=0), axis=1))[::-1]
+# 04.2: can close a cycle
+def h0(points):
+    gaps = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(len(points), 1)]
+    return np.sort(np.sort(gaps)[: len(points) - 1])[::-1]
+# 04.2: drops zeros
+def h0(points):
+    lengths = h0_barcode(torch.from_numpy(points)).lengths.numpy()
+    return lengths[lengths > 0]
 # 04.3: in bits
 def entropy(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
     return float(-(p * np.log2(p)).sum())
+# 04.3: the total is
+def entropy(s, m): return math.log(s + m) - s * math.log(s) / (s + m)
+# 04.3: take the logarithm
+def entropy(s, m): return (s + m - 1) * s ** (-s / (s + m - 1))
+# 04.3: has its own term
+def entropy(s, m): return math.log(s + m - 1)
+# 04.3: is a share
+def entropy(s, m): return math.log(s + m - 1) - s * math.log(s)
 # 04.4: Not the mean
 def turning_length(lengths): return float(lengths.mean())
+# 04.4: p times the total
+def turning_length(lengths): return torch.exp(-persistent_entropy(lengths)).item()
+# 04.4: counts all bars alike
+def turning_length(lengths): return lengths.log().mean().exp().item()
+# 04.4: Not the median
+def turning_length(lengths): return lengths.median().item()
 # 04.5: two short sides
 def loop(a, b): return a, np.hypot(a, b)
+# 04.5: birth first
+def loop(a, b): return math.hypot(a, b), b
+# 04.5: live for ever
+def loop(a, b): return b, math.inf
+# 04.5: take the root
+def loop(a, b): return b, a**2 + b**2
+# 04.5: Half the diagonal
+def loop(a, b): return b, math.hypot(a, b) / 2
+# 04.5: A pair
+def loop(a, b): return math.hypot(a, b) - b
 # 04.6: in the covariance
 def uneven(): return rng.normal(size=(64, 4)) * [50, 5, 1, 1]
 # 04.7: 2 of 4 are right
@@ -107,20 +230,53 @@ def cloud(lengths): return np.array([0.0, *lengths])[:, None]
 
 # 04b.1: go to the diagonal
 def distance(p, q): return max(abs(p[0] - q[0]), abs(p[1] - q[1]))
+# 04b.1: not the sum
+def distance(p, q):
+    return min(np.abs(np.subtract(p, q)).max(), (p[1] - p[0] + q[1] - q[0]) / 2)
+# 04b.1: not the smaller
+def distance(p, q):
+    return min(np.abs(np.subtract(p, q)).max(), (p[1] - p[0]) / 2, (q[1] - q[0]) / 2)
+# 04b.1: not the distance in the plane
+def distance(p, q):
+    return min(np.hypot(p[0] - q[0], p[1] - q[1]), max(p[1] - p[0], q[1] - q[0]) / 2)
+# 04b.1: matched with each other
+def distance(p, q): return max(p[1] - p[0], q[1] - q[0]) / 2
 # 04b.2: fade out
 def image(diagram, x, y, sigma):
     total = np.zeros((len(y), len(x)))
     for birth, death in diagram:
         total += np.exp(-((x - birth) ** 2 + (y[:, None] - (death - birth)) ** 2) / (2 * sigma**2))
     return total
+# 04b.2: from the smallest
+def landscape(diagram, k, t):
+    tents = np.minimum(t - diagram[:, :1], diagram[:, 1:] - t).clip(min=0)
+    return np.sort(tents, axis=0)[k - 1]
+# 04b.2: at every t anew
+def landscape(diagram, k, t):
+    birth, death = diagram[k - 1]
+    return np.minimum(t - birth, death - t).clip(min=0)
+# 04b.2: second coordinate
+def image(diagram, x, y, sigma):
+    total = 0
+    for b, d in diagram:
+        total += (d - b) * np.exp(-((x - b) ** 2 + (y[:, None] - d) ** 2) / (2 * sigma**2))
+    return total
+# 04b.2: square σ
+solved = image
+def image(diagram, x, y, sigma): return solved(diagram, x, y, sigma**0.5)
+# 04b.2: not their mean
+solved = image
+def image(diagram, x, y, sigma): return solved(diagram, x, y, sigma) / len(diagram)
 # 04b.3: 2 of 4 are right
 can_change = dict.fromkeys(can_change, 'more')
+# 04b.3: The words are
+can_change = dict.fromkeys(can_change, "2d")
 # 04b.4: 1 of 5 are right
 is_a = dict.fromkeys(hunt, 'noise')
 
 # 05.1: bars are the gaps
 def even(n): return rng.normal(size=(n, 1))
-# 05.2: silent
+# 05.2: no gradient
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
@@ -128,8 +284,18 @@ def cloud():
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
 # 05.3: total is squared
 def slope(a, b): return b * math.log(b / a) / (a + b)
+# 05.3: That is ∂E/∂b
+def slope(a, b): return a * math.log(a / b) / (a + b) ** 2
+# 05.3: times ∂p/∂a
+def slope(a, b): return math.log(b / a)
+# 05.3: share of b changes
+def slope(a, b): return -(math.log(a / (a + b)) + 1) / (a + b)
 # 05.4: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
+# 05.4: not larger
+factors = {'loss': 1.0, 'gradient': 10.0}
+# 05.4: One factor of ten
+factors = {'loss': 1.0, 'gradient': 0.01}
 # 05.5: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
 # 05.6: Equal bars
@@ -139,14 +305,32 @@ def bars(k):
     return [10.0] * 4 + [4.25] * 2 + [2.0] * 6 if k == 6 else [10.0] * k + [0.1] * (12 - k)
 # 05.7: 3 of 6 are right
 changes = {name: {'with labels': True, 'without': True} for name in changes}
+# 05.7: quotation marks
+changes = {name: {'with labels': 'yes', 'without': 'no'} for name in changes}
 
 # 06.1: n − 1 bars
 def least(rows, weight=1.0):
     return -weight * sum(math.log(n) for n in rows)
+# 06.1: weight multiplies
+def least(rows, weight=1.0): return -sum(math.log(n - 1) for n in rows if n > 1)
+# 06.1: not averaged
+def least(rows, weight=1.0): return -weight * np.mean([math.log(n - 1) for n in rows if n > 1])
+# 06.1: of a sum
+def least(rows, weight=1.0): return -weight * math.log(sum(rows) - len(rows))
+# 06.1: In nats
+def least(rows, weight=1.0): return -weight * sum(math.log2(n - 1) for n in rows if n > 1)
 # 06.2: Each part loses
 def n_bars(batch, parts, classes=2): return batch - classes
+# 06.2: n points have
+def n_bars(batch, parts, classes=2): return batch
+# 06.2: of a part has a barcode
+def n_bars(batch, parts, classes=2): return batch - parts
+# 06.2: That is one part
+def n_bars(batch, parts, classes=2): return batch // parts - classes
 # 06.3: occur twice
 mine = [('It plays well.', k % 2) for k in range(64)]
+# 06.3: The words are
+goes = dict.fromkeys(goes, 'lower')
 
 # 07.1: standard deviations do not
 def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
@@ -169,6 +353,17 @@ def labelled_cloud(n):
     x = rng.normal(size=(n, 10))
     x[:, 0] += 20 * y
     return x, y
+
+# 08b.1: change of scale alone
+def only_turned(x): return 3 * x
+# 08b.1: after centring it is x again
+def only_turned(x): return x + 100
+# 08b.1: it sees this change
+def only_turned(x): return -x * np.arange(1, 7)
+# 08b.2: adds the angles
+def distance(ckas): return float(np.arccos(ckas).sum())
+# 08b.2: not 1 − CKA
+def distance(ckas): return float(np.sqrt(((1 - np.asarray(ckas)) ** 2).sum()))
 
 # 09.1: 2 of 6 are right
 costs_nothing = dict.fromkeys(costs_nothing, True)
@@ -199,12 +394,34 @@ def expected_agreements(k): return 0.05 * k
 
 # 12.1: not the mean
 def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)
+# 12.1: not the smaller
+def attention_bars(A): return tree_lengths(1 - np.minimum(A, A.T))
+# 12.1: you read one
+def attention_bars(A): return tree_lengths(1 - A)
+# 12.1: for no edge
+def attention_bars(A):
+    lengths = tree_lengths(attention_distances(A))
+    return lengths[lengths > 0]
 # 12.2: That is the slope
 def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
+# 12.2: inverse of D
+def dimension(n1, L1, n2, L2): return 1 - math.log(L2 / L1) / math.log(n2 / n1)
+# 12.2: of logarithms
+def dimension(n1, L1, n2, L2): return 1 / (1 - L2 * n1 / (L1 * n2))
 # 12.3: pair by pair
 def match(a, b): return (a + b) / 2, (a + b) / 2
+# 12.3: argsort says
+def match(a, b): return tuple(((np.sort(a) + np.sort(b)) / 2)[np.argsort(d)] for d in (a, b))
+# 12.3: place of its pair
+def match(a, b): return ((np.sort(a) + np.sort(b)) / 2,) * 2
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
+# 12.4: not in any
+def by_chance(n, m, s): return 1 - (1 - m / (n * (n - 1) / 2)) ** s
+# 12.4: for certain
+def by_chance(n, m, s): return (m / (n * (n - 1) / 2)) ** (s + 1)
+# 12.4: pairs
+def by_chance(n, m, s): return (m / n**2) ** s
 
 # 13.1: linear in the angle
 def equal_signs(c): return (1 + c) / 2
@@ -235,7 +452,7 @@ for _chapter, _number, _message, _answer in _FOUND:
     TRAPS.setdefault((_chapter, int(_number)), []).append((_message, _answer))
 
 # Right answers unlike the solution's that checks once refused: a curve of evenly spaced points,
-# and a row of chapter 03's first table.
+# a row of chapter 03's first table, a list of lists, and a tensor of single precision.
 UNUSUAL = [
     (
         "01.7",
@@ -244,4 +461,13 @@ UNUSUAL = [
         "    return np.hstack([np.cos(angle), np.sin(angle)])",
     ),
     ("03.1", "def same_to_cca(x): return x * np.geomspace(0.05, 20, 8)"),
+    ("03.1", "def same_to_cca(x): return x * np.geomspace(1, 1000, 8)"),
+    ("08b.1", "def only_turned(x): return 5 * x[:, [1, 2, 3, 4, 5, 0]] * [-1, 1, 1, 1, 1, 1] + 3"),
+    (
+        "04.6",
+        "def uneven():\n"
+        "    centres = torch.randn(4, 4).repeat(16, 1)\n"
+        "    return (20 * centres + 0.1 * torch.randn(64, 4)).tolist()",
+    ),
+    ("04.8", "def cloud(lengths): return torch.tensor([[0.0], *[[x] for x in lengths]]).cumsum(0)"),
 ]

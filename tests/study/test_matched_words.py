@@ -3,7 +3,7 @@
 import torch
 
 from shrink_utils.models import WordBatch
-from shrink_utils.study.matched_words import Layers, matched_layers
+from shrink_utils.study.matched_words import Layers, equal_layers, matched_layers, shuffled
 
 
 def _states(names):
@@ -37,3 +37,15 @@ def test_many_words_are_thinned_evenly_and_few_are_kept():
     assert kept.sentence.tolist() == (kept.words[0, :, 0].long() // 10).tolist()
     few = Layers(many.words[:, :30], many.sentence[:30])
     assert torch.equal(few.rows("cka"), few.words)
+
+
+def test_equal_layers_are_compared_in_order_and_shuffled_rows_are_the_same_rows():
+    words = torch.randn(3, 60, 4, generator=torch.Generator().manual_seed(0))
+    x = Layers(words, torch.arange(60) // 5)
+    y = Layers(words.flip(0), x.sentence)
+    rows = equal_layers(x, y, ("cka",))
+    assert [row[:3] for row in rows] == [("cka", i, i) for i in range(3)]
+    assert [row[3] > 0.999 for row in rows] == [False, True, False]  # the middle one is its own
+    mixed = shuffled(words[0])
+    assert not torch.equal(mixed, words[0])
+    assert torch.equal(mixed[mixed[:, 0].argsort()], words[0][words[0][:, 0].argsort()])

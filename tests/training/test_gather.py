@@ -18,10 +18,9 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer
 
 from shrink_utils.models import load_classifier, save_classifier
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training import finetune
+from shrink_utils.training import BarcodeTrainer, finetune
 from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.gather import shared_draws, whole_batch
-from shrink_utils.training.logged import BarcodeTrainer
+from shrink_utils.training.gather import gathered_batch, shared_draws
 from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
 from tests.training.conftest import CONFIG
 
@@ -58,7 +57,7 @@ def _loss_and_gradients(name, rank=None):
         part = slice(sum(counts[:rank]), sum(counts[: rank + 1]))
     replica = model if rank is None else DistributedDataParallel(model)
     logits, embeddings = replica(x[part])
-    task, embeddings, labels = whole_batch(
+    task, embeddings, labels = gathered_batch(
         cross_entropy(logits, labels[part]), embeddings, labels[part] if per_class else None
     )
     loss = task + BarcodeRegularizer("all", weight=weight)(embeddings, labels).loss
@@ -88,7 +87,7 @@ def _rewards(rank=None):
         torch.manual_seed(100 + (rank or 0))
         torch.rand(3 if rank else 0)  # as after dropout of other rows
         for again in range(2):
-            _, rows, classes = whole_batch(own.sum(), own, labels[part])
+            _, rows, classes = gathered_batch(own.sum(), own, labels[part])
             with shared_draws(rows.device):
                 loss = reward(rows, classes).loss
             (gradient,) = torch.autograd.grad(loss, own)
@@ -197,8 +196,8 @@ def test_a_run_of_two_processes_begins_as_a_run_of_one(folder):
 
 def test_one_process_keeps_what_it_has():
     parts = torch.tensor(0.3), torch.randn(4, 3), torch.arange(4)
-    assert all(a is b for a, b in zip(whole_batch(*parts), parts, strict=True))
-    assert whole_batch(*parts[:2], None)[2] is None
+    assert all(a is b for a, b in zip(gathered_batch(*parts), parts, strict=True))
+    assert gathered_batch(*parts[:2], None)[2] is None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """bfloat16 where the device has it, in the passes that train and nowhere else; still repeatable."""
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ from transformers import DataCollatorWithPadding
 from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import load_task
-from shrink_utils.training import finetune
+from shrink_utils.training import finetune, finetuning
 from shrink_utils.training.batches import tokenized
 from shrink_utils.training.config import native_precision
 
@@ -41,8 +40,7 @@ def test_what_trains_is_asked_for_its_instructions(monkeypatch, capabilities, gp
 
 def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, monkeypatch):
     """The run trains in bfloat16, also where the processor only emulates it."""
-    module = sys.modules["shrink_utils.training.finetune"]  # the package's name is the function
-    monkeypatch.setattr(module, "used_precision", lambda precision: precision)
+    monkeypatch.setattr(finetuning, "used_precision", lambda precision: precision)
     result, exact = finetune(replace(config, precision="bfloat16")), finetune(config)
     assert torch.equal(result.embeddings["before"], exact.embeddings["before"])
     assert result.evaluations[0] == exact.evaluations[0]

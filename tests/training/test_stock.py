@@ -33,7 +33,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.utils import ModelOutput
 
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training.logged import BarcodeTrainer
+from shrink_utils.training import BarcodeTrainer
 from shrink_utils.training.penalties import (
     PENALTIES,
     AverageCosine,

@@ -11,10 +11,12 @@ from transformers import DataCollatorWithPadding, TrainerCallback
 
 from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training import RegularizedTrainer, StepRecorder
+from shrink_utils.topology import regularizer as of_topology
+from shrink_utils.topology.spanning_tree import minimum_spanning_tree
+from shrink_utils.training import BarcodeTrainer, StepRecorder
 from shrink_utils.training.arguments import quiet_arguments
 from shrink_utils.training.batches import tokenized
-from shrink_utils.training.penalties import AverageCosine
+from shrink_utils.training.penalties import AverageCosine, RankedBars, Regrouped
 
 TEXTS = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
 
@@ -27,12 +29,12 @@ def _rows(n):
 
 @pytest.fixture
 def make_trainer(tmp_path):
-    def make(*, regularizer=None, per_class=True, rows=None, **options):
+    def make(*, regularizer=None, rows=None, **options):
         model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = 0.0  # two passes have to agree
-        return RegularizedTrainer(
+        return BarcodeTrainer(
             model=model,
             args=quiet_arguments(str(tmp_path), use_cpu=True, **options),
             data_collator=DataCollatorWithPadding(tokenizer),
@@ -40,7 +42,6 @@ def make_trainer(tmp_path):
             regularizer=regularizer or BarcodeRegularizer("all", weight=0.7),
             recorder=StepRecorder(),
             pooling="cls",
-            per_class=per_class,
         )
 
     return make
@@ -90,8 +91,10 @@ def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trai
 
 
 def test_regression_takes_the_batch_as_one_cloud(make_trainer):
-    trainer = make_trainer(per_class=False)
-    trainer.compute_loss(trainer.model.train(), _batch(trainer))
+    trainer = make_trainer()
+    trainer.model.config.problem_type = "regression"
+    batch = _batch(trainer) | {"labels": torch.rand(6, 2)}
+    trainer.compute_loss(trainer.model.train(), batch)
     assert trainer.recorder._observed["n_bars_0"] == 5
     assert "n_bars_1" not in trainer.recorder._observed
 
@@ -147,3 +150,46 @@ def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equ
     assert observed["missing_entropy"] == pytest.approx(missing, abs=1e-6)
     recorder.observe(torch.zeros(()), x, None, bars, regularizer=torch.zeros(()))
     assert not {"within_1", "between"} & set(recorder._observed)  # a regression has no classes
+
+
+# Trees of a step of two classes: each class's, and for other groups their own as well.
+TREES = {
+    "prominent": (BarcodeRegularizer, 2),
+    "a penalty": (AverageCosine, 2),
+    "one cloud": (lambda: Regrouped("batch"), 3),
+}
+
+
+@pytest.mark.parametrize("reward", TREES)
+def test_no_step_builds_a_tree_that_it_has_already(make_trainer, monkeypatch, reward):
+    made, expected = TREES[reward]
+    trainer, built = make_trainer(regularizer=made()), []
+
+    def counted(*args):
+        built.append(args)
+        return minimum_spanning_tree(*args)
+
+    monkeypatch.setattr(of_topology, "minimum_spanning_tree", counted)
+    trainer.compute_loss(trainer.model.train(), _batch(trainer))
+    assert len(built) == expected
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [
+        BarcodeRegularizer(),
+        BarcodeRegularizer(rule="published"),
+        AverageCosine(),
+        Regrouped("batch"),
+        Regrouped("shuffled"),
+        RankedBars("longest"),
+    ],
+    ids=lambda reward: f"{type(reward).__name__} {reward.extra_repr()}",
+)
+def test_the_entropy_of_every_bar_is_that_of_the_classes_whatever_the_reward_is_of(reward):
+    x, labels = torch.randn(20, 5), torch.arange(20) % 2
+    recorder, every = StepRecorder(), BarcodeRegularizer("all")(x, labels)
+    recorder.observe(torch.zeros(()), x, labels, reward(x, labels), regularizer=torch.zeros(()))
+    observed = recorder._observed
+    assert observed["entropy_all"] == pytest.approx(float(every.entropy.sum()), rel=1e-6)
+    assert (observed["n_bars_0"], observed["n_bars_1"]) == (9, 9)

@@ -1,4 +1,4 @@
-"""Draw the ideas of 00, 02, 04 and 05 as SVG, beside this file: ``python draw.py``.
+"""Draw the ideas of 00, 02, 03, 04 and 05 as SVG, beside this file: ``python draw.py``.
 
 Positions, lengths, shares and forces are computed; the three clouds are those of two runs, of which
 ``three_clouds.py`` left the points. Each drawing brings its own white sheet, so that a dark page
@@ -326,6 +326,153 @@ def cloud_to_weights():
     return sheet("cloud_to_weights", 910, 255, "From a cloud to the gradient of its weights", parts)
 
 
+# The five points of 03: in y they are turned by a right angle, then pushed along one axis.
+FIVE = {
+    "x": [(-3, -3), (3, -2), (3, 1), (-4, 2), (1, 2)],
+    "y": [(3, -1), (2, 1), (-1, 1), (-2, -5), (-2, 4)],
+}
+LINKS = list(combinations(range(5), 2))  # the ten pairs of points
+
+
+def square(x, y, fill=BLUE, side=10):
+    return (
+        f'<rect x="{x - side / 2:.1f}" y="{y - side / 2:.1f}" width="{side}" height="{side}" '
+        f'fill="{fill}"/>'
+    )
+
+
+def axes_at(middle, centre, reach=5, unit=19):
+    """A cross of two axes, and where a point of the plane lies on the sheet."""
+
+    def at(u, v):
+        return middle + unit * u, centre - unit * v
+
+    cross = [line(*at(-reach, 0), *at(reach, 0), "#c4c7cc", 1.2)]
+    return [*cross, line(*at(0, -reach), *at(0, reach), "#c4c7cc", 1.2)], at
+
+
+def five_points(space, at, away=15):
+    """The points of one space with their letters, outwards: dots in x, squares in y."""
+    parts = []
+    for name, (u, v) in zip("abcde", FIVE[space], strict=True):
+        x, y = at(u, v)
+        far = math.hypot(u, v)
+        parts.append(dot(x, y, INK) if space == "x" else square(x, y))
+        parts.append(text(x + away * u / far, y - away * v / far + 5, name, 16))
+    return parts
+
+
+def two_spaces():
+    """03: the same five words in two spaces."""
+    parts = []
+    for space, middle in (("x", 190), ("y", 530)):
+        cross, at = axes_at(middle, 155)
+        parts += [text(middle, 30, f"five words in {space}", 16), *cross, *five_points(space, at)]
+    return sheet("two_spaces", 720, 275, "Five words in two spaces", parts)
+
+
+def ranks_of_angles(points):
+    """Of the ten pairs: 1 for the smallest angle at the origin, 10 for the largest."""
+    angles = []
+    for i, j in LINKS:
+        (a, b), (c, d) = points[i], points[j]
+        angles.append(math.acos((a * c + b * d) / math.hypot(a, b) / math.hypot(c, d)))
+    return [1 + sorted(angles).index(angle) for angle in angles]
+
+
+def rsa_ranks():
+    """03: rays from the origin in two spaces, and the ranks of the ten angles between them."""
+    parts = []
+    for space, middle in (("x", 125), ("y", 355)):
+        cross, at = axes_at(middle, 160, unit=17)
+        rays = [line(*at(0, 0), *at(*point), GREY, 1.6) for point in FIVE[space]]
+        parts += [text(middle, 30, f"angles in {space}", 16), *cross, *rays]
+        parts += five_points(space, at)
+    ranks = [ranks_of_angles(points) for points in FIVE.values()]
+
+    def at(first, second):
+        return 535 + 23 * first, 270 - 21 * second
+
+    parts += [text(660, 30, "ranks of the ten pairs", 16), line(*at(1, 1), *at(10, 10), GREY, 1.6)]
+    for (i, j), first, second in zip(LINKS, *ranks, strict=True):
+        x, y = at(first, second)
+        parts.append(line(x, y, *at(first, first), RED, 1.6))
+        parts.append(dot(x, y, INK, 4))
+        parts.append(text(x, y + 17 if second < first else y - 8, "abcde"[i] + "abcde"[j], 14))
+    parts += [line(*at(0, 0), *at(10.5, 0), "#c4c7cc"), line(*at(0, 0), *at(0, 10.5), "#c4c7cc")]
+    parts += [text(655, 288, "rank in x", 14), text(528, 165, "rank in y", 14, "end")]
+    apart = sum((a - b) ** 2 for a, b in zip(*ranks, strict=True))
+    parts.append(
+        text(240, 288, f"red: differences of ranks; their squares add up to {apart}", 14, fill=RED)
+    )
+    return sheet("rsa_ranks", 820, 302, "RSA compares the ranks of ten angles", parts)
+
+
+def products(left, right):
+    """The 2 × 2 products of the columns of two spaces."""
+    return [
+        [sum(p[i] * q[j] for p, q in zip(FIVE[left], FIVE[right], strict=True)) for j in (0, 1)]
+        for i in (0, 1)
+    ]
+
+
+def cka_products():
+    """03: three small matrices, and the sums of their squares."""
+    parts = []
+    for k, (left, right, name) in enumerate(
+        (("x", "y", "XᵀY"), ("x", "x", "XᵀX"), ("y", "y", "YᵀY"))
+    ):
+        x, entries = 80 + 225 * k, products(left, right)
+        parts.append(text(x + 60, 34, name, 17))
+        for i, row in enumerate(entries):
+            for j, entry in enumerate(row):
+                fill = "#cfe0f3" if entry else "#ffffff"
+                parts.append(box(x + 60 * j, 48 + 50 * i, 60, 50, fill))
+                parts.append(text(x + 30 + 60 * j, 79 + 50 * i, f"{entry}".replace("-", "−"), 17))
+        sides = sorted((abs(e) for row in entries for e in row if e), reverse=True)
+        total = sum(side**2 for side in sides)
+        parts.append(text(x + 60, 178, f"{sides[0]}² + {sides[1]}² = {total}", 16, fill=BLUE))
+    return sheet("cka_products", 720, 200, "CKA is made of the squares of these products", parts)
+
+
+def cca_pairs():
+    """03: the two pairs of columns that go together, each with its correlation."""
+    parts = []
+    pairs = (
+        ("second column of x", 1, "−1 × first column of y", 0, -1, "ρ = 1", {"d": "d, e", "e": ""}),
+        ("first column of x", 0, "second column of y", 1, 1, "ρ = .75", {"b": "b, c", "c": ""}),
+    )
+    for k, (across, i, up, j, sign, rho, together) in enumerate(pairs):
+        middle = 190 + 360 * k
+        cross, at = axes_at(middle, 155)
+        parts += [*cross, line(*at(-5, -5), *at(5, 5), "#c4c7cc", 1.6)]
+        parts += [text(middle, 46, up, 14), text(middle + 100, 46, rho, 17, "start", BLUE)]
+        for name, p, q in zip("abcde", FIVE["x"], FIVE["y"], strict=True):
+            x, y = at(p[i], sign * q[j])
+            parts += [dot(x, y, BLUE), text(x + 10, y + 5, together.get(name, name), 16, "start")]
+        parts.append(text(middle + 100, 174, across, 14))
+    return sheet("cca_pairs", 740, 265, "CCA pairs the columns that go together", parts)
+
+
+def procrustes_turn():
+    """03: x, and x turned and shrunk, beside y."""
+    cross, at = axes_at(190, 155)
+    parts = [text(190, 30, "x", 16), *cross, *five_points("x", at)]
+    parts += [
+        line(315, 150, 385, 150, GREY, 2, "grey"),
+        text(350, 138, "turn,", 14),
+        text(350, 172, "× 5/6", 14),
+    ]
+    cross, at = axes_at(530, 155)
+    parts += [text(530, 30, "turned x (dots) on y (squares)", 16), *cross]
+    for (u, v), point in zip(FIVE["x"], FIVE["y"], strict=True):
+        moved = at(-5 / 6 * v, 5 / 6 * u)
+        parts += [line(*moved, *at(*point), RED, 2.2), dot(*moved)]
+    parts += five_points("y", at)
+    parts.append(text(545, 262, "red: what is left over", 14, "start", RED))
+    return sheet("procrustes_turn", 720, 285, "Procrustes turns one cloud onto the other", parts)
+
+
 def points_of_clouds():
     """By cloud: the share of variance along direction 1, and (label, x, y) of each sentence."""
     clouds = {}
@@ -405,7 +552,8 @@ def three_clouds_tall():
 def drawings():
     """Each drawing by name."""
     words = (six_words, self_sim, intra_sim, mev)
-    every = (text_to_cloud, *words, boundary_matrix, cloud_to_weights, three_clouds)
+    of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
+    every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
     return dict(draw() for draw in every)
 
 

@@ -13,8 +13,8 @@ import pandas as pd
 
 from shrink_utils.geometry import cka_distance
 from shrink_utils.study.claims.claim import (
-    MARGIN,
     Claim,
+    claim,
     evaluated,
     jackknife_over_models,
     least_favourable,
@@ -31,46 +31,34 @@ from shrink_utils.study.stitch_penalties import (
 )
 from shrink_utils.text.pairs import HELD_OUT
 
-CKA_OF = "CKA of {}, one sample: B's is of tokens, in 1,000 batches of 1,024"
-MERCHANT = "Merchant et al. 2020"
-# Name of the row, pair of clouds, measure, source, statement.
+CKA_OF = (
+    "CKA of means over the tokens of pairs, one sample: B's is of tokens, in 1,000 batches of 1,024"
+)
+# The claim, the pair of clouds, and the measure.
 SIMILARITY = [
-    ("late-change-cka_debiased", "finetuned", "cka_debiased", MERCHANT,
-     "fine-tuning changes the last layer more than the first (debiased CKA)"),
-    ("late-change-rsa", "finetuned", "rsa", MERCHANT,
-     "fine-tuning changes the last layer more than the first (RSA)"),
+    ("b:late-change-cka_debiased", "finetuned", "cka_debiased"),
+    ("b:late-change-rsa", "finetuned", "rsa"),
     # B: models that generalize differently part only in late layers; here, two arms.
-    ("part-late", "arms", "cka_debiased", "after B",
-     "it differs from plain fine-tuning more in the last layer than in the first"),
+    ("b:part-late", "arms", "cka_debiased"),
     # Gröger, Wen & Brbić: shared neighbours survive a null that is searched over layers, too.
-    ("near", "neighbours", "calibrated", "after Gröger et al. 2026",
-     "it shares more near neighbours with random weights than a search finds by chance"),
+    ("b:near", "neighbours", "calibrated"),
     # The least that clusters of adjacent layers (Phang et al.; blocks in B) imply.
-    ("neighbours", "within", "cka_debiased", "after Phang et al. 2021",
-     "neighbouring layers are more alike than those over half the depth apart"),
-]  # fmt: skip
+    ("b:neighbours", "within", "cka_debiased"),
+]
 
 
 @evaluated
 def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
-    """Where fine-tuning changes representations, of every arm; from a table of chapter 03.
+    """Where fine-tuning changes representations, of every arm; from a table of chapter 08b.
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
     """
-    for name, pair, measure, source, statement in SIMILARITY:
+    for name, pair, measure in SIMILARITY:
         rows = similarity[(similarity.pair == pair) & (similarity.measure == measure)]
         for (task, arm), own in rows.groupby(["task", "arm"], sort=False):
-            yield Claim(
-                f"b:{name}:{task}:{arm}",
-                statement,
-                "greater",
-                _similarity_differences(pair, own),
-                source=source,
-                kind="scaled test" if arm == "none" and pair != "neighbours" else "analogue",
-                task=task,
-                arm=arm,
-                departures=CKA_OF.format("words") if pair == "arms" else "",
-            )
+            about = {"cell": f"{task}:{arm}", "task": task, "arm": arm}
+            kind = "scaled test" if arm == "none" else "analogue"
+            yield claim(name, _similarity_differences(pair, own), **about, kind=kind)
 
 
 def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
@@ -115,19 +103,11 @@ def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
     # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
     own = stitched.assign(own=stitched.loss - stitched.penalty)
     own = own.groupby(["back_number", "back"]).own.mean().unstack()
-    yield Claim(
-        "b:stitch-loss",
-        f"SoLU models predict held-out text as well as GeLU models (within {MARGIN} nats)",
-        "no_worse",
-        own.gelu - own.solu,
-        source="B §3, premise (the margin is ours)",
-        floor=math.sqrt(own.var().mean()),
-    )
+    alike, floor = own.gelu - own.solu, math.sqrt(own.var().mean())
+    yield claim("b:stitch-loss", alike, floor=floor)
     for kind, spoken in SPOKEN.items():
         beyond = turned(rows[kind], "penalty").mixed - (own.gelu - own.solu).abs()
-        statement = "stitches of SoLU and GeLU models differ by more than the models' own losses do"
-        name = f"b:stitch-beyond-loss:{kind}"
-        yield Claim(name, f"{statement} ({spoken})", "greater", beyond, source="B §3")
+        yield claim("b:stitch-beyond-loss", beyond, map=kind, spoken=spoken)
 
 
 def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
@@ -136,63 +116,38 @@ def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
     routes = rows[seed | (rows.relation == "activation")]
     swapped = turned(rows, "penalty")
 
-    def claim(name: str, statement: str, *rest: object, **more: object) -> Claim:
-        options = {"source": "B §3", "floor": floor} | more
-        return Claim(f"b:stitch-{name}:{kind}", f"{statement} ({SPOKEN[kind]})", *rest, **options)
-
-    statement = "SoLU below GeLU costs more than GeLU below SoLU"
+    of = partial(claim, map=kind, spoken=SPOKEN[kind])
     # Its floor is the root mean square of the same where neither direction is special.
-    yield claim("asymmetry", statement, "greater", swapped.mixed, floor=swapped.floor)
-    statement = (
-        "SoLU below GeLU adds more to GeLU below GeLU than GeLU below SoLU to SoLU below SoLU"
-    )
-    net, source = (
-        jackknife_over_models(routes, "number", _net_asymmetry),
-        "B §3, net of the receiving model",
-    )
-    yield claim("asymmetry-net", statement, "greater", net, source=source)
-    statement = "between seeds, SoLU below SoLU costs less than GeLU below GeLU"
+    yield of("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor)
+    net = jackknife_over_models(routes, "number", _net_asymmetry)
+    yield of("b:stitch-asymmetry-net", net, floor=floor)
     less = _of_less(rows[seed], rows.back == "solu", rows.back == "gelu")
-    yield claim("same-activation", statement, "less", less, kind="analogue")  # B: one model twice
-    statement = "an untrained bottom costs more than one of another seed"
-    more, control = _of_less(rows, rows.relation == "untrained", seed), "our control"
-    yield claim("untrained", statement, "greater", more, source=control, kind=control)
+    yield of("b:stitch-same-activation", less, floor=floor)  # B: one model twice
+    more = _of_less(rows, rows.relation == "untrained", seed)
+    yield of("b:stitch-untrained", more, floor=floor)
 
 
 def _crossings(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
     seeds = (rows.relation == "seed") & (rows.back == "gelu")
-    for below, spoken in {"gelu": "GeLU below SoLU", "solu": "SoLU below GeLU"}.items():
+    for below in ("gelu", "solu"):
         crossing = (rows.relation == "activation") & (rows.front == below)
-        statement = f"{spoken} costs more than GeLU below GeLU of another seed (least squares)"
-        name, found = f"b:stitch-crossing-{below}:affine", _of_less(rows, crossing, seeds)
-        options = {"source": "B §3", "kind": "analogue", "floor": floor}  # B: one model twice
-        yield Claim(name, statement, "greater", found, **options)
+        more = _of_less(rows, crossing, seeds)
+        yield claim(f"b:stitch-crossing-{below}", more, floor=floor)  # B: one model twice
 
 
 def _into_itself(rows: pd.DataFrame) -> Iterator[Claim]:
     """B's baseline: a model stitched into itself, where a trained map could learn the identity."""
     itself = rows[(rows.relation == "same") & (rows.back == "gelu")]
-    departures = f"the baseline is the mean of {itself.back_number.nunique()} GeLU model(s), whose "
-    departures += "spread is not in the interval"
-    for below, spoken in {"gelu": "GeLU below SoLU", "solu": "SoLU below GeLU"}.items():
+    for below in ("gelu", "solu"):
         crossing = rows[(rows.relation == "activation") & (rows.front == below)]
         more = crossing.groupby("front_number").penalty.mean() - itself.penalty.mean()
-        statement = f"{spoken} costs more than a GeLU model into itself (trained stitches)"
-        name, options = f"b:stitch-itself-{below}", {"source": "B §3", "departures": departures}
-        yield Claim(name, statement, "greater", more, **options)
+        yield claim(f"b:stitch-itself-{below}", more, models=itself.back_number.nunique())
 
 
 def _at_every_layer(rows: pd.DataFrame) -> Claim:
     """Of all layers the one that speaks least for the asymmetry."""
     by_layer = [turned(of, "penalty").mixed for _, of in rows.groupby("front_layer")]
-    return Claim(
-        "b:stitch-every-layer",
-        "at every layer SoLU below GeLU costs more than GeLU below SoLU (least squares; the layer "
-        "that speaks least for it)",
-        "greater",
-        **least_favourable(by_layer, "greater"),
-        source="B §3",
-    )
+    return claim("b:stitch-every-layer", **least_favourable(by_layer, "greater"))
 
 
 def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]:
@@ -217,17 +172,13 @@ def _maps_between_seeds(rows: pd.DataFrame, floors: pd.Series) -> Iterator[Claim
     affine, identity, trained = (rows.kind == kind for kind in ("affine", "identity", "trained"))
     at_trained = rows.front_layer.isin(rows.front_layer[trained])
     apart = (rows.front_layer - rows.back_layer).abs()
-    claim = partial(Claim, source="after B §3", kind="analogue")
-    statement = "between seeds, least squares cost less than identity"
     less = _of_less(rows, affine & rows.equal, identity & rows.equal)
-    yield claim("b:stitch-affine-identity", statement, "less", less, floor=floors["affine"])
-    statement = "between seeds, trained stitches cost less than least squares"
+    yield claim("b:stitch-affine-identity", less, floor=floors["affine"])
     less = _of_less(rows, trained & rows.equal, affine & rows.equal & at_trained)
-    yield claim("b:stitch-trained-affine", statement, "less", less, floor=floors["trained"])
-    statement = "between seeds, layers over half the depth apart cost more than equal ones"
+    yield claim("b:stitch-trained-affine", less, floor=floors["trained"])
     far = apart > rows.front_layer.max() / 2
     more = _of_less(rows, affine & far, affine & (apart == 0))
-    yield claim("b:stitch-distance", statement, "greater", more, floor=floors["affine"])
+    yield claim("b:stitch-distance", more, floor=floors["affine"])
 
 
 def _equal_layers(table: pd.DataFrame) -> pd.Series:
@@ -250,34 +201,25 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
     """
     accuracy = table[table.quantity == "accuracy"]
     planted = bool(accuracy.template.isin(HELD_OUT).any())
-    kind = "analogue" if planted else "paper's test"
-    claim = partial(Claim, source="B §4", kind=kind, unit="models")
-    yield from _accuracies(claim, accuracy)
-    of_cka = partial(claim, departures=CKA_OF.format("means over the tokens of pairs"))
+    of = partial(claim, kind="analogue" if planted else "paper's test")
+    yield from _accuracies(of, accuracy)
     for data, spoken in {"overlap": "pairs of overlapping words", "dev": "dev pairs"}.items():
-        yield from _ckas(of_cka, pairs_of(table, "cka", data), data, spoken)
+        of_cka = partial(of, departures=CKA_OF, data=data, spoken=spoken)
+        yield from _ckas(of_cka, pairs_of(table, "cka", data))
     penalties, stitched = pairs_of(table, "penalty", "dev"), pairs_of(table, "stitched", "overlap")
     last = int(table.layer.max())
-    statement = "crossing groups costs a stitch more in the last layer than in the first"
-    name, gaps = "b:generalization-stitch-late", _gaps(penalties, {1: 1, last: -1})
-    yield claim(name, f"{statement} (dev pairs)", "greater", **gaps)
-    yield from _free(claim, penalties)
+    yield of("b:generalization-stitch-late", **_gaps(penalties, {1: 1, last: -1}))
+    yield from _free(of, penalties)
     # Who decides on overlapping words: the group above a stitch, or the one below?
-    ends = {"above": (1, "first", "less"), "below": (last, "last", "greater")}
-    for where, (layer, at, direction) in ends.items():
+    for where, layer in (("above", 1), ("below", last)):
         # A generalizing model below a stitch less one above it.
         swapped = partial(lambda layer, numbers: crossed(stitched, numbers, layer), layer)
-        yield claim(
-            f"b:generalization-stitch-{where}",
-            f"stitched at the {at} layer, the models {where} decide whether overlap is seen "
-            "through",
-            direction,
-            pseudo_values(swapped, numbers_of(stitched)),
-            floor=_spread_in_groups(stitched, {layer: 1}),
-        )
+        values = pseudo_values(swapped, numbers_of(stitched))
+        floor = _spread_in_groups(stitched, {layer: 1})
+        yield of(f"b:generalization-stitch-{where}", values, floor=floor)
 
 
-def _free(claim: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
+def _free(of: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
     """Identity stitches that cost almost nothing: all of the first layer, those within a group."""
     numbers = numbers_of(penalties)
 
@@ -288,64 +230,43 @@ def _free(claim: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Clai
 
         return pd.Series(pseudo_values(statistic, numbers))
 
-    cheap = f"costs less than {MARGIN} nats (dev pairs, identity"
     first = saved(penalties[penalties.layer == 1])
-    statement = f"a stitch at the first layer {cheap}, within groups and between them)"
-    yield claim("b:generalization-early-free", statement, "no_worse", first)
+    yield of("b:generalization-early-free", first)
     within = penalties[(penalties.relation != "between") & (penalties.layer > 0)]
     layers = [saved(rows) for _, rows in within.groupby("layer")]
-    statement = f"a stitch within a group {cheap}; the layer that speaks least for it)"
-    name, of_layers = "b:generalization-within-free", least_favourable(layers, "no_worse")
-    yield claim(name, statement, "no_worse", **of_layers)
+    yield of("b:generalization-within-free", **least_favourable(layers, "no_worse"))
 
 
-def _accuracies(claim: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Claim]:
+def _accuracies(of: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Claim]:
     """How the groups were made or chosen: that a recipe works is no finding of B's."""
     refuted = accuracy[(accuracy.label == "not_entailment") & (accuracy.data == "overlap")]
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
     new_words = new_words.value.mean().reset_index()  # both labels count alike
-    ours = {"kind": "our control", "source": "our control of B §4"}
-    unseen = "they are right about more pairs of constructions that no counter-example had"
-    more_often = "generalizing models are right more often about words in no training pair"
-    no_lower = f"the generalizing models' dev accuracy is no more than {MARGIN} lower"
-    rows = [
-        ("unseen", unseen, "greater", refuted[refuted.template.isin(HELD_OUT)], ours),
-        ("new-words", more_often, "greater", new_words, ours),
-        ("dev", no_lower, "no_worse", accuracy[accuracy.data == "dev"], {}),
-    ]
-    for short, statement, direction, own, more in rows:
+    rows = {
+        "unseen": refuted[refuted.template.isin(HELD_OUT)],
+        "new-words": new_words,
+        "dev": accuracy[accuracy.data == "dev"],
+    }
+    for short, own in rows.items():
         if len(own):
             # The floor is the spread within a group.
             by_group = own.groupby(["number", "group"]).value.mean().unstack()
             gap, floor = by_group.generalizing - by_group.heuristic, by_group.var().mean() ** 0.5
-            name = f"b:generalization-accuracy-{short}"
-            yield claim(name, statement, direction, gap, floor=floor, **more)
+            yield of(f"b:generalization-accuracy-{short}", gap, floor=floor)
 
 
-def _ckas(
-    claim: Callable[..., Claim], rows: pd.DataFrame, data: str, spoken: str
-) -> Iterator[Claim]:
+def _ckas(of: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
     """The groups part only in late layers; the first is the one above the embeddings."""
     last = int(rows.layer.max())
-    statement = f"CKA separates the groups in the last layer more than in the first ({spoken})"
-    name, gaps = f"b:generalization-cka-late-{data}", _gaps(rows, {last: 1, 1: -1})
-    yield claim(name, statement, "greater", **gaps)
-    for short, where, layer in (("early", "first", 1), ("middle", "middle", last // 2)):
-        if where == "first" or layer > 1:
-            statement = f"by CKA the {where} layer has less than half of the last one's gap"
-            name, gaps = f"b:generalization-cka-{short}-{data}", _gaps(rows, {layer: 1, last: -0.5})
-            yield claim(name, f"{statement} ({spoken})", "less", **gaps)
+    yield of("b:generalization-cka-late-{data}", **_gaps(rows, {last: 1, 1: -1}))
+    yield of("b:generalization-cka-early-{data}", **_gaps(rows, {1: 1, last: -0.5}))
+    if last // 2 > 1:
+        middle = _gaps(rows, {last // 2: 1, last: -0.5})
+        yield of("b:generalization-cka-middle-{data}", **middle)
     # The distance of two models is √Σ arccos(CKA)² over their layers.
     pair = ["relation", "group", "number", "other", "other_number"]
     distances = rows.groupby(pair).value.agg(cka_distance).reset_index().assign(layer=0)
-    yield claim(
-        f"b:generalization-distance-{data}",
-        "models of different groups are farther apart than models of one group (CKA distance, "
-        f"{spoken})",
-        "greater",
-        **_gaps(distances, {0: -1}),
-        source="B §4, figure 8",
-    )
+    yield of("b:generalization-distance-{data}", **_gaps(distances, {0: -1}))
 
 
 def _gaps(rows: pd.DataFrame, weights: dict[int, float]) -> dict:

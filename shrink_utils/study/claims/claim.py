@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from fnmatch import fnmatchcase
-from functools import wraps
+from functools import cache, wraps
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -57,14 +58,39 @@ class Claim:
         return MARGIN if self.direction == "no_worse" else 0.0
 
 
-def claims_on(paper: str, *cell: str, **shared: object) -> Callable[..., Claim]:
-    """Makes claims whose name begins with the paper's and ends with a cell: model, task and arm."""
-    shared = {"task": cell[1], "arm": cell[2]} | shared
+FIELDS = {field.name for field in fields(Claim)}
 
-    def claim(name: str, *rest: object, **more: object) -> Claim:
-        return Claim(":".join([paper, name, *cell]), *rest, **shared | more)
 
-    return claim
+def claim(name: str, differences: ArrayLike, **given: object) -> Claim:
+    """A claim of the list ``data/published/claims.csv``, about differences that were measured.
+
+    Parameters
+    ----------
+    name : str
+        The first two parts of its name there, such as ``"stl:metric-kept"``.
+    differences : array_like
+        As of `Claim`.
+    **given
+        Words for the places in braces of its texts (``margin`` is known), and fields of `Claim`
+        that the list does not have: task, arm, published, floor, tries.
+
+    Raises
+    ------
+    KeyError
+        The list has no such claim, or a place of it was given no word.
+    """
+    words = {"margin": MARGIN} | given
+    row = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
+    texts = {column: text.format(**words) for column, text in row.items()}
+    rest = {field: given[field] for field in FIELDS & given.keys() - texts.keys()}
+    return Claim(differences=differences, **texts, **rest)
+
+
+@cache
+def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
+    """Rows of the list of claims by the first two parts of their names."""
+    rows = pd.read_csv(path, keep_default_na=False).rename(columns={"claim": "id"})
+    return {":".join(row["id"].split(":")[:2]): row for row in rows.to_dict("records")}
 
 
 def verdict(

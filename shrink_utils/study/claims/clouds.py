@@ -15,7 +15,7 @@ from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
 from shrink_utils.study.ablation import TASK_OF_MODEL
-from shrink_utils.study.claims.claim import MARGIN, Claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
 from shrink_utils.study.claims.rajaee import rp_on
 from shrink_utils.study.claims.stl import ARM, SELECTED, stl_on, table3
 from shrink_utils.study.runs import Run, keys_of
@@ -24,7 +24,7 @@ from shrink_utils.topology import h0_barcode
 
 RATIO = 5.0  # RP: an elongated direction has so many times a mean eigenvalue
 ALIGNED = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set after first results
-YARDSTICKS = {"own": "its own mean eigenvalue", "pretrained": "the pretrained mean eigenvalue"}
+YARDSTICKS = ("own", "pretrained")  # whose mean eigenvalue
 
 
 @evaluated
@@ -33,24 +33,13 @@ def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         yield from _of_stl(model, task, rows)
     # RP count eigenvalues above 5 times a mean. Whether the count rises depends on which mean.
-    for yardstick, spoken in YARDSTICKS.items():
+    for yardstick in YARDSTICKS:
         for (model, task, arm), rows in clouds.groupby([*TASK_OF_MODEL, "arm"], sort=False):
             rise = per_seed(rows, f"elongated_{yardstick}") - per_seed(rows, "elongated_before")
-            statement = "more elongated directions after fine-tuning than before, above 5 times "
-            name, claim = f"elongated-{yardstick}", rp_on(model, task, arm)
-            yield claim(name, statement + spoken, "described", rise, source="RP, abstract")
+            yield rp_on(model, task, arm)(f"rp:elongated-{yardstick}", rise)
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
-            yield Claim(
-                f"mga:conflict:{model}:{task}",
-                "of an arm and plain fine-tuning, the run with the more isotropic cloud (IsoScore) "
-                "has the less clustered classes: its silhouette minus the other's, mean over arms",
-                "less",
-                _conflict(rows),
-                source="Mickus, Grönroos & Attieh 2024",
-                kind="analogue",
-                task=task,
-            )
+            yield claim("mga:conflict", _conflict(rows), cell=f"{model}:{task}", task=task)
 
 
 def _conflict(rows: pd.DataFrame) -> pd.Series:
@@ -66,29 +55,22 @@ def _conflict(rows: pd.DataFrame) -> pd.Series:
 def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
     source = table3(model, task)[1]
     for arm, own in rows.groupby("arm", sort=False):
-        claim = stl_on(model, task, arm, beside=source)
+        of = stl_on(model, task, arm, beside=source)
         if arm == "all" and ARM in set(rows.arm):
             # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
             shorter = per_seed(own, "log_edge") - per_seed(rows[rows.arm == ARM], "log_edge")
-            statement = "with all bars the spanning trees are shorter than with selected ones"
-            statement += " (log of the mean edge)"
-            yield claim("shorter-tree", statement, "less", shorter, source="STL §5")
+            yield of("stl:shorter-tree", shorter)
         if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
             clusters = per_seed(own, "silhouette")
             lost = clusters - per_seed(rows[rows.arm == "none"], "silhouette")
-            statement = f"the classes stay clusters (their silhouette falls by less than {MARGIN})"
-            yield claim("clusters-kept", statement, "no_worse", lost, source="STL §1")
+            yield of("stl:clusters-kept", lost)
             if arm in SELECTED and "all" in set(rows.arm):
                 gain = clusters - per_seed(rows[rows.arm == "all"], "silhouette")
-                statement = "the classes' silhouette is higher with selected bars than with all"
-                yield claim("clusters-above-all", statement, "greater", gain, source="STL §5")
+                yield of("stl:clusters-above-all", gain)
         if own.classes.iloc[0] == 2:
-            statement = "|cos| of the top centred direction and the difference of the class means"
-            statement += f" is above {ALIGNED}"
-            beyond = per_seed(own, "class_cosine") - ALIGNED
             # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
-            kind = "our control" if arm == "random" else "analogue"
-            yield claim("class-normal", statement, "greater", beyond, source="after STL", kind=kind)
+            beyond = per_seed(own, "class_cosine") - ALIGNED
+            yield of("stl:class-normal", beyond, aligned=ALIGNED)
 
 
 def measure_clouds(runs: Iterable[Run]) -> pd.DataFrame:

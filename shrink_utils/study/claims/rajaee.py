@@ -5,20 +5,13 @@ it. The pretrained model and the texts are the same for all seeds, a probe's hal
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import (
-    MARGIN,
-    Claim,
-    claims_on,
-    evaluated,
-    most_favourable,
-    per_seed,
-)
+from shrink_utils.study.claims.claim import Claim, claim, evaluated, most_favourable, per_seed
 
-ABSTRACT = "RP, abstract"
 ISOTROPY = {
     "partition": "log I(W)",
     "partition-unit": "log I(W), unit norm",
@@ -27,9 +20,9 @@ ISOTROPY = {
 # Of chapter 08's ways to make a cloud isotropic, on fine-tuned vectors. (Subtracting the mean of
 # the whole cloud changes nothing for a probe that standardizes: no row.)
 TREATMENTS = {
-    "cluster-means": ("clusters", 0, "subtracting cluster means"),
-    "global": ("global", 3, "removing the 3 longest directions"),
-    "clusters": ("clusters", 3, "removing the 3 longest directions of each cluster"),
+    "cluster-means": ("clusters", 0),
+    "global": ("global", 3),
+    "clusters": ("clusters", 3),
 }
 
 
@@ -39,26 +32,15 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
     yield from _not_necessarily(table[table.vectors == "cls"])
     drops = accuracy_drops(table)
     lost = drops[(drops.vectors == "mean") & (drops.skipped == 0)]
-    for short, (treatment, removed, spoken) in TREATMENTS.items():
+    for short, (treatment, removed) in TREATMENTS.items():
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
-        for claim, after, _ in _arms(treated, "lost"):
-            yield claim(
-                f"treatment-{short}",
-                f"after fine-tuning, {spoken} does not help the probe (accuracy lost; a gain of up "
-                f"to {MARGIN} is no help)",
-                "no_worse",
-                after,
-                source=f"{ABSTRACT}: existing methods do not help",
-            )
+        for of, after, _ in _arms(treated, "lost"):
+            yield of(f"rp:treatment-{short}", after)
     yield from _removals(drops)
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
-    probes = {"frequency": "word frequency (R²)", "type": "word type (accuracy)"}
-    ours = {"source": f"after {ABSTRACT}: a massive change (its direction is ours)"}
-    ours["kind"] = "analogue"
-    for probe, spoken in probes.items():
-        for claim, after, before in _arms(last[last.probe == probe], "value"):
-            statement = f"fine-tuning makes {spoken} less decodable"
-            yield claim(f"words-{probe}", statement, "less", after - before, **ours)
+    for probe in ("frequency", "type"):
+        for of, after, before in _arms(last[last.probe == probe], "value"):
+            yield of(f"rp:words-{probe}", after - before)
 
 
 def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
@@ -69,46 +51,35 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
     for short, measure in ISOTROPY.items():
         shape = table[table.measure == measure]
         for (model, task), own in shape.groupby(["model", "task"], sort=False):
-            of = {key: per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
+            by = {key: per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
             layers = own.layer[own.arm == "none"].unique()
-            yield rp_on(model, task, "none")(
-                f"not-necessarily-{short}",
-                f"in at least one layer fine-tuning lowers {measure}",
-                "less",
-                **most_favourable((of["none", i] - of["pretrained", i] for i in layers), "less"),
-                source=f"{ABSTRACT}: not necessarily more isotropic",
-            )
+            changes = (by["none", i] - by["pretrained", i] for i in layers)
+            of = rp_on(model, task, "none")
+            yield of(f"rp:not-necessarily-{short}", **most_favourable(changes, "less"))
 
 
 def _removals(drops: pd.DataFrame) -> Iterator[Claim]:
     """The dominant directions of the whole cloud, and as control the next ones."""
     drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
-    control = {"source": "our control of RP", "kind": "our control"}
-    for (vectors, spoken), (skipped, suffix, which, own) in product(
-        {"cls": "[CLS]", "mean": "mean"}.items(),
-        ((0, "", "3 longest", {"source": ABSTRACT}), (3, "-control", "next 3 (control)", control)),
-    ):
+    for vectors, (skipped, suffix) in product(("cls", "mean"), ((0, ""), (3, "-control"))):
         chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
-        statement = f"removing the {which} directions costs fine-tuned {spoken} vectors more "
-        statement += "accuracy than pretrained ones"
-        for claim, after, before in _arms(chosen, "drop"):
-            name = f"removal-{vectors}{suffix}"
-            yield claim(name, statement, "greater", after - before, **own)
+        for of, after, before in _arms(chosen, "drop"):
+            yield of(f"rp:removal-{vectors}{suffix}", after - before)
 
 
 def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
-    """Per model, task and fine-tuned arm: what makes claims, and a column by seed."""
+    """Per model, task and fine-tuned arm: its `claim`, and a column by seed, after and before."""
     for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
         if arm not in ("pretrained", "isotropic"):
             before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
-            of = (per_seed(part, value) for part in (rows, table[before]))
-            yield rp_on(model, task, arm), *of
+            both = (per_seed(part, value) for part in (rows, table[before]))
+            yield rp_on(model, task, arm), *both
 
 
 def rp_on(model: str, task: str, arm: str) -> Callable[..., Claim]:
-    """Makes claims about an arm; RP know plain fine-tuning alone."""
+    """`claim` of an arm; RP know plain fine-tuning alone."""
     kind = "scaled test" if arm == "none" else "analogue"
-    return claims_on("rp", model, task, arm, kind=kind)
+    return partial(claim, cell=f"{model}:{task}:{arm}", task=task, arm=arm, kind=kind)
 
 
 def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:

@@ -5,13 +5,13 @@ currency; so they are also compared where they are equally strong, at the anisot
 bars reach. All bars at equal weights are rows of STL: ``lowers-centred-of-all``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pandas as pd
 
 from shrink_utils.study.ablation import TASK_OF_MODEL, interpolate_frontier, sweep_of
-from shrink_utils.study.claims.claim import MARGIN, Claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
 from shrink_utils.study.claims.stl import ARM, with_grades
 
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
@@ -40,35 +40,30 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
         if ours.empty:
             continue
-        claim = partial(Claim, source="ours", kind="our control", task=task, arm=ARM)
+        of = partial(claim, cell=f"{model}:{task}", task=task, arm=ARM, metric=rows.metric.iloc[0])
         for other in OTHERS:
             if other in set(rows.arm):
-                yield from _beside(claim, f"{model}:{task}", rows, ours, other)
+                yield from _beside(of, rows, ours, other)
         for other in CALIBRATIONS:
             if other in set(rows.arm):
-                yield _calibration(claim, f"{model}:{task}", rows, other)
-        yield from _stronger(claim, f"{model}:{task}", rows, weight)
+                yield _calibration(of, rows, other)
+        yield from _stronger(of, rows, weight)
 
 
 def _beside(
-    claim: partial, cell: str, rows: pd.DataFrame, ours: pd.DataFrame, other: str
+    of: Callable[..., Claim], rows: pd.DataFrame, ours: pd.DataFrame, other: str
 ) -> Iterator[Claim]:
-    weight, metric = ours.weight.iloc[0], ours.metric.iloc[0]
-    spoken, each = OTHERS[other], f"at weight {weight:g}"
-    theirs = rows[(rows.arm == other) & (rows.weight == weight)]
     if missing := sorted(set(ours.seed) - set(rows.seed[rows.arm == other])):
+        cell = ":".join(rows[TASK_OF_MODEL].iloc[0])
         lacking = f"frontier: {other} lacks the seeds {missing} of {ARM} on {cell}"
         raise ValueError(f"{lacking}; run it too")
+    of = partial(of, other=other, spoken=OTHERS[other], weight=ours.weight.iloc[0])
+    theirs = rows[(rows.arm == other) & (rows.weight == ours.weight.iloc[0])]
     score, graded = per_seed(ours, "centred_1"), per_seed(ours, "graded")
     if len(theirs) and other != "all":
-        statement = f"prominent bars lower the first centred score more than {spoken}, {each} each"
-        lower = score - per_seed(theirs, "centred_1")
-        yield claim(f"topology:lowers-more:{cell}:{other}", statement, "less", lower)
+        yield of("topology:lowers-more", score - per_seed(theirs, "centred_1"))
     if len(theirs):
-        statement = f"{metric} with prominent bars is no worse (by {MARGIN}) than with {spoken}, "
-        kept = graded - per_seed(theirs, "graded")
-        name = f"topology:metric-no-worse:{cell}:{other}"
-        yield claim(name, f"{statement}{each} each", "no_worse", kept)
+        yield of("topology:metric-no-worse", graded - per_seed(theirs, "graded"))
     sweep = dict(list(sweep_of(rows, other).groupby("seed")))
     places = {
         seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
@@ -80,44 +75,28 @@ def _beside(
     tested = missed / len(places) <= NEAREST_AT_MOST
     note = f" (none does in {missed} of {len(places)} seeds: the nearest is taken"
     note += ")" if tested else ", so this is not tested)"
-    statement = (
-        f"at the first centred score that prominent bars reach {each}, {metric} is higher than "
-        f"with {spoken} of the weight that reaches it{note if missed else ''}"
-    )
-    direction = "greater" if tested else "described"
-    yield claim(f"topology:matched:{cell}:{other}", statement, direction, graded - matched)
+    words = {"direction": "greater" if tested else "described", "note": note if missed else ""}
+    yield of("topology:matched", graded - matched, **words)
 
 
-def _calibration(claim: partial, cell: str, rows: pd.DataFrame, other: str) -> Claim:
+def _calibration(of: Callable[..., Claim], rows: pd.DataFrame, other: str) -> Claim:
     """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
     theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
     best = theirs.groupby("weight").value.mean().idxmax()
     gained = per_seed(theirs[theirs.weight == best], "graded")
-    return claim(
-        f"topology:calibration:{cell}:{other}",
-        f"the best weight of {OTHERS[other]} does not raise {rows.metric.iloc[0]} above plain "
-        f"fine-tuning's (a gain of up to {MARGIN} is none)",
-        "no_worse",
-        per_seed(plain, "graded")[gained.index] - gained,
-        source="STL §2, after Ding et al.",
-        kind="analogue",
-        arm=other,
-        tries=theirs.weight.nunique(),
-    )
+    lost = per_seed(plain, "graded")[gained.index] - gained
+    tries = theirs.weight.nunique()
+    return of("topology:calibration", lost, arm=other, spoken=OTHERS[other], tries=tries)
 
 
-def _stronger(claim: partial, cell: str, rows: pd.DataFrame, weight: float) -> Iterator[Claim]:
+def _stronger(of: Callable[..., Claim], rows: pd.DataFrame, weight: float) -> Iterator[Claim]:
     """Selected bars beside all at the sweep's larger weights: no interpolation."""
     swept = rows[(rows.weight > weight) & rows.arm.isin([ARM, "all"])]
     for stronger, both in swept.groupby("weight"):
-        of = dict(list(both.groupby("arm")))
-        if len(of) == 2:
-            apart = (per_seed(of[ARM], "centred_1") - per_seed(of["all"], "centred_1")).mean()
-            yield claim(
-                f"topology:metric-above-all:{cell}:{stronger:g}",
-                f"{both.metric.iloc[0]} is higher with prominent bars than with all, at weight "
-                f"{stronger:g} each (their centred scores differ by {apart:+.3f})",
-                "greater",
-                per_seed(of[ARM], "graded") - per_seed(of["all"], "graded"),
-                source="ours, after STL's second hypothesis",
+        arms = dict(list(both.groupby("arm")))
+        if len(arms) == 2:
+            apart, more = (
+                per_seed(arms[ARM], column) - per_seed(arms["all"], column)
+                for column in ("centred_1", "graded")
             )
+            yield of("topology:metric-above-all", more, stronger=stronger, apart=apart.mean())

@@ -9,48 +9,42 @@ stands beside ours.
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import RUN, TASK_OF_MODEL
-from shrink_utils.study.claims.claim import MARGIN, Claim, claims_on, evaluated, per_seed
+from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
 SELECTED = (ARM, "published")
-# What STL say of an arm beside plain fine-tuning, and of selected bars beside all: name of the row,
-# the other arm, direction, column, statement, and source unless it is Table 3, or its mean.
+# Of an arm beside another one: the claim, that other arm, and the column of the runs.
 QUESTIONS = [
-    ("lowers-centred-of-none", "none", "less", "centred_1",
-     "regularization lowers the first centred score"),
-    ("lowers-raw-of-none", "none", "less", "raw_1", "regularization lowers the first raw score"),
-    ("metric-rises", "none", "greater", "graded", "{metric} rises", "STL abstract, §5, §6"),
-    ("metric-kept", "none", "no_worse", "graded", "{metric} does not suffer "
-     f"(by {MARGIN}): it falls by less than that, or not at all", "STL Table 2"),
-    ("raises-centred-2", "none", "greater", "centred_2",
-     "regularization raises the second centred score"),
-    ("raises-centred-3", "none", "greater", "centred_3",
-     "regularization raises the third centred score"),
-    ("lowers-centred-of-all", "all", "less", "centred_1",
-     "the centred score is lower with selected bars than with all"),
-    ("lowers-raw-of-all", "all", "less", "raw_1",
-     "the raw score is lower with selected bars than with all"),
-    ("metric-above-all", "all", "greater", "graded",
-     "{metric} is higher with selected bars than with all", "STL, second hypothesis"),
-    ("lowers-raw-2", "none", "less", "raw_2", "regularization lowers the second raw score"),
-    ("raises-raw-3", "none", "greater", "raw_3", "regularization raises the third raw score"),
-    ("lowers-three-centred", "none", "less", "centred_three",
-     "regularization lowers the sum of the first three centred scores"),
-    ("lowers-three-raw", "none", "less", "raw_three",
-     "regularization lowers the sum of the first three raw scores"),
-    ("converges-sooner", "none", "less", "first_loss",
-     "after the first epoch the validation loss is lower with regularization", "after STL §1"),
-]  # fmt: skip
+    ("stl:lowers-centred-of-none", "none", "centred_1"),
+    ("stl:lowers-centred-of-none-best", "none", "centred_1_best"),
+    ("stl:lowers-raw-of-none", "none", "raw_1"),
+    ("stl:lowers-raw-of-none-best", "none", "raw_1_best"),
+    ("stl:metric-rises", "none", "graded"),
+    ("stl:metric-rises-best", "none", "graded_best"),
+    ("stl:metric-kept", "none", "graded"),
+    ("stl:raises-centred-2", "none", "centred_2"),
+    ("stl:raises-centred-3", "none", "centred_3"),
+    ("stl:lowers-centred-of-all", "all", "centred_1"),
+    ("stl:lowers-centred-of-all-best", "all", "centred_1_best"),
+    ("stl:lowers-raw-of-all", "all", "raw_1"),
+    ("stl:lowers-raw-of-all-best", "all", "raw_1_best"),
+    ("stl:metric-above-all", "all", "graded"),
+    ("stl:metric-above-all-best", "all", "graded_best"),
+    ("stl:lowers-raw-2", "none", "raw_2"),
+    ("stl:raises-raw-3", "none", "raw_3"),
+    ("stl:lowers-three-centred", "none", "centred_three"),
+    ("stl:lowers-three-raw", "none", "raw_three"),
+    ("stl:converges-sooner", "none", "first_loss"),
+]
 LATE = 0.3  # of the epochs: `tables.LAST`, over which STL average
 AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `add_best_epoch`
-# Rows of what STL say in passing, and of no number in Table 3: no run can be the paper's test.
-IN_PASSING = ("converges-sooner",)
 DEPARTURES = (
     "AdamW, where STL use Adam; a constant rate after the warm-up, where their code has a cosine "
     "schedule"
@@ -123,10 +117,12 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
 
 
 def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Claim]:
-    """Makes claims about an arm; only beside STL's own cell of Table 3 are they a paper's test."""
-    kind = "paper's test" if beside == TABLE3 else "scaled test"
-    kind = "our control" if arm == "random" else kind
-    return claims_on("stl", model, task, arm, kind=kind, departures=DEPARTURES)
+    """`claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
+    kind, analogue = "paper's test" if beside == TABLE3 else "scaled test", "analogue"
+    if arm == "random":
+        kind = analogue = "our control"
+    words = {"kind": kind, "analogue": analogue, "table3": beside, "departures": DEPARTURES}
+    return partial(claim, cell=f"{model}:{task}:{arm}", task=task, arm=arm, **words)
 
 
 @evaluated
@@ -135,55 +131,35 @@ def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
     for (model, task), runs in with_sums(with_grades(summary)).groupby(TASK_OF_MODEL, sort=False):
         published = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
-            claim = stl_on(model, task, arm, beside=published[1])
-            yield from _converged(claim, rows)
+            of = stl_on(model, task, arm, beside=published[1])
+            yield from _converged(of, rows)
             if arm == "none":
-                yield from _rises(claim, rows)
+                yield from _rises(of, rows)
             else:
-                yield from _arm(claim, rows, runs, *published)
+                yield from _arm(of, rows, runs, published[0])
 
 
-def _rises(claim: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
+def _rises(of: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
     """Scores of the validation rows, before and after fine-tuning."""
     for space in ("centred", "raw"):
         rise = per_seed(none, f"{space}_after") - per_seed(none, f"{space}_before")
-        statement = f"plain fine-tuning raises the first {space} score"
-        yield claim(f"rises-{space}", statement, "greater", rise, source="STL §5")
+        yield of(f"stl:rises-{space}", rise)
 
 
-def _converged(claim: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
+def _converged(of: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
     """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
     if "late_change" in rows and rows.late_change.notna().all():
-        statement = (
-            f"over the last 30 % of the epochs the validation loss moves by less than {MARGIN}"
-        )
-        still = -per_seed(rows, "late_change").abs()
-        kind = "our control" if rows.arm.iloc[0] == "random" else "analogue"
-        yield claim("converged", statement, "no_worse", still, source="after STL §5", kind=kind)
+        yield of("stl:converged", -per_seed(rows, "late_change").abs())
 
 
 def _arm(
-    claim: Callable, rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, source: str
+    of: Callable[..., Claim], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
 ) -> Iterator[Claim]:
-    arm = rows.arm.iloc[0]
+    arm, metric = rows.arm.iloc[0], rows.metric.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
-
-    def less(other: str, column: str) -> pd.Series:
-        return per_seed(rows, column) - per_seed(runs[runs.arm == other], column)
-
-    for name, other, direction, column, statement, *own in QUESTIONS:
-        if other not in others or column not in runs:
-            continue
-        statement = statement.format(metric=rows.metric.iloc[0])
-        known = {arm, other} <= set(scores.index) and column in scores
-        published = scores.at[arm, column] - scores.at[other, column] if known else math.nan
-        more = {"published": published, "source": own[0] if own else source}
-        if name in IN_PASSING and arm != "random":
-            more["kind"] = "analogue"
-        yield claim(name, statement, direction, less(other, column), **more)
-        best = f"{column}_best"
-        if best in runs and direction != "no_worse":
-            statement = f"at the epoch of least validation loss, {statement}"
-            more = {"source": f"after {own[0] if own else TABLE3}"}
-            more["kind"] = "our control" if arm == "random" else "analogue"
-            yield claim(f"{name}-best", statement, direction, less(other, best), **more)
+    for name, other, column in QUESTIONS:
+        if other in others and column in runs:
+            less = per_seed(rows, column) - per_seed(runs[runs.arm == other], column)
+            known = {arm, other} <= set(scores.index) and column in scores
+            published = scores.at[arm, column] - scores.at[other, column] if known else math.nan
+            yield of(name, less, published=published, metric=metric)

@@ -15,8 +15,8 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
-    MARGIN,
     Claim,
+    claim,
     evaluated,
     jackknife_over_models,
     most_favourable,
@@ -35,8 +35,6 @@ from shrink_utils.study.statistics import pseudo_values
 from shrink_utils.training.dynamics import shares
 
 STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
-FALLS = "falls from the embeddings to the last layer"
-LAYERS_OF_BERT = "{}; Ethayarajh 2019 §4.{} (bert-base-cased)"
 
 
 @evaluated
@@ -53,37 +51,20 @@ def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterato
     of = dict(list(contextuality.groupby("quantity")))
     bert = _bert()
     yield from _avg_sim(_by_layer(of["avg_sim"]), bert["avg_sim"], last)
-    yield Claim(
-        "v:selfsim-falls",
-        f"SelfSim − AvgSim of words {FALLS}",
-        "less",
-        words[last] - words[0],
-        published=bert["self_sim"][12] - bert["self_sim"][0],
-        source=LAYERS_OF_BERT.format("V", "2"),
-        unit="words",
-    )
-    static = corpus[corpus.quantity == "self_sim"]
-    yield Claim(
-        "v:embeddings-static",
-        "SelfSim of words at the embeddings, less the 1 of vectors that no context moves",
-        "described",
-        _by_layer(static)[0] - 1,
-        published=bert["self_sim"][0] + bert["avg_sim"][0] - 1,
-        source="V, on layer 0",
-        unit="words",
-    )
+    published = bert["self_sim"][12] - bert["self_sim"][0]
+    yield claim("v:selfsim-falls", words[last] - words[0], published=published)
+    static = _by_layer(corpus[corpus.quantity == "self_sim"])
+    published = bert["self_sim"][0] + bert["avg_sim"][0] - 1
+    yield claim("v:embeddings-static", static[0] - 1, published=published)
     yield from _intra_sim(of["intra_sim"], bert["intra_sim"] - bert["avg_sim"], last)
     # The variance that a static vector explains, as Ethayarajh defines it, and as the code has it.
-    claim = partial(Claim, source="Ethayarajh 2019 abstract, §4.3", unit="words")
-    for name, beside, spoken in (
-        ("mev", "null", "as defined, beyond the same number of random rows"),
-        ("mev_released", "baseline", "as the released code computes it, beyond random words"),
+    for name, quantity, beside in (
+        ("v:mev-small-{layer}", "mev", "null"),
+        ("v:mev-released-small-{layer}", "mev_released", "baseline"),
     ):
         for layer in (1, last):
-            small = _by_layer(of[name], beside)[layer] - STATIC_SHARE
-            statement = f"a static vector explains < {STATIC_SHARE} of a word at layer {layer}"
-            name_of_row = f"v:{name.replace('_', '-')}-small-{layer}"
-            yield claim(name_of_row, f"{statement}, {spoken}", "less", small)
+            small = _by_layer(of[quantity], beside)[layer] - STATIC_SHARE
+            yield claim(name, small, layer=layer, static=STATIC_SHARE)
 
 
 def _by_layer(rows: pd.DataFrame, less: str | None = None) -> pd.DataFrame:
@@ -103,20 +84,12 @@ def _bert() -> dict[str, pd.Series]:
 
 
 def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim]:
-    claim = partial(Claim, source=LAYERS_OF_BERT.format("V, on BERT", "1"), unit="sentences")
     # BERT's own last layer falls (.675 to .477), so the claim holds if either of the last two is
     # higher; the interval allows for two tries.
-    yield claim(
-        "v:avgsim-rises",
-        "AvgSim of words rises from the embeddings to the last layer, or to the last but one",
-        "greater",
-        **most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater"),
-        published=bert[11] - bert[0],
-    )
+    rises = most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
+    yield claim("v:avgsim-rises", **rises, published=bert[11] - bert[0])
     yield claim(
         "v:avgsim-gradual",
-        "no layer but the last makes half of the rise to the last but one (it is gradual)",
-        "less",
         _largest_step_less_half_the_rise(values, last - 1),
         published=_largest_step_less_half_the_rise(bert.to_frame().T, 11).item(),
     )
@@ -130,20 +103,16 @@ def _largest_step_less_half_the_rise(values: pd.DataFrame, below: int) -> pd.Ser
 
 def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim]:
     """Against AvgSim, as V and Ethayarajh do, and against its length-matched null."""
-    of_v = {"source": LAYERS_OF_BERT.format("V", "2")}
-    control = {"source": "our control of V", "kind": "our control"}
-    for column, short, spoken, published, own in (
-        ("baseline", "avgsim", "AvgSim", bert, of_v),
-        ("null", "null", "its length-matched null", bert * math.nan, control),
+    for column, short, published in (
+        ("baseline", "avgsim", bert),
+        ("null", "null", bert * math.nan),
     ):
-        ours, claim = _by_layer(rows, column), partial(Claim, unit="sentences", **own)
-        for layer, where, of_bert in ((0, "the embeddings", 0), (last, f"layer {last}", 12)):
-            name, statement = f"v:intrasim-above-{short}-{layer}", f"IntraSim exceeds {spoken}"
-            options = {"differences": ours[layer], "published": published[of_bert]}
-            yield claim(name, f"{statement} at {where}", "greater", **options)
-        options = {"differences": ours[last] - ours[0], "published": published[12] - published[0]}
-        name, statement = f"v:intrasim-falls-{short}", f"IntraSim − {spoken} {FALLS}"
-        yield claim(name, statement, "less", **options)
+        ours, above = _by_layer(rows, column), f"v:intrasim-above-{short}-{{layer}}"
+        yield claim(above, ours[0], layer=0, where="the embeddings", published=published[0])
+        words = {"layer": last, "where": f"layer {last}"}
+        yield claim(above, ours[last], **words, published=published[12])
+        falls = {"differences": ours[last] - ours[0], "published": published[12] - published[0]}
+        yield claim(f"v:intrasim-falls-{short}", **falls)
 
 
 def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -155,11 +124,10 @@ def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------
 
-V = "V (COLING 2022)"
 # Of a layer's weights: 8 d² of 12 d², and of 16 d² where a decoder has cross-attention.
 FEED_FORWARD = {"mlm": Fraction(8, 12), "clm": Fraction(8, 12), "mt": Fraction(8 + 8, 12 + 16)}
 _lca = partial(
-    Claim,
+    claim,
     departures="no weight decay, an inverse-root decay of the rate, gradients clipped at norm 1: V "
     "otherwise; at most 2,000 of V's 125,000 updates",
 )
@@ -181,22 +149,12 @@ def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator
         share = FEED_FORWARD[objective]
         found = (shares(table, "component", trunk=True) for table in tables[objective])
         beyond = [of[["W1", "W2"]].sum() - float(share) for of in found]
-        yield _lca(
-            f"v:lca-feed-forward-{objective}",
-            f"{spoken}: feed-forward weights take more of the trunk's loss change than their share "
-            f"of its weights ({share})",
-            "greater",
-            **_with_seed_floor(beyond),
-            source=f"{V}, abstract",
-        )
+        words = {"objective": objective, "spoken": spoken, "share": share}
+        yield _lca("v:lca-feed-forward-{objective}", **_with_seed_floor(beyond), **words)
     for objective, spoken in OBJECTIVE_NAMES.items():
-        yield _lca(
-            f"v:lca-hurting-half-{objective}",
-            f"{spoken}: share of the block-steps that hurt, less a half (V: of parameters)",
-            "described",
-            **_with_seed_floor([_hurting(table) - 0.5 for table in tables[objective]]),
-            source=f"after {V}",
-        )
+        hurting = _with_seed_floor([_hurting(table) - 0.5 for table in tables[objective]])
+        words = {"objective": objective, "spoken": spoken}
+        yield _lca("v:lca-hurting-half-{objective}", **hurting, **words)
     yield from _closures(runs)
     yield from _by_depth(tables)
 
@@ -205,44 +163,22 @@ def _closures(runs: Iterable[tuple[str, pd.DataFrame]]) -> Iterator[Claim]:
     """The parts sum to the change, by V's rule and by one of second order."""
     for objective, rows in runs:
         errors = pd.DataFrame([closure_errors(run) for _, run in rows.groupby("seed")])
-        for rule, spoken, own in (
-            ("euler", "Euler's rule, V's own", {"source": V}),
-            ("trapezoid", "the trapezoid rule", {"source": "our control of V"}),
-        ):
-            own |= {"kind": "our control"} if rule == "trapezoid" else {}
-            yield _lca(
-                f"v:lca-closure-{rule}-{objective}",
-                f"{OBJECTIVE_NAMES[objective]}: by {spoken}, the parts sum to the change of the "
-                f"loss (they miss less than {MARGIN} of it)",
-                "no_worse",
-                -errors[rule],
-                **own,
-            )
+        words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
+        for rule in ("euler", "trapezoid"):
+            yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors[rule], **words)
 
 
 def _by_depth(tables: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
     """Shares of the trunk's loss change in the last layer, less those in the first."""
     trunks = {name: [run[run.layer > 0] for run in runs] for name, runs in tables.items()}
-    yield _lca(
-        "v:lca-incremental-clm",
-        "causal LM: share of the trunk's loss change in the last layer, less that in the first",
-        "described",
-        **_with_seed_floor([_rise(trunk, trunk) for trunk in trunks["clm"]]),
-        source=V,
-    )
+    incremental = _with_seed_floor([_rise(trunk, trunk) for trunk in trunks["clm"]])
+    yield _lca("v:lca-incremental-clm", **incremental)
     for stack in sorted(set(trunks["mt"][0]["stack"])):
         wide = [
             run[(run["stack"] == stack) & run.component.isin(["W1", "W2"])] for run in trunks["mt"]
         ]
-        spoken = stack or "trunk"
-        yield _lca(
-            f"v:lca-peaks-upper-{spoken}",
-            f"translation: feed-forward weights of the {spoken}'s last layer take more of the "
-            "trunk's loss change than those of its first",
-            "greater",
-            **_with_seed_floor([_rise(*pair) for pair in zip(wide, trunks["mt"], strict=True)]),
-            source=V,
-        )
+        rises = _with_seed_floor([_rise(*pair) for pair in zip(wide, trunks["mt"], strict=True)])
+        yield _lca("v:lca-peaks-upper-{stack}", **rises, stack=stack or "trunk")
 
 
 def _rise(part: pd.DataFrame, trunk: pd.DataFrame) -> float:
@@ -295,14 +231,8 @@ def _likeness(profiles: pd.DataFrame) -> Iterator[Claim]:
         ("decoder", "decoder", "clm", "mlm"),
     ):
         if half in ours and len(ours[half]) > 2:  # leaving a seed out leaves a pair
-            yield _lca(
-                f"v:lca-{name}-like-{like}",
-                f"the profile of the translation model's {name} correlates more with that of "
-                f"{OBJECTIVE_NAMES[like]} than with that of {OBJECTIVE_NAMES[unlike]}",
-                "greater",
-                pseudo_values(partial(closer, half, like, unlike), list(ours[half].index)),
-                source=V,
-            )
+            nearer = pseudo_values(partial(closer, half, like, unlike), list(ours[half].index))
+            yield _lca(f"v:lca-{name}-like-{like}", nearer)
 
 
 def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
@@ -313,30 +243,17 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
     holds the error of both means.
     """
     texts = pairs[pairs.runs == "texts"]
-    for differs, spoken in (("size", "data sizes"), ("source", "domains")):
+    for differs in ("size", "source"):
 
         def less_seeds(some: pd.DataFrame, differs: str = differs) -> float:
             return some.r[some.differs == differs].mean() - some.r[some.differs == "seed"].mean()
 
-        yield _lca(
-            f"v:lca-stable-{differs}",
-            f"profiles of different {spoken} correlate as closely (by {MARGIN}) as those of equal "
-            "data, between seeds",
-            "no_worse",
-            jackknife_over_models(texts, "seed", less_seeds),
-            source=V,
-            floor=float(texts.r[texts.differs == "seed"].std()),
-        )
+        less = jackknife_over_models(texts, "seed", less_seeds)
+        floor = float(texts.r[texts.differs == "seed"].std())
+        yield _lca(f"v:lca-stable-{differs}", less, floor=floor)
     baseline = pairs[pairs.differs == "seed"].groupby("runs").r
-    yield _lca(
-        "v:lca-objective-over-data",
-        "another objective lowers the correlation of profiles more than other data do, each "
-        "against its own pairs of seeds",
-        "less",
-        jackknife_over_models(pairs, "seed", _excess_of_objectives),
-        source=f"{V}, abstract",
-        floor=float(baseline.std().mean()),
-    )
+    excess = jackknife_over_models(pairs, "seed", _excess_of_objectives)
+    yield _lca("v:lca-objective-over-data", excess, floor=float(baseline.std().mean()))
 
 
 def _excess_of_objectives(pairs: pd.DataFrame) -> float:

@@ -117,7 +117,7 @@ def finetuning_claims(
 
 
 def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Tables of chapters 03, 08 and 12 on every further model, if they are there."""
+    """Tables of chapters 08, 08b and 12 on every further model, if they are there."""
     further = {n.removeprefix(FURTHER): t for n, t in tables.items() if n.startswith(FURTHER)}
     models = further["similarity"].model.unique() if "similarity" in further else ()
     for model in models:

@@ -2,6 +2,7 @@
 
 import fnmatch
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
     MARGIN,
     Claim,
@@ -24,6 +26,7 @@ from shrink_utils.study.claims.claim import (
     verdict,
 )
 from shrink_utils.study.statistics import Interval, paired_interval
+from tests.study.claims.golden import GOLDEN
 
 CLAIM = Claim(
     id="first-score",
@@ -143,6 +146,20 @@ def test_every_sentence_has_rows_or_a_reason_and_every_row_has_a_sentence():
     assert families(committed).map(type).eq(int).all()
     patterns = [pattern for rows in said["rows"] for pattern in rows.split()]
     assert not [row for row in patterns if not fnmatch.filter(committed.claim, row)]
+
+
+def test_every_claim_of_the_list_is_made_and_no_other():
+    """On planted tables or in a committed study; a row that nothing yields would claim in vain."""
+    folder = data_dir() / "reference"
+    made = [pd.read_csv(path).claim for path in (GOLDEN, *folder.glob("*/claims.csv"))]
+    listed = pd.read_csv(data_dir() / "published" / "claims.csv").claim
+    names, heads = (
+        column.str.split(":").str[:2].str.join(":").unique() for column in (pd.concat(made), listed)
+    )
+    patterns = [re.sub(r"{.*?}", "*", head) for head in heads]
+    assert len(heads) == len(listed) and len(made) == 5
+    assert not [row for row in patterns if not fnmatch.filter(names, row)]
+    assert not [name for name in names if not any(fnmatch.fnmatch(name, row) for row in patterns)]
 
 
 def test_a_quote_is_short_and_says_where_it_stands():

@@ -30,7 +30,6 @@ from shrink_utils.study.runs import Run
 from shrink_utils.study.tables import first_steps, read_table, write_table
 from shrink_utils.topology import BarcodeRegularizer, regularizer
 from shrink_utils.training import trainer
-from shrink_utils.training.trainer import _starts
 
 COMMITTED = data_dir() / "reference" / "quick"
 ELSEWHERE = {"processor": "another", "kernels": "OTHER", "precision": "float32"}
@@ -145,7 +144,6 @@ def _tiny(profile):
 
 def _first_steps(configs):
     runs = []
-    _starts.clear()  # a fault in evaluating them is to be seen
     for config in configs:
         result = training.finetune(config)
         runs.append(Run(config, result.history, result.evaluations, {}, {}, None))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import torch
@@ -17,23 +18,23 @@ from transformers import (
     PreTrainedTokenizerBase,
     TrainingArguments,
 )
+from transformers.trainer_utils import EvalLoopOutput
 
 from shrink_utils.models import Encoder, load_classifier
+from shrink_utils.models.products import OneDNN
 from shrink_utils.text import TaskSpec, load_task, task_spec
-from shrink_utils.training.arguments import isolated_training, quiet_arguments
+from shrink_utils.topology import BarcodeRegularizer
+from shrink_utils.training.arguments import QuietTrainer, isolated_training, quiet_arguments
 from shrink_utils.training.batches import tokenized
 from shrink_utils.training.config import RunConfig, used_precision
 from shrink_utils.training.penalties import make_regularizer
 from shrink_utils.training.trainer import (
+    BarcodeTrainer,
     Evaluation,
-    RegularizedTrainer,
     StepRecorder,
     class_scores,
     scores,
 )
-
-# What an untrained model and its evaluation depend on: arms and weights of a seed begin alike.
-START = "model task seed eval_rows max_length batch_size pooling threads".split()
 
 
 @dataclass(frozen=True)
@@ -94,19 +95,19 @@ def finetune(
         if length > (limit := Encoder(config.model, model, tokenizer).max_length):
             raise ValueError(f"max_length: {length}, but {config.model} reads at most {limit}")
         tokens = {side: tokenized(rows[side], tokenizer, max_length=length) for side in rows}
-        trainer = RegularizedTrainer(
+        # Bars of an arm without a regularizer are noted as well.
+        regularizer = make_regularizer(config.arm, weight=config.weight)
+        trainer = FinetuneTrainer(
             model=model,
             args=fine_tuning_arguments(config, folder),
             train_dataset=tokens["train"],
             eval_dataset=tokens["validation"],
             data_collator=DataCollatorWithPadding(tokenizer),
             compute_metrics=task_metrics(spec),
-            regularizer=make_regularizer(config.arm, weight=config.weight),
+            regularizer=regularizer or BarcodeRegularizer(weight=0.0),
             recorder=recorder,
             pooling=config.pooling,
-            per_class=not spec.is_regression,
             precision=used_precision(config.precision),
-            start=tuple(getattr(config, name) for name in START),
         )
         trainer.train()
     labels, evaluated = torch.tensor(rows["validation"]["label"]), recorder.evaluated
@@ -123,6 +124,25 @@ def finetune(
         model=model.eval(),
         tokenizer=tokenizer,
     )
+
+
+class FinetuneTrainer(QuietTrainer, BarcodeTrainer):
+    """`BarcodeTrainer` as the study runs it: bfloat16 in the passes that train and in no others."""
+
+    def __init__(self, *, precision: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.model_accepts_loss_kwargs = False  # the Trainer need not count the rows of a step
+        self.precision = precision
+
+    def autocast_smart_context_manager(self, cache_enabled: bool | None = True) -> torch.autocast:
+        """Around every computation of the loss; float64, as of the reward, is left alone."""
+        rounded = self.model.training and self.precision == "bfloat16"
+        return torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded)
+
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
+        """By the products that layers are read with."""
+        with OneDNN():
+            return super().evaluation_loop(*args, **kwargs)
 
 
 def fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
