@@ -10,8 +10,7 @@ from torch import Tensor
 from shrink_utils.geometry import calibrated_maximum, similarity_grid
 from shrink_utils.models import WordBatch, load_encoder, random_encoder, word_states
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.runs import Run, RunConfig, run_encoder
-from shrink_utils.study.scheduling import run_grid
+from shrink_utils.study.runs import Run, RunConfig, run_encoder, run_or_load
 from shrink_utils.text import load_sentences
 
 Similarity = tuple[str, int, int, float]  # measure, layer of the first, layer of the second, value
@@ -110,13 +109,10 @@ def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Simil
 
 def chosen_runs(profile: Profile) -> list[Run]:
     """Runs of the first model and task: without a regularizer, then with prominent bars."""
-    first = profile.runs()[0]
-    of_task = [
-        run
-        for run in run_grid(profile)
-        if (run.config.model, run.config.task) == (first.model, first.task)
-    ]
-    return [run for arm in ("none", "prominent") for run in of_task if run.config.arm == arm]
+    first, folder = profile.runs()[0], profile.folder / "runs"
+    configs = [c for c in profile.runs() if (c.model, c.task) == (first.model, first.task)]
+    chosen = [config for arm in ("none", "prominent") for config in configs if config.arm == arm]
+    return [run_or_load(config, folder) for config in chosen]
 
 
 def _all_pairs(x: Layers, measure: str = "cka_debiased") -> list[Similarity]:
