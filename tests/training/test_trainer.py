@@ -148,6 +148,10 @@ def test_a_step_notes_the_shape_of_its_classes_and_how_far_its_bars_are_from_equ
     p = lengths / lengths.sum()
     missing = 2 * (math.log(3) + (p * p.log()).sum().item())
     assert observed["missing_entropy"] == pytest.approx(missing, abs=1e-6)
+    more, unknown = torch.cat([x, x + 9]), torch.cat([labels, torch.full((8,), -100)])
+    recorder.observe(torch.zeros(()), more, unknown, bars, regularizer=torch.zeros(()))
+    for name in ("within_1", "between"):  # rows without a label are no class
+        assert recorder._observed[name] == observed[name]
     recorder.observe(torch.zeros(()), x, None, bars, regularizer=torch.zeros(()))
     assert not {"within_1", "between"} & set(recorder._observed)  # a regression has no classes
 
