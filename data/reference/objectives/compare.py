@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import text
 import torch
-from shrink_utils.study.similarity import Layers
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from train import (
@@ -48,6 +47,7 @@ from shrink_utils.models import (
     word_states,
 )
 from shrink_utils.study.after_finetuning import text_states, treated_accuracies
+from shrink_utils.study.matched_words import Layers
 from shrink_utils.text import load_task
 from shrink_utils.training import RunConfig, finetune
 

@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import compare
 from train import Training, new_model, tables_of, train
 
-from shrink_utils.study.results import provenance, written
+from shrink_utils.study.results import atomic_write as written
+from shrink_utils.study.results import provenance
 from shrink_utils.training import RunConfig
 
 HERE = Path(__file__).parent

@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 import text
 import torch
-from shrink_utils.study.dynamics import record_table
 from torch import Tensor
 from transformers import DataCollatorForLanguageModeling, DataCollatorForSeq2Seq
 
 from shrink_utils.models import Trunk, scratch_model
+from shrink_utils.study.loss_changes import record_table
 from shrink_utils.text import train_tokenizer
 from shrink_utils.training import held_out_loss
 from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss, LossChanges
