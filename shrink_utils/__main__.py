@@ -198,11 +198,11 @@ def tables(profile: Profile, options: argparse.Namespace) -> None:
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
-    from shrink_utils.study.publishing.notebooks import execute, executed_notebooks
+    from shrink_utils.study.publishing.notebooks import executed_notebooks, run_notebook
 
     # The kernel reads its profile and seed from here.
     os.environ |= {"SHRINK_PROFILE": options.profile, "SHRINK_SEED": str(options.seed)}
-    name, seconds = options.source.stem, execute(options.source, options.target)
+    name, seconds = options.source.stem, run_notebook(options.source, options.target)
     done = len(executed_notebooks(options.target.parent))
     chapters = len(executed_notebooks(options.source.parent))
     print(f"{name}: {seconds:.0f} s, {done} of {chapters} chapters", flush=True)
@@ -228,10 +228,10 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
 
 def store(profile: Profile, options: argparse.Namespace) -> None:
     """Put the outputs of the executed notebooks into notebooks/."""
-    from shrink_utils.study.publishing.notebooks import executed_notebooks, store
+    from shrink_utils.study.publishing.notebooks import executed_notebooks, store_outputs
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
-        store(executed, home() / "notebooks" / executed.name)
+        store_outputs(executed, home() / "notebooks" / executed.name)
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
 
 

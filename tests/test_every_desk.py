@@ -254,7 +254,7 @@ def test_the_course_is_written_and_a_notebook_run_without_posix(windows, tmp_pat
 
     monkeypatch.setattr(Path, "rename", as_on_windows)
     for _ in range(2):  # the second time onto the first one's file
-        headless.execute(tmp_path / "any.ipynb", tmp_path / "done.ipynb")
+        headless.run_notebook(tmp_path / "any.ipynb", tmp_path / "done.ipynb")
     output = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[0].outputs[0]
     assert output.text == "tcp\n"
 

@@ -15,7 +15,7 @@ from shrink_utils.study.publishing.course import (
     read_section,
     write_course,
 )
-from shrink_utils.study.publishing.notebooks import execute
+from shrink_utils.study.publishing.notebooks import run_notebook
 from tests.notebooks.traps import TRAPS, UNUSUAL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,7 +138,7 @@ def course(tmp_path_factory):
 
 
 def test_a_failed_check_of_a_students_copy_is_a_sentence_and_no_traceback(course, tmp_path):
-    execute(course / CHAPTERS[0].name, tmp_path / "done.ipynb")  # an error would end it here
+    run_notebook(course / CHAPTERS[0].name, tmp_path / "done.ipynb")  # an error would end it here
     checks = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[-1]
     assert checks.outputs[0].text.startswith("Not yet. Still empty")
 
@@ -148,7 +148,7 @@ def test_a_failed_check_of_a_students_copy_is_a_sentence_and_no_traceback(course
 def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(
     course, name, tmp_path
 ):
-    execute(course / "instructor" / name, tmp_path / name)
+    run_notebook(course / "instructor" / name, tmp_path / name)
     cells = nbformat.read(tmp_path / name, as_version=4).cells
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     assert not [output.text for output in outputs if output.get("name") == "stderr"]

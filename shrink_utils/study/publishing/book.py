@@ -20,7 +20,7 @@ from shrink_utils.study.claims.report import (
     sentence_table,
     signed,
 )
-from shrink_utils.study.publishing.notebooks import executed_notebooks, store
+from shrink_utils.study.publishing.notebooks import executed_notebooks, store_outputs
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
@@ -101,7 +101,7 @@ def _lay_notebook(executed: Path, target: Path) -> None:
     myst-nb looks for these two in the cell, not in the output. The pages of docs/book, such as the
     glossary, are the root of the book. Marks for tests are left out.
     """
-    store(executed, target)
+    store_outputs(executed, target)
     notebook = nbformat.read(target, as_version=4)
     for cell in notebook.cells:
         cell.source = cell.source.replace("](../docs/book/", "](../").removeprefix(TEST_MARK)

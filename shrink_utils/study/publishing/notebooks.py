@@ -20,7 +20,7 @@ def executed_notebooks(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[0-9]*.ipynb") if "." not in path.stem)
 
 
-def execute(source: Path, target: Path) -> float:
+def run_notebook(source: Path, target: Path) -> float:
     """Run `source` with papermill, leave the executed copy at `target`, and return the seconds.
 
     The copy is written beside the target and renamed when whole. On an error it is kept as
@@ -77,7 +77,7 @@ def _way_to_the_kernel(folder: str) -> dict[str, str]:
     return {} if sys.platform == "win32" else {"transport": "ipc", "ip": f"{folder}/socket"}
 
 
-def store(executed: Path, source: Path) -> None:
+def store_outputs(executed: Path, source: Path) -> None:
     """Put the outputs of an executed copy into the notebook that readers open.
 
     Sources, cell ids and tags stay; papermill's marks and timings go, so that storing the same

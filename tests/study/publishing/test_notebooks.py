@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from shrink_utils.names import WIDGET_VIEW
-from shrink_utils.study.publishing.notebooks import execute, store
+from shrink_utils.study.publishing.notebooks import run_notebook, store_outputs
 from shrink_utils.study.results import file_lock
 
 
@@ -28,7 +28,7 @@ def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_
     asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
     source = _notebook(tmp_path / "n.ipynb", "import os; print(os.getcwd())", asked)
     target = tmp_path / "out" / "n.ipynb"
-    assert execute(source, target) > 0
+    assert run_notebook(source, target) > 0
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
     where, port = (cell.outputs[0].text for cell in nbformat.read(target, as_version=4).cells)
     assert where.strip() == str(tmp_path)  # as in Jupyter
@@ -37,14 +37,14 @@ def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_
 
 def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
     target = tmp_path / "out" / "n.ipynb"
-    execute(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
     good = target.read_bytes()
     failing = _notebook(tmp_path / "n.ipynb", "print('so far')", "1 / 0")
     with pytest.raises(RuntimeError, match=r"n\.ipynb, cell 2: ZeroDivisionError"):
-        execute(failing, target)
+        run_notebook(failing, target)
     assert target.read_bytes() == good
     assert "so far" in (target.parent / "n.failed.ipynb").read_text()
-    execute(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
 
 
@@ -61,7 +61,7 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
     other = threading.Thread(target=first)
     other.start()
     held.wait()
-    execute(source, target)
+    run_notebook(source, target)
     assert done == [False] and target.is_file()
     other.join()
 
@@ -80,9 +80,9 @@ display(data, metadata=metadata, raw=True)
 def test_stored_outputs_carry_no_marks_of_the_execution_and_a_picture_for_a_widget(tmp_path):
     source = _notebook(tmp_path / "n.ipynb", "1 + 1", WIDGET)
     target = tmp_path / "out" / "n.ipynb"
-    execute(source, target)
+    run_notebook(source, target)
     assert WIDGET_VIEW in nbformat.read(target, as_version=4).cells[1].outputs[0].data
-    store(target, source)
+    store_outputs(target, source)
     stored = nbformat.read(source, as_version=4)
     assert stored.cells[0].outputs[0].data["text/plain"] == "2" and stored.cells[0].id == "c0"
     (output,) = stored.cells[1].outputs
@@ -90,6 +90,6 @@ def test_stored_outputs_carry_no_marks_of_the_execution_and_a_picture_for_a_widg
     assert output.metadata["image/png"] == {"alt": "A slider.", "width": 4, "height": 3}
     once = source.read_text()
     assert "papermill" not in once and 'execution"' not in once and '"widgets"' not in once
-    execute(source, target)
-    store(target, source)
+    run_notebook(source, target)
+    store_outputs(target, source)
     assert source.read_text() == once
