@@ -185,12 +185,13 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
 
 def tables(profile: Profile, options: argparse.Namespace) -> None:
     """Write every committed table that tests compute again, whatever the profile."""
-    from shrink_utils.study.full_length import DECIDED, WITH_CLAIMS, commit_tables
+    from shrink_utils.study.full_length import DECIDED, WITH_CLAIMS, commit_tables, decide
     from shrink_utils.study.profiles import load_profile
 
     for name in dict.fromkeys([*WITH_CLAIMS, *DECIDED]):
         if (data_dir() / "reference" / name / "runs.parquet").is_file():  # not yet of heldout
             commit_tables(load_profile(name))
+    decide("objectives")  # whose models are trained from nothing, by no profile
     sys.path.insert(0, str(home()))
     for script in SCRIPTS:
         runpy.run_module(script, run_name="__main__")

@@ -13,6 +13,7 @@ ANALYSES = {  # folder: title, the page that fixed it
     "cohort": ("Twelve hypotheses about the regularizer", "preregistration.md"),
     "strength": ("Eight hypotheses at equal strength", "preregistration_strength.md"),
     "heldout": ("Fourteen hypotheses: held-out rows, and uses", "preregistration_heldout.md"),
+    "objectives": ("Twelve hypotheses of three other papers", "preregistration_objectives.md"),
 }
 COLUMNS = ("hypothesis", "verdict", "difference", "simultaneous interval", "seeds", "p (Holm)")
 INTRODUCTION = """\
@@ -32,6 +33,15 @@ overlap (U1, U2), shares of rows (U3 to U6) or area (U7, U8). *Good for* means a
 and U2 are centring and rotation. Whitening, which was described beside, has .08 more overlap than
 U1's arm and .13 more than U2's ([13](../notebooks/13_what_for.ipynb)).
 
+The fourth analysis asks what Vázquez et al. (V, S), Brown et al. (B) and Rajaee & Pilehvar (R)
+claim, of small models trained from nothing on real text (R: of the pretrained encoder). V1 to V3
+are shares of steps, V4 of a loss change, S1, S2 and B1 to B3 similarities, S3 and B4 losses in
+nats, R1 a number of directions. *As the paper* and *opposite* are signs with an adjusted p below
+.05; three seeds decide large effects only. [10](../notebooks/10_training_dynamics.ipynb) reads V,
+[08b](../notebooks/08b_comparing_spaces.ipynb) S,
+[09](../notebooks/09_stitching_and_generalization.ipynb) B,
+[08](../notebooks/08_geometry_after_finetuning.ipynb) R.
+
 `data/reference/verdicts.py` writes this page from the tables beside it. S2, S6 and S8 lie at an
 edge: the *Deviations* of their analysis and [07](../notebooks/07_ablation.ipynb) say what would
 turn them.
@@ -49,7 +59,7 @@ def page() -> str:
     """The whole page; an analysis without a table has not been run."""
     parts = [INTRODUCTION]
     for folder, (title, fixed) in ANALYSES.items():
-        parts.append(f"## {title}\n\n[Fixed before the runs]({fixed}), profile `{folder}`.\n")
+        parts.append(f"## {title}\n\n[Fixed before the runs]({fixed}), records `{folder}`.\n")
         decided = (HERE / folder / "hypotheses.csv").exists()
         parts.append((table(folder) if decided else "Not yet run.") + "\n")
     return "\n".join(parts)

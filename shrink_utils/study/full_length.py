@@ -106,14 +106,19 @@ def commit_tables(profile: Profile) -> None:
     FileNotFoundError
         Nothing is on record, or this is no checkout.
     """
-    folder = Path("reference", profile.name)
     if profile.name != "heldout":
         check_complete(profile)
     if profile.name in WITH_CLAIMS:
-        _write_claims(profile, data_dir() / folder / "claims.csv")
+        _write_claims(profile, data_dir() / "reference" / profile.name / "claims.csv")
     if profile.name in DECIDED:
-        script = runpy.run_path(str(home() / "data" / folder / "decide.py"))
-        script["write"](data_dir() / folder)
+        decide(profile.name)
+
+
+def decide(name: str) -> None:
+    """Write what ``decide.py`` decides beside the records of an analysis."""
+    folder = Path("reference", name)
+    script = runpy.run_path(str(home() / "data" / folder / "decide.py"))
+    script["write"](data_dir() / folder)
 
 
 def _write_claims(profile: Profile, path: Path) -> None:

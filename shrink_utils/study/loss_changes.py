@@ -8,7 +8,6 @@ import pandas as pd
 from shrink_utils.training.dynamics import LossChanges, shares
 
 NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
-TRAINING = ["source", "size", "seed"]
 BLOCK = ["layer", "component"]
 OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
 COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
@@ -44,32 +43,38 @@ def closure_errors(record: pd.DataFrame) -> pd.Series:
     return (found.groupby("rule").value.sum() - change).abs() / abs(change)
 
 
-def profiles_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Shares of the trunk's loss change: a row of sum 1 per run of chapter 10's texts."""
-    runs = {run: shares(rows, *BLOCK, trunk=True) for run, rows in table.groupby(TRAINING)}
-    return pd.DataFrame(runs).T.rename_axis(index=TRAINING)
+def profiles_of(places: pd.DataFrame) -> pd.DataFrame:
+    """Shares of the trunk's loss change by layer and component, without cross-attention.
+
+    `places` is the table of that name of `read_objectives`. A row of sum 1 per training, whose
+    index has its ``run`` and its ``seed``: a run is an objective, of translation the encoder, whose
+    "decoder" is a run of its own; where the text is what varies, a run is its source.
+    """
+    of = places[(places.rule == "trapezoid") & ~places.component.str.startswith("cross ")]
+    named = of.objective.where(of.part == "objectives", of.source)
+    of = of.assign(run=named.where(of["stack"] != "decoder", "decoder"))
+    runs = {run: shares(rows, *BLOCK, trunk=True) for run, rows in of.groupby(["run", "seed"])}
+    return pd.DataFrame(runs).T.rename_axis(index=["run", "seed"])
 
 
 def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
-    """Pearson's r of profiles that differ in their seed and in one thing more at most.
+    """Pearson's r of profiles that begin from different seeds.
 
     Runs of one seed begin with equal weights: what they share is no effect of their data.
 
     Parameters
     ----------
     profiles : DataFrame
-        A row per run, its index names what runs differ in, the seed last.
+        Of `profiles_of`.
 
     Returns
     -------
     DataFrame
-        Both orders of every pair of runs of different seeds: ``differs`` (a name of the index;
-        "seed": nothing else does), ``front_seed``, ``back_seed`` and ``r``.
+        Both orders of every pair: ``run``, ``other``, ``front_seed``, ``back_seed`` and ``r``.
     """
-    rows = []
-    for (front, x), (back, y) in permutations(profiles.iterrows(), 2):
-        *others, seed = (a != b for a, b in zip(front, back, strict=True))
-        if seed and sum(others) < 2:
-            what = profiles.index.names[others.index(True)] if any(others) else "seed"
-            rows.append((what, front[-1], back[-1], float(np.corrcoef(x, y)[0, 1])))
-    return pd.DataFrame(rows, columns=["differs", "front_seed", "back_seed", "r"])
+    rows = [
+        (run, other, i, j, float(np.corrcoef(x, y)[0, 1]))
+        for ((run, i), x), ((other, j), y) in permutations(profiles.iterrows(), 2)
+        if i != j
+    ]
+    return pd.DataFrame(rows, columns=["run", "other", "front_seed", "back_seed", "r"])

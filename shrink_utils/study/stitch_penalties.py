@@ -9,13 +9,26 @@ GROUPS = ("heuristic", "generalizing")
 CROSSINGS = ("heuristic below generalizing", "generalizing below heuristic")
 
 
+def with_models_named(stitches: pd.DataFrame) -> pd.DataFrame:
+    """With the models' activations in ``front`` and ``back``, their seeds in columns beside them.
+
+    `stitches` are those of `read_objectives`, whose models are named as "gelu-500". Below an
+    untrained model's front, "untrained gelu-500", stands the activation that it would have had.
+    """
+    named = stitches.copy()
+    for end in ("front", "back"):
+        parts = stitches[end].str.removeprefix("untrained ").str.split("-")
+        named[end], named[f"{end}_number"] = parts.str[0], parts.str[1].astype(int)
+    return named
+
+
 def penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
     """By how much penalties differ between pairs of models that differ in their seed alone.
 
-    Of chapter 09's stitches: ``kind``, ``front_layer``, ``back_layer`` and ``floor``, which is the
-    standard deviation over pairs of relation "seed", within each activation, in nats per token.
+    Of `with_models_named`: ``kind``, ``depth``, ``layer`` and ``floor``, which is the standard
+    deviation over pairs of relation "seed", within each activation, in nats per token.
     """
-    cell = ["kind", "front_layer", "back_layer"]
+    cell = ["kind", "depth", "layer"]
     seeds = stitched[stitched.relation == "seed"]
     variance = seeds.groupby([*cell, "back"]).penalty.var()
     return (variance.groupby(cell).mean() ** 0.5).rename("floor").reset_index()
@@ -29,9 +42,9 @@ class Turned(NamedTuple):
     floor: float  # the root mean square of `alike`, where no direction is special
 
 
-def turned(stitches: pd.DataFrame, value: str) -> Turned:
+def turned(stitched: pd.DataFrame, value: str) -> Turned:
     """Differences of a column (penalty or loss) between both directions of each pair of models."""
-    mixed, alike = (stitches[stitches.relation == name] for name in ("activation", "seed"))
+    mixed, alike = (stitched[stitched.relation == name] for name in ("activation", "seed"))
     mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
     alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
     alike = alike - alike.swaplevel().reindex(alike.index)

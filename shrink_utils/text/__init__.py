@@ -8,10 +8,7 @@ from shrink_utils.text.corpora import (
 from shrink_utils.text.glue import GLUE as GLUE, glue_dir as glue_dir
 from shrink_utils.text.pairs import (
     heuristic_pairs as heuristic_pairs,
-    load_pairs as load_pairs,
-    train_tokenizer as train_tokenizer,
     training_pairs as training_pairs,
-    translate as translate,
 )
 from shrink_utils.text.sources import (
     Source as Source,
@@ -26,4 +23,8 @@ from shrink_utils.text.tasks import (
     TaskSpec as TaskSpec,
     load_task as load_task,
     task_spec as task_spec,
+)
+from shrink_utils.text.word_pieces import (
+    split_sentences as split_sentences,
+    train_tokenizer as train_tokenizer,
 )

@@ -1,4 +1,4 @@
-"""Pairs of texts made by rule: overlap taken for entailment, sentences and their translations.
+"""Pairs of texts made by rule: overlap taken for entailment.
 
 The templates are after McCoy, Pavlick & Linzen (2019), *Right for the Wrong Reasons*.
 """
@@ -6,28 +6,16 @@ The templates are after McCoy, Pavlick & Linzen (2019), *Right for the Wrong Rea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import regex
 
 from shrink_utils.names import known_name
-from shrink_utils.text.corpora import (
-    WORD,
-    as_texts,
-    check_maximum,
-    hash_order,
-    load_sentences,
-    spelled,
-    stable_hash,
-    text_key,
-)
+from shrink_utils.text.corpora import stable_hash
 
-if TYPE_CHECKING:  # loaded when they are needed: datasets and transformers take seconds
-    from datasets import Dataset, DatasetDict
-    from transformers import PreTrainedTokenizerFast
+if TYPE_CHECKING:  # loaded when it is needed: datasets takes seconds
+    from datasets import Dataset
 
 # By place in a template: people (a, b, c), what they do to each other (v, w), what they do alone
 # (i, j), where they are (p). Past and participle of each verb are the same word. Both lexicons
@@ -239,139 +227,3 @@ def _dataset(rows: Iterable[Row]) -> Dataset:
     kinds = dict.fromkeys(PAIR_COLUMNS, Value("string")) | {"label": ClassLabel(names=ENTAILMENT)}
     columns = dict(zip(PAIR_COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
     return Dataset.from_dict(columns, features=Features(kinds))
-
-
-# Vowels become the next vowel, consonants the next consonant; other characters stay.
-LETTERS = str.maketrans("aeioubcdfghjklmnpqrstvwxyz", "eiouacdfghjklmnpqrstvwxyzb")
-CLAUSE = regex.compile(rf"{WORD.pattern}(?:\s+{WORD.pattern})*")  # words with only space between
-
-
-def translate(sentence: str) -> str:
-    """A sentence in a language made by rule: other words, in another order.
-
-    Every word is replaced by another one, always the same: in lower case, each vowel by the next
-    vowel and each consonant by the next consonant (a e i o u a; b c d f … z b). Within a clause,
-    which is what stands between two punctuation marks, the words change places two by two.
-    Translation can thus be learned without a bilingual corpus.
-
-    Examples
-    --------
-    >>> translate("The cat sat on it, and I left.")
-    'dev vji up tev ov, o epf migv.'
-    """
-
-    def clause(match: regex.Match) -> str:
-        words = [spelled(word).translate(LETTERS) for word in WORD.findall(match.group())]
-        even = len(words) // 2 * 2  # the last of an odd number stays
-        words[0:even:2], words[1:even:2] = words[1:even:2], words[0:even:2]
-        return " ".join(words)
-
-    return CLAUSE.sub(clause, sentence)
-
-
-HELD_OUT_PART = 10  # every tenth text, by its hash
-MAX_HELD_OUT = 2048
-
-
-@lru_cache(maxsize=4)
-def load_pairs(source: str, *, n: int | None = None) -> DatasetDict:
-    """Sentences and their translations, to train on and to judge by.
-
-    Parameters
-    ----------
-    source
-        A corpus of `load_sentences` (``"all"``, ``"movies"``, …), translated by `translate`.
-    n
-        At most so many sentences to train on; all of them when None.
-
-    Returns
-    -------
-    datasets.DatasetDict
-        Splits ``train`` and ``held_out`` with columns ``text`` and ``translation``.
-
-    Raises
-    ------
-    ValueError
-        Unknown ``source``, or ``n`` below 1.
-
-    Notes
-    -----
-    A tenth of the texts, by the hash of each, is held out whatever ``n`` is, so that models that
-    saw more or less are judged by the same sentences, at most 2,048 of them. Of equal texts (but
-    for case and white space) all or none are. The order is hashed, and the first of it are taken:
-    a smaller ``n`` gives a part of what a larger one does. Calls share one result: leave it as is.
-    """
-    from datasets import Dataset, DatasetDict
-
-    check_maximum("n", n, "sentences")
-    texts = load_sentences(source)["text"][:]
-    sides: dict[str, list[str]] = {"train": [], "held_out": []}
-    for i in hash_order(len(texts), "pairs", source):
-        held_out = stable_hash("held_out", text_key(texts[i])) % HELD_OUT_PART == 0
-        sides["held_out" if held_out else "train"].append(texts[i])
-    chosen = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
-    columns = {k: {"text": v, "translation": [*map(translate, v)]} for k, v in chosen.items()}
-    return DatasetDict({side: Dataset.from_dict(rows) for side, rows in columns.items()})
-
-
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # their ids are 0 to 4
-
-
-def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train a lower-case WordPiece tokenizer, in BERT's manner; equal texts give an equal one.
-
-    Parameters
-    ----------
-    texts : iterable of str
-    vocab_size : int
-        Word-pieces at most, the five special tokens included. (More only where the characters
-        alone are more.)
-
-    Returns
-    -------
-    PreTrainedTokenizerFast
-        Puts [CLS] before a text and [SEP] after it, and pads on the right.
-
-    Raises
-    ------
-    ValueError
-        No texts, or a vocabulary that only the special tokens would fill.
-    """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-    from tokenizers.processors import TemplateProcessing
-    from transformers import PreTrainedTokenizerFast
-
-    texts = as_texts(texts)
-    if vocab_size <= len(SPECIAL_TOKENS):
-        raise ValueError(
-            f"vocab_size: {vocab_size}, expected more than the {len(SPECIAL_TOKENS)} special tokens"
-        )
-    pad, unknown, start, end, mask = SPECIAL_TOKENS
-
-    def word_pieces(vocabulary: dict[str, int] | None = None) -> Tokenizer:
-        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
-        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        return tokenizer
-
-    # The trainer numbers the letters that go on a word as it meets them, in an order that differs
-    # from process to process, and breaks ties between merges by those numbers. Naming these letters
-    # beforehand settles both.
-    trained = word_pieces()
-    normal = trained.normalizer.normalize_str("\n".join(texts))
-    once = " ".join(sorted(set(normal.split())))
-    words = {word for word, _ in trained.pre_tokenizer.pre_tokenize_str(once)}
-    inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
-    named = {"special_tokens": [*SPECIAL_TOKENS, *inner], "show_progress": False}
-    trained.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=vocab_size, **named))
-    tokenizer = word_pieces(trained.get_vocab())  # where these letters are pieces like any other
-    tokenizer.post_processor = TemplateProcessing(
-        single=f"{start} $A {end}",
-        pair=f"{start} $A {end} $B {end}",
-        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (start, end)],
-    )
-    names = dict(pad_token=pad, unk_token=unknown, cls_token=start, sep_token=end, mask_token=mask)
-    inputs = ["input_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, padding_side="right", model_input_names=inputs, **names
-    )

@@ -1,4 +1,4 @@
-"""Train a small transformer from nothing: masked LM, causal LM or translation."""
+"""Train a small transformer from nothing: masked LM or causal LM."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -15,13 +15,14 @@ from transformers import (
     TrainerCallback,
 )
 
-from shrink_utils.models import OBJECTIVES, Trunk, evaluating, scratch_model
+from shrink_utils.models import Trunk, evaluating, scratch_model
 from shrink_utils.names import known_name, require
-from shrink_utils.text import load_pairs, train_tokenizer
+from shrink_utils.text import split_sentences, train_tokenizer
 from shrink_utils.training.arguments import QuietTrainer, isolated_training, quiet_arguments
 from shrink_utils.training.batches import fixed_batches
 from shrink_utils.training.dynamics import FixedSetLoss
 
+LANGUAGE_MODELS = ("mlm", "clm")  # of one text: translation needs pairs
 BETAS = (0.9, 0.98)  # Adam's, as Vázquez et al. train
 HELD_OUT_MASKS = 0  # seed of the masks on the held-out sentences: the same for every model
 JUDGES = 512  # held-out sentences that the loss before and after is taken on, at most
@@ -34,13 +35,13 @@ class ScratchConfig:
     Raises ValueError for what no training can have.
     """
 
-    objective: str  # "mlm", "clm" or "mt", as in `scratch_model`
+    objective: str  # "mlm" or "clm", as in `scratch_model`
     width: int  # this and the next four: the `Trunk`
     depth: int
     heads: int
     activation: str = "gelu"
     dropout: float = 0.1
-    source: str  # of sentences and their translations, as in `load_pairs`
+    source: str  # of sentences, as in `split_sentences`
     sentences: int | None = None  # at most so many to train on; None takes all
     vocabulary: int  # word-pieces at most
     max_length: int  # tokens kept of a sentence
@@ -54,7 +55,7 @@ class ScratchConfig:
     threads: int = 1  # of torch; they change the last digits of sums
 
     def __post_init__(self) -> None:
-        known_name("objective", "objective", self.objective, OBJECTIVES)
+        known_name("objective", "objective", self.objective, LANGUAGE_MODELS)
         _ = self.trunk  # refuses what cannot be built
         require(self, "steps batch_size threads", lambda v: v >= 1, "at least 1")
         require(self, "seed data_seed", lambda v: v >= 0, "0 or more")
@@ -81,10 +82,7 @@ class ScratchConfig:
 
 
 def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
-    """The tokenizer of every model with this source, number of sentences and vocabulary.
-
-    It is trained on the sentences and on their translations, so that all objectives share it.
-    """
+    """The tokenizer of every model with this source, number of sentences and vocabulary."""
     return _tokenizer(config.source, config.sentences, config.vocabulary, config.max_length)
 
 
@@ -92,8 +90,7 @@ def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
 def _tokenizer(
     source: str, sentences: int | None, vocabulary: int, max_length: int
 ) -> PreTrainedTokenizerBase:
-    rows = load_pairs(source, n=sentences)["train"]
-    texts = [*rows["text"][:], *rows["translation"][:]]  # a list at once, not row by row
+    texts = split_sentences(source, n=sentences)["train"]["text"][:]  # a list, not row by row
     tokenizer = train_tokenizer(texts, vocab_size=vocabulary)
     tokenizer.model_max_length = max_length
     return tokenizer
@@ -112,17 +109,16 @@ def examples(
     -------
     Dataset
         Columns ``input_ids`` and ``labels``, lists of unequal lengths. Labels are the tokens to
-        predict: the tokens themselves (clm: the model shifts them), those of the translation with
-        [SEP] and without [CLS] (mt), or −100 but at masked places (mlm). The training sentences
-        of mlm have no labels: `collator` masks them anew each time. Those of split ``"held_out"``
-        have masks that never change.
+        predict: the tokens themselves (clm: the model shifts them), or −100 but at masked places
+        (mlm). The training sentences of mlm have no labels: `collator` masks them anew each time.
+        Those of split ``"held_out"`` have masks that never change.
 
     Raises
     ------
     ValueError
         The split has fewer than `n` sentences.
     """
-    rows = load_pairs(config.source, n=config.sentences)[split]
+    rows = split_sentences(config.source, n=config.sentences)[split]
     n = len(rows) if n is None else n
     if not 1 <= n <= len(rows):
         raise ValueError(f"n: {n}, expected 1 to {len(rows)} {split} sentences")
@@ -143,8 +139,6 @@ def _encoded(
     tokens = {"input_ids": encode(columns["text"])["input_ids"]}
     if config.objective == "clm":
         tokens["labels"] = tokens["input_ids"]
-    elif config.objective == "mt":  # [CLS] is what the decoder begins from
-        tokens["labels"] = [ids[1:] for ids in encode(columns["translation"])["input_ids"]]
     return tokens
 
 
@@ -211,7 +205,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     and Translation Models* (COLING): one trunk under three objectives.
     """
     tokenizer = scratch_tokenizer(config)
-    rows = load_pairs(config.source, n=config.sentences)
+    rows = split_sentences(config.source, n=config.sentences)
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, len(rows["held_out"])))
     # Each batch is encoded when its turn comes: a short training sees a tenth of the sentences.
     encode = partial(_encoded, config=config, tokenizer=tokenizer)

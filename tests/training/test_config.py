@@ -23,7 +23,7 @@ from shrink_utils.training.finetuning import fine_tuning_arguments
         ("config", "learning_rate", float("nan"), "must be between 0 and 1, found nan"),
         ("config", "warmup", 1.0, "warmup: must be at least 0 and below 1, found 1.0"),
         ("config", "weight", -0.1, "weight: must be 0 or more, found -0.1"),
-        ("scratch_config", "objective", "nmt", "no objective 'nmt', did you mean 'mt'"),
+        ("scratch_config", "objective", "mt", "no objective 'mt'"),
         ("scratch_config", "heads", 3, "width: 16 does not divide into 3 heads"),
         ("scratch_config", "activation", "relu", "activation: no activation 'relu'"),
         ("scratch_config", "sentences", 0, "must be at least 1, or None, found 0"),

@@ -9,8 +9,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback
 
-from shrink_utils.models import OBJECTIVES
-from shrink_utils.text import load_pairs
+from shrink_utils.text import split_sentences
 from shrink_utils.training import (
     examples,
     held_out_batches,
@@ -19,16 +18,18 @@ from shrink_utils.training import (
     pretrain,
     scratch_tokenizer,
 )
-from shrink_utils.training.pretraining import collator
+from shrink_utils.training.pretraining import LANGUAGE_MODELS, collator
 
 
 @pytest.fixture
 def configs(scratch_config):
     """By objective."""
-    return {objective: replace(scratch_config, objective=objective) for objective in OBJECTIVES}
+    return {
+        objective: replace(scratch_config, objective=objective) for objective in LANGUAGE_MODELS
+    }
 
 
-@pytest.fixture(params=OBJECTIVES)
+@pytest.fixture(params=LANGUAGE_MODELS)
 def config(request, configs):
     """Of each objective in turn."""
     return configs[request.param]
@@ -126,15 +127,13 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(config
     assert held_out_loss(result.model, batches) < 0.8 * entropy
 
 
-def test_labels_are_the_tokens_or_those_of_the_translation_without_cls(configs, tokenizer):
-    rows = load_pairs("products", n=80)["train"]
-    ids, translated = (tokenizer(rows[c][:], truncation=True) for c in ("text", "translation"))
-    expected = {"clm": ids.input_ids, "mt": [row[1:] for row in translated.input_ids]}
-    for objective, labels in expected.items():
-        train = examples(configs[objective], tokenizer)
-        assert (train["input_ids"][:], train["labels"][:]) == (ids.input_ids, labels)
-        _, (batch, *_) = _read(configs[objective])  # encoded when its turn comes
-        assert all(row[row != -100].tolist() in labels for row in batch["labels"])
+def test_a_causal_model_is_to_predict_the_tokens_that_it_reads(configs, tokenizer):
+    rows = split_sentences("products", n=80)["train"]
+    ids = tokenizer(rows["text"][:], truncation=True).input_ids
+    train = examples(configs["clm"], tokenizer)
+    assert (train["input_ids"][:], train["labels"][:]) == (ids, ids)
+    _, (batch, *_) = _read(configs["clm"])  # encoded when its turn comes
+    assert all(row[row != -100].tolist() in ids for row in batch["labels"])
 
 
 def test_masked_places_and_no_others_are_to_be_predicted(configs, tokenizer):

@@ -28,6 +28,7 @@ from shrink_utils.study.stitch_penalties import (
     pairs_of,
     penalty_floors,
     turned,
+    with_models_named,
 )
 from shrink_utils.text.pairs import HELD_OUT
 
@@ -83,71 +84,58 @@ SPOKEN = {"affine": "least squares", "trained": "trained stitches"}
 
 
 @evaluated
-def stitching_claims(stitched: pd.DataFrame) -> Iterator[Claim]:
-    """On stitching, from the table that chapter 09 keeps.
+def stitching_claims(stitches: pd.DataFrame) -> Iterator[Claim]:
+    """On stitching; from the table ``stitches`` of `read_objectives`.
 
-    Penalties are of stitches between equal layers above the embeddings, averaged over the layers,
-    but where layers of unequal height are compared: there the embeddings count as one. Pairs of
-    models are no more independent than the models: means over pairs leave models out, not pairs.
+    Penalties are of stitches between equal layers above the embeddings, averaged over the layers of
+    models of both depths. Pairs of models are no more independent than the models: means over pairs
+    leave models out, not pairs. They stand beside the hypotheses that
+    docs/preregistration_objectives.md fixes.
     """
-    stitched = stitched.assign(equal=_equal_layers(stitched))
-    floors = penalty_floors(stitched)
-    floors = floors[_equal_layers(floors)].groupby("kind").floor.mean()
-    rows = {kind: stitched[(stitched.kind == kind) & stitched.equal] for kind in SPOKEN}
-    for kind in SPOKEN:
-        yield from _by_map(rows[kind], kind, floors[kind])
-    yield from _crossings(rows["affine"], floors["affine"])
-    yield from _into_itself(stitched[(stitched.kind == "trained") & stitched.equal])
-    yield _at_every_layer(rows["affine"])
-    yield from _maps_between_seeds(stitched[stitched.relation == "seed"], floors)
-    # The premise: what a stitch loses, less its penalty, is the loss of the model on top.
-    own = stitched.assign(own=stitched.loss - stitched.penalty)
-    own = own.groupby(["back_number", "back"]).own.mean().unstack()
+    stitched = with_models_named(stitches)
+    floors = penalty_floors(stitched).groupby("kind").floor.mean()
+    rows = {kind: stitched[stitched.kind == kind] for kind in SPOKEN}
+    # The premise: a stitch's loss less its penalty is the loss of the model on top.
+    own = stitched.groupby(["back_number", "back"]).own.mean().unstack()
     alike, floor = own.gelu - own.solu, math.sqrt(own.var().mean())
     yield claim("b:stitch-loss", alike, floor=floor)
     for kind, spoken in SPOKEN.items():
-        beyond = turned(rows[kind], "penalty").mixed - (own.gelu - own.solu).abs()
-        yield claim("b:stitch-beyond-loss", beyond, map=kind, spoken=spoken)
+        # As B state the asymmetry; its floor is the same where neither direction is special.
+        swapped = turned(rows[kind], "penalty")
+        of = partial(claim, map=kind, spoken=spoken)
+        yield of("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor)
+        yield of("b:stitch-beyond-loss", swapped.mixed - (own.gelu - own.solu).abs())
+    yield from _of_least_squares(rows["affine"], floors["affine"])
+    yield from _into_itself(rows["trained"])
+    yield from _maps(stitched, floors["affine"])
 
 
-def _by_map(rows: pd.DataFrame, kind: str, floor: float) -> Iterator[Claim]:
-    """As B state the asymmetry, and net of the model on top; each number's pair is in no other."""
+def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
+    """Against pairs that differ in their seed alone, which have no trained maps."""
     seed = rows.relation == "seed"
     routes = rows[seed | (rows.relation == "activation")]
-    swapped = turned(rows, "penalty")
-
-    of = partial(claim, map=kind, spoken=SPOKEN[kind])
-    # Its floor is the root mean square of the same where neither direction is special.
-    yield of("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor)
-    net = jackknife_over_models(routes, "number", _net_asymmetry)
-    yield of("b:stitch-asymmetry-net", net, floor=floor)
+    of = partial(claim, map="affine", spoken=SPOKEN["affine"], floor=floor)
+    yield of("b:stitch-asymmetry-net", jackknife_over_models(routes, "number", _net_asymmetry))
     less = _of_less(rows[seed], rows.back == "solu", rows.back == "gelu")
-    yield of("b:stitch-same-activation", less, floor=floor)  # B: one model twice
-    more = _of_less(rows, rows.relation == "untrained", seed)
-    yield of("b:stitch-untrained", more, floor=floor)
-
-
-def _crossings(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
-    seeds = (rows.relation == "seed") & (rows.back == "gelu")
+    yield of("b:stitch-same-activation", less)  # B: one model twice
+    yield of("b:stitch-untrained", _of_less(rows, rows.relation == "untrained", seed))
     for below in ("gelu", "solu"):
         crossing = (rows.relation == "activation") & (rows.front == below)
-        more = _of_less(rows, crossing, seeds)
-        yield claim(f"b:stitch-crossing-{below}", more, floor=floor)  # B: one model twice
+        more = _of_less(rows, crossing, seed & (rows.back == "gelu"))
+        yield of(f"b:stitch-crossing-{below}", more)  # B: one model twice
+    # Of all layers the one that speaks least for the asymmetry.
+    layers = [turned(layer, "penalty").mixed for _, layer in rows.groupby(["depth", "layer"])]
+    yield claim("b:stitch-every-layer", **least_favourable(layers, "greater"))
 
 
 def _into_itself(rows: pd.DataFrame) -> Iterator[Claim]:
     """B's baseline: a model stitched into itself, where a trained map could learn the identity."""
-    itself = rows[(rows.relation == "same") & (rows.back == "gelu")]
+    itself = rows[(rows.relation == "itself") & (rows.back == "gelu")]
+    itself = itself.groupby("front_number").penalty.mean()
     for below in ("gelu", "solu"):
         crossing = rows[(rows.relation == "activation") & (rows.front == below)]
-        more = crossing.groupby("front_number").penalty.mean() - itself.penalty.mean()
-        yield claim(f"b:stitch-itself-{below}", more, models=itself.back_number.nunique())
-
-
-def _at_every_layer(rows: pd.DataFrame) -> Claim:
-    """Of all layers the one that speaks least for the asymmetry."""
-    by_layer = [turned(of, "penalty").mixed for _, of in rows.groupby("front_layer")]
-    return claim("b:stitch-every-layer", **least_favourable(by_layer, "greater"))
+        more = crossing.groupby("front_number").penalty.mean() - itself
+        yield claim(f"b:stitch-itself-{below}", more)
 
 
 def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]:
@@ -167,23 +155,15 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
 
 
-def _maps_between_seeds(rows: pd.DataFrame, floors: pd.Series) -> Iterator[Claim]:
-    """Maps on the same stitches, and layers far apart."""
-    affine, identity, trained = (rows.kind == kind for kind in ("affine", "identity", "trained"))
-    at_trained = rows.front_layer.isin(rows.front_layer[trained])
-    apart = (rows.front_layer - rows.back_layer).abs()
-    less = _of_less(rows, affine & rows.equal, identity & rows.equal)
-    yield claim("b:stitch-affine-identity", less, floor=floors["affine"])
-    less = _of_less(rows, trained & rows.equal, affine & rows.equal & at_trained)
-    yield claim("b:stitch-trained-affine", less, floor=floors["trained"])
-    far = apart > rows.front_layer.max() / 2
-    more = _of_less(rows, affine & far, affine & (apart == 0))
-    yield claim("b:stitch-distance", more, floor=floors["affine"])
-
-
-def _equal_layers(table: pd.DataFrame) -> pd.Series:
-    """Where a stitch joins equal layers above the embeddings."""
-    return (table.front_layer == table.back_layer) & (table.front_layer > 0)
+def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[Claim]:
+    """Maps on the same stitches: between seeds, and between activations."""
+    affine, identity, trained = (stitched.kind == k for k in ("affine", "identity", "trained"))
+    for name, relation, first, second in (
+        ("b:stitch-affine-identity", "seed", affine, identity),
+        ("b:stitch-trained-affine", "activation", trained, affine),
+    ):
+        of = stitched[stitched.relation == relation]
+        yield claim(name, _of_less(of, first, second), floor=floor)
 
 
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------

@@ -1,5 +1,6 @@
 """What people see of the claims: a text and tables."""
 
+import math
 import sys
 
 import pandas as pd
@@ -75,16 +76,23 @@ def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
     """What each paper claims, sentence by sentence, and the rows that answer it, as text.
 
     Columns paper (with the section), sentence (with the quote), row (names without their task, arm
-    and model, or "no row, because …"), kind of test, adjusted verdicts and note.
+    and model, or "no row, because …"), kind of test, adjusted verdicts and note. A row such as
+    ``objectives:V1`` is a hypothesis that was fixed before its runs, with its own verdict.
     """
     family, rows = families(claims), []
+    fixed = pd.read_csv(data_dir() / "reference" / "objectives" / "hypotheses.csv")
+    fixed = fixed.set_index("objectives:" + fixed.id).verdict
     for i, sentence in enumerate(sentences().itertuples()):
         found = claims[(family == i).to_numpy()]
+        decided = fixed[[row for row in sentence.rows.split() if row in fixed]]
         names = found.claim.str.split(":").str[:2].str.join(":").unique()
-        kinds = found.kind.str.removesuffix(", exploratory").unique()
+        kinds = [*found.kind.str.removesuffix(", exploratory").unique()]
+        kinds += ["fixed before its runs"] * bool(len(decided))
         none = f"no row, because {sentence.why}" if sentence.why else "no row in this study"
-        row, note = ", ".join(names) or none, sentence.why if len(found) else ""
-        about = (", ".join(kinds), counted(found.adjusted), note)
+        row = ", ".join([*decided.index, *names]) or none
+        note = sentence.why if row != none else ""
+        verdicts = counted(pd.concat([decided, found.adjusted]))
+        about = (", ".join(kinds), verdicts, note)
         place = ", ".join(filter(None, (sentence.paper, sentence.section)))
         quote = f" \N{LEFT DOUBLE QUOTATION MARK}{sentence.quote}\N{RIGHT DOUBLE QUOTATION MARK}"
         said = sentence.sentence + (quote if sentence.quote else "")
@@ -128,7 +136,7 @@ def _print_table(text: pd.DataFrame, beside: pd.Series) -> None:
 
 
 def read_hypotheses(profile: str) -> pd.DataFrame:
-    """The decided hypotheses of a profile's records as text; ``heldout`` keeps numbers alone."""
+    """The decided hypotheses of a profile's records as text; later ones keep numbers alone."""
     path = data_dir() / "reference" / profile / "hypotheses.csv"
     if "hypothesis" in (text := pd.read_csv(path, dtype=str, keep_default_na=False)):
         return text
@@ -137,13 +145,16 @@ def read_hypotheses(profile: str) -> pd.DataFrame:
         found = {"hypothesis": f"{row.id} · {row.statement}", "paper": ""}
         found |= {"difference": "", "simultaneous interval": "", "seeds": str(row.n)}
         if pd.notna(row.estimate):  # too few seeds have none
+            # Analyses with intervals of both kinds name the simultaneous one.
+            low, high = getattr(row, "all_low", row.low), getattr(row, "all_high", row.high)
             found["difference"] = signed(row.estimate)
-            found["simultaneous interval"] = f"[{signed(row.low)}, {signed(row.high)}]"
+            found["simultaneous interval"] = f"[{signed(low)}, {signed(high)}]"
         found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": ""}
-        if pd.notna(row.beyond):  # a use: its hardest control
+        if pd.notna(getattr(row, "beyond", math.nan)):  # a use: its hardest control
             low, high = signed(row.beyond_low), signed(row.beyond_high)
             found["note"] = f"beyond the free control {signed(row.beyond)} [{low}, {high}]"
-        rows.append(found | {"kind of test": "our control"})
+        kind = "scaled test" if hasattr(row, "expected") else "our control"
+        rows.append(found | {"kind of test": kind})
     return pd.DataFrame(rows)
 
 

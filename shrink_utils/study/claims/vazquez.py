@@ -5,10 +5,10 @@ are held against pretrained encoders, and their work of 2022 on loss change allo
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -22,16 +22,7 @@ from shrink_utils.study.claims.claim import (
     most_favourable,
     with_model_name,
 )
-from shrink_utils.study.loss_changes import (
-    BLOCK,
-    COUNTED,
-    OBJECTIVE_NAMES,
-    allocations,
-    closure_errors,
-    correlations,
-    profiles_of,
-)
-from shrink_utils.study.statistics import pseudo_values
+from shrink_utils.study.loss_changes import COUNTED, OBJECTIVE_NAMES, correlations, profiles_of
 from shrink_utils.training.dynamics import shares
 
 STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
@@ -126,51 +117,63 @@ def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 # Of a layer's weights: 8 d² of 12 d², and of 16 d² where a decoder has cross-attention.
 FEED_FORWARD = {"mlm": Fraction(8, 12), "clm": Fraction(8, 12), "mt": Fraction(8 + 8, 12 + 16)}
+# What profiles of two trainings differ in beside their seed.
+OBJECTIVES = (("mlm", "clm"), ("mlm", "mt"), ("clm", "mt"))
+TEXTS = {
+    "size": ("testament", "half"),
+    "language": ("german", "finnish"),
+    "domain": ("testament", "gramps"),  # and size
+}
 _lca = partial(
     claim,
     departures="no weight decay, an inverse-root decay of the rate, gradients clipped at norm 1: V "
-    "otherwise; at most 2,000 of V's 125,000 updates",
+    "otherwise; 5,000 of V's 125,000 updates, of which 1,100 are followed",
 )
 
 
 @evaluated
-def dynamics_claims(dynamics: pd.DataFrame, stability: pd.DataFrame) -> Iterator[Claim]:
-    """On loss change allocation; from the two tables that chapter 10 keeps."""
-    by_stack = profiles_by_stack(dynamics)
-    encoders = by_stack[by_stack.index.get_level_values("objective") != "decoder"]
-    of = {"texts": profiles_of(stability), "objectives": encoders}  # numbers of steps differ
-    pairs = [correlations(profiles).assign(runs=runs) for runs, profiles in of.items()]
-    yield from _profiles(pd.concat(pairs, ignore_index=True))
-    yield from _likeness(by_stack)
-    runs = dynamics.groupby("objective")
-    tables = {o: [allocations(run) for _, run in rows.groupby("seed")] for o, rows in runs}
-    for objective, spoken in OBJECTIVE_NAMES.items():
+def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
+    """On loss change allocation; from the tables of `read_objectives`.
+
+    They stand beside the hypotheses that docs/preregistration_objectives.md fixes.
+    """
+    places = tables["places"]
+    yield from _profiles(correlations(profiles_of(places)))
+    of = places[places.part == "objectives"]
+    by_rule = {rule: rows.groupby("objective") for rule, rows in of.groupby("rule")}
+    runs = {name: _by_seed(rows) for name, rows in by_rule["trapezoid"]}
+    for objective in runs:
         # Feed-forward weights would be the main contributors by their number alone.
         share = FEED_FORWARD[objective]
-        found = (shares(table, "component", trunk=True) for table in tables[objective])
+        found = (shares(run, "component", trunk=True) for run in runs[objective])
         beyond = [of[["W1", "W2"]].sum() - float(share) for of in found]
-        words = {"objective": objective, "spoken": spoken, "share": share}
+        words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective], "share": share}
         yield _lca("v:lca-feed-forward-{objective}", **_with_seed_floor(beyond), **words)
-    for objective, spoken in OBJECTIVE_NAMES.items():
-        hurting = _with_seed_floor([_hurting(table) - 0.5 for table in tables[objective]])
-        words = {"objective": objective, "spoken": spoken}
-        yield _lca("v:lca-hurting-half-{objective}", **hurting, **words)
-    yield from _closures(runs)
-    yield from _by_depth(tables)
-
-
-def _closures(runs: Iterable[tuple[str, pd.DataFrame]]) -> Iterator[Claim]:
-    """The parts sum to the change, by V's rule and by one of second order."""
-    for objective, rows in runs:
-        errors = pd.DataFrame([closure_errors(run) for _, run in rows.groupby("seed")])
+    for objective, rows in by_rule["euler"]:
+        hurting = _with_seed_floor([_hurting(run) - 0.5 for run in _by_seed(rows)])
         words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
-        for rule in ("euler", "trapezoid"):
-            yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors[rule], **words)
+        yield _lca("v:lca-hurting-half-{objective}", **hurting, **words)
+    yield from _closures(tables["closure"])
+    yield from _by_depth(runs)
 
 
-def _by_depth(tables: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
+def _by_seed(rows: pd.DataFrame) -> list[pd.DataFrame]:
+    return [run for _, run in rows.groupby("seed")]
+
+
+def _closures(closure: pd.DataFrame) -> Iterator[Claim]:
+    """The parts sum to the change of all steps followed, by V's rule and by the trapezoid."""
+    of = closure[closure.part == "objectives"]
+    sums = of.groupby(["objective", "rule", "seed"])[["parts", "change"]].sum()
+    missed = (sums.parts - sums.change).abs() / sums.change.abs()
+    for (objective, rule), errors in missed.groupby(["objective", "rule"]):
+        words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
+        yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors, **words)
+
+
+def _by_depth(runs: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
     """Shares of the trunk's loss change in the last layer, less those in the first."""
-    trunks = {name: [run[run.layer > 0] for run in runs] for name, runs in tables.items()}
+    trunks = {name: [run[run.layer > 0] for run in of] for name, of in runs.items()}
     incremental = _with_seed_floor([_rise(trunk, trunk) for trunk in trunks["clm"]])
     yield _lca("v:lca-incremental-clm", **incremental)
     for stack in sorted(set(trunks["mt"][0]["stack"])):
@@ -193,77 +196,50 @@ def _with_seed_floor(values: list[float]) -> dict:
     return {"differences": values, "floor": float(np.mean(distances)) if distances else math.nan}
 
 
-def _hurting(table: pd.DataFrame) -> float:
+def _hurting(run: pd.DataFrame) -> float:
     """Share of the steps of blocks, a component of a layer each, that raised the loss."""
-    table = table[table.counted & table.component.isin(COUNTED)]
-    return (table.groupby(["step", "stack", *BLOCK]).value.sum() > 0).mean()
+    counted = run.component.str.removeprefix("cross ").isin(COUNTED)
+    return run.hurts[counted].sum() / run.steps[counted].sum()
 
 
-def profiles_by_stack(dynamics: pd.DataFrame) -> pd.DataFrame:
-    """Shares of the trunk's loss change by layer and component, without cross-attention.
+def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
+    """What a profile depends on, and which language model each half of a translation model is like.
 
-    A row per run of chapter 10, named by objective and seed; of a translation model, "mt"
-    is its encoder, and "decoder" a row of its own.
+    V's abstract: data size and distribution do not matter, the objective does. Trainings that
+    differ in seed and text are held against pairs of the same training that differ in their seed
+    alone, as shorter ones are noisier. Equal seeds begin with equal weights, so no pair has one
+    seed. The interval leaves out seeds, and so holds the error of all means.
     """
-    found = {}
-    for (objective, seed), run in dynamics.groupby(["objective", "seed"]):
-        table = allocations(run)
-        table = table[~table.component.str.startswith("cross ")]
-        for name, stacks in {objective: ["", "encoder"], "decoder": ["decoder"]}.items():
-            if (own := table["stack"].isin(stacks)).any():
-                found[name, seed] = shares(table[own], *BLOCK, trunk=True)
-    return pd.DataFrame(found).T.rename_axis(index=["objective", "seed"])
-
-
-def _likeness(profiles: pd.DataFrame) -> Iterator[Claim]:
-    """Which language model each half of a translation model is like, in pairs of two seeds."""
-    ours = {objective: rows.droplevel(0) for objective, rows in profiles.groupby("objective")}
-
-    def mean_r(half: str, other: str, seeds: Collection[int]) -> float:
-        pairs = permutations(seeds, 2)
-        return np.mean([ours[half].loc[i].corr(ours[other].loc[j]) for i, j in pairs])
-
-    def closer(half: str, like: str, unlike: str, seeds: Collection[int]) -> float:
-        return float(mean_r(half, like, seeds) - mean_r(half, unlike, seeds))
-
+    floor = float(pairs.r[pairs.run == pairs.other].std())
+    for differs, texts in TEXTS.items():
+        less = jackknife_over_models(pairs, "seed", partial(_excess, couples=[texts]))
+        yield _lca(f"v:lca-stable-{differs}", less, floor=floor)
+    beyond = jackknife_over_models(pairs, "seed", _excess_of_objectives)
+    yield _lca("v:lca-objective-over-data", beyond, floor=floor)
     for name, half, like, unlike in (
         ("encoder", "mt", "mlm", "clm"),
         ("decoder", "decoder", "clm", "mlm"),
     ):
-        if half in ours and len(ours[half]) > 2:  # leaving a seed out leaves a pair
-            nearer = pseudo_values(partial(closer, half, like, unlike), list(ours[half].index))
-            yield _lca(f"v:lca-{name}-like-{like}", nearer)
+
+        def closer(some: pd.DataFrame, half=half, like=like, unlike=unlike) -> float:
+            return _mean_r(some, half, like) - _mean_r(some, half, unlike)
+
+        nearer = jackknife_over_models(pairs, "seed", closer)
+        yield _lca(f"v:lca-{name}-like-{like}", nearer)
 
 
-def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
-    """V's abstract: data size and distribution do not matter, the objective does.
+def _mean_r(pairs: pd.DataFrame, run: str, other: str) -> float:
+    return float(pairs.r[(pairs.run == run) & (pairs.other == other)].mean())
 
-    Pairs of runs that differ in seed and data, against pairs that differ in their seed alone: equal
-    seeds begin with equal weights, so no pair has one seed. The interval leaves out seeds, and so
-    holds the error of both means.
-    """
-    texts = pairs[pairs.runs == "texts"]
-    for differs in ("size", "source"):
 
-        def less_seeds(some: pd.DataFrame, differs: str = differs) -> float:
-            return some.r[some.differs == differs].mean() - some.r[some.differs == "seed"].mean()
-
-        less = jackknife_over_models(texts, "seed", less_seeds)
-        floor = float(texts.r[texts.differs == "seed"].std())
-        yield _lca(f"v:lca-stable-{differs}", less, floor=floor)
-    baseline = pairs[pairs.differs == "seed"].groupby("runs").r
-    excess = jackknife_over_models(pairs, "seed", _excess_of_objectives)
-    yield _lca("v:lca-objective-over-data", excess, floor=float(baseline.std().mean()))
+def _excess(pairs: pd.DataFrame, couples: Sequence[tuple[str, str]]) -> float:
+    """Mean r of trainings that differ, less that of each with itself from another seed."""
+    of = [
+        _mean_r(pairs, a, b) - (_mean_r(pairs, a, a) + _mean_r(pairs, b, b)) / 2 for a, b in couples
+    ]
+    return float(np.mean(of))
 
 
 def _excess_of_objectives(pairs: pd.DataFrame) -> float:
-    """Mean r of other objectives less that of other texts, each less its own baseline.
-
-    Trainings on parts of the data have fewer steps, so their profiles are noisier. Each kind is
-    therefore held against its own pairs that differ in their seed alone. To read both after equally
-    many steps would not be better: the warm-up is a share of the steps, and objectives differ in
-    noise anyway. What is left: noise also shrinks an excess, about by the factor of its baseline.
-    """
-    mean = pairs.groupby(["runs", pairs.differs == "seed"]).r.mean().unstack()
-    excess = mean[False] - mean[True]
-    return float(excess["objectives"] - excess["texts"])
+    """Of other objectives less that of other texts; noise also shrinks an excess, by its factor."""
+    return _excess(pairs, OBJECTIVES) - _excess(pairs, list(TEXTS.values()))

@@ -15,14 +15,14 @@ from shrink_utils.study.claims.stl import add_best_epoch, stl_claims
 from shrink_utils.study.claims.text_topology import language_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.profiles import Profile
+from shrink_utils.study.records import read_objectives
 from shrink_utils.study.runs import Run
 from shrink_utils.study.scheduling import run_grid, run_sweep
 from shrink_utils.study.tables import add_correctness, correct_rows, evaluations, summarize
 
 FURTHER = "models_"  # begins the name of a table on further models
 # Tables that chapters measure and keep, by their names; the second ones also of further models.
-MEASURED = """contextuality corpus models_contextuality dynamics dynamics_stability stitched
-generalization""".split()
+MEASURED = "contextuality corpus models_contextuality generalization".split()
 OF_MODELS = """similarity after_finetuning words_after_finetuning language_attention
 language_dimension language_divergence language_lifetimes""".split()
 
@@ -46,19 +46,21 @@ def all_claims(profile: Profile) -> pd.DataFrame:
 
 
 def claims_of_models_from_nothing(profile: Profile) -> pd.DataFrame:
-    """Those of chapters 09 and 10, whose models need no encoder and no runs.
+    """Those of chapters 09 and 10, which need no encoder and no runs.
 
     Raises
     ------
     FileNotFoundError
-        One of them has not measured its table, as profile and code are now.
+        Chapter 09 has not measured its table, as profile and code are now.
     """
-    dynamics = dynamics_claims(
-        load_cached("dynamics")(profile), load_cached("dynamics_stability")(profile)
-    )
-    stitching = stitching_claims(load_cached("stitched")(profile))
     generalization = generalization_claims(load_cached("generalization")(profile))
-    return combined_table([dynamics, stitching, generalization])
+    return combined_table([*claims_on_objectives(), generalization])
+
+
+def claims_on_objectives() -> list[pd.DataFrame]:
+    """Those on models whose tables are committed: loss changes and stitching."""
+    tables = read_objectives()
+    return [dynamics_claims(tables), stitching_claims(tables["stitches"])]
 
 
 def claims_from(
@@ -85,9 +87,8 @@ def claims_from(
         clouds,
         vazquez_claims(tables["contextuality"], tables["corpus"]),
         *models_claims(tables["models_contextuality"]),
-        dynamics_claims(tables["dynamics"], tables["dynamics_stability"]),
         brown_claims(tables["similarity"]),
-        stitching_claims(tables["stitched"]),
+        *claims_on_objectives(),
         generalization_claims(tables["generalization"]),
         rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         language_claims(tables),

@@ -20,7 +20,8 @@ from shrink_utils.study.tables import add_correctness, correct_rows, evaluations
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = """cohort/claims cohort/decided cohort/hypotheses cohort/rules glue/claims models/claims
-heldout/beside heldout/hypotheses strength/beside strength/decided strength/hypotheses""".split()
+heldout/beside heldout/hypotheses objectives/beside objectives/hypotheses
+strength/beside strength/decided strength/hypotheses""".split()
 MEASURED = ("quick/", "models/layers", "models/machine_text")  # by whole studies and by models
 GOLDEN = Path("tests/study/claims/golden.csv")
 
