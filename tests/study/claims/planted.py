@@ -139,6 +139,9 @@ HURT = {  # block-steps of 20, as V found it: keys and queries hurt in language 
 }
 
 
+STACKS = (("mlm", ""), ("clm", ""), ("mt", "encoder"), ("mt", "decoder"))
+
+
 def training(objective, seed, hurt):
     """Places of an objective: two layers, of which each component hurts so many steps less seed."""
     rows, steps = [("trapezoid", 0, "embedding", -1.0, 0, 0)], 20
@@ -159,9 +162,8 @@ def objectives():
     ]
     texts = noisy(texts, "part rule source seed layer component value", noise=0.01)
     texts = texts.assign(objective="nan", stack="")
-    stacks = [("mlm", ""), ("clm", ""), ("mt", "encoder"), ("mt", "decoder")]
     places = pd.concat(
-        [training(o, seed, HURT[o]).assign(stack=stack) for o, stack in stacks for seed in SEEDS]
+        [training(o, seed, HURT[o]).assign(stack=stack) for o, stack in STACKS for seed in SEEDS]
     )
     closure = pd.DataFrame(
         [
