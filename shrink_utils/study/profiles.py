@@ -71,7 +71,7 @@ class Pretraining:
     """The trunk that every objective trains here, and what it is trained on."""
 
     sentences: int | None = None  # at most so many to train on; None takes all
-    vocabulary: int  # word-pieces of the tokenizer, trained on sentences and translations
+    vocabulary: int  # word-pieces of the tokenizer, trained on the sentences
     width: int  # of the trunk; its feed-forward layers are four times as wide
     depth: int
     heads: int

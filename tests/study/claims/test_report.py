@@ -11,10 +11,13 @@ from shrink_utils.study.claims.claim import Claim, adjust, evaluate
 from shrink_utils.study.claims.report import (
     PAPERS,
     claims_in_brief,
+    counted,
     print_claims,
     print_hypotheses,
+    sentence_table,
     signed,
 )
+from tests.study.claims.golden import GOLDEN
 
 REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
 
@@ -75,3 +78,15 @@ def test_on_a_terminal_no_line_is_wider_than_it_is(monkeypatch, capsys):
     print_hypotheses(answer)
     shown = capsys.readouterr().out.splitlines()
     assert max(map(len, shown)) <= 100 < max(map(len, piped))
+
+
+def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
+    fixed = pd.read_csv(REFERENCE / "objectives" / "hypotheses.csv")
+    verdicts = fixed.set_index("id").verdict
+    table = sentence_table(pd.read_csv(GOLDEN)).set_index("row")
+    row = table.loc["objectives:V1, objectives:V2"]
+    assert row["kind of test"] == "fixed before its runs"
+    assert row["adjusted verdicts"] == counted(verdicts[["V1", "V2"]])
+    both = table.loc[table.index.str.startswith("objectives:V4, v:lca-peaks-upper")].iloc[0]
+    found = both["adjusted verdicts"]
+    assert verdicts["V4"] in found and "inconclusive" in found
