@@ -18,6 +18,7 @@ from .profiles import (
     Profile as Profile,
     load_profile as load_profile,
     profile_names as profile_names,
+    scratch_config as scratch_config,
 )
 from .results import provenance as provenance
 from .runs import (
@@ -31,10 +32,6 @@ from .scheduling import (
     default_run as default_run,
     run_grid as run_grid,
     run_sweep as run_sweep,
-)
-from .scratch_models import (
-    scratch_config as scratch_config,
-    train_or_load as train_or_load,
 )
 from .session import setup_notebook as setup_notebook
 from .tables import (

@@ -44,13 +44,15 @@ def closure_errors(record: pd.DataFrame) -> pd.Series:
 
 
 def profiles_of(places: pd.DataFrame) -> pd.DataFrame:
-    """Shares of the trunk's loss change by layer and component, without cross-attention.
+    """Shares of the trunk's loss change by layer and component in the first updates followed.
 
-    `places` is the table of that name of `read_objectives`. A row of sum 1 per training, whose
-    index has its ``run`` and its ``seed``: a run is an objective, of translation the encoder, whose
-    "decoder" is a run of its own; where the text is what varies, a run is its source.
+    Of all trainings these are as many; cross-attention is left out. `places` is the table of that
+    name of `read_objectives`. A row of sum 1 per training, whose index has its ``run`` and its
+    ``seed``: a run is an objective, of translation the encoder, whose "decoder" is a run of its
+    own; where the text is what varies, a run is its source.
     """
-    of = places[(places.rule == "trapezoid") & ~places.component.str.startswith("cross ")]
+    of = places[(places.rule == "trapezoid") & (places["window"] == 0)]
+    of = of[~of.component.str.startswith("cross ")]
     named = of.objective.where(of.part == "objectives", of.source)
     of = of.assign(run=named.where(of["stack"] != "decoder", "decoder"))
     runs = {run: shares(rows, *BLOCK, trunk=True) for run, rows in of.groupby(["run", "seed"])}

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -15,6 +15,9 @@ from pydantic.dataclasses import dataclass
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir, rounding_seed
 from shrink_utils.training import RunConfig, arm_options
+
+if TYPE_CHECKING:  # its module needs torch
+    from shrink_utils.training import ScratchConfig
 
 FOLDER = Path(__file__).with_suffix("")
 # What the environment says takes the place of what the file says.
@@ -87,13 +90,10 @@ class Pretraining:
 
 @configuration
 class Stitching:
-    """What stitches are judged on and fitted to, and how long one is trained."""
+    """What stitches are judged on and fitted to."""
 
     sentences: int  # held out, to judge a stitch
     fitted: int  # training sentences that maps are fitted to
-    steps: int  # of a trained map
-    warmup: int  # of these steps
-    trained_layers: Integers  # where maps are trained, to the same layer of the other model
     vocabulary: int | None = None  # of notebook 09's language models; None: as in `Pretraining`
     model_steps: int | None = None  # their training; None: as in `Pretraining`
 
@@ -116,7 +116,7 @@ class Heuristics:
 
 @configuration
 class Dynamics:
-    """What loss change allocation follows: short runs of the trunk of `Pretraining`.
+    """What loss change allocation follows: a short run of the trunk of `Pretraining`.
 
     An allocation costs several times what a step does; its rules are the more exact the shorter
     the steps are.
@@ -128,9 +128,6 @@ class Dynamics:
     learning_rate: float
     max_length: int
     vocabulary: int
-    data_sizes: Integers  # between which allocations are compared
-    sources = ("movies", "editorials")  # the same
-    stability_steps: int  # of the runs that are compared
 
 
 @configuration
@@ -257,6 +254,42 @@ class Profile:
                     del of_task["arms"], of_task["seeds"]
                     runs.append(RunConfig(**of_task | shared | keys | own))
         return runs
+
+
+def scratch_config(
+    profile: Profile, objective: str, *, seed: int = 0, **changes: object
+) -> "ScratchConfig":
+    """The profile's pretraining under one objective.
+
+    Parameters
+    ----------
+    profile : Profile
+    objective : str
+        ``"mlm"`` or ``"clm"``.
+    seed : int
+        Of the initial weights. The study's base seed shifts it, and the order of the data.
+    **changes
+        Fields of `ScratchConfig` that are to differ from the profile's.
+    """
+    from shrink_utils.training import ScratchConfig
+
+    shift = SEED_STEP * profile.base_seed
+    values = asdict(profile.pretraining)
+    del values["seeds"]
+    values |= {"seed": shift + seed, "data_seed": shift, "threads": profile.threads}
+    return ScratchConfig(objective=objective, **{"source": "all", **values, **changes})
+
+
+def dynamics_config(
+    profile: Profile, objective: str, *, seed: int = 0, **changes: object
+) -> "ScratchConfig":
+    """The short training that is followed: the profile's trunk, and the sizes of its ``dynamics``.
+
+    `seed` is one of ``profile.pretraining.seeds``; `changes` are fields of `ScratchConfig`.
+    """
+    names = ("steps", "batch_size", "learning_rate", "max_length", "vocabulary")
+    values = {name: getattr(profile.dynamics, name) for name in names} | changes
+    return scratch_config(profile, objective, seed=seed, **values)
 
 
 def profile_names() -> list[str]:

@@ -4,7 +4,6 @@ They stand in ``data/reference/<profile>`` as parquet files. A long study can be
 machines, a part at a time: what is recorded is not computed again.
 """
 
-import runpy
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -198,18 +197,3 @@ def _folder(profile: Profile) -> Path:
             "study (`unset SEED SHRINK_SEED`)"
         )
     return data_dir() / "reference" / profile.name
-
-
-def read_objectives() -> dict[str, pd.DataFrame]:
-    """Tables of models that were trained from nothing, by name; as their analysis reads them.
-
-    ``data/reference/objectives/run.py`` says what they hold. Trainings that do not count, by the
-    rule of docs/preregistration_objectives.md, and what compares them, are left out.
-
-    Raises
-    ------
-    FileNotFoundError
-        None of them is on record.
-    """
-    folder = data_dir() / "reference" / "objectives"
-    return runpy.run_path(str(folder / "decide.py"))["read_tables"](folder)

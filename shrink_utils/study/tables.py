@@ -2,10 +2,12 @@
 
 import math
 import re
+import runpy
 from collections.abc import Iterable
 
 import pandas as pd
 
+from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import RUN
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write
@@ -221,3 +223,18 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
             f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
         )
     return pd.read_csv(path)
+
+
+def read_objectives() -> dict[str, pd.DataFrame]:
+    """Tables of models that were trained from nothing, by name; as their analysis reads them.
+
+    ``data/reference/objectives/run.py`` says what they hold. Trainings that do not count, by the
+    rule of docs/preregistration_objectives.md, and what compares them, are left out.
+
+    Raises
+    ------
+    FileNotFoundError
+        None of them is on record.
+    """
+    folder = data_dir() / "reference" / "objectives"
+    return runpy.run_path(str(folder / "decide.py"))["read_tables"](folder)

@@ -118,7 +118,7 @@ def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
 # Of a layer's weights: 8 d² of 12 d², and of 16 d² where a decoder has cross-attention.
 FEED_FORWARD = {"mlm": Fraction(8, 12), "clm": Fraction(8, 12), "mt": Fraction(8 + 8, 12 + 16)}
 # What profiles of two trainings differ in beside their seed.
-OBJECTIVES = (("mlm", "clm"), ("mlm", "mt"), ("clm", "mt"))
+COUPLES = (("mlm", "clm"), ("mlm", "mt"), ("clm", "mt"))
 TEXTS = {
     "size": ("testament", "half"),
     "language": ("german", "finnish"),
@@ -242,4 +242,4 @@ def _excess(pairs: pd.DataFrame, couples: Sequence[tuple[str, str]]) -> float:
 
 def _excess_of_objectives(pairs: pd.DataFrame) -> float:
     """Of other objectives less that of other texts; noise also shrinks an excess, by its factor."""
-    return _excess(pairs, OBJECTIVES) - _excess(pairs, list(TEXTS.values()))
+    return _excess(pairs, COUPLES) - _excess(pairs, list(TEXTS.values()))

@@ -15,10 +15,15 @@ from shrink_utils.study.claims.stl import add_best_epoch, stl_claims
 from shrink_utils.study.claims.text_topology import language_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.records import read_objectives
 from shrink_utils.study.runs import Run
 from shrink_utils.study.scheduling import run_grid, run_sweep
-from shrink_utils.study.tables import add_correctness, correct_rows, evaluations, summarize
+from shrink_utils.study.tables import (
+    add_correctness,
+    correct_rows,
+    evaluations,
+    read_objectives,
+    summarize,
+)
 
 FURTHER = "models_"  # begins the name of a table on further models
 # Tables that chapters measure and keep, by their names; the second ones also of further models.

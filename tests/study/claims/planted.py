@@ -150,7 +150,8 @@ def training(objective, seed, hurt):
         value = (0.001 * (1 + seed) * hurts - 0.01 * (steps - hurts)) / 2
         rows.append((rule, layer, name, value * (1.25 if rule == "euler" else 1), steps, hurts))
     table = pd.DataFrame(rows, columns="rule layer component value steps hurts".split())
-    return table.assign(part="objectives", objective=objective, seed=seed, stack="", source="nan")
+    keys = {"part": "objectives", "objective": objective, "source": "nan", "seed": seed}
+    return table.assign(**keys, stack="", window=0)
 
 
 def objectives():
@@ -161,7 +162,7 @@ def objectives():
         for layer, (i, name) in product((1, 2), enumerate(COUNTED))
     ]
     texts = noisy(texts, "part rule source seed layer component value", noise=0.01)
-    texts = texts.assign(objective="nan", stack="")
+    texts = texts.assign(objective="nan", stack="", window=0)
     places = pd.concat(
         [training(o, seed, HURT[o]).assign(stack=stack) for o, stack in STACKS for seed in SEEDS]
     )

@@ -406,7 +406,7 @@ def test_the_noise_of_shorter_runs_does_not_decide_whether_objectives_matter_mor
         part, objective = ("objectives", name) if i < 3 else ("stability", "nan")
         values = -profiles[i] - noise * rng.normal(size=12)
         about = {"part": part, "objective": objective, "source": name, "seed": seed}
-        about |= {"steps": 20, "hurts": 0}
+        about |= {"steps": 20, "hurts": 0, "window": 0}
         rows += [
             {**about, "stack": stack, "rule": rule, "layer": x, "component": c, "value": value}
             for stack in (("encoder", "decoder") if name == "mt" else ("",))
