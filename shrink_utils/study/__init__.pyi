@@ -18,7 +18,6 @@ from .profiles import (
     Profile as Profile,
     load_profile as load_profile,
     profile_names as profile_names,
-    scratch_config as scratch_config,
 )
 from .results import provenance as provenance
 from .runs import (
@@ -33,6 +32,7 @@ from .scheduling import (
     run_grid as run_grid,
     run_sweep as run_sweep,
 )
+from .scratch_models import scratch_config as scratch_config
 from .session import setup_notebook as setup_notebook
 from .tables import (
     as_printed as as_printed,

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -15,9 +15,6 @@ from pydantic.dataclasses import dataclass
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir, rounding_seed
 from shrink_utils.training import RunConfig, arm_options
-
-if TYPE_CHECKING:  # its module needs torch
-    from shrink_utils.training import ScratchConfig
 
 FOLDER = Path(__file__).with_suffix("")
 # What the environment says takes the place of what the file says.
@@ -254,42 +251,6 @@ class Profile:
                     del of_task["arms"], of_task["seeds"]
                     runs.append(RunConfig(**of_task | shared | keys | own))
         return runs
-
-
-def scratch_config(
-    profile: Profile, objective: str, *, seed: int = 0, **changes: object
-) -> "ScratchConfig":
-    """The profile's pretraining under one objective.
-
-    Parameters
-    ----------
-    profile : Profile
-    objective : str
-        ``"mlm"`` or ``"clm"``.
-    seed : int
-        Of the initial weights. The study's base seed shifts it, and the order of the data.
-    **changes
-        Fields of `ScratchConfig` that are to differ from the profile's.
-    """
-    from shrink_utils.training import ScratchConfig
-
-    shift = SEED_STEP * profile.base_seed
-    values = asdict(profile.pretraining)
-    del values["seeds"]
-    values |= {"seed": shift + seed, "data_seed": shift, "threads": profile.threads}
-    return ScratchConfig(objective=objective, **{"source": "all", **values, **changes})
-
-
-def dynamics_config(
-    profile: Profile, objective: str, *, seed: int = 0, **changes: object
-) -> "ScratchConfig":
-    """The short training that is followed: the profile's trunk, and the sizes of its ``dynamics``.
-
-    `seed` is one of ``profile.pretraining.seeds``; `changes` are fields of `ScratchConfig`.
-    """
-    names = ("steps", "batch_size", "learning_rate", "max_length", "vocabulary")
-    values = {name: getattr(profile.dynamics, name) for name in names} | changes
-    return scratch_config(profile, objective, seed=seed, **values)
 
 
 def profile_names() -> list[str]:

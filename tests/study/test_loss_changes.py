@@ -5,7 +5,7 @@ import pytest
 
 from shrink_utils.study import load_profile
 from shrink_utils.study.loss_changes import NOWHERE, allocations, closure_errors, record_table
-from shrink_utils.study.profiles import dynamics_config
+from shrink_utils.study.scratch_models import dynamics_config
 from shrink_utils.training import held_out_batches, pretrain, scratch_tokenizer
 from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss
 

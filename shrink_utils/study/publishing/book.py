@@ -26,7 +26,7 @@ TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
 STRENGTH = "Eight hypotheses at equal strength (profile strength)"
 HELDOUT = "Fourteen hypotheses: held-out rows, and uses (profile heldout)"
-OBJECTIVES = "Twelve hypotheses: three objectives, sizes, stitching (models trained from nothing)"
+FROM_NOTHING = "Twelve hypotheses: three objectives, sizes, stitching (models trained from nothing)"
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
@@ -139,7 +139,7 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
     sentences = sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
-    analyses = ((STRENGTH, "strength"), (HELDOUT, "heldout"), (OBJECTIVES, "objectives"))
+    analyses = ((STRENGTH, "strength"), (HELDOUT, "heldout"), (FROM_NOTHING, "objectives"))
     for title, name in analyses:
         parts += [f"## {title}", _table(_hypotheses(name), "claims")]
     parts += [f"## {RULES_TITLE}", _table(_rules(), "claims")]
