@@ -124,6 +124,8 @@ $(OUT)/notebooks/07_ablation.ipynb: $(wildcard data/reference/heldout/evaluation
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
+# And these, and the claims, those of models trained from nothing.
+$(foreach n,08 08b 09 10 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(wildcard $(foreach t,*.parquet *.csv decide.py,data/reference/objectives/$(t)))
 $(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv)
 
 # The claims are computed from what the other notebooks measure.
