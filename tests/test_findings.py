@@ -219,8 +219,7 @@ def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
     least = " → ".join(_percent(runs[key].score_least.mean()) for key in pair)
     assert (
         f"all bars at 8 to chosen bars at 1, the score may fall: {end}; at the least validation "
-        f"loss it rises, {least}."
-        in FINDINGS
+        f"loss it rises, {least}." in FINDINGS
     )
     bars, reward = runs[HELDOUT["PROMINENT"]], runs[HELDOUT["ISOSCORE"]]
     assert abs((bars.correct - reward.correct).mean()) < 0.004
