@@ -307,3 +307,35 @@ def test_chapters_07_and_11_say_the_intervals_of_the_third_analysis(heldout):
     beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
     later = _with_interval(beside.loc["correct: prominent 2 − none"])
     assert f"none in ten epochs (+{later}, not adjusted)" in _prose("07_ablation.ipynb")
+
+
+def test_what_the_fourth_analysis_decided_is_what_is_said():
+    folder = ROOT / "data" / "reference" / "objectives"
+    decided = pd.read_csv(folder / "hypotheses.csv").set_index("id")
+    assert decided.verdict["B4"] == "as the paper"
+    assert set(decided.index[decided.verdict == "opposite"]) == {"V2", "R1"}
+    assert (decided.verdict == "open").sum() == 9 and len(decided) == 12
+
+    def said(name: str, digits: int) -> str:
+        row = decided.loc[name]
+        numbers = (f"{x:.{digits}f}" for x in (row.estimate, row.all_low, row.all_high))
+        numbers = (x.replace("-", "−").replace("0.", ".", 1) for x in numbers)
+        return "{} [{}, {}]".format(*numbers)
+
+    for name in ("V2", "S1", "B1"):
+        assert said(name, 3) in EVIDENCE
+    estimate, _, interval = said("B4", 3).partition(" ")
+    assert f"(B4: {estimate} nats {interval})" in EVIDENCE
+    assert said("B2", 3).partition(" ")[2] in EVIDENCE and "B2, open: .007" in EVIDENCE
+    row = decided.loc["R1"]
+    assert f"{row.estimate:.1f} [{row.all_low:.1f}, 0.0]".replace("-", "−") in EVIDENCE
+    places = pd.read_parquet(folder / "places.parquet").query("part == 'objectives'")
+    places = places[(places.rule == "euler") & (places.layer > 0) & places.steps.notna()]
+    component = places.component.astype(str).str.removeprefix("cross ")
+    sums = places.groupby(["objective", component], observed=True)[["hurts", "steps"]].sum()
+    shares = (100 * sums.hurts / sums.steps).drop("LayerNorm", level=1, errors="ignore")
+    assert f"{shares.min():.0f} to {shares.max():.0f} % of block-steps" in EVIDENCE
+    closure = pd.read_parquet(folder / "closure.parquet").query("part == 'objectives'")
+    sums = closure[closure.rule == "euler"].groupby(["objective", "seed"], observed=True)
+    sums = sums[["parts", "change"]].sum()
+    assert ((sums.parts - sums.change).abs() / sums.change.abs()).min() > 0.3
