@@ -326,9 +326,10 @@ def test_what_the_fourth_analysis_decided_is_what_is_said():
         assert said(name, 3) in EVIDENCE
     estimate, _, interval = said("B4", 3).partition(" ")
     assert f"(B4: {estimate} nats {interval})" in EVIDENCE
-    assert said("B2", 3).partition(" ")[2] in EVIDENCE and "B2, open: .007" in EVIDENCE
+    assert f"(B2: {said('B2', 3)} of a similarity)" in EVIDENCE
     row = decided.loc["R1"]
-    assert f"{row.estimate:.1f} [{row.all_low:.1f}, 0.0]".replace("-", "−") in EVIDENCE
+    low, high = f"{row.all_low:.1f}", f"{row.all_high:.2f}".replace("0.", ".")
+    assert f"{row.estimate:.1f} [{low}, {high}]".replace("-", "−") in EVIDENCE
     places = pd.read_parquet(folder / "places.parquet").query("part == 'objectives'")
     places = places[(places.rule == "euler") & (places.layer > 0) & places.steps.notna()]
     component = places.component.astype(str).str.removeprefix("cross ")
