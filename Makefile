@@ -30,8 +30,8 @@ export OPENBLAS_NUM_THREADS := 1
 export MALLOC_MMAP_THRESHOLD_ := 4294967296
 export MALLOC_TRIM_THRESHOLD_ := 4294967296
 
-IS_NEW  := import sys; sys.exit(sys.version_info < (3, 11))
-TOO_OLD := shrink needs Python 3.11 or newer, PYTHON=$(PYTHON) is none: make PYTHON=/path/to/python3.11
+IS_NEW  := import sys; sys.exit(sys.version_info < (3, 11, 5))
+TOO_OLD := shrink needs Python 3.11.5 or newer, PYTHON=$(PYTHON) is none: make PYTHON=/path/to/python3.11
 
 BIN  := .venv/bin
 PY   := $(BIN)/python

@@ -172,8 +172,8 @@ def _make(*arguments, **variables):
         (["SEED=-1", "reproduce"], "SEED=-1 is no whole number"),
         (["SEED=07", "reproduce"], "SEED=07 is no whole number"),
         (["SEED=20260101", "reproduce"], "SEED=20260101 is above 4294966"),
-        (["PYTHON=python2", "reproduce"], "needs Python 3.11 or newer, PYTHON=python2 is none"),
-        (["PYTHON=false", "test"], "needs Python 3.11 or newer, PYTHON=false is none"),
+        (["PYTHON=python2", "reproduce"], "needs Python 3.11.5 or newer, PYTHON=python2 is none"),
+        (["PYTHON=false", "test"], "needs Python 3.11.5 or newer, PYTHON=false is none"),
         (["verify"], "make verify RESULTS=folder, such as RESULTS=results/quick"),
     ],
 )

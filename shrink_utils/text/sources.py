@@ -209,6 +209,8 @@ def _extract(archive: Path, wanted: set[str], folder: Path) -> None:
     elif archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as wheel:  # drops "..", so that all stays in the folder
             wheel.extractall(folder, wanted & set(wheel.namelist()))
+    elif not hasattr(tarfile, "data_filter"):
+        raise RuntimeError("unpacking an archive safely needs Python 3.11.4 or newer")
     else:
         with tarfile.open(archive) as tar:
             chosen = [member for member in tar if member.name in wanted]

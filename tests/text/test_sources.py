@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from shrink_utils.models import random_encoder
 from shrink_utils.text import fetch, hub_revisions, source_path, sources
-from shrink_utils.text.sources import pip_download
+from shrink_utils.text.sources import _extract, pip_download
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
 
@@ -240,3 +240,14 @@ def test_an_encoder_is_asked_for_at_its_commit(monkeypatch):
         monkeypatch.setattr(kind, "from_pretrained", watched(kind))
     random_encoder(name)  # reads the configuration, after the trained encoder
     assert asked == {kind.__name__: hub_revisions()[name] for kind in kinds}
+
+
+def test_a_python_that_cannot_unpack_safely_says_so_before_it_writes(tmp_path, monkeypatch):
+    """Debian 12's is 3.11.2: the filter of tarfile came with 3.11.4."""
+    archive = tmp_path / "texts.tar.gz"
+    with tarfile.open(archive, "w:gz"):
+        pass
+    monkeypatch.delattr(tarfile, "data_filter")
+    with pytest.raises(RuntimeError, match=r"3\.11\.4"):
+        _extract(archive, {"words.txt"}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
