@@ -148,7 +148,8 @@ def training(objective, seed, hurt):
     for rule, layer, name in product(("euler", "trapezoid"), (1, 2), COUNTED):
         hurts = max(0, hurt.get(name, 0) - seed)
         value = (0.001 * (1 + seed) * hurts - 0.01 * (steps - hurts)) / 2
-        rows.append((rule, layer, name, value * (1.25 if rule == "euler" else 1), steps, hurts))
+        counted = hurts if rule == "euler" else steps  # signs are the paper's rule's alone
+        rows.append((rule, layer, name, value * (1.25 if rule == "euler" else 1), steps, counted))
     table = pd.DataFrame(rows, columns="rule layer component value steps hurts".split())
     keys = {"part": "objectives", "objective": objective, "source": "nan", "seed": seed}
     return table.assign(**keys, stack="", window=0)
@@ -163,6 +164,7 @@ def objectives():
     ]
     texts = noisy(texts, "part rule source seed layer component value", noise=0.01)
     texts = texts.assign(objective="nan", stack="", window=0)
+    later = texts.assign(window=1, value=texts.value.sample(frac=1, random_state=0).to_numpy())
     places = pd.concat(
         [training(o, seed, HURT[o]).assign(stack=stack) for o, stack in STACKS for seed in SEEDS]
     )
@@ -178,7 +180,7 @@ def objectives():
         ],
         columns="part objective seed rule window parts change".split(),
     )
-    return {"places": pd.concat([places, texts], ignore_index=True), "closure": closure}
+    return {"places": pd.concat([places, texts, later], ignore_index=True), "closure": closure}
 
 
 def similarity(top=0.1, part=0.1, depth=4):

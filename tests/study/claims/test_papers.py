@@ -380,7 +380,7 @@ def test_the_opposite_truth_disagrees():
 def test_profiles_that_follow_the_text_are_not_stable_and_own_profiles_of_seeds_are():
     tables = planted.objectives()
     changed = tables["places"].copy()
-    there = changed.source == "gramps"
+    there = (changed.source == "gramps") & (changed["window"] == 0)
     changed.loc[there, "value"] = changed.loc[there, "value"].to_numpy()[::-1]
     found = dynamics_claims(tables | {"places": changed}).set_index("claim").verdict
     assert found["v:lca-stable-domain"] == "disagrees"
