@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.loss_changes import NOWHERE, allocations, closure_errors, record_table
+from shrink_utils.study.loss_changes import NOWHERE, closure_errors, record_table
 from shrink_utils.study.scratch_models import dynamics_config
 from shrink_utils.training import held_out_batches, pretrain, scratch_tokenizer
 from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss
@@ -19,7 +19,7 @@ def test_every_contribution_is_in_the_table_once():
     changes = recorder.changes()
     table = record_table(changes)
     for rule in rules:
-        found = allocations(table, rule)
+        found = table[(table.quantity == "allocation") & (table.rule == rule)]
         by_step = found.groupby("step").value.sum().to_numpy()
         np.testing.assert_allclose(by_step, changes.values[rule].sum(axis=1), rtol=1e-9)
         assert not found.duplicated(["step", *NOWHERE]).any()
