@@ -35,7 +35,6 @@ from .scheduling import (
 from .scratch_models import scratch_config as scratch_config
 from .session import setup_notebook as setup_notebook
 from .tables import (
-    as_printed as as_printed,
     histories as histories,
     read_table as read_table,
     score_table as score_table,
