@@ -13,9 +13,8 @@ import pandas as pd
 
 from shrink_utils.geometry import cka_distance
 from shrink_utils.study.claims.claim import (
-    Claim,
+    as_table,
     claim,
-    evaluated,
     jackknife_over_models,
     least_favourable,
     per_seed,
@@ -48,8 +47,8 @@ SIMILARITY = [
 ]
 
 
-@evaluated
-def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def brown_claims(similarity: pd.DataFrame) -> Iterator[dict]:
     """Where fine-tuning changes representations, of every arm; from a table of chapter 08b.
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
@@ -83,8 +82,8 @@ def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
 SPOKEN = {"affine": "least squares", "trained": "trained stitches"}
 
 
-@evaluated
-def stitching_claims(stitches: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     """On stitching; from the table ``stitches`` of `read_objectives`.
 
     Penalties are of stitches between equal layers above the embeddings, averaged over the layers of
@@ -110,7 +109,7 @@ def stitching_claims(stitches: pd.DataFrame) -> Iterator[Claim]:
     yield from _maps(stitched, floors["affine"])
 
 
-def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
+def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[dict]:
     """Against pairs that differ in their seed alone, which have no trained maps."""
     seed = rows.relation == "seed"
     routes = rows[seed | (rows.relation == "activation")]
@@ -128,7 +127,7 @@ def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
     yield claim("b:stitch-every-layer", **least_favourable(layers, "greater"))
 
 
-def _into_itself(rows: pd.DataFrame) -> Iterator[Claim]:
+def _into_itself(rows: pd.DataFrame) -> Iterator[dict]:
     """B's baseline: a model stitched into itself, where a trained map could learn the identity."""
     itself = rows[(rows.relation == "itself") & (rows.back == "gelu")]
     itself = itself.groupby("front_number").penalty.mean()
@@ -155,7 +154,7 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
 
 
-def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[Claim]:
+def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[dict]:
     """Maps on the same stitches: between seeds, and between activations."""
     affine, identity, trained = (stitched.kind == k for k in ("affine", "identity", "trained"))
     for name, relation, first, second in (
@@ -169,8 +168,8 @@ def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[Claim]:
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------
 
 
-@evaluated
-def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def generalization_claims(table: pd.DataFrame) -> Iterator[dict]:
     """On models that generalize or follow a heuristic; from chapter 09.
 
     The unit is a number that names one model of each group. Accuracies give one difference per
@@ -199,7 +198,7 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
         yield of(f"b:generalization-stitch-{where}", values, floor=floor)
 
 
-def _free(of: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
+def _free(of: Callable[..., dict], penalties: pd.DataFrame) -> Iterator[dict]:
     """Identity stitches that cost almost nothing: all of the first layer, those within a group."""
     numbers = numbers_of(penalties)
 
@@ -217,7 +216,7 @@ def _free(of: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
     yield of("b:generalization-within-free", **least_favourable(layers, "no_worse"))
 
 
-def _accuracies(of: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Claim]:
+def _accuracies(of: Callable[..., dict], accuracy: pd.DataFrame) -> Iterator[dict]:
     """How the groups were made or chosen: that a recipe works is no finding of B's."""
     refuted = accuracy[(accuracy.label == "not_entailment") & (accuracy.data == "overlap")]
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
@@ -235,7 +234,7 @@ def _accuracies(of: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Cl
             yield of(f"b:generalization-accuracy-{short}", gap, floor=floor)
 
 
-def _ckas(of: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
+def _ckas(of: Callable[..., dict], rows: pd.DataFrame) -> Iterator[dict]:
     """The groups part only in late layers; the first is the one above the embeddings."""
     last = int(rows.layer.max())
     yield of("b:generalization-cka-late-{data}", **_gaps(rows, {last: 1, 1: -1}))

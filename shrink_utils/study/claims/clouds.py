@@ -15,7 +15,7 @@ from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
 from shrink_utils.study.ablation import TASK_OF_MODEL
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
 from shrink_utils.study.claims.rajaee import rp_on
 from shrink_utils.study.claims.stl import ARM, SELECTED, stl_on, table3
 from shrink_utils.study.runs import Run, keys_of
@@ -27,8 +27,8 @@ ALIGNED = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set aft
 YARDSTICKS = ("own", "pretrained")  # whose mean eigenvalue
 
 
-@evaluated
-def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def clouds_claims(clouds: pd.DataFrame) -> Iterator[dict]:
     """On the clouds of `measure_clouds`; RP's and MGA's on every arm."""
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         yield from _of_stl(model, task, rows)
@@ -52,7 +52,7 @@ def _conflict(rows: pd.DataFrame) -> pd.Series:
     return (np.sign(isotropy) * clusters).mean(axis=1)
 
 
-def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
+def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[dict]:
     source = table3(model, task)[1]
     for arm, own in rows.groupby("arm", sort=False):
         of = stl_on(model, task, arm, beside=source)

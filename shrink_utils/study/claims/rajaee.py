@@ -10,7 +10,7 @@ from itertools import product
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, most_favourable, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, most_favourable, per_seed
 
 ISOTROPY = {
     "partition": "log I(W)",
@@ -26,8 +26,8 @@ TREATMENTS = {
 }
 
 
-@evaluated
-def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
     """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
     drops = accuracy_drops(table)
@@ -43,7 +43,7 @@ def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
             yield of(f"rp:words-{probe}", after - before)
 
 
-def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
+def _not_necessarily(table: pd.DataFrame) -> Iterator[dict]:
     """A claim of existence: one layer where isotropy falls is enough, and only rises refute it.
 
     Of [CLS], in plain fine-tuning, as RP ask.
@@ -58,7 +58,7 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
             yield of(f"rp:not-necessarily-{short}", **most_favourable(changes, "less"))
 
 
-def _removals(drops: pd.DataFrame) -> Iterator[Claim]:
+def _removals(drops: pd.DataFrame) -> Iterator[dict]:
     """The dominant directions of the whole cloud, and as control the next ones."""
     drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
     for vectors, (skipped, suffix) in product(("cls", "mean"), ((0, ""), (3, "-control"))):
@@ -76,7 +76,7 @@ def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
             yield rp_on(model, task, arm), *both
 
 
-def rp_on(model: str, task: str, arm: str) -> Callable[..., Claim]:
+def rp_on(model: str, task: str, arm: str) -> Callable[..., dict]:
     """`claim` of an arm; RP know plain fine-tuning alone."""
     kind = "scaled test" if arm == "none" else "analogue"
     return partial(claim, cell=f"{model}:{task}:{arm}", task=task, arm=arm, kind=kind)

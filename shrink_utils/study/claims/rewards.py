@@ -11,7 +11,7 @@ from functools import partial
 import pandas as pd
 
 from shrink_utils.study.ablation import TASK_OF_MODEL, interpolate_frontier, sweep_of
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
 from shrink_utils.study.claims.stl import ARM, with_grades
 
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
@@ -25,8 +25,8 @@ OTHERS = {  # what prominent bars are compared with
 CALIBRATIONS = ("cosine", "isoscore", "spectral")  # rewards of isotropy without bars
 
 
-@evaluated
-def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[Claim]:
+@as_table
+def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[dict]:
     """Prominent bars against other arms, at the weight of the grid; from `frontier_table`.
 
     Without a sweep there are no claims.
@@ -34,7 +34,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
     Raises
     ------
     ValueError
-        If an arm lacks a seed that the prominent bars have, or they one of an arm's (`evaluate`).
+        If an arm lacks a seed that the prominent bars have, or they one of an arm's (`claim`).
     """
     for (model, task), rows in with_grades(frontier).groupby(TASK_OF_MODEL, sort=False):
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
@@ -51,8 +51,8 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
 
 
 def _beside(
-    of: Callable[..., Claim], rows: pd.DataFrame, ours: pd.DataFrame, other: str
-) -> Iterator[Claim]:
+    of: Callable[..., dict], rows: pd.DataFrame, ours: pd.DataFrame, other: str
+) -> Iterator[dict]:
     if missing := sorted(set(ours.seed) - set(rows.seed[rows.arm == other])):
         cell = ":".join(rows[TASK_OF_MODEL].iloc[0])
         lacking = f"frontier: {other} lacks the seeds {missing} of {ARM} on {cell}"
@@ -79,7 +79,7 @@ def _beside(
     yield of("topology:matched", graded - matched, **words)
 
 
-def _calibration(of: Callable[..., Claim], rows: pd.DataFrame, other: str) -> Claim:
+def _calibration(of: Callable[..., dict], rows: pd.DataFrame, other: str) -> dict:
     """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
     theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
     best = theirs.groupby("weight").value.mean().idxmax()
@@ -89,7 +89,7 @@ def _calibration(of: Callable[..., Claim], rows: pd.DataFrame, other: str) -> Cl
     return of("topology:calibration", lost, arm=other, spoken=OTHERS[other], tries=tries)
 
 
-def _stronger(of: Callable[..., Claim], rows: pd.DataFrame, weight: float) -> Iterator[Claim]:
+def _stronger(of: Callable[..., dict], rows: pd.DataFrame, weight: float) -> Iterator[dict]:
     """Selected bars beside all at the sweep's larger weights: no interpolation."""
     swept = rows[(rows.weight > weight) & rows.arm.isin([ARM, "all"])]
     for stronger, both in swept.groupby("weight"):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import RUN, TASK_OF_MODEL
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -116,7 +116,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
 
-def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Claim]:
+def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., dict]:
     """`claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
     kind, analogue = "paper's test" if beside == TABLE3 else "scaled test", "analogue"
     if arm == "random":
@@ -125,8 +125,8 @@ def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Cla
     return partial(claim, cell=f"{model}:{task}:{arm}", task=task, arm=arm, **words)
 
 
-@evaluated
-def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def stl_claims(summary: pd.DataFrame) -> Iterator[dict]:
     """On every model and task of the ablation; from `summarize`."""
     for (model, task), runs in with_sums(with_grades(summary)).groupby(TASK_OF_MODEL, sort=False):
         published = table3(model, task)
@@ -139,22 +139,22 @@ def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
                 yield from _arm(of, rows, runs, published[0])
 
 
-def _rises(of: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
+def _rises(of: Callable[..., dict], none: pd.DataFrame) -> Iterator[dict]:
     """Scores of the validation rows, before and after fine-tuning."""
     for space in ("centred", "raw"):
         rise = per_seed(none, f"{space}_after") - per_seed(none, f"{space}_before")
         yield of(f"stl:rises-{space}", rise)
 
 
-def _converged(of: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
+def _converged(of: Callable[..., dict], rows: pd.DataFrame) -> Iterator[dict]:
     """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
     if "late_change" in rows and rows.late_change.notna().all():
         yield of("stl:converged", -per_seed(rows, "late_change").abs())
 
 
 def _arm(
-    of: Callable[..., Claim], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
-) -> Iterator[Claim]:
+    of: Callable[..., dict], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
+) -> Iterator[dict]:
     arm, metric = rows.arm.iloc[0], rows.metric.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
     for name, other, column in QUESTIONS:
