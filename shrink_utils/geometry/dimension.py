@@ -18,10 +18,6 @@ from shrink_utils.topology.arrays import (
     rounding_of_rows,
 )
 
-_TREE_DIMENSIONS = 10  # up to here a k-d tree is faster; at 768 products are, about tenfold
-_BLOCK = 64  # rows whose distances are held at a time
-_SPARE = 1  # candidates beside the neighbours that are asked for
-_IN_MATRIX = 4096  # rows up to which all products are kept, 128 MiB: half of them are mirrored
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
 _TREE_SIZES = 8  # subsample sizes, n/8 … n
 _TREES_PER_SIZE = 5
@@ -115,43 +111,10 @@ def distinct_rows(x: Tensor, radius: Tensor) -> Tensor:
     return x[kept]
 
 
-def nearest_distances(x: np.ndarray, k: int) -> np.ndarray:
-    """Distances (n, k) from each row (n, d) to the k nearest others, ascending, for n > k.
-
-    Matrix products find a few more candidates than k; these are measured again, coordinate by
-    coordinate. Where a product's rounding could hide a nearer row, all rows are measured.
-    """
-    n, d = x.shape
-    if d <= _TREE_DIMENSIONS:
-        return KDTree(x).query(x, k=k + 1)[0][:, 1:]
-    rows = x - x.mean(axis=0)
-    squares, few = np.einsum("ij,ij->i", rows, rows), min(k + _SPARE, n - 1)
-    rounding = 4 * (d + 8) * np.finfo(np.float64).eps * (squares + squares.max())  # (n,)
-    products = rows @ rows.T if n <= _IN_MATRIX else None
-    nearest = np.empty((n, k))
-    for start in range(0, n, _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, n))
-        inner = rows[block] @ rows.T if products is None else products[block]  # (b, n)
-        squared = squares - 2 * inner  # less ‖x_i‖², which orders nothing
-        squared[block - start, block] = np.inf
-        candidates = np.argpartition(squared, few - 1, axis=1)[:, :few]
-        farthest = np.take_along_axis(squared, candidates, axis=1).max(axis=1) + squares[block]
-        nearest[block] = _ascending(x[candidates] - x[block, None])[:, :k]
-        hidden = nearest[block, -1] ** 2 > farthest - rounding[block]
-        for i in block[hidden] if few < n - 1 else ():
-            nearest[i] = _ascending(np.delete(x, i, axis=0) - x[i])[:k]
-    return nearest
-
-
-def _ascending(differences: np.ndarray) -> np.ndarray:
-    """Lengths along the last axis, ascending along the last but one."""
-    return np.sort(np.sqrt(np.einsum("...j,...j->...", differences, differences)), axis=-1)
-
-
 def _two_nn(x: np.ndarray) -> tuple[float, float]:
-    nearest = nearest_distances(x, 2)  # (n, 2)
+    nearest = KDTree(x).query(x, k=3)[0]  # (n, 3), of which the first is the row itself
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_mu = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))
+        log_mu = np.sort(np.log(nearest[:, 2] / nearest[:, 1]))
     n = len(log_mu)
     kept = int((1 - _DISCARDED) * n)
     log_mu = log_mu[:kept]
