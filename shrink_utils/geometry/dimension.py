@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from scipy.spatial import KDTree
 from scipy.stats import linregress
-from torch import Tensor
 
 from shrink_utils.names import known_name
 from shrink_utils.topology import h0_barcode
@@ -77,7 +76,7 @@ def intrinsic_dimension(
     given = as_tensor(x, "x")
     x = as_rows(given)
     unit, radius = power_of_two(x), rounding_of_rows(x.cpu().numpy(), given.dtype)
-    distinct = distinct_rows((x / unit).cpu(), torch.from_numpy(radius / unit)).numpy()
+    distinct = distinct_rows((x / unit).cpu().numpy(), radius / unit)
     needed = 4 if method == "twonn" else 32
     if len(distinct) < needed:
         raise ValueError(
@@ -88,26 +87,20 @@ def intrinsic_dimension(
     return found if return_error else found[0]
 
 
-def distinct_rows(x: Tensor, radius: Tensor) -> Tensor:
+def distinct_rows(x: np.ndarray, radius: np.ndarray) -> np.ndarray:
     """Rows (m, d) in lexicographic order, without copies.
 
     A row is a copy of another if they lie no farther apart than the larger `radius` (n,) of both:
-    the rule of `BarcodeRegularizer`. Copies are neighbours along any direction, here a fixed one.
+    the rule of `BarcodeRegularizer`.
     """
-    x, place = torch.unique(x, dim=0, return_inverse=True)
-    radius = radius.new_zeros(len(x)).scatter_reduce(0, place, radius, "amax")
-    direction = torch.from_numpy(np.random.default_rng(0).normal(size=x.shape[1]))
-    along, order = (x @ (direction / torch.linalg.vector_norm(direction))).sort()
-    kept = torch.ones(len(x), dtype=torch.bool, device=x.device)
-    for step in range(1, len(x)):
-        first, second = order[:-step], order[step:]
-        within = torch.maximum(radius[first], radius[second])
-        near = along[step:] - along[:-step] <= within
-        if not near.any():
-            break
-        first, second, within = first[near], second[near], within[near]
-        copies = torch.linalg.vector_norm(x[first] - x[second], dim=1) <= within
-        kept[torch.maximum(first, second)[copies]] = False
+    x, place = np.unique(x, axis=0, return_inverse=True)
+    largest = np.zeros(len(x))
+    np.maximum.at(largest, place.ravel(), radius)
+    kept = np.ones(len(x), dtype=bool)
+    for i, near in enumerate(KDTree(x).query_ball_point(x, largest)):
+        for j in near:
+            if j != i:
+                kept[max(i, j)] = False
     return x[kept]
 
 
