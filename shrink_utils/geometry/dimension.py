@@ -99,7 +99,8 @@ def distinct_rows(x: np.ndarray, radius: np.ndarray) -> np.ndarray:
     kept = np.ones(len(x), dtype=bool)
     for i, near in enumerate(KDTree(x).query_ball_point(x, largest)):
         for j in near:
-            if j != i:
+            # The tree's squares may vanish; `dist` takes none of them.
+            if j != i and math.dist(x[i], x[j]) <= largest[i]:
                 kept[max(i, j)] = False
     return x[kept]
 
