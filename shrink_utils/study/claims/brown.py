@@ -7,7 +7,6 @@ Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and
 
 import math
 from collections.abc import Collection, Iterator
-from functools import partial
 
 import pandas as pd
 
@@ -196,8 +195,11 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[dict]:
     yield from _free(penalties, kind)
     # Who decides on overlapping words: the group above a stitch, or the one below?
     for where, layer in (("above", 1), ("below", last)):
-        # A generalizing model below a stitch less one above it.
-        swapped = partial(lambda layer, numbers: crossed(stitched, numbers, layer), layer)
+
+        def swapped(numbers: Collection[int], layer: int = layer) -> float:
+            """A generalizing model below a stitch less one above it."""
+            return crossed(stitched, numbers, layer)
+
         values = pseudo_values(swapped, numbers_of(stitched))
         floor = _spread_in_groups(stitched, {layer: 1})
         yield claim(f"b:generalization-stitch-{where}", values, floor=floor, kind=kind)
