@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from scipy.spatial import KDTree
 from scipy.stats import linregress
+from torch import Tensor
 
 from shrink_utils.names import known_name
 from shrink_utils.topology import h0_barcode
@@ -17,6 +18,10 @@ from shrink_utils.topology.arrays import (
     rounding_of_rows,
 )
 
+_TREE_DIMENSIONS = 10  # up to here a k-d tree is faster; at 768 products are, about tenfold
+_BLOCK = 64  # rows whose distances are held at a time
+_SPARE = 1  # candidates beside the neighbours that are asked for
+_IN_MATRIX = 4096  # rows up to which all products are kept, 128 MiB: half of them are mirrored
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
 _TREE_SIZES = 8  # subsample sizes, n/8 … n
 _TREES_PER_SIZE = 5
@@ -76,7 +81,7 @@ def intrinsic_dimension(
     given = as_tensor(x, "x")
     x = as_rows(given)
     unit, radius = power_of_two(x), rounding_of_rows(x.cpu().numpy(), given.dtype)
-    distinct = distinct_rows((x / unit).cpu().numpy(), radius / unit)
+    distinct = distinct_rows((x / unit).cpu(), torch.from_numpy(radius / unit)).numpy()
     needed = 4 if method == "twonn" else 32
     if len(distinct) < needed:
         raise ValueError(
@@ -87,28 +92,66 @@ def intrinsic_dimension(
     return found if return_error else found[0]
 
 
-def distinct_rows(x: np.ndarray, radius: np.ndarray) -> np.ndarray:
+def distinct_rows(x: Tensor, radius: Tensor) -> Tensor:
     """Rows (m, d) in lexicographic order, without copies.
 
     A row is a copy of another if they lie no farther apart than the larger `radius` (n,) of both:
-    the rule of `BarcodeRegularizer`.
+    the rule of `BarcodeRegularizer`. Copies are neighbours along any direction, here a fixed one.
     """
-    x, place = np.unique(x, axis=0, return_inverse=True)
-    largest = np.zeros(len(x))
-    np.maximum.at(largest, place.ravel(), radius)
-    kept = np.ones(len(x), dtype=bool)
-    for i, near in enumerate(KDTree(x).query_ball_point(x, largest)):
-        for j in near:
-            # The tree's squares may vanish; `dist` takes none of them.
-            if j != i and math.dist(x[i], x[j]) <= largest[i]:
-                kept[max(i, j)] = False
+    x, place = torch.unique(x, dim=0, return_inverse=True)
+    radius = radius.new_zeros(len(x)).scatter_reduce(0, place, radius, "amax")
+    direction = torch.from_numpy(np.random.default_rng(0).normal(size=x.shape[1]))
+    along, order = (x @ (direction / torch.linalg.vector_norm(direction))).sort()
+    kept = torch.ones(len(x), dtype=torch.bool, device=x.device)
+    for step in range(1, len(x)):
+        first, second = order[:-step], order[step:]
+        within = torch.maximum(radius[first], radius[second])
+        near = along[step:] - along[:-step] <= within
+        if not near.any():
+            break
+        first, second, within = first[near], second[near], within[near]
+        copies = torch.linalg.vector_norm(x[first] - x[second], dim=1) <= within
+        kept[torch.maximum(first, second)[copies]] = False
     return x[kept]
 
 
+def nearest_distances(x: np.ndarray, k: int) -> np.ndarray:
+    """Distances (n, k) from each row (n, d) to the k nearest others, ascending, for n > k.
+
+    Matrix products find a few more candidates than k; these are measured again, coordinate by
+    coordinate. Where a product's rounding could hide a nearer row, all rows are measured.
+    """
+    n, d = x.shape
+    if d <= _TREE_DIMENSIONS:
+        return KDTree(x).query(x, k=k + 1)[0][:, 1:]
+    rows = x - x.mean(axis=0)
+    squares, few = np.einsum("ij,ij->i", rows, rows), min(k + _SPARE, n - 1)
+    rounding = 4 * (d + 8) * np.finfo(np.float64).eps * (squares + squares.max())  # (n,)
+    products = rows @ rows.T if n <= _IN_MATRIX else None
+    nearest = np.empty((n, k))
+    for start in range(0, n, _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, n))
+        inner = rows[block] @ rows.T if products is None else products[block]  # (b, n)
+        squared = squares - 2 * inner  # less ‖x_i‖², which orders nothing
+        squared[block - start, block] = np.inf
+        candidates = np.argpartition(squared, few - 1, axis=1)[:, :few]
+        farthest = np.take_along_axis(squared, candidates, axis=1).max(axis=1) + squares[block]
+        nearest[block] = _ascending(x[candidates] - x[block, None])[:, :k]
+        hidden = nearest[block, -1] ** 2 > farthest - rounding[block]
+        for i in block[hidden] if few < n - 1 else ():
+            nearest[i] = _ascending(np.delete(x, i, axis=0) - x[i])[:k]
+    return nearest
+
+
+def _ascending(differences: np.ndarray) -> np.ndarray:
+    """Lengths along the last axis, ascending along the last but one."""
+    return np.sort(np.sqrt(np.einsum("...j,...j->...", differences, differences)), axis=-1)
+
+
 def _two_nn(x: np.ndarray) -> tuple[float, float]:
-    nearest = KDTree(x).query(x, k=3)[0]  # (n, 3), of which the first is the row itself
+    nearest = nearest_distances(x, 2)  # (n, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_mu = np.sort(np.log(nearest[:, 2] / nearest[:, 1]))
+        log_mu = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))
     n = len(log_mu)
     kept = int((1 - _DISCARDED) * n)
     log_mu = log_mu[:kept]

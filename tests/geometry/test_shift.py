@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy.spatial import KDTree
 
 from shrink_utils import geometry
+from shrink_utils.geometry.dimension import nearest_distances
 from shrink_utils.geometry.invariances import INVARIANCES
 from shrink_utils.study.language.trees import rtd_lite
 from shrink_utils.topology import BarcodeRegularizer, barcode, h0_barcode
@@ -38,3 +40,12 @@ def test_a_plane_in_metres_far_from_the_origin_has_two_dimensions(method, digits
     expected = geometry.intrinsic_dimension(x, method=method)
     found = geometry.intrinsic_dimension(x + np.array([5e5, 4_649_776]), method=method)
     assert found == pytest.approx(expected, rel=1e-4) and expected == pytest.approx(2, rel=0.12)
+
+
+def test_nearest_distances_are_those_of_a_tree_also_where_products_lose_them():
+
+    x = RNG.normal(size=(200, 40))
+    x[:50] = x[50:100] + 1e-9 * x[:50]  # pairs that a product cannot tell from copies
+    for cloud in (x, x + 1e3, np.concatenate([1e-6 * x, 1 + 1e-6 * x])):
+        expected = KDTree(cloud).query(cloud, k=3)[0][:, 1:]
+        np.testing.assert_allclose(nearest_distances(cloud, 2), expected, rtol=1e-12)
