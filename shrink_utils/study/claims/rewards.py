@@ -11,7 +11,7 @@ import pandas as pd
 
 from shrink_utils.study.ablation import TASK_OF_MODEL, interpolate_frontier, sweep_of
 from shrink_utils.study.claims.claim import as_table, claim, per_seed
-from shrink_utils.study.claims.stl import ARM, with_grades
+from shrink_utils.study.claims.stl import ARM
 
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
 OTHERS = {  # what prominent bars are compared with
@@ -35,7 +35,7 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
     ValueError
         If an arm lacks a seed that the prominent bars have, or they one of an arm's (`claim`).
     """
-    for (model, task), rows in with_grades(frontier).groupby(TASK_OF_MODEL, sort=False):
+    for (model, task), rows in frontier.groupby(TASK_OF_MODEL, sort=False):
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
         if ours.empty:
             continue

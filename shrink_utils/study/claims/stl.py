@@ -50,18 +50,10 @@ DEPARTURES = (
 )
 
 
-def with_grades(table: pd.DataFrame) -> pd.DataFrame:
-    """With the column ``graded`` of `tables.add_correctness`; without rows to grade, the metric."""
-    return table if "graded" in table else table.assign(graded=table.value)
-
-
 def with_sums(scores: pd.DataFrame) -> pd.DataFrame:
-    """With ``centred_three`` and ``raw_three``, where the first three scores are there."""
-    sums = {
-        f"{space}_three": scores[names].sum(axis=1)
-        for space in ("centred", "raw")
-        if set(names := [f"{space}_{k}" for k in (1, 2, 3)]) <= set(scores)
-    }
+    """With ``centred_three`` and ``raw_three``, of the first three scores."""
+    first_three = {space: [f"{space}_{k}" for k in (1, 2, 3)] for space in ("centred", "raw")}
+    sums = {f"{space}_three": scores[names].sum(axis=1) for space, names in first_three.items()}
     return scores.assign(**sums)
 
 
@@ -135,8 +127,8 @@ def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]
 
 @as_table
 def stl_claims(summary: pd.DataFrame) -> Iterator[dict]:
-    """On every model and task of the ablation; from `summarize`."""
-    for (model, task), runs in with_sums(with_grades(summary)).groupby(TASK_OF_MODEL, sort=False):
+    """On every model and task of the ablation; from `summarize`, with `add_correctness`."""
+    for (model, task), runs in with_sums(summary).groupby(TASK_OF_MODEL, sort=False):
         scores, name = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             about = about_stl(model, task, arm, table3=name)
