@@ -72,8 +72,8 @@ def test_what_equal_roundness_costs_starts_from_what_all_bars_keep(tables):
         keys = [("none", 0.0), *(key for key in sorted(cells) if key[0] == arm)]
         place = interpolate_frontier([scored[name, weight or 1.0] for name, weight in keys], 0.40)
         right.append(place.of([cells[key].correct.mean() for key in keys]))
-    kept = " → ".join(f"{100 * share:.1f} %" for share in right)
-    assert f"24 steps, score 40 %: {kept}." in FINDINGS
+    kept = " and ".join(f"{100 * share:.1f} %" for share in right)
+    assert f"with all and with chosen bars: {kept} (24 steps, score 40 %)" in FINDINGS
 
 
 def test_what_ten_epochs_leave_is_that_of_the_records(tables):
@@ -207,8 +207,8 @@ def test_what_the_third_analysis_decided_about_strength_is_what_is_said(heldout)
         HELDOUT["read_off"](runs, points, seeds, by="score", target=0.78, of="correct").value.mean()
         for points in (HELDOUT["SWEEP"], [none, HELDOUT["PROMINENT"]])
     ]
-    right = " → ".join(f"{100 * share:.1f} %" for share in kept)
-    assert f"Ten epochs, score 78 %: {right}." in FINDINGS
+    right = " and ".join(f"{100 * share:.1f} %" for share in kept)
+    assert f"; {right} (ten epochs, 78 %)" in FINDINGS
 
 
 def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
@@ -219,8 +219,11 @@ def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
     assert f"At the least validation loss, {below} (exploratory)" in EVIDENCE
     bars, reward = runs[HELDOUT["PROMINENT"]], runs[HELDOUT["ISOSCORE"]]
     assert abs((bars.correct - reward.correct).mean()) < 0.004
-    scores = " → ".join(_percent(cell.score.mean()) for cell in (bars, reward))
-    assert f"(weight 0.3), which has no bars: {scores} after ten epochs, at the same" in FINDINGS
+    plain, chosen, without = (
+        _percent(cell.score.mean()) for cell in (runs[HELDOUT["NONE"]], bars, reward)
+    )
+    assert f", after ten epochs {plain} → {chosen}. In training" in FINDINGS
+    assert f"(weight 0.3), which has no bars: {chosen} and {without}, at the same" in FINDINGS
 
 
 def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_said(heldout):
@@ -231,7 +234,7 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
     bits, domain = mean["one_bit_in"], mean["domain"]
     kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
-    assert f"ten nearest, signs alone find, after ten epochs: {kept}." in FINDINGS
+    assert f"ten nearest texts, signs alone find after ten epochs: {kept}." in FINDINGS
     free = _percent(bits["none", "whitened"])
     assert f"Whitening the plain space, which is free: {free}." in FINDINGS
     gains = [

@@ -93,9 +93,9 @@ def test_the_findings_of_twenty_seeds_are_those_of_the_records():
     keys = ["epochs", "arm", "weight", "epoch"]
     held_out = EVALUATIONS[EVALUATIONS.task == "sentiment_products"].groupby(keys).centred_1.mean()
     none, bars = (_percent(means.centred_1[3, arm]) for arm in ("none", "prominent"))
-    assert f"Of training batches: {none} → {bars}." in README
+    assert f"In training batches: {none} → {bars}." in README
     none, bars = (_percent(held_out[3, arm, 1, 3]) for arm in ("none", "prominent"))
-    assert f"Variance along direction 1: {none} → {bars}." in README
+    assert f"Variance along direction 1: {none} → {bars}, after ten epochs" in README
     assert f"holds {bars} of the variance of held-out sentences instead of {none}" in ON_A_LINE
     short, long = (
         " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
