@@ -273,6 +273,8 @@ can_change = dict.fromkeys(can_change, 'more')
 can_change = dict.fromkeys(can_change, "2d")
 # 04b.4: 1 of 5 are right
 is_a = dict.fromkeys(hunt, 'noise')
+# 04b.4: very uneven bars
+is_a = {name: {'noise': 'a line', 'a line': 'noise'}.get(kind, kind) for name, kind in is_a.items()}
 
 # 05.1: bars are the gaps
 def even(n): return rng.normal(size=(n, 1))
@@ -296,6 +298,8 @@ factors = {'loss': 1.0, 'gradient': 1.0}
 factors = {'loss': 1.0, 'gradient': 10.0}
 # 05.4: One factor of ten
 factors = {'loss': 1.0, 'gradient': 0.01}
+# 05.4: without quotation marks
+factors = {'loss': '1', 'gradient': '1/10'}
 # 05.5: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
 # 05.6: Equal bars
@@ -311,6 +315,10 @@ changes = {name: {'with labels': 'yes', 'without': 'no'} for name in changes}
 # 06.1: n − 1 bars
 def least(rows, weight=1.0):
     return -weight * sum(math.log(n) for n in rows)
+# 06.1: a class of one row
+def least(rows, weight=1.0):
+    with np.errstate(divide='ignore'):
+        return -weight * sum(np.log(n - 1) for n in rows)
 # 06.1: weight multiplies
 def least(rows, weight=1.0): return -sum(math.log(n - 1) for n in rows if n > 1)
 # 06.1: not averaged
