@@ -338,7 +338,7 @@ def test_what_the_fourth_analysis_decided_is_what_is_said():
     component = places.component.astype(str).str.removeprefix("cross ")
     sums = places.groupby(["objective", component], observed=True)[["hurts", "steps"]].sum()
     shares = (100 * sums.hurts / sums.steps).drop("LayerNorm", level=1, errors="ignore")
-    assert f"{shares.min():.0f} to {shares.max():.0f} % of block-steps" in EVIDENCE
+    assert f"{shares.min():.0f} to {shares.max():.0f} % of the trunk's block-steps" in EVIDENCE
     closure = pd.read_parquet(folder / "closure.parquet").query("part == 'objectives'")
     sums = closure[closure.rule == "euler"].groupby(["objective", "seed"], observed=True)
     sums = sums[["parts", "change"]].sum()
