@@ -336,6 +336,18 @@ goes = dict.fromkeys(goes, 'lower')
 def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
+# 07.2: take that of t
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / 1.96
+# 07.2: degrees of freedom
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / stats.t.ppf(0.975, n)
+# 07.2: two sides
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / stats.t.ppf(0.95, n - 1)
+# 07.2: not n
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.975, n) * s / n**0.5 < margin)
+# 07.2: the quantile at 0.95
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.95, n - 1) * s / n**0.5 < margin)
 # 07.3: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
