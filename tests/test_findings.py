@@ -66,7 +66,6 @@ def test_what_is_said_at_equal_validation_score_is_printed_by_the_chapter_or_rec
         differ.append(_with_interval(paired_interval(own[quantity] - curve(own.centred_1))))
     assert f"by +{differ[0]} within classes and +{differ[1]} in silhouette" in EVIDENCE
     assert "*validation* rows, 40, 30 and 20, they keep 1.0, 1.6 and 0.5 less" in EVIDENCE
-    assert "At three such levels chosen bars keep 0.5 to 1.6 points less." in FINDINGS
 
 
 def test_all_bars_that_were_equivalent_in_training_end_above_selected_bars_on_validation_rows(
@@ -89,8 +88,8 @@ def test_what_equal_roundness_costs_starts_from_what_all_bars_keep(tables):
         keys = [("none", 0.0), *(key for key in sorted(cells) if key[0] == arm)]
         place = interpolate_frontier([scored[name, weight or 1.0] for name, weight in keys], 0.40)
         right.append(place.of([cells[key].correct.mean() for key in keys]))
-    kept = " → ".join(f"{100 * share:.1f} %" for share in right)
-    assert f"(40 %), all → chosen bars: {kept} right" in FINDINGS
+    kept = " and ".join(f"{100 * share:.1f} %" for share in right)
+    assert f"with all and with chosen bars: {kept} (24 steps, score 40 %)" in FINDINGS
 
 
 def test_what_ten_epochs_leave_is_that_of_the_records(tables):
@@ -218,29 +217,29 @@ def test_what_the_third_analysis_decided_about_strength_is_what_is_said(heldout)
     assert ", ".join(decided.verdict[:6]) == verdicts
     e1 = decided.loc["E1"]
     low, high = (f"{100 * bound:.1f}".replace("-", "−") for bound in (e1.low, e1.high))
-    assert f"E1: {_points(e1.estimate)} points [{low}, {high}]" in FINDINGS
+    assert f"end {_points(e1.estimate)} points [{low}, {high}] above prominent bars" in EVIDENCE
     seeds, none = range(8), HELDOUT["NONE"]
     kept = [
         HELDOUT["read_off"](runs, points, seeds, by="score", target=0.78, of="correct").value.mean()
         for points in (HELDOUT["SWEEP"], [none, HELDOUT["PROMINENT"]])
     ]
-    right = " → ".join(f"{100 * share:.1f} %" for share in kept)
-    assert f"At a held-out score of 78 %, all → chosen bars: {right} right;" in FINDINGS
+    right = " and ".join(f"{100 * share:.1f} %" for share in kept)
+    assert f"; {right} (ten epochs, 78 %)" in FINDINGS
 
 
 def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
     _, runs, _ = heldout
     pair = ("all", 8.0), HELDOUT["PROMINENT"]
-    end = " → ".join(_percent(runs[key].score.mean()) for key in pair)
-    least = " → ".join(_percent(runs[key].score_least.mean()) for key in pair)
-    assert (
-        f"all bars at 8 to chosen bars at 1, the score may fall: {end}; at the least validation "
-        f"loss it rises, {least}." in FINDINGS
-    )
+    others, chosen = (runs[key].score_least.mean() for key in pair)
+    below = f"all bars at 8 lie {_points(chosen - others, 0)} points below prominent bars"
+    assert f"At the least validation loss, {below} (exploratory)" in EVIDENCE
     bars, reward = runs[HELDOUT["PROMINENT"]], runs[HELDOUT["ISOSCORE"]]
     assert abs((bars.correct - reward.correct).mean()) < 0.004
-    scores = " → ".join(_percent(cell.score.mean()) for cell in (bars, reward))
-    assert f"(weight 0.3), which has no bars: {scores}, at the same accuracy" in FINDINGS
+    plain, chosen, without = (
+        _percent(cell.score.mean()) for cell in (runs[HELDOUT["NONE"]], bars, reward)
+    )
+    assert f", after ten epochs {plain} → {chosen}. In training" in FINDINGS
+    assert f"(weight 0.3), which has no bars: {chosen} and {without}, at the same" in FINDINGS
 
 
 def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_said(heldout):
@@ -251,14 +250,18 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
     bits, domain = mean["one_bit_in"], mean["domain"]
     kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
-    assert (
-        f"plain → chosen bars: {kept} are found by signs alone, at the same accuracy." in FINDINGS
-    )
-    round_, cut = (_percent(bits["none", to]) for to in ("rotated", "whitened"))
-    assert f"centred and rotated (free), reaches {round_}." in FINDINGS
-    assert f"just as free, it reaches {cut} (" in FINDINGS
-    probed = " → ".join(_percent(domain[arm, "plain"]) for arm in ("none", "isoscore"))
-    assert f"is worse with IsoScore★ (0.3): {probed}." in FINDINGS
+    assert f"ten nearest texts, signs alone find after ten epochs: {kept}." in FINDINGS
+    free = _percent(bits["none", "whitened"])
+    assert f"Whitening the plain space, which is free: {free}." in FINDINGS
+    gains = [
+        _points(bits[arm, "plain"] - bits["none", treatment], 0)
+        for treatment in ("plain", "rotated")
+        for arm in ("prominent", "isoscore")
+    ]
+    more = "{} and {} points more of the ten nearest texts than the plain space, {} and {} more"
+    assert more.format(*gains) in EVIDENCE
+    lost = _points(domain["none", "plain"] - domain["isoscore", "plain"])
+    assert f"The probe is worse with IsoScore★, by {lost} points" in EVIDENCE
 
 
 def test_the_number_that_is_followed_once_is_that_of_the_records_at_every_step(

@@ -27,7 +27,7 @@ def _block(kind: str, number: int = 0) -> str:
 def test_the_example_prints_what_stands_below_it_and_trains(capsys):
     names = {}
     exec(_block("python"), names)
-    assert capsys.readouterr().out == _block("text")
+    assert f"# prints: {capsys.readouterr().out}" in README
     embeddings, added, task_loss = (names[key] for key in ("embeddings", "added", "task_loss"))
     assert added.loss < 0 and task_loss > 0  # the entropies were added to the goal
     task_alone = 2 * embeddings.detach() / embeddings.numel()
@@ -55,7 +55,7 @@ def test_a_diagnosis_prints_the_lines_that_are_shown():
     path = data_dir() / "raw" / "vader_sentiment" / "amazonReviewSnippets_GroundTruth.txt"
     lines = path.read_text(encoding="utf-8").splitlines()[:300]
     table = diagnose("minilm", [line.split("\t")[2] for line in lines])
-    shown = _block("text", 1)
+    shown = _block("text")
     assert all(name in shown for name in table.columns)
     for layer, *row in re.findall(
         r"^(\d)" + r" +(\d+\.\d{3})" * table.shape[1], shown, re.MULTILINE
@@ -93,15 +93,15 @@ def test_the_findings_of_twenty_seeds_are_those_of_the_records():
     keys = ["epochs", "arm", "weight", "epoch"]
     held_out = EVALUATIONS[EVALUATIONS.task == "sentiment_products"].groupby(keys).centred_1.mean()
     none, bars = (_percent(means.centred_1[3, arm]) for arm in ("none", "prominent"))
-    assert f"Direction 1 of training batches: {none} → {bars} of the variance." in README
+    assert f"In training batches: {none} → {bars}." in README
     none, bars = (_percent(held_out[3, arm, 1, 3]) for arm in ("none", "prominent"))
-    assert f"Of held-out sentences: {none} → {bars}." in README
+    assert f"Variance along direction 1: {none} → {bars}, after ten epochs" in README
     assert f"holds {bars} of the variance of held-out sentences instead of {none}" in ON_A_LINE
     short, long = (
         " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
         for epochs in (3, 10)
     )
-    assert f"Accuracy after 24 steps: {short}. After ten epochs: {long}, within chance." in README
+    assert f"After 24 steps: {short}. After ten epochs: {long}, within chance." in README
 
 
 def test_the_verdicts_that_are_counted_are_those_of_the_records():
@@ -119,9 +119,11 @@ def test_the_verdicts_that_are_counted_are_those_of_the_records():
         "two equivalent, three open, one not tested",
         "two *good for*, one worse, five open",
     )
-    assert f"*Six on held-out rows:* {six}." in ON_A_LINE
+    assert f"| {six}; {eight} |" in README
     assert dict(uses) == {"good for": 2, "worse": 1, "open": 5}
-    assert f"*Eight on uses* (four uses, two rewards): {eight}." in ON_A_LINE
+    fourth = pd.read_csv(REFERENCE / "objectives" / "hypotheses.csv").verdict.value_counts()
+    assert dict(fourth) == {"as the paper": 1, "opposite": 2, "open": 9}
+    assert "| one as the paper (B4), two opposite (V2, R1; both barely), nine open |" in README
 
 
 def test_the_page_of_verdicts_is_written_from_the_tables():

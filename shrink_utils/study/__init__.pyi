@@ -1,19 +1,8 @@
 """What is run, run-or-load, verdicts, and what people look at: the list of `__init__.py`."""
 
 from . import figures as figures
-from .ablation import frontier_table as frontier_table
-from .claims.brown import stitching_claims as stitching_claims
-from .claims.rajaee import (
-    accuracy_drops as accuracy_drops,
-    rajaee_claims as rajaee_claims,
-)
+from .claims.rajaee import accuracy_drops as accuracy_drops
 from .claims.report import claims_in_brief as claims_in_brief
-from .claims.stl import stl_claims as stl_claims
-from .claims.vazquez import (
-    dynamics_claims as dynamics_claims,
-    vazquez_claims as vazquez_claims,
-)
-from .claims.verdicts import all_claims as all_claims
 from .profiles import (
     Profile as Profile,
     load_profile as load_profile,
@@ -35,7 +24,6 @@ from .scheduling import (
 from .scratch_models import scratch_config as scratch_config
 from .session import setup_notebook as setup_notebook
 from .tables import (
-    as_printed as as_printed,
     histories as histories,
     read_table as read_table,
     score_table as score_table,

@@ -51,19 +51,22 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     table = summary.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
     table.loc[table.arm == "none", "weight"] = 0.0
     table = table.drop_duplicates(RUN)
-    n_weights = table[table.arm != "none"].groupby([*TASK_OF_MODEL, "arm"]).weight.nunique()
-    swept = {key[:2] for key, n in n_weights.items() if n > 1}
-    kept = [rows for key, rows in table.groupby(TASK_OF_MODEL, sort=False) if key in swept]
-    for rows in kept:
-        if "none" not in set(rows.arm):
-            raise ValueError(
-                f"summary: {rows.model.iloc[0]} on {rows.task.iloc[0]} has a sweep of weights and "
-                "no arm 'none'; add it to the profile's grid"
-            )
-    columns, place = list(table), {arm: i for i, arm in enumerate(ARMS)}
-    placed = (rows.assign(place=rows.arm.map(place)) for rows in kept)
-    ordered = [rows.sort_values(["place", "weight", "seed"])[columns] for rows in placed]
-    return pd.concat(ordered, ignore_index=True) if ordered else table.iloc[:0]
+    kept = []
+    for (model, task), rows in table.groupby(TASK_OF_MODEL, sort=False):
+        n_weights = rows[rows.arm != "none"].groupby("arm").weight.nunique()
+        if (n_weights > 1).any():
+            if "none" not in set(rows.arm):
+                raise ValueError(
+                    f"summary: {model} on {task} has a sweep of weights and no arm 'none'; add it "
+                    "to the profile's grid"
+                )
+            kept.append(rows.sort_values(["arm", "weight", "seed"], key=_in_order))
+    return pd.concat(kept, ignore_index=True) if kept else table.iloc[:0]
+
+
+def _in_order(column: pd.Series) -> pd.Series:
+    """What sorts a column: of arms their place in `ARMS`."""
+    return column.map([*ARMS].index) if column.name == "arm" else column
 
 
 def sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:

@@ -10,8 +10,12 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 
-class Explorer:
-    """A figure with controls, for a notebook that somebody reads with a kernel.
+def interactive_figure(
+    controls: Mapping[str, widgets.ValueWidget],
+    draw: Callable[..., Figure],
+    describe: Callable[..., str],
+) -> widgets.VBox:
+    """A figure below its controls, for a notebook that somebody reads with a kernel.
 
     Parameters
     ----------
@@ -21,30 +25,20 @@ class Explorer:
         ``draw(**values)``: the figure. Its ``ValueError`` is shown in the figure's place.
     describe : callable
         ``describe(**values)``: what the figure shows, in a sentence; alt text and the line below.
+
+    Returns
+    -------
+    VBox
+        The row of controls, and the picture: the figure as it is now, or what is wrong with the
+        values.
     """
+    picture = widgets.HTML()
 
-    def __init__(
-        self,
-        controls: Mapping[str, widgets.ValueWidget],
-        draw: Callable[..., Figure],
-        describe: Callable[..., str],
-    ) -> None:
-        self.controls = dict(controls)
-        self.draw = draw
-        self.describe = describe
-        self.picture = widgets.HTML()  # the figure as it is now, or what is wrong with the values
-        row = widgets.HBox(list(self.controls.values()), layout={"flex_flow": "row wrap"})
-        self.widget = widgets.VBox([row, self.picture])  # what a notebook displays
-        for control in self.controls.values():
-            control.observe(self.redraw, "value")
-        self.redraw()
-
-    def redraw(self, change: object = None) -> None:
-        """Draw the figure for the values that the controls have now."""
-        values = {name: control.value for name, control in self.controls.items()}
+    def redraw(change: object = None) -> None:
+        values = {name: control.value for name, control in controls.items()}
         image, buffer = "", io.BytesIO()
         try:
-            figure, said = self.draw(**values), escape(self.describe(**values))
+            figure, said = draw(**values), escape(describe(**values))
         except ValueError as problem:  # the reader typed something that cannot be shown
             said = escape(str(problem))
         else:
@@ -53,7 +47,13 @@ class Explorer:
             data = base64.b64encode(buffer.getvalue()).decode("ascii")
             fits = "max-width: 100%; height: auto"
             image = f'<img alt="{said}" style="{fits}" src="data:image/png;base64,{data}">'
-        self.picture.value = f'{image}<p role="status">{said}</p>'
+        picture.value = f'{image}<p role="status">{said}</p>'
+
+    for control in controls.values():
+        control.observe(redraw, "value")
+    redraw()
+    row = widgets.HBox(list(controls.values()), layout={"flex_flow": "row wrap"})
+    return widgets.VBox([row, picture])
 
 
 def slider(values: list[float], *, name: str, start: int = 0) -> widgets.SelectionSlider:

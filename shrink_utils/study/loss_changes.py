@@ -30,19 +30,6 @@ def record_table(changes: LossChanges) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[["quantity", "rule", "step", *NOWHERE, "value"]]
 
 
-def allocations(record: pd.DataFrame, rule: str = "trapezoid") -> pd.DataFrame:
-    """The allocation by one rule of a `record_table`, for the functions of `training.dynamics`."""
-    return record[(record.quantity == "allocation") & (record.rule == rule)]
-
-
-def closure_errors(record: pd.DataFrame) -> pd.Series:
-    """|ΣA − ΔL| / |ΔL| of the `record_table` of one run, by rule."""
-    loss = record[record.quantity == "loss"].set_index("step").value
-    change = loss.iloc[-1] - loss.iloc[0]
-    found = record[record.quantity == "allocation"]
-    return (found.groupby("rule").value.sum() - change).abs() / abs(change)
-
-
 def profiles_of(places: pd.DataFrame) -> pd.DataFrame:
     """Shares of the trunk's loss change by layer and component in the first updates followed.
 

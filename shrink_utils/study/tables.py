@@ -1,7 +1,6 @@
 """Tables in the form of STL's Tables 2 and 3, from finished runs."""
 
 import math
-import re
 import runpy
 from collections.abc import Iterable
 
@@ -153,19 +152,6 @@ def score_table(summary: pd.DataFrame) -> pd.DataFrame:
 def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
     grouped = tidy.groupby(cell, sort=False).score
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
-
-
-def as_printed(table: pd.DataFrame, *, rows: list[str]) -> pd.DataFrame:
-    """Arms of `task_table` or `score_table` side by side, ``.583 ± .041``; `rows` name a row."""
-    sd = (" ± " + table.sd.map(_short)).where(table.sd.notna(), "")
-    text = table.assign(cell=table["mean"].map(_short) + sd)
-    wide = text.pivot(index=rows, columns="arm", values="cell")
-    return wide[list(dict.fromkeys(table.arm))].fillna("–")
-
-
-def _short(value: float) -> str:
-    """Three decimals without the zero before the point, as STL print them: ``.583``, ``-.041``."""
-    return re.sub(r"^(-?)0\.", r"\1.", f"{value:.3f}")
 
 
 def paired_cells(

@@ -5,7 +5,6 @@ JSON; notebooks and figures are not opened, and a folder with a link in it is no
 """
 
 import io
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -113,11 +112,10 @@ def _told(look: Callable[[], Iterable[str]]) -> list[str]:
 
 def _odd_files(folder: Path) -> Iterator[str]:
     """Links, pipes and devices: results hold none, and a link could lead to any file here."""
-    for place, folders, files in os.walk(folder, followlinks=False):
-        for path in (Path(place) / name for name in [*folders, *files]):
-            if path.is_symlink() or not (path.is_file() or path.is_dir()):
-                kind = "a link" if path.is_symlink() else "no plain file"
-                yield f"{path.relative_to(folder)} is {kind}"
+    for path in sorted(folder.rglob("*")):  # which follows no link
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            kind = "a link" if path.is_symlink() else "no plain file"
+            yield f"{path.relative_to(folder)} is {kind}"
 
 
 def _foreign(folder: Path) -> Iterator[str]:

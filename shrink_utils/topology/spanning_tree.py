@@ -31,6 +31,7 @@ from itertools import combinations
 
 import numpy as np
 import torch
+from scipy.cluster.hierarchy import DisjointSet
 from torch import Tensor
 
 from shrink_utils.topology.arrays import (
@@ -112,28 +113,10 @@ def _of_parts(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     trees = [_prim(points[rows], *rounded_distances(points[rows])) for rows in pairs]
     edges = np.concatenate([rows[tree[0]] for rows, tree in zip(pairs, trees, strict=True)])
     squared = np.concatenate([tree[1] for tree in trees])
+    components = DisjointSet(range(n))
     order = np.argsort(squared, kind="stable")
-    order = order[_joining(n, edges[order])]
-    return edges[order], squared[order]
-
-
-@compiled
-def _joining(n: int, edges: np.ndarray) -> np.ndarray:
-    """Positions of the n − 1 edges that join two components when all are added in their order."""
-    parent, kept, found = np.arange(n), np.empty(n - 1, np.int64), 0
-    for e in range(len(edges)):
-        a, b = edges[e]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]  # shortens the way for later
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a != b:
-            parent[a] = b
-            kept[found] = e
-            found += 1
-    return kept
+    kept = [e for e in order if components.merge(*edges[e].tolist())]  # those that join two
+    return edges[kept], squared[kept]
 
 
 @compiled

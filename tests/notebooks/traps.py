@@ -118,6 +118,8 @@ worst_A = 0.5
 def left_of_noise(A): return math.sqrt(A)
 # 02.2: does not tend to 1
 def left_of_noise(A): return 1 - A
+# 02.2: The sign: IntraSim minus A
+def left_of_noise(A): return A - math.sqrt(A)
 # 02.2: slope of √A
 worst_A = 0.5
 # 02.3: Do not centre
@@ -134,6 +136,12 @@ def floor(m): return 0
 changes = dict.fromkeys(changes, {'SelfSim', 'IntraSim', 'MEV'})
 # 02.4: do not see a rotation
 changes['all vectors are turned by 40 degrees'] = {'MEV'}
+# 02.4: A set, please
+changes['in sentence 2, my and bank swap their vectors'] = 'SelfSim'
+# 02.4: A set, please
+changes['every vector is three times as long'] = {}
+# 02.4: No such measure
+changes['in sentence 2, my and bank swap their vectors'] = {'Selfsim'}
 
 # 03.1: Rotations
 def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]
@@ -141,6 +149,8 @@ def same_to_cca(x): return 3 * x @ np.linalg.qr(x.T @ x)[0]
 def same_to_cca(x): return x * np.geomspace(1, 10, 8)
 # 03.2: One factor for all rows
 def same_to_rsa(x): return 5 * x
+# 03.2: right so far
+def same_to_rsa(x): return x / np.linalg.norm(x, axis=1, keepdims=True)
 # 03.3: centre both
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
@@ -157,6 +167,12 @@ def cka_of_grams(K, L):
 def cka_of_nothing(n, d): return d / n
 # 03.4: changed places
 def cka_of_nothing(n, d): return n / (n + d + 1)
+# 03.4: is 3, not 1
+def cka_of_nothing(n, d): return d / (n + d - 1)
+# 03.4: Off by one
+def cka_of_nothing(n, d): return d / (n + d)
+# 03.4: ratio of the two means
+def cka_of_nothing(n, d): return d / (n + d + 2)
 
 # 04.1: radius of the balls
 def appears(corners): return np.linalg.norm(corners[:, None] - corners, axis=2).max() / 2
@@ -273,6 +289,8 @@ can_change = dict.fromkeys(can_change, 'more')
 can_change = dict.fromkeys(can_change, "2d")
 # 04b.4: 1 of 5 are right
 is_a = dict.fromkeys(hunt, 'noise')
+# 04b.4: very uneven bars
+is_a = {name: {'noise': 'a line', 'a line': 'noise'}.get(kind, kind) for name, kind in is_a.items()}
 
 # 05.1: bars are the gaps
 def even(n): return rng.normal(size=(n, 1))
@@ -296,6 +314,8 @@ factors = {'loss': 1.0, 'gradient': 1.0}
 factors = {'loss': 1.0, 'gradient': 10.0}
 # 05.4: One factor of ten
 factors = {'loss': 1.0, 'gradient': 0.01}
+# 05.4: without quotation marks
+factors = {'loss': '1', 'gradient': '1/10'}
 # 05.5: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
 # 05.6: Equal bars
@@ -311,6 +331,10 @@ changes = {name: {'with labels': 'yes', 'without': 'no'} for name in changes}
 # 06.1: n − 1 bars
 def least(rows, weight=1.0):
     return -weight * sum(math.log(n) for n in rows)
+# 06.1: a class of one row
+def least(rows, weight=1.0):
+    with np.errstate(divide='ignore'):
+        return -weight * sum(np.log(n - 1) for n in rows)
 # 06.1: weight multiplies
 def least(rows, weight=1.0): return -sum(math.log(n - 1) for n in rows if n > 1)
 # 06.1: not averaged
@@ -457,6 +481,8 @@ def equal_signs(c): return (1 + c) / 2
 def equal_signs(c): return 1 - math.acos(c) / (2 * math.pi)
 # 13.2: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
+# 13.2: still correlated
+def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0)
 # 13.2: by themselves
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)

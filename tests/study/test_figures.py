@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.study import figures, load_profile, profile_names
-from shrink_utils.study.explorer import Explorer
+from shrink_utils.study.explorer import interactive_figure
 from shrink_utils.study.figures import ARM_STYLE, PALETTE
 
 
@@ -55,8 +55,10 @@ def _draw(height):
 
 
 def test_what_is_wrong_stands_in_the_figures_place():
-    explorer = Explorer({"height": widgets.IntSlider(value=1, max=9)}, _draw, "{height}".format)
-    explorer.controls["height"].value = 6
-    assert explorer.picture.value == '<p role="status">height: 6 is &lt;too&gt; much</p>'
-    explorer.controls["height"].value = 2
-    assert "<img" in explorer.picture.value
+    height = widgets.IntSlider(value=1, max=9)
+    row, picture = interactive_figure({"height": height}, _draw, "{height}".format).children
+    assert row.children == (height,)
+    height.value = 6
+    assert picture.value == '<p role="status">height: 6 is &lt;too&gt; much</p>'
+    height.value = 2
+    assert "<img" in picture.value

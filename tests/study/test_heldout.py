@@ -311,17 +311,27 @@ def test_what_chapter_13_and_the_front_page_say_stands_in_the_records():
     assert f"Removing the top keeps {top} %" in said["arms-answer"]
     assert f"signs kept {of_arm['untrained']} %" in said["arms-answer"]
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    assert (
-        "whitening the plain embeddings is free and looks better (described, not tested)" in readme
-    )
+    assert "whitening the plain embeddings is free and looks better (not tested)" in readme
     assert white > chosen
     beside = pd.read_csv(FOLDER / "beside.csv").set_index("comparison")
-    for arm, gain in (("prominent 1", "+.03 [−.02, .08]"), ("isoscore 0.3", "+.06 [.03, .10]")):
+    for arm, gain in (("prominent 1", "+3 points [−2, 8]"), ("isoscore 0.3", "+6 [3, 10]")):
         row = beside.loc[f"one_bit_in, least: {arm} (plain) − none"]
-        parts = (f"{row[name]:.2f}".replace("0.", ".", 1) for name in ("estimate", "low", "high"))
-        assert "+{} [{}, {}]".format(*parts).replace("-", "−") == gain
+        parts = (f"{100 * row[name]:.0f}" for name in ("estimate", "low", "high"))
+        assert "+{} [{}, {}]".format(*parts).replace("-", "−") == gain.replace(" points", "")
         assert gain in said["free-answer"]
-    verdicts = pd.read_csv(FOLDER / "hypotheses.csv").set_index("id").verdict["U1":]
+    row = (
+        100
+        * beside.loc["head_accuracy_out, end: prominent 1 (plain) − none"][
+            ["estimate", "low", "high"]
+        ]
+    )
+    shown = "{:+.1f} points [{:.1f}, {:.1f}]".format(*row).replace("-", "−")
+    assert f"*Accuracy on movies*: prominent {shown}." in said["described-answer"]
+    decided = pd.read_csv(FOLDER / "hypotheses.csv").set_index("id")
+    lost = f"right {-100 * decided.estimate['U6']:.1f} points less often"
+    probed = 100 * beside.estimate["domain, end: all 4 (plain) − none"]
+    assert f"{lost} (under all bars {probed:.1f} more," in said["verdicts-answer"]
+    verdicts = decided.verdict["U1":]
     assert [*verdicts] == ["good for"] * 2 + ["open"] * 3 + ["worse"] + ["open"] * 2
 
 

@@ -68,3 +68,10 @@ def test_a_frontier_has_each_run_once_none_at_weight_zero_and_no_task_without_a_
     expected = [["movies", *cell, seed] for cell in expected for seed in (0, 1)]
     assert found[["task", "arm", "weight", "seed"]].to_numpy().tolist() == expected
     assert frontier_table(runs[runs.task == "products"]).empty
+
+
+def test_a_sweep_without_the_arm_that_it_begins_with_is_refused():
+    rows = [("minilm", "movies", "all", weight, 0, 0.5) for weight in (0.5, 1.0)]
+    runs = pd.DataFrame(rows, columns=["model", "task", "arm", "weight", "seed", "centred_1"])
+    with pytest.raises(ValueError, match=r"summary: minilm on movies has .* no arm 'none'"):
+        frontier_table(runs)

@@ -12,7 +12,15 @@ from shrink_utils.study import verify
 from shrink_utils.study.claims.stl import stl_claims
 from shrink_utils.study.results import Result, read_json, write_json
 from shrink_utils.study.runs import run_id
-from shrink_utils.study.tables import first_steps, score_table, summarize, task_table, write_table
+from shrink_utils.study.tables import (
+    add_correctness,
+    correct_rows,
+    first_steps,
+    score_table,
+    summarize,
+    task_table,
+    write_table,
+)
 from shrink_utils.study.verify import verify_folder, write_provenance
 from shrink_utils.text.sources import sha256_of
 from shrink_utils.training import config
@@ -24,7 +32,7 @@ MEASURED = "dynamics_sgd-0123456789abcdef"
 def _claims(grid, swept, tables, *, weight) -> pd.DataFrame:
     """The claims that two arms support, without the measured tables of a whole study."""
     assert all(len(table) for table in tables.values())
-    claims = stl_claims(summarize(grid))
+    claims = stl_claims(add_correctness(summarize(grid), correct_rows(grid)))
     claims.loc[1, ["task", "arm"]] = ""  # as claims that no fine-tuning is about: empty in a CSV
     return claims
 

@@ -129,7 +129,7 @@ def arrows(x, y, scale, names, label="{} {}"):
 
 
 def cosine_table(x, y, names, marked, side=44):
-    """Cosines of all pairs of `names`; those that `marked` says, of two names, are blue."""
+    """Cosines of all pairs of `names`; those that `marked` says, of two names, are grey."""
     parts = []
     for i, (a, of_a) in enumerate(WORDS[name] for name in names):
         word, sentence = names[i]
@@ -137,15 +137,15 @@ def cosine_table(x, y, names, marked, side=44):
         parts += [text(x - 8, y + side * (i + 0.62), label, 15, "end", WORD_INK[word])]
         parts += [text(x + side * (i + 0.5), y - 10, label, 13, fill=WORD_INK[word])]
         for j, other in enumerate(names):
-            blue = marked(names[i], other)
+            shaded = marked(names[i], other)
             cell = x + side * j, y + side * i
-            parts.append(box(*cell, side, side, "#cfe0f3" if blue else "#ffffff", "#b9bdc4"))
+            parts.append(box(*cell, side, side, "#dcdfe4" if shaded else "#ffffff", "#b9bdc4"))
             told = (
                 f"{cosine((a, of_a), WORDS[other]):.2f}".replace("0.", ".").rstrip("0").rstrip(".")
             )
             middle = cell[0] + side / 2, cell[1] + 0.62 * side
             parts.append(
-                text(*middle, told.replace("-", "−") or "0", 15, fill=INK if blue else GREY)
+                text(*middle, told.replace("-", "−") or "0", 15, fill=INK if shaded else GREY)
             )
     return parts
 
@@ -154,7 +154,7 @@ def six_words():
     """02: six occurrences in the plane, and the cosines of which AvgSim is the mean."""
     names = list(WORDS)
     parts = [text(140, 30, "six words"), *arrows(45, 215, 40, names, "{} {}: ({}, {})")]
-    parts += [text(530, 30, "their cosines; blue: different sentences")]
+    parts += [text(530, 30, "their cosines; grey: different sentences")]
     parts += cosine_table(395, 70, names, lambda a, b: a[1] != b[1])
     return sheet("six_words", 720, 350, "Six words in the plane and their cosines", parts)
 
@@ -199,15 +199,11 @@ def mev():
         reach = 5.2 if k != 1 else 4.8
         ends = x - 10 * dx, y + 10 * dy, x + reach * scale * dx, y - reach * scale * dy
         parts.append(line(*ends, INK, 1.6))
-        along = 0
         for u, v in (WORDS[name] for name in names):
             t = u * dx + v * dy
-            along += t * t
             foot = x + scale * t * dx, y - scale * t * dy
             parts += [line(x + scale * u, y - scale * v, *foot, GREY, 1.2), dot(*foot, INK, 4)]
-        total = sum(u * u + v * v for u, v in (WORDS[name] for name in names))
-        parts.append(text(x + 80, 325, f"{along:.0f} of {total} along the line", 15))
-    return sheet("mev", 720, 345, "The direction that explains most of a word's vectors", parts)
+    return sheet("mev", 720, 315, "The direction that explains most of a word's vectors", parts)
 
 
 CORNERS = {"a": (0, 0), "b": (1, 0), "c": (1, 2), "d": (4, 2)}
@@ -436,17 +432,17 @@ def cka_products():
 
 
 def cca_pairs():
-    """03: the two pairs of columns that go together, each with its correlation."""
+    """03: the two pairs of columns that go together."""
     parts = []
     pairs = (
-        ("second column of x", 1, "−1 × first column of y", 0, -1, "ρ = 1", {"d": "d, e", "e": ""}),
-        ("first column of x", 0, "second column of y", 1, 1, "ρ = .75", {"b": "b, c", "c": ""}),
+        ("second column of x", 1, "−1 × first column of y", 0, -1, {"d": "d, e", "e": ""}),
+        ("first column of x", 0, "second column of y", 1, 1, {"b": "b, c", "c": ""}),
     )
-    for k, (across, i, up, j, sign, rho, together) in enumerate(pairs):
+    for k, (across, i, up, j, sign, together) in enumerate(pairs):
         middle = 190 + 360 * k
         cross, at = axes_at(middle, 155)
         parts += [*cross, line(*at(-5, -5), *at(5, 5), "#c4c7cc", 1.6)]
-        parts += [text(middle, 46, up, 14), text(middle + 100, 46, rho, 17, "start", BLUE)]
+        parts.append(text(middle, 46, up, 14))
         for name, p, q in zip("abcde", FIVE["x"], FIVE["y"], strict=True):
             x, y = at(p[i], sign * q[j])
             parts += [dot(x, y, BLUE), text(x + 10, y + 5, together.get(name, name), 16, "start")]

@@ -6,16 +6,15 @@ Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Collection, Iterator
 
 import pandas as pd
 
 from shrink_utils.geometry import cka_distance
 from shrink_utils.study.claims.claim import (
-    Claim,
+    Kind,
+    as_table,
     claim,
-    evaluated,
     jackknife_over_models,
     least_favourable,
     per_seed,
@@ -48,8 +47,8 @@ SIMILARITY = [
 ]
 
 
-@evaluated
-def brown_claims(similarity: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def brown_claims(similarity: pd.DataFrame) -> Iterator[dict]:
     """Where fine-tuning changes representations, of every arm; from a table of chapter 08b.
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
@@ -83,8 +82,8 @@ def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
 SPOKEN = {"affine": "least squares", "trained": "trained stitches"}
 
 
-@evaluated
-def stitching_claims(stitches: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     """On stitching; from the table ``stitches`` of `read_objectives`.
 
     Penalties are of stitches between equal layers above the embeddings, averaged over the layers of
@@ -102,33 +101,36 @@ def stitching_claims(stitches: pd.DataFrame) -> Iterator[Claim]:
     for kind, spoken in SPOKEN.items():
         # As B state the asymmetry; its floor is the same where neither direction is special.
         swapped = turned(rows[kind], "penalty")
-        of = partial(claim, map=kind, spoken=spoken)
-        yield of("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor)
-        yield of("b:stitch-beyond-loss", swapped.mixed - (own.gelu - own.solu).abs())
+        about = {"map": kind, "spoken": spoken}
+        yield claim("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor, **about)
+        beyond = swapped.mixed - (own.gelu - own.solu).abs()
+        yield claim("b:stitch-beyond-loss", beyond, **about)
     yield from _of_least_squares(rows["affine"], floors["affine"])
     yield from _into_itself(rows["trained"])
     yield from _maps(stitched, floors["affine"])
 
 
-def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[Claim]:
+def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[dict]:
     """Against pairs that differ in their seed alone, which have no trained maps."""
     seed = rows.relation == "seed"
     routes = rows[seed | (rows.relation == "activation")]
-    of = partial(claim, map="affine", spoken=SPOKEN["affine"], floor=floor)
-    yield of("b:stitch-asymmetry-net", jackknife_over_models(routes, "number", _net_asymmetry))
+    about = {"map": "affine", "spoken": SPOKEN["affine"], "floor": floor}
+    net = jackknife_over_models(routes, "number", _net_asymmetry)
+    yield claim("b:stitch-asymmetry-net", net, **about)
     less = _of_less(rows[seed], rows.back == "solu", rows.back == "gelu")
-    yield of("b:stitch-same-activation", less)  # B: one model twice
-    yield of("b:stitch-untrained", _of_less(rows, rows.relation == "untrained", seed))
+    yield claim("b:stitch-same-activation", less, **about)  # B: one model twice
+    untrained = _of_less(rows, rows.relation == "untrained", seed)
+    yield claim("b:stitch-untrained", untrained, **about)
     for below in ("gelu", "solu"):
         crossing = (rows.relation == "activation") & (rows.front == below)
         more = _of_less(rows, crossing, seed & (rows.back == "gelu"))
-        yield of(f"b:stitch-crossing-{below}", more)  # B: one model twice
+        yield claim(f"b:stitch-crossing-{below}", more, **about)  # B: one model twice
     # Of all layers the one that speaks least for the asymmetry.
     layers = [turned(layer, "penalty").mixed for _, layer in rows.groupby(["depth", "layer"])]
     yield claim("b:stitch-every-layer", **least_favourable(layers, "greater"))
 
 
-def _into_itself(rows: pd.DataFrame) -> Iterator[Claim]:
+def _into_itself(rows: pd.DataFrame) -> Iterator[dict]:
     """B's baseline: a model stitched into itself, where a trained map could learn the identity."""
     itself = rows[(rows.relation == "itself") & (rows.back == "gelu")]
     itself = itself.groupby("front_number").penalty.mean()
@@ -155,7 +157,7 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
 
 
-def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[Claim]:
+def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[dict]:
     """Maps on the same stitches: between seeds, and between activations."""
     affine, identity, trained = (stitched.kind == k for k in ("affine", "identity", "trained"))
     for name, relation, first, second in (
@@ -169,8 +171,8 @@ def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[Claim]:
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------
 
 
-@evaluated
-def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def generalization_claims(table: pd.DataFrame) -> Iterator[dict]:
     """On models that generalize or follow a heuristic; from chapter 09.
 
     The unit is a number that names one model of each group. Accuracies give one difference per
@@ -181,25 +183,29 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[Claim]:
     """
     accuracy = table[table.quantity == "accuracy"]
     planted = bool(accuracy.template.isin(HELD_OUT).any())
-    of = partial(claim, kind="analogue" if planted else "paper's test")
-    yield from _accuracies(of, accuracy)
+    kind = "analogue" if planted else "paper's test"
+    yield from _accuracies(accuracy, kind)
     for data, spoken in {"overlap": "pairs of overlapping words", "dev": "dev pairs"}.items():
-        of_cka = partial(of, departures=CKA_OF, data=data, spoken=spoken)
-        yield from _ckas(of_cka, pairs_of(table, "cka", data))
+        about = {"kind": kind, "departures": CKA_OF, "data": data, "spoken": spoken}
+        yield from _ckas(pairs_of(table, "cka", data), about)
     penalties, stitched = pairs_of(table, "penalty", "dev"), pairs_of(table, "stitched", "overlap")
     last = int(table.layer.max())
-    yield of("b:generalization-stitch-late", **_gaps(penalties, {1: 1, last: -1}))
-    yield from _free(of, penalties)
+    late = _gaps(penalties, {1: 1, last: -1})
+    yield claim("b:generalization-stitch-late", **late, kind=kind)
+    yield from _free(penalties, kind)
     # Who decides on overlapping words: the group above a stitch, or the one below?
     for where, layer in (("above", 1), ("below", last)):
-        # A generalizing model below a stitch less one above it.
-        swapped = partial(lambda layer, numbers: crossed(stitched, numbers, layer), layer)
+
+        def swapped(numbers: Collection[int], layer: int = layer) -> float:
+            """A generalizing model below a stitch less one above it."""
+            return crossed(stitched, numbers, layer)
+
         values = pseudo_values(swapped, numbers_of(stitched))
         floor = _spread_in_groups(stitched, {layer: 1})
-        yield of(f"b:generalization-stitch-{where}", values, floor=floor)
+        yield claim(f"b:generalization-stitch-{where}", values, floor=floor, kind=kind)
 
 
-def _free(of: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
+def _free(penalties: pd.DataFrame, kind: Kind) -> Iterator[dict]:
     """Identity stitches that cost almost nothing: all of the first layer, those within a group."""
     numbers = numbers_of(penalties)
 
@@ -211,13 +217,14 @@ def _free(of: Callable[..., Claim], penalties: pd.DataFrame) -> Iterator[Claim]:
         return pd.Series(pseudo_values(statistic, numbers))
 
     first = saved(penalties[penalties.layer == 1])
-    yield of("b:generalization-early-free", first)
+    yield claim("b:generalization-early-free", first, kind=kind)
     within = penalties[(penalties.relation != "between") & (penalties.layer > 0)]
     layers = [saved(rows) for _, rows in within.groupby("layer")]
-    yield of("b:generalization-within-free", **least_favourable(layers, "no_worse"))
+    worst = least_favourable(layers, "no_worse")
+    yield claim("b:generalization-within-free", **worst, kind=kind)
 
 
-def _accuracies(of: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Claim]:
+def _accuracies(accuracy: pd.DataFrame, kind: Kind) -> Iterator[dict]:
     """How the groups were made or chosen: that a recipe works is no finding of B's."""
     refuted = accuracy[(accuracy.label == "not_entailment") & (accuracy.data == "overlap")]
     new_words = accuracy[accuracy.data == "new words"].groupby(["group", "number", "label"])
@@ -232,21 +239,24 @@ def _accuracies(of: Callable[..., Claim], accuracy: pd.DataFrame) -> Iterator[Cl
             # The floor is the spread within a group.
             by_group = own.groupby(["number", "group"]).value.mean().unstack()
             gap, floor = by_group.generalizing - by_group.heuristic, by_group.var().mean() ** 0.5
-            yield of(f"b:generalization-accuracy-{short}", gap, floor=floor)
+            yield claim(f"b:generalization-accuracy-{short}", gap, floor=floor, kind=kind)
 
 
-def _ckas(of: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
+def _ckas(rows: pd.DataFrame, about: dict[str, str]) -> Iterator[dict]:
     """The groups part only in late layers; the first is the one above the embeddings."""
     last = int(rows.layer.max())
-    yield of("b:generalization-cka-late-{data}", **_gaps(rows, {last: 1, 1: -1}))
-    yield of("b:generalization-cka-early-{data}", **_gaps(rows, {1: 1, last: -0.5}))
+    late = _gaps(rows, {last: 1, 1: -1})
+    yield claim("b:generalization-cka-late-{data}", **late, **about)
+    early = _gaps(rows, {1: 1, last: -0.5})
+    yield claim("b:generalization-cka-early-{data}", **early, **about)
     if last // 2 > 1:
         middle = _gaps(rows, {last // 2: 1, last: -0.5})
-        yield of("b:generalization-cka-middle-{data}", **middle)
+        yield claim("b:generalization-cka-middle-{data}", **middle, **about)
     # The distance of two models is √Σ arccos(CKA)² over their layers.
     pair = ["relation", "group", "number", "other", "other_number"]
     distances = rows.groupby(pair).value.agg(cka_distance).reset_index().assign(layer=0)
-    yield of("b:generalization-distance-{data}", **_gaps(distances, {0: -1}))
+    apart = _gaps(distances, {0: -1})
+    yield claim("b:generalization-distance-{data}", **apart, **about)
 
 
 def _gaps(rows: pd.DataFrame, weights: dict[int, float]) -> dict:

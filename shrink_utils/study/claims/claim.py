@@ -1,8 +1,7 @@
-"""A claim, the verdict on it, and the table of claims."""
+"""A claim and the verdict on it, which are a row, and the table of claims."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass, fields
 from fnmatch import fnmatchcase
 from functools import cache, wraps
 from pathlib import Path
@@ -33,64 +32,92 @@ COLUMNS = (
 ).split()
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A published claim about the mean of a difference, and the differences that were measured."""
-
-    id: str  # unique in the table
-    statement: str
-    direction: Direction  # the claimed sign; "no_worse": more than −MARGIN; "described": no claim
-    differences: ArrayLike  # (units,), or (units, rows) of correctness
-    _: KW_ONLY
-    source: str  # where it is claimed, such as "STL §4, Table 3"
-    kind: Kind = "scaled test"  # how near the test is to the paper's own
-    task: str = ""
-    arm: str = ""
-    published: float = math.nan  # the paper's own difference
-    unit: Unit = "seeds"  # the interval speaks of more of these, and of nothing else
-    floor: float = math.nan  # how much models differ that differ in their seed alone
-    tries: int = 1  # the differences are the most favourable of so many: the interval allows for it
-    departures: str = ""  # from the paper's protocol, which no profile removes
-
-    @property
-    def margin(self) -> float:
-        """The loss that still counts as none."""
-        return MARGIN if self.direction == "no_worse" else 0.0
-
-
-FIELDS = {field.name for field in fields(Claim)}
-
-
-def claim(name: str, differences: ArrayLike, **given: object) -> Claim:
-    """A claim of the list ``data/published/claims.csv``, about differences that were measured.
+def claim(
+    name: str,
+    differences: ArrayLike,
+    *,
+    task: str = "",
+    arm: str = "",
+    published: float = math.nan,
+    floor: float = math.nan,
+    tries: int = 1,
+    **words: object,
+) -> dict[str, object]:
+    """A row of the table of claims: one of the list ``data/published/claims.csv``, and its verdict.
 
     Parameters
     ----------
     name : str
         The first two parts of its name there, such as ``"stl:metric-kept"``.
-    differences : array_like
-        As of `Claim`.
-    **given
-        Words for the places in braces of its texts (``margin`` is known), and fields of `Claim`
-        that the list does not have: task, arm, published, floor, tries.
+    differences, tries
+        As of `judged`.
+    task, arm : str
+        What the differences were measured on, where it is one task or arm.
+    published : float
+        The paper's own difference; NaN where it gives none.
+    floor : float
+        How much models differ that differ in their seed alone; NaN where nobody has measured it.
+    **words
+        For the places in braces of its texts; ``margin``, task and arm are known.
 
     Raises
     ------
     KeyError
         The list has no such claim, or a place of it was given no word.
+    ValueError
+        Differences that `mean_of` refuses; the message names the claim.
     """
-    words = {"margin": MARGIN} | given
-    row = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
-    texts = {column: text.format(**words) for column, text in row.items()}
-    rest = {field: given[field] for field in FIELDS & given.keys() - texts.keys()}
-    return Claim(differences=differences, **texts, **rest)
+    listed = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
+    known = {"margin": MARGIN, "task": task, "arm": arm}
+    row = {column: text.format(**known, **words) for column, text in listed.items()}
+    try:
+        found = judged(differences, row["direction"], kind=row["kind"], tries=tries)
+    except ValueError as error:
+        raise ValueError(f"claim {row['claim']!r}: {error}") from error
+    row |= {"task": task, "arm": arm, "floor": floor}
+    row["published"] = round(float(published), 6)  # papers print three: six are exact
+    return row | found
 
 
 @cache
 def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
     """Rows of the list of claims by the first two parts of their names."""
-    rows = pd.read_csv(path, keep_default_na=False).rename(columns={"claim": "id"})
-    return {":".join(row["id"].split(":")[:2]): row for row in rows.to_dict("records")}
+    rows = pd.read_csv(path, keep_default_na=False).to_dict("records")
+    return {":".join(row["claim"].split(":")[:2]): row for row in rows}
+
+
+def judged(
+    differences: ArrayLike, direction: Direction, *, kind: Kind = "scaled test", tries: int = 1
+) -> dict[str, object]:
+    """What differences say of a claim about their mean.
+
+    Parameters
+    ----------
+    differences : array_like, shape (units,), or (units, rows) of correctness
+        As of `mean_of`.
+    direction : str
+        The claimed sign; "no_worse": more than −MARGIN; "described": nothing is claimed.
+    kind : str
+        How near the test is to the paper's own.
+    tries : int
+        The differences are the most favourable of so many: interval and p allow for it.
+
+    Returns
+    -------
+    dict
+        Columns estimate, low, high, n, p (two-sided, of the bound that decides; NaN where nothing
+        is decided), verdict, and adjusted, which `adjust` fills in.
+    """
+    values = np.asarray(differences)
+    values = np.stack(values) if values.dtype == object else values  # an array of rows per seed
+    mean = mean_of(values)
+    interval = mean.interval(1 - (1 - CONFIDENCE) / tries)
+    margin = MARGIN if direction == "no_worse" else 0.0
+    p = math.nan if direction == "described" else mean.p(-margin)
+    found = interval._asdict()
+    found["p"] = p if math.isnan(p) else min(1.0, tries * p)  # after Bonferroni
+    found["verdict"] = verdict(interval, direction, margin, kind=kind)
+    return found | {"adjusted": ""}
 
 
 def verdict(
@@ -137,46 +164,14 @@ def verdict(
     return OWN_TEST.get(found, found) if kind == "paper's test" else found
 
 
-def evaluate(claims: Iterable[Claim]) -> pd.DataFrame:
-    """Table of claims, one per row: each with its estimate, interval and verdict.
+def as_table(rows: Callable[..., Iterator[dict]]) -> Callable[..., pd.DataFrame]:
+    """Make a function that yields rows of `claim` one that returns their table, of `COLUMNS`."""
 
-    Returns
-    -------
-    pandas.DataFrame
-        The columns of `COLUMNS`. `published` is NaN where the paper gives no number, `floor` where
-        none was measured, `p` where nothing is decided; `adjusted` is empty: see `adjust`.
+    @wraps(rows)
+    def table(*args, **kwargs) -> pd.DataFrame:
+        return pd.DataFrame(rows(*args, **kwargs), columns=COLUMNS)
 
-    Raises
-    ------
-    ValueError
-        Differences that `mean_of` refuses; the message names the claim.
-    """
-    return pd.DataFrame([_row(claim) for claim in claims], columns=COLUMNS)
-
-
-def _row(claim: Claim) -> dict:
-    values = np.asarray(claim.differences)
-    values = np.stack(values) if values.dtype == object else values  # an array of rows per seed
-    try:
-        mean = mean_of(values)
-    except ValueError as error:
-        raise ValueError(f"claim {claim.id!r}: {error}") from error
-    interval = mean.interval(1 - (1 - CONFIDENCE) / claim.tries)
-    p = mean.p(-claim.margin) if claim.direction != "described" else math.nan
-    return {
-        **vars(claim),
-        **interval._asdict(),
-        "claim": claim.id,
-        "published": round(float(claim.published), 6),  # papers print three: six are exact
-        "p": min(1.0, claim.tries * p) if p == p else p,  # two-sided, after Bonferroni
-        "verdict": verdict(interval, claim.direction, claim.margin, kind=claim.kind),
-        "adjusted": "",
-    }
-
-
-def evaluated(claims: Callable[..., Iterator[Claim]]) -> Callable[..., pd.DataFrame]:
-    """Make a function that yields claims one that returns their table."""
-    return wraps(claims)(lambda *args, **kwargs: evaluate(claims(*args, **kwargs)))
+    return table
 
 
 def sentences() -> pd.DataFrame:

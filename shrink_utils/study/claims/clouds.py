@@ -15,9 +15,9 @@ from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
 from shrink_utils.study.ablation import TASK_OF_MODEL
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
-from shrink_utils.study.claims.rajaee import rp_on
-from shrink_utils.study.claims.stl import ARM, SELECTED, stl_on, table3
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
+from shrink_utils.study.claims.rajaee import about_rp
+from shrink_utils.study.claims.stl import ARM, SELECTED, about_stl, table3
 from shrink_utils.study.runs import Run, keys_of
 from shrink_utils.text import task_spec
 from shrink_utils.topology import h0_barcode
@@ -27,8 +27,8 @@ ALIGNED = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set aft
 YARDSTICKS = ("own", "pretrained")  # whose mean eigenvalue
 
 
-@evaluated
-def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def clouds_claims(clouds: pd.DataFrame) -> Iterator[dict]:
     """On the clouds of `measure_clouds`; RP's and MGA's on every arm."""
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         yield from _of_stl(model, task, rows)
@@ -36,7 +36,7 @@ def clouds_claims(clouds: pd.DataFrame) -> Iterator[Claim]:
     for yardstick in YARDSTICKS:
         for (model, task, arm), rows in clouds.groupby([*TASK_OF_MODEL, "arm"], sort=False):
             rise = per_seed(rows, f"elongated_{yardstick}") - per_seed(rows, "elongated_before")
-            yield rp_on(model, task, arm)(f"rp:elongated-{yardstick}", rise)
+            yield claim(f"rp:elongated-{yardstick}", rise, **about_rp(model, task, arm))
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
             yield claim("mga:conflict", _conflict(rows), cell=f"{model}:{task}", task=task)
@@ -52,25 +52,25 @@ def _conflict(rows: pd.DataFrame) -> pd.Series:
     return (np.sign(isotropy) * clusters).mean(axis=1)
 
 
-def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[Claim]:
-    source = table3(model, task)[1]
+def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[dict]:
+    name = table3(model, task)[1]
     for arm, own in rows.groupby("arm", sort=False):
-        of = stl_on(model, task, arm, beside=source)
+        about = about_stl(model, task, arm, table3=name)
         if arm == "all" and ARM in set(rows.arm):
             # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
             shorter = per_seed(own, "log_edge") - per_seed(rows[rows.arm == ARM], "log_edge")
-            yield of("stl:shorter-tree", shorter)
+            yield claim("stl:shorter-tree", shorter, **about)
         if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
             clusters = per_seed(own, "silhouette")
             lost = clusters - per_seed(rows[rows.arm == "none"], "silhouette")
-            yield of("stl:clusters-kept", lost)
+            yield claim("stl:clusters-kept", lost, **about)
             if arm in SELECTED and "all" in set(rows.arm):
                 gain = clusters - per_seed(rows[rows.arm == "all"], "silhouette")
-                yield of("stl:clusters-above-all", gain)
+                yield claim("stl:clusters-above-all", gain, **about)
         if own.classes.iloc[0] == 2:
             # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
             beyond = per_seed(own, "class_cosine") - ALIGNED
-            yield of("stl:class-normal", beyond, aligned=ALIGNED)
+            yield claim("stl:class-normal", beyond, aligned=ALIGNED, **about)
 
 
 def measure_clouds(runs: Iterable[Run]) -> pd.DataFrame:

@@ -4,13 +4,12 @@ RP study other tasks and no regularizer: the arm "none" repeats their question, 
 it. The pretrained model and the texts are the same for all seeds, a probe's halves are the seed's.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import product
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, most_favourable, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, most_favourable, per_seed
 
 ISOTROPY = {
     "partition": "log I(W)",
@@ -26,24 +25,24 @@ TREATMENTS = {
 }
 
 
-@evaluated
-def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
     """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
     drops = accuracy_drops(table)
     lost = drops[(drops.vectors == "mean") & (drops.skipped == 0)]
     for short, (treatment, removed) in TREATMENTS.items():
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
-        for of, after, _ in _arms(treated, "lost"):
-            yield of(f"rp:treatment-{short}", after)
+        for about, after, _ in _arms(treated, "lost"):
+            yield claim(f"rp:treatment-{short}", after, **about)
     yield from _removals(drops)
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
     for probe in ("frequency", "type"):
-        for of, after, before in _arms(last[last.probe == probe], "value"):
-            yield of(f"rp:words-{probe}", after - before)
+        for about, after, before in _arms(last[last.probe == probe], "value"):
+            yield claim(f"rp:words-{probe}", after - before, **about)
 
 
-def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
+def _not_necessarily(table: pd.DataFrame) -> Iterator[dict]:
     """A claim of existence: one layer where isotropy falls is enough, and only rises refute it.
 
     Of [CLS], in plain fine-tuning, as RP ask.
@@ -54,32 +53,32 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[Claim]:
             by = {key: per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
             layers = own.layer[own.arm == "none"].unique()
             changes = (by["none", i] - by["pretrained", i] for i in layers)
-            of = rp_on(model, task, "none")
-            yield of(f"rp:not-necessarily-{short}", **most_favourable(changes, "less"))
+            found = most_favourable(changes, "less")
+            yield claim(f"rp:not-necessarily-{short}", **found, **about_rp(model, task, "none"))
 
 
-def _removals(drops: pd.DataFrame) -> Iterator[Claim]:
+def _removals(drops: pd.DataFrame) -> Iterator[dict]:
     """The dominant directions of the whole cloud, and as control the next ones."""
     drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
     for vectors, (skipped, suffix) in product(("cls", "mean"), ((0, ""), (3, "-control"))):
         chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
-        for of, after, before in _arms(chosen, "drop"):
-            yield of(f"rp:removal-{vectors}{suffix}", after - before)
+        for about, after, before in _arms(chosen, "drop"):
+            yield claim(f"rp:removal-{vectors}{suffix}", after - before, **about)
 
 
 def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
-    """Per model, task and fine-tuned arm: its `claim`, and a column by seed, after and before."""
+    """Per model, task and fine-tuned arm: its words, and a column by seed, after and before."""
     for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
         if arm not in ("pretrained", "isotropic"):
             before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
             both = (per_seed(part, value) for part in (rows, table[before]))
-            yield rp_on(model, task, arm), *both
+            yield about_rp(model, task, arm), *both
 
 
-def rp_on(model: str, task: str, arm: str) -> Callable[..., Claim]:
-    """`claim` of an arm; RP know plain fine-tuning alone."""
+def about_rp(model: str, task: str, arm: str) -> dict[str, str]:
+    """Words of a `claim` of an arm; RP know plain fine-tuning alone."""
     kind = "scaled test" if arm == "none" else "analogue"
-    return partial(claim, cell=f"{model}:{task}:{arm}", task=task, arm=arm, kind=kind)
+    return {"cell": f"{model}:{task}:{arm}", "task": task, "arm": arm, "kind": kind}
 
 
 def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:

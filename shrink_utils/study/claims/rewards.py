@@ -5,14 +5,13 @@ currency; so they are also compared where they are equally strong, at the anisot
 bars reach. All bars at equal weights are rows of STL: ``lowers-centred-of-all``.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import pandas as pd
 
 from shrink_utils.study.ablation import TASK_OF_MODEL, interpolate_frontier, sweep_of
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
-from shrink_utils.study.claims.stl import ARM, with_grades
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
+from shrink_utils.study.claims.stl import ARM
 
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
 OTHERS = {  # what prominent bars are compared with
@@ -25,8 +24,8 @@ OTHERS = {  # what prominent bars are compared with
 CALIBRATIONS = ("cosine", "isoscore", "spectral")  # rewards of isotropy without bars
 
 
-@evaluated
-def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[Claim]:
+@as_table
+def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[dict]:
     """Prominent bars against other arms, at the weight of the grid; from `frontier_table`.
 
     Without a sweep there are no claims.
@@ -34,36 +33,39 @@ def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[
     Raises
     ------
     ValueError
-        If an arm lacks a seed that the prominent bars have, or they one of an arm's (`evaluate`).
+        If an arm lacks a seed that the prominent bars have, or they one of an arm's (`claim`).
     """
-    for (model, task), rows in with_grades(frontier).groupby(TASK_OF_MODEL, sort=False):
+    for (model, task), rows in frontier.groupby(TASK_OF_MODEL, sort=False):
         ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
         if ours.empty:
             continue
-        of = partial(claim, cell=f"{model}:{task}", task=task, arm=ARM, metric=rows.metric.iloc[0])
+        about = {"cell": f"{model}:{task}", "task": task, "metric": rows.metric.iloc[0]}
         for other in OTHERS:
             if other in set(rows.arm):
-                yield from _beside(of, rows, ours, other)
+                yield from _beside(about, rows, ours, other)
         for other in CALIBRATIONS:
             if other in set(rows.arm):
-                yield _calibration(of, rows, other)
-        yield from _stronger(of, rows, weight)
+                yield _calibration(about, rows, other)
+        yield from _stronger(about, rows, weight)
 
 
 def _beside(
-    of: Callable[..., Claim], rows: pd.DataFrame, ours: pd.DataFrame, other: str
-) -> Iterator[Claim]:
+    about: dict[str, str], rows: pd.DataFrame, ours: pd.DataFrame, other: str
+) -> Iterator[dict]:
     if missing := sorted(set(ours.seed) - set(rows.seed[rows.arm == other])):
         cell = ":".join(rows[TASK_OF_MODEL].iloc[0])
         lacking = f"frontier: {other} lacks the seeds {missing} of {ARM} on {cell}"
         raise ValueError(f"{lacking}; run it too")
-    of = partial(of, other=other, spoken=OTHERS[other], weight=ours.weight.iloc[0])
-    theirs = rows[(rows.arm == other) & (rows.weight == ours.weight.iloc[0])]
+    weight = ours.weight.iloc[0]
+    about = about | {"arm": ARM, "other": other, "spoken": OTHERS[other], "weight": weight}
+    theirs = rows[(rows.arm == other) & (rows.weight == weight)]
     score, graded = per_seed(ours, "centred_1"), per_seed(ours, "graded")
     if len(theirs) and other != "all":
-        yield of("topology:lowers-more", score - per_seed(theirs, "centred_1"))
+        less = score - per_seed(theirs, "centred_1")
+        yield claim("topology:lowers-more", less, **about)
     if len(theirs):
-        yield of("topology:metric-no-worse", graded - per_seed(theirs, "graded"))
+        more = graded - per_seed(theirs, "graded")
+        yield claim("topology:metric-no-worse", more, **about)
     sweep = dict(list(sweep_of(rows, other).groupby("seed")))
     places = {
         seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
@@ -76,20 +78,21 @@ def _beside(
     note = f" (none does in {missed} of {len(places)} seeds: the nearest is taken"
     note += ")" if tested else ", so this is not tested)"
     words = {"direction": "greater" if tested else "described", "note": note if missed else ""}
-    yield of("topology:matched", graded - matched, **words)
+    yield claim("topology:matched", graded - matched, **words, **about)
 
 
-def _calibration(of: Callable[..., Claim], rows: pd.DataFrame, other: str) -> Claim:
+def _calibration(about: dict[str, str], rows: pd.DataFrame, other: str) -> dict:
     """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
     theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
     best = theirs.groupby("weight").value.mean().idxmax()
     gained = per_seed(theirs[theirs.weight == best], "graded")
     lost = per_seed(plain, "graded")[gained.index] - gained
     tries = theirs.weight.nunique()
-    return of("topology:calibration", lost, arm=other, spoken=OTHERS[other], tries=tries)
+    words = {"arm": other, "spoken": OTHERS[other], "tries": tries}
+    return claim("topology:calibration", lost, **words, **about)
 
 
-def _stronger(of: Callable[..., Claim], rows: pd.DataFrame, weight: float) -> Iterator[Claim]:
+def _stronger(about: dict[str, str], rows: pd.DataFrame, weight: float) -> Iterator[dict]:
     """Selected bars beside all at the sweep's larger weights: no interpolation."""
     swept = rows[(rows.weight > weight) & rows.arm.isin([ARM, "all"])]
     for stronger, both in swept.groupby("weight"):
@@ -99,4 +102,5 @@ def _stronger(of: Callable[..., Claim], rows: pd.DataFrame, weight: float) -> It
                 per_seed(arms[ARM], column) - per_seed(arms["all"], column)
                 for column in ("centred_1", "graded")
             )
-            yield of("topology:metric-above-all", more, stronger=stronger, apart=apart.mean())
+            words = {"arm": ARM, "stronger": stronger, "apart": apart.mean()}
+            yield claim("topology:metric-above-all", more, **words, **about)

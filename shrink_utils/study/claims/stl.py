@@ -8,14 +8,13 @@ stands beside ours.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.ablation import RUN, TASK_OF_MODEL
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -51,18 +50,10 @@ DEPARTURES = (
 )
 
 
-def with_grades(table: pd.DataFrame) -> pd.DataFrame:
-    """With the column ``graded`` of `tables.add_correctness`; without rows to grade, the metric."""
-    return table if "graded" in table else table.assign(graded=table.value)
-
-
 def with_sums(scores: pd.DataFrame) -> pd.DataFrame:
-    """With ``centred_three`` and ``raw_three``, where the first three scores are there."""
-    sums = {
-        f"{space}_three": scores[names].sum(axis=1)
-        for space in ("centred", "raw")
-        if set(names := [f"{space}_{k}" for k in (1, 2, 3)]) <= set(scores)
-    }
+    """With ``centred_three`` and ``raw_three``, of the first three scores."""
+    first_three = {space: [f"{space}_{k}" for k in (1, 2, 3)] for space in ("centred", "raw")}
+    sums = {f"{space}_three": scores[names].sum(axis=1) for space, names in first_three.items()}
     return scores.assign(**sums)
 
 
@@ -116,50 +107,60 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
 
-def stl_on(model: str, task: str, arm: str, *, beside: str) -> Callable[..., Claim]:
-    """`claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
-    kind, analogue = "paper's test" if beside == TABLE3 else "scaled test", "analogue"
+def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
+    """Words of a `claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
+    kind, analogue = "scaled test", "analogue"
+    if table3 == TABLE3:
+        kind = "paper's test"
     if arm == "random":
         kind = analogue = "our control"
-    words = {"kind": kind, "analogue": analogue, "table3": beside, "departures": DEPARTURES}
-    return partial(claim, cell=f"{model}:{task}:{arm}", task=task, arm=arm, **words)
+    return {
+        "cell": f"{model}:{task}:{arm}",
+        "task": task,
+        "arm": arm,
+        "kind": kind,
+        "analogue": analogue,
+        "table3": table3,
+        "departures": DEPARTURES,
+    }
 
 
-@evaluated
-def stl_claims(summary: pd.DataFrame) -> Iterator[Claim]:
-    """On every model and task of the ablation; from `summarize`."""
-    for (model, task), runs in with_sums(with_grades(summary)).groupby(TASK_OF_MODEL, sort=False):
-        published = table3(model, task)
+@as_table
+def stl_claims(summary: pd.DataFrame) -> Iterator[dict]:
+    """On every model and task of the ablation; from `summarize`, with `add_correctness`."""
+    for (model, task), runs in with_sums(summary).groupby(TASK_OF_MODEL, sort=False):
+        scores, name = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
-            of = stl_on(model, task, arm, beside=published[1])
-            yield from _converged(of, rows)
+            about = about_stl(model, task, arm, table3=name)
+            yield from _converged(about, rows)
             if arm == "none":
-                yield from _rises(of, rows)
+                yield from _rises(about, rows)
             else:
-                yield from _arm(of, rows, runs, published[0])
+                yield from _arm(about, rows, runs, scores)
 
 
-def _rises(of: Callable[..., Claim], none: pd.DataFrame) -> Iterator[Claim]:
+def _rises(about: dict[str, str], none: pd.DataFrame) -> Iterator[dict]:
     """Scores of the validation rows, before and after fine-tuning."""
     for space in ("centred", "raw"):
         rise = per_seed(none, f"{space}_after") - per_seed(none, f"{space}_before")
-        yield of(f"stl:rises-{space}", rise)
+        yield claim(f"stl:rises-{space}", rise, **about)
 
 
-def _converged(of: Callable[..., Claim], rows: pd.DataFrame) -> Iterator[Claim]:
+def _converged(about: dict[str, str], rows: pd.DataFrame) -> Iterator[dict]:
     """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
     if "late_change" in rows and rows.late_change.notna().all():
-        yield of("stl:converged", -per_seed(rows, "late_change").abs())
+        yield claim("stl:converged", -per_seed(rows, "late_change").abs(), **about)
 
 
 def _arm(
-    of: Callable[..., Claim], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
-) -> Iterator[Claim]:
-    arm, metric = rows.arm.iloc[0], rows.metric.iloc[0]
+    about: dict[str, str], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
+) -> Iterator[dict]:
+    arm, metric = about["arm"], rows.metric.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
     for name, other, column in QUESTIONS:
         if other in others and column in runs:
             less = per_seed(rows, column) - per_seed(runs[runs.arm == other], column)
-            known = {arm, other} <= set(scores.index) and column in scores
-            published = scores.at[arm, column] - scores.at[other, column] if known else math.nan
-            yield of(name, less, published=published, metric=metric)
+            published = math.nan
+            if {arm, other} <= set(scores.index) and column in scores:
+                published = scores.at[arm, column] - scores.at[other, column]
+            yield claim(name, less, published=published, metric=metric, **about)

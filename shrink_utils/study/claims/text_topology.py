@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import Claim, claim, evaluated, per_seed
+from shrink_utils.study.claims.claim import as_table, claim, per_seed
 
 
-@evaluated
-def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
+@as_table
+def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
     """From the measured tables of chapter 12 by their names."""
     attention = tables["language_attention"]
     # A text's class is found or not, by a probe that was fitted on other texts.
@@ -32,7 +32,7 @@ def language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
         yield claim(f"lang:neighbours-live-longer-{cloud}", lives["encoder"] - lives[cloud])
 
 
-def _dimensions(table: pd.DataFrame) -> Iterator[Claim]:
+def _dimensions(table: pd.DataFrame) -> Iterator[dict]:
     """Dimensions can be infinite: −1/d keeps their order. Of the last layer, as in the paper."""
     table = table[(table.measure == "ph") & (table.pieces == table.pieces.max())]
     kinds = table[table.layer == table.layer.max()].assign(value=lambda rows: -1 / rows.value)
@@ -41,8 +41,8 @@ def _dimensions(table: pd.DataFrame) -> Iterator[Claim]:
         yield claim(f"lang:dimension-{kind}", kinds["text"] - kinds[kind])
 
 
-@evaluated
-def machine_text_claims(table: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def machine_text_claims(table: pd.DataFrame) -> Iterator[dict]:
     """The same on text that a raw decoder wrote, from the record of profile `models`.
 
     It alone installs one. The row was written down before the decoder wrote anything

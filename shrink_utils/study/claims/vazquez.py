@@ -15,9 +15,8 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
-    Claim,
+    as_table,
     claim,
-    evaluated,
     jackknife_over_models,
     most_favourable,
     with_model_name,
@@ -28,8 +27,8 @@ from shrink_utils.training.dynamics import shares
 STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
 
 
-@evaluated
-def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[Claim]:
+@as_table
+def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[dict]:
     """On one pretrained encoder; from two tables that chapter 02 keeps.
 
     An interval speaks of more sentences or words like these, read by the same encoder, and of no
@@ -74,7 +73,7 @@ def _bert() -> dict[str, pd.Series]:
     return found
 
 
-def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim]:
+def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]:
     # BERT's own last layer falls (.675 to .477), so the claim holds if either of the last two is
     # higher; the interval allows for two tries.
     rises = most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
@@ -92,7 +91,7 @@ def _largest_step_less_half_the_rise(values: pd.DataFrame, below: int) -> pd.Ser
     return steps[steps.mean().idxmax()] - (values[below] - values[0]) / 2
 
 
-def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[Claim]:
+def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]:
     """Against AvgSim, as V and Ethayarajh do, and against its length-matched null."""
     for column, short, published in (
         ("baseline", "avgsim", bert),
@@ -131,8 +130,8 @@ _lca = partial(
 )
 
 
-@evaluated
-def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[Claim]:
+@as_table
+def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
     """On loss change allocation; from the tables of `read_objectives`.
 
     They stand beside the hypotheses that docs/preregistration_objectives.md fixes.
@@ -161,7 +160,7 @@ def _by_seed(rows: pd.DataFrame) -> list[pd.DataFrame]:
     return [run for _, run in rows.groupby("seed")]
 
 
-def _closures(closure: pd.DataFrame) -> Iterator[Claim]:
+def _closures(closure: pd.DataFrame) -> Iterator[dict]:
     """The parts sum to the change of all steps followed, by V's rule and by the trapezoid."""
     of = closure[closure.part == "objectives"]
     sums = of.groupby(["objective", "rule", "seed"])[["parts", "change"]].sum()
@@ -171,7 +170,7 @@ def _closures(closure: pd.DataFrame) -> Iterator[Claim]:
         yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors, **words)
 
 
-def _by_depth(runs: Mapping[str, list[pd.DataFrame]]) -> Iterator[Claim]:
+def _by_depth(runs: Mapping[str, list[pd.DataFrame]]) -> Iterator[dict]:
     """Shares of the trunk's loss change in the last layer, less those in the first."""
     trunks = {name: [run[run.layer > 0] for run in of] for name, of in runs.items()}
     incremental = _with_seed_floor([_rise(trunk, trunk) for trunk in trunks["clm"]])
@@ -202,7 +201,7 @@ def _hurting(run: pd.DataFrame) -> float:
     return run.hurts[counted].sum() / run.steps[counted].sum()
 
 
-def _profiles(pairs: pd.DataFrame) -> Iterator[Claim]:
+def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
     """What a profile depends on, and which language model each half of a translation model is like.
 
     V's abstract: data size and distribution do not matter, the objective does. Trainings that

@@ -39,7 +39,7 @@ def tables_of(profile: Profile) -> list[str]:
 
 
 def all_claims(profile: Profile) -> pd.DataFrame:
-    """Test every claim of every paper (`evaluate`) on the runs, and on what the chapters measured.
+    """Test every claim of every paper on the runs, and on what the chapters measured.
 
     Raises
     ------

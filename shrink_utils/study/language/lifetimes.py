@@ -1,7 +1,7 @@
 """How long a neighbourhood lives through the layers: intervals of edges, and a filtration."""
 
-import gudhi
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 N_NEIGHBOURS = 10
@@ -45,15 +45,8 @@ def components(graphs: np.ndarray) -> np.ndarray:
 
     All points are there from layer 0; edges that the last layer does not have never count.
     """
-    intervals = edge_intervals(graphs)
-    lasting = intervals[intervals[:, 3] == len(graphs)]
-    tree = gudhi.SimplexTree()
-    tree.insert_batch(np.arange(graphs.shape[1])[None], np.zeros(graphs.shape[1]))
-    tree.insert_batch(lasting[:, :2].T, lasting[:, 2].astype(float))
-    tree.compute_persistence(min_persistence=-1, persistence_dim_max=True)
-    births, deaths = tree.persistence_intervals_in_dimension(0).T
-    at = np.arange(len(graphs))[:, None]
-    return ((births <= at) & (at < deaths)).sum(axis=1)
+    lasting = np.logical_and.accumulate(graphs[::-1])[::-1]  # there from this layer to the last
+    return np.array([connected_components(graph)[0] for graph in lasting])
 
 
 def survival(graphs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

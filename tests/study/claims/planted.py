@@ -56,7 +56,12 @@ def summary(model="minilm", task="movies", arms=tuple(LEVEL), noise=0.004):
     )
     columns = f"model task arm weight seed {numbers} value raw_2 raw_3"
     noise_in = [*numbers.split(), "value", "raw_2", "raw_3"]
-    return noisy(rows, columns, noise=noise, of=noise_in).assign(metric="accuracy")
+    return graded_as_a_whole(noisy(rows, columns, noise=noise, of=noise_in))
+
+
+def graded_as_a_whole(runs):
+    """As of `add_correctness` where rows are not graded: the metric's own value."""
+    return runs.assign(metric="accuracy", graded=runs.value)
 
 
 def with_rows(runs, rows=400):
@@ -78,7 +83,7 @@ def frontier(slopes, *, scores=None, wobble=0.0):
                 run = ("minilm", "movies", arm, weight, seed, score + luck, 0.5, "accuracy")
                 rows.append((*run, 0.8 - slope * (0.6 - score) + shift))
     columns = "model task arm weight seed centred_1 raw_1 metric value".split()
-    return frontier_table(pd.DataFrame(rows, columns=columns))
+    return frontier_table(graded_as_a_whole(pd.DataFrame(rows, columns=columns)))
 
 
 # Prominent bars cost less at equal anisotropy than random ones, and more than cosine.

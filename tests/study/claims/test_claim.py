@@ -3,7 +3,6 @@
 import fnmatch
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,11 +14,12 @@ from scipy import stats
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
     MARGIN,
-    Claim,
     adjust,
+    as_table,
+    claim,
     combined_table,
-    evaluate,
     families,
+    judged,
     least_favourable,
     per_seed,
     sentences,
@@ -28,16 +28,7 @@ from shrink_utils.study.claims.claim import (
 from shrink_utils.study.statistics import Interval, paired_interval
 from tests.study.claims.golden import GOLDEN
 
-CLAIM = Claim(
-    id="first-score",
-    source="STL §4, Table 3",
-    statement="Regularization lowers the first anisotropy score",
-    task="mrpc",
-    arm="prominent",
-    direction="less",
-    differences=[-0.3, -0.2, -0.25],
-    published=-0.25,
-)
+LESS = [-0.3, -0.2, -0.25]
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 
@@ -78,8 +69,8 @@ REFUSED = {
     r'margin 0\.1 has no meaning for direction "less"': lambda: verdict(TOUCHING, "less", 0.1),
     "margin must be a finite number, not .* -0.1": lambda: verdict(TOUCHING, "no_worse", -0.1),
     "margin must be a finite number, not .* nan": lambda: verdict(TOUCHING, "no_worse", math.nan),
-    "claim 'first-score': differences has NaN": lambda: evaluate(
-        [replace(CLAIM, differences=[math.nan, 1.0])]
+    "claim 'lang:rtd-smaller': differences has NaN": lambda: claim(
+        "lang:rtd-smaller", [math.nan, 1.0]
     ),
     "score: more than one row per seed": lambda: per_seed(pd.concat([RUNS, RUNS]), "score"),
 }
@@ -93,18 +84,17 @@ def test_what_makes_no_sense_is_refused_by_name(message):
 
 def test_p_is_of_the_bound_that_decides():
     data = [-0.01, 0.0, 0.01, 0.005]
-    kept = replace(CLAIM, direction="no_worse", differences=data)
-    found = evaluate([kept, replace(kept, direction="described")])
-    assert found.p[0] == pytest.approx(stats.ttest_1samp(data, -MARGIN).pvalue)
-    assert math.isnan(found.p[1]) and found.verdict[1] == "described"
+    kept, described = (judged(data, direction) for direction in ("no_worse", "described"))
+    assert kept["p"] == pytest.approx(stats.ttest_1samp(data, -MARGIN).pvalue)
+    assert math.isnan(described["p"]) and described["verdict"] == "described"
 
 
 def test_several_tries_widen_the_interval_and_raise_p():
     data = [-0.3, -0.2, -0.25, -0.1]
-    once, four = (evaluate([replace(CLAIM, tries=n, differences=data)]) for n in (1, 4))
-    assert four.p[0] == pytest.approx(4 * once.p[0])
-    assert (four.low[0], four.high[0]) == paired_interval(data, confidence=1 - 0.05 / 4)[1:3]
-    assert (four.p[0] < 0.05) == (four.verdict[0] == "agrees")
+    once, four = (judged(data, "less", tries=n) for n in (1, 4))
+    assert four["p"] == pytest.approx(4 * once["p"])
+    assert (four["low"], four["high"]) == paired_interval(data, confidence=1 - 0.05 / 4)[1:3]
+    assert (four["p"] < 0.05) == (four["verdict"] == "agrees")
 
 
 def test_a_claim_about_all_is_judged_by_the_one_that_speaks_least_for_it():
@@ -175,12 +165,18 @@ def test_a_quote_is_short_and_says_where_it_stands():
     assert f"{len(quoted)} of {len(said)} rows" in page.read_text("utf-8")
 
 
+@as_table
+def _rows(*differences):
+    """As many rows of one claim as there are lists of differences."""
+    for values in differences:
+        yield claim("lang:rtd-smaller", values)
+
+
 def test_equal_differences_decide_nothing_in_a_long_table():
-    table = adjust(evaluate([replace(CLAIM, differences=[-0.2, -0.2])]))
+    table = adjust(_rows([-0.2, -0.2]))
     assert (table.verdict[0], table.adjusted[0]) == ("agrees", "inconclusive")
 
 
 def test_a_chapter_without_rows_leaves_numbers_numbers():
-    made = evaluate([CLAIM])
-    table = combined_table([evaluate([]), made])
+    table = combined_table([_rows(), _rows(LESS)])
     assert table.estimate.dtype == table.p.dtype == float and len(table) == 1

@@ -1,13 +1,13 @@
 """The claims as people see them: tables of text, and whether models agree."""
 
-from functools import partial
+import math
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, write_table
-from shrink_utils.study.claims.claim import Claim, adjust, evaluate
+from shrink_utils.study.claims.claim import COLUMNS, adjust, judged
 from shrink_utils.study.claims.report import (
     PAPERS,
     claims_in_brief,
@@ -24,11 +24,16 @@ REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
 
 @pytest.fixture
 def claims():
-    claim = partial(Claim, direction="less", differences=(-1.0, -1.5), source="S")
-    first = {"task": "movies", "arm": "all", "published": -0.1234, "departures": "AdamW"}
-    second = claim("v:b", "second", direction="greater", unit="words")
-    third = claim("rp:c", "third", task="movies", arm="none")
-    return evaluate([claim("stl:a", "first", **first), second, third])
+    known = {"source": "S", "kind": "scaled test", "floor": math.nan}
+    row = known | {"task": "", "arm": "", "published": math.nan, "unit": "seeds", "departures": ""}
+    of_stl = {"task": "movies", "arm": "all", "published": -0.1234, "departures": "AdamW"}
+    less, greater = (judged((-1.0, -1.5), direction) for direction in ("less", "greater"))
+    rows = [
+        row | {"claim": "stl:a", "statement": "first"} | of_stl | less,
+        row | {"claim": "v:b", "statement": "second", "unit": "words"} | greater,
+        row | {"claim": "rp:c", "statement": "third", "task": "movies", "arm": "none"} | less,
+    ]
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def test_a_page_shows_the_verdict_beside_its_claim_and_no_empty_column(claims, tmp_path):
