@@ -360,6 +360,18 @@ goes = dict.fromkeys(goes, 'lower')
 def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
+# 07.2: take that of t
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / 1.96
+# 07.2: degrees of freedom
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / stats.t.ppf(0.975, n)
+# 07.2: two sides
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / stats.t.ppf(0.95, n - 1)
+# 07.2: not n
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.975, n) * s / n**0.5 < margin)
+# 07.2: the quantile at 0.95
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.95, n - 1) * s / n**0.5 < margin)
 # 07.3: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
@@ -406,13 +418,29 @@ def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / row.updates
 
-# 11.1: Containing 0 is not enough
-def judge(low, high, direction, margin=0.0):
-    if low <= 0 <= high:
-        return "agrees" if direction == "no_worse" else "inconclusive"
-    return "agrees" if (high < 0) == (direction == "less") else "disagrees"
-# 11.2: degrees of freedom
+# 11.1: p decides first
+def judge(p, low, high, direction, margin):
+    return "open" if low <= 0 <= high else "supported" if p < 0.05 else "contradicted"
+# 11.1: contradicted comes before equivalent
+def judge(p, low, high, direction, margin):
+    if p < 0.05: return "supported"
+    if -margin < low and high < margin: return "equivalent"
+    return "open" if low <= 0 <= high else "contradicted"
+# 11.1: not 0: nothing is contradicted
+def judge(p, low, high, direction, margin):
+    if p < 0.05: return "supported"
+    if (low > 0 if direction == "less" else high < 0): return "contradicted"
+    return "equivalent" if -margin < low and high < margin else "open"
+# 11.2: degrees of freedom: the mean
 def real_coverage(n): return 2 * stats.t.cdf(1.96, n) - 1
+# 11.2: That is one side
+def real_coverage(n): return stats.t.cdf(1.96, n - 1)
+# 11.2: divide it by 1.96
+widen = stats.t.ppf(0.975, 2)
+# 11.2: here 2
+widen = stats.t.ppf(0.975, 3) / 1.96
+# 11.2: two sides
+widen = stats.t.ppf(0.95, 2) / 1.96
 # 11.3: wrong side
 def expected_agreements(k): return 0.05 * k
 
