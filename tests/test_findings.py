@@ -250,9 +250,9 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
     bits, domain = mean["one_bit_in"], mean["domain"]
     kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
-    assert f"ten nearest texts, signs alone find after ten epochs: {kept}." in FINDINGS
+    assert f"own ten nearest texts, after ten epochs: {kept}." in FINDINGS
     free = _percent(bits["none", "whitened"])
-    assert f"Whitening the plain space, which is free: {free}." in FINDINGS
+    assert f"Whitening A, which is free: {free}." in FINDINGS
     gains = [
         _points(bits[arm, "plain"] - bits["none", treatment], 0)
         for treatment in ("plain", "rotated")

@@ -312,7 +312,9 @@ def test_what_chapter_13_and_the_front_page_say_stands_in_the_records():
     assert f"Removing the top keeps {top} %" in said["arms-answer"]
     assert f"signs kept {of_arm['untrained']} %" in said["arms-answer"]
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    assert "whitening the plain embeddings is free and looks better (not tested)" in readme
+    assert (
+        "whitening the plain embeddings is free and looks better (measured, not tested)" in readme
+    )
     assert white > chosen
     beside = pd.read_csv(FOLDER / "beside.csv").set_index("comparison")
     for arm, gain in (("prominent 1", "+3 points [−2, 8]"), ("isoscore 0.3", "+6 [3, 10]")):
