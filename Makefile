@@ -42,7 +42,7 @@ OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
-LONGEST  := $(foreach n,09 10 12 02 08 08b 03,$(filter $(n)_%,$(CHAPTERS)))
+LONGEST  := $(foreach n,09 09b 10 12 02 08 08b 03,$(filter $(n)_%,$(CHAPTERS)))
 ORDER    := $(LONGEST) $(filter-out $(LONGEST),$(CHAPTERS))
 DONE     := $(ORDER:%=$(OUT)/notebooks/%.ipynb)
 REPORT   := $(OUT)/report.txt

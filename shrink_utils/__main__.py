@@ -246,7 +246,7 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 def replicate(profile: Profile, options: argparse.Namespace) -> None:
     """Keep this study's claims as a replicate of the reference: what moves is not digits.
 
-    A study that is not finished gives those of chapters 09 and 10.
+    A study that is not finished gives those of chapters 09, 09b and 10.
     """
     from shrink_utils.paths import data_dir
     from shrink_utils.study.claims.digits import keep_replicate

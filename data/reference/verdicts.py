@@ -39,7 +39,7 @@ are shares of steps, V4 of a loss change, S1, S2 and B1 to B3 similarities, S3 a
 nats, R1 a number of directions. *As the paper* and *opposite* are signs with an adjusted p below
 .05; three seeds decide large effects only. [10](../notebooks/10_training_dynamics.ipynb) reads V,
 [08b](../notebooks/08b_comparing_spaces.ipynb) S,
-[09](../notebooks/09_stitching_and_generalization.ipynb) B,
+[09](../notebooks/09_stitching.ipynb) B,
 [08](../notebooks/08_geometry_after_finetuning.ipynb) R.
 
 `data/reference/verdicts.py` writes this page from the tables beside it. S2, S6 and S8 lie at an

@@ -1,4 +1,4 @@
-"""What chapter 09 and the claims read off stitched models, and off models of two groups."""
+"""What 09, 09b and the claims read off stitched models, and off models of two groups."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -52,7 +52,7 @@ def turned(stitched: pd.DataFrame, value: str) -> Turned:
 
 
 def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
-    """Rows of chapter 09's groups between two models, with their ``relation`` and ``crossing``.
+    """Rows of chapter 09b's groups between two models, with their ``relation`` and ``crossing``.
 
     ``relation`` is the group that both models are of, or "between"; ``crossing`` says which group
     is below where there are two, and is empty where there is one.

@@ -409,6 +409,33 @@ def affine_map(x, y):
 # 09.3: model on TOP
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g_to_s, g - s
 
+# 09b.1: It knows no meaning
+answers = {name: 2 * (name in ("passive", "synonym", "relative"),) for name in pairs}
+# 09b.1: the truth is another
+answers = dict.fromkeys(pairs, (True, True))
+# 09b.1: give two values
+answers = dict.fromkeys(pairs, True)
+# 09b.2: for independent
+def standard_error(similarity): return np.std([*similarity.values()], ddof=1) / np.sqrt(28)
+# 09b.2: n − 1 times as far
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return np.std(means, ddof=1) / np.sqrt(8)
+# 09b.2: √n times less
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return 7 * np.std(means, ddof=1)
+# 09b.2: not √28
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return 7 * np.std(means, ddof=1) / np.sqrt(28)
+# 09b.2: ddof=1
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return 7 * np.std(means) / np.sqrt(8)
+# 09b.2: the spread of the pairs
+def standard_error(similarity): return np.std([*similarity.values()], ddof=1)
+
 # 10.1: Euler's rule
 def allocate(gradient, before, after): return (after - before) * gradient(before)
 # 10.2: no gradient step hurts

@@ -173,7 +173,7 @@ def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[dict]:
 
 @as_table
 def generalization_claims(table: pd.DataFrame) -> Iterator[dict]:
-    """On models that generalize or follow a heuristic; from chapter 09.
+    """On models that generalize or follow a heuristic; from chapter 09b.
 
     The unit is a number that names one model of each group. Accuracies give one difference per
     number; of CKA and stitching, which pairs of models have, the interval leaves out numbers.

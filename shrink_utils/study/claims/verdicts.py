@@ -51,12 +51,12 @@ def all_claims(profile: Profile) -> pd.DataFrame:
 
 
 def claims_of_models_from_nothing(profile: Profile) -> pd.DataFrame:
-    """Those of chapters 09 and 10, which need no encoder and no runs.
+    """Those of chapters 09, 09b and 10, which need no encoder and no runs.
 
     Raises
     ------
     FileNotFoundError
-        Chapter 09 has not measured its table, as profile and code are now.
+        Chapter 09b has not measured its table, as profile and code are now.
     """
     generalization = generalization_claims(load_cached("generalization")(profile))
     return combined_table([*claims_on_objectives(), generalization])

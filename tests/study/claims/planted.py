@@ -243,7 +243,7 @@ SWAPS = {0: -0.6, 1: -0.5, 2: 0.0, 3: 0.2, 4: 0.4}  # generalizing below less ge
 
 
 def generalization(noise=0.005):
-    """Of chapter 09: two groups of four that part late."""
+    """Of chapter 09b: two groups of four that part late."""
     rng, rows, numbers = np.random.default_rng(0), [], range(4)
     members = [(group, number) for number in numbers for group in GROUPS]
     luck = {member: noise * rng.standard_normal() for member in members}
