@@ -20,6 +20,7 @@ FINDINGS, EVIDENCE = (
     " ".join((ROOT / "docs" / "book" / name).read_text(encoding="utf-8").split())
     for name in ("findings.md", "evidence.md")
 )
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 CHAPTER = json.loads((ROOT / "notebooks" / "07_ablation.ipynb").read_text(encoding="utf-8"))
 PRINTED = "".join(
     line
@@ -189,6 +190,96 @@ def test_rounder_on_all_four_tasks_and_looser_by_what_is_said():
     apart = ours.groupby("arm").silhouette.mean()
     falls = f"silhouette falls from {apart['none']:.2f} to {apart['prominent']:.2f}."
     assert falls in FINDINGS
+
+
+def _row(folder: str, claim: str) -> pd.Series:
+    claims = pd.read_csv(ROOT / "data" / "reference" / folder / "claims.csv")
+    return claims.set_index("claim").loc[claim]
+
+
+def _in_points(row) -> str:
+    """Estimate and interval in hundredths, with the sign of print."""
+    numbers = [f"{100 * x:+.1f}".replace("-", "−") for x in (row.estimate, row.low, row.high)]
+    return f"{numbers[0]} [{numbers[1].lstrip('+')}, {numbers[2].lstrip('+')}]"
+
+
+def test_the_three_rows_on_a_larger_encoder_that_were_fixed_before_are_told():
+    names = ("lowers-centred-of-none", "metric-kept", "lowers-centred-of-all")
+    score, metric, choosing = (
+        _row("models", f"stl:{name}:mpnet:sentiment_products:prominent") for name in names
+    )
+    assert (score.adjusted, metric.adjusted, choosing.adjusted) == (
+        "agrees", "inconclusive", "inconclusive",
+    )  # fmt: skip
+    assert f"{_in_points(score).replace(' [', ' points [')}, adjusted *agrees*." in EVIDENCE
+    assert f"Whether accuracy suffers, {_in_points(metric).replace(' [', ' points [')}," in EVIDENCE
+    assert f"choosing lowers the score, {_in_points(choosing)}, stays open." in EVIDENCE
+    assert "mpnet with three seeds, gets rounder, too" in README
+    assert "MRPC, CoLA; mpnet)" in FINDINGS
+
+
+def _nats(found, digits: int = 3) -> str:
+    return f"[{_short(found.low, digits)}, {_short(found.high, digits)}]"
+
+
+def test_what_the_rewards_cost_in_validation_loss_is_that_of_the_records():
+    folder = ROOT / "data" / "reference"
+    beside = pd.read_csv(folder / "heldout" / "beside.csv").set_index(["task", "comparison"])
+    cola = beside.loc["cola", "loss: prominent 1 − none"]
+    assert f"by {_short(cola.estimate, 3)} nats {_nats(cola)} in the third analysis" in EVIDENCE
+    for task in ("sentiment_products", "mrpc"):  # within chance
+        row = beside.loc[task, "loss: prominent 1 − none"]
+        assert row.low < 0 < row.high
+    short = pd.read_parquet(folder / "cohort" / "evaluations.parquet")
+    short = short[(short.epochs == 3) & (short.epoch == 3)]
+    short = short[short.arm.eq("none") | short.arm.eq("prominent") & short.weight.eq(1)]
+    loss = short.pivot_table(index="seed", columns=["task", "arm"], values="loss")
+    found = {
+        task: paired_interval((loss[task, "prominent"] - loss[task, "none"]).dropna())
+        for task in ("sentiment_products", "sentiment_movies")
+    }
+    told = " and ".join(
+        f"{_short(row.estimate, 3)} {_nats(row)} on {task.partition('_')[2]}"
+        for task, row in found.items()
+    )
+    assert f"in 24 steps by {told}." in EVIDENCE
+    late = pd.read_parquet(folder / "heldout" / "evaluations.parquet").query("epoch >= 8")
+    late = late[(late.arm == "prominent") & (late.weight == 1) | (late.arm == "isoscore")]
+    loss = late.groupby(["task", "seed", "arm"]).loss.mean().unstack()
+    dearer = {
+        task: paired_interval(of.isoscore - of.prominent) for task, of in loss.groupby("task")
+    }
+    products, mrpc, cola = (dearer[task] for task in ("sentiment_products", "mrpc", "cola"))
+    assert f"by {_short(products.estimate, 3)} nats on products {_nats(products)}" in EVIDENCE
+    for row, task in ((mrpc, "MRPC"), (cola, "CoLA")):
+        assert f"{_short(row.estimate, 3)} on {task} {_nats(row)}" in EVIDENCE
+    assert products.low > 0 and mrpc.low > 0 and cola.low > 0  # "a higher loss", on all three
+    assert "at the same accuracy and a higher loss" in FINDINGS
+
+
+def test_elongated_directions_are_counted_by_both_means():
+    rows = {
+        task: _row(folder, f"rp:elongated-pretrained:minilm:{task}:none")
+        for folder, task in (
+            ("cohort", "sentiment_movies"), ("cohort", "sentiment_products"), ("glue", "cola"),
+        )
+    }  # fmt: skip
+    told = [f"{row.estimate:.1f}" for row in rows.values()]
+    assert all(row.low > 0 for row in rows.values())
+    said = (
+        f"grow in 24 steps on movies ({told[0]}) and products ({told[1]}), and on CoLA ({told[2]};"
+    )
+    assert said in EVIDENCE
+    for mean in ("own", "pretrained"):
+        assert _row("models", f"rp:elongated-{mean}:mpnet:sentiment_products:none").high < 0
+
+
+def test_choosing_does_not_lower_the_score_of_24_steps():
+    fixed = pd.read_csv(ROOT / "data" / "reference" / "cohort" / "decided.csv").set_index("id")
+    h6 = fixed.loc["H6"]
+    assert fixed.verdict[["H5", "H6"]].tolist() == ["equivalent"] * 2
+    low, high = (f"{100 * x:.1f}".replace("-", "−") for x in (h6.low, h6.high))
+    assert f"on products {_points(h6.estimate)} points *higher* [{low}, {high}]." in EVIDENCE
 
 
 def test_direction_1_is_the_difference_of_the_class_means_and_the_loss_doubles(tables):

@@ -129,7 +129,7 @@ def test_near_certain_rows_about_something_else_do_not_rescue_a_verdict():
 
 @pytest.mark.parametrize("rows", ["v:lca-", "b:stitch-", "b:generalization-"])
 def test_a_chapter_that_adjusts_its_own_rows_gets_the_verdicts_of_the_whole_table(rows):
-    """10, 09 and 09b print these: all rows that answer one of their sentences are in one chapter."""
+    """10, 09 and 09b print these: all rows that answer one sentence are in one chapter."""
     table = pd.read_csv(data_dir() / "reference" / "quick" / "claims.csv")
     chapter = table[table.claim.str.startswith(rows)]
     assert len(chapter) > 5
