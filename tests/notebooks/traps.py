@@ -122,6 +122,8 @@ def left_of_noise(A): return 1 - A
 def left_of_noise(A): return A - math.sqrt(A)
 # 02.2: slope of √A
 worst_A = 0.5
+# 02.2: 1 / L goes to 0
+def left_of_noise(A): return math.sqrt(1 + A) - A
 # 02.3: Do not centre
 def mev_of_two(c): return 1.0
 # 02.3: shares are of squares
@@ -132,6 +134,14 @@ def mev_of_two(c): return (1 + c) / 2
 def mev_of_two(c): return c
 # 02.3: one of them has a share
 def floor(m): return 0
+# 02.3: of one of the two
+def mev_of_two(c): return (1 + c**2) / 2
+# 02.3: count both
+def mev_of_two(c): return c**2
+# 02.3: shares are of squares
+def floor(m): return 1 / math.sqrt(m)
+# 02.3: none is lost
+def floor(m): return 1 / (m - 1)
 # 02.4: a common factor cancels
 changes = dict.fromkeys(changes, {'SelfSim', 'IntraSim', 'MEV'})
 # 02.4: do not see a rotation
@@ -151,6 +161,8 @@ def same_to_cca(x): return x * np.geomspace(1, 10, 8)
 def same_to_rsa(x): return 5 * x
 # 03.2: right so far
 def same_to_rsa(x): return x / np.linalg.norm(x, axis=1, keepdims=True)
+# 03.2: keep every factor above 0
+def same_to_rsa(x): return x * (np.arange(len(x)) % 2)[:, None]
 # 03.3: centre both
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
@@ -163,12 +175,30 @@ def cka_of_grams(K, L):
     H = np.eye(len(K)) - 1 / len(K)
     K, L = H @ K @ H, H @ L @ H
     return float((K * L).sum() / ((K * K).sum() * (L * L).sum()))
+# 03.3: one side only
+def cka_of_grams(K, L):
+    K, L = K - K.mean(0), L - L.mean(0)
+    return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
+# 03.3: divided by n
+def cka_of_grams(K, L):
+    H = np.eye(len(K)) - 1
+    K, L = H @ K @ H, H @ L @ H
+    return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
+# 03.3: CKA squared
+def cka_of_grams(K, L):
+    H = np.eye(len(K)) - 1 / len(K)
+    K, L = H @ K @ H, H @ L @ H
+    return float((K * L).sum() ** 2 / ((K * K).sum() * (L * L).sum()))
 # 03.4: limit for n
 def cka_of_nothing(n, d): return d / n
 # 03.4: changed places
 def cka_of_nothing(n, d): return n / (n + d + 1)
 # 03.4: is 3, not 1
 def cka_of_nothing(n, d): return d / (n + d - 1)
+# 03.4: off the diagonal as well
+def cka_of_nothing(n, d): return d / (n + 2)
+# 03.4: no root is left
+def cka_of_nothing(n, d): return math.sqrt(d / (n + d + 1))
 # 03.4: Off by one
 def cka_of_nothing(n, d): return d / (n + d)
 # 03.4: ratio of the two means
