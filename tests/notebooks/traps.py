@@ -468,12 +468,39 @@ def standard_error(similarity): return np.std([*similarity.values()], ddof=1)
 
 # 10.1: Euler's rule
 def allocate(gradient, before, after): return (after - before) * gradient(before)
+# 10.1: at the end alone
+def allocate(gradient, before, after): return (after - before) * gradient(after)
+# 10.1: half of their sum
+def allocate(gradient, before, after):
+    return (after - before) * (gradient(before) + gradient(after))
+# 10.1: multiplied by the step
+def allocate(gradient, before, after): return (gradient(before) + gradient(after)) / 2
+# 10.1: gradient at the middle
+def allocate(gradient, before, after): return (after - before) * gradient((before + after) / 2)
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
+# 10.2: The sign
+def contribution(lr, c, theta): return lr * (c * theta) ** 2 * (1 - lr * c / 2)
+# 10.2: a factor ½
+def contribution(lr, c, theta): return c * theta**2 * ((1 - lr * c) ** 2 - 1)
+# 10.2: slope at the end alone
+def contribution(lr, c, theta): return -lr * (c * theta) ** 2 * (1 - lr * c)
+# 10.2: depends on c
+def hurts_above(c): return 2
+# 10.2: lands in the minimum
+def hurts_above(c): return 1 / c
 # 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / row.updates
+# 10.3: not a percentage
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 100 * row.positive / (row.updates * 6)
+# 10.3: not of those that hurt
+def share(objective, component):
+    rows = counts[counts.objective == objective]
+    return rows.positive[rows.component == component].iloc[0] / rows.positive.sum()
 
 # 11.1: p decides first
 def judge(p, low, high, direction, margin):
@@ -498,8 +525,26 @@ widen = stats.t.ppf(0.975, 2)
 widen = stats.t.ppf(0.975, 3) / 1.96
 # 11.2: two sides
 widen = stats.t.ppf(0.95, 2) / 1.96
+# 11.2: not a percentage
+def real_coverage(n): return 100 * (2 * stats.t.cdf(1.96, n - 1) - 1)
+# 11.2: in t already
+def real_coverage(n): return 2 * stats.t.cdf(1.96 / math.sqrt(n), n - 1) - 1
+# 11.2: Upside down
+widen = 1.96 / stats.t.ppf(0.975, 2)
+# 11.2: in proportion
+widen = 0.95 / real_coverage(3)
 # 11.3: wrong side
 def expected_agreements(k): return 0.05 * k
+# 11.3: one row; there are k
+def expected_agreements(k): return 0.025
+# 11.3: not .05
+def at_least_one(k): return 1 - 0.95**k
+# 11.3: count twice
+def at_least_one(k): return 0.025 * k
+# 11.3: chance of none
+def at_least_one(k): return 0.975**k
+# 11.3: Exactly one
+def at_least_one(k): return k * 0.025 * 0.975 ** (k - 1)
 
 # 12.1: not the mean
 def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)

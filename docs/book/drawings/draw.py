@@ -1,4 +1,4 @@
-"""Draw the ideas of 00, 02, 03, 04 and 05 as SVG, beside this file: ``python draw.py``.
+"""Draw the ideas of 00, 02, 03, 04, 05, 10 and 11 as SVG, beside this file: ``python draw.py``.
 
 Positions, lengths, shares and forces are computed; the three clouds are those of two runs, of which
 ``three_clouds.py`` left the points. Each drawing brings its own white sheet, so that a dark page
@@ -8,7 +8,7 @@ shows it as it is.
 import csv
 import math
 import random
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -545,12 +545,102 @@ def three_clouds_tall():
     return sheet("three_clouds_tall", 400, 1020, title, parts)
 
 
+START, STEP = (2, 1), (0.2, -0.6)  # 10: a step on the loss (product of both - 1) squared
+
+
+def slopes_along(share):
+    """Of each parameter, its step times its slope, where `share` of the step is made."""
+    one, two = (place + share * step for place, step in zip(START, STEP, strict=True))
+    slope = 2 * (one * two - 1)
+    return STEP[0] * slope * two, STEP[1] * slope * one
+
+
+def curve(points, stroke, width=2.2, fill="none", dash=""):
+    told = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    look = f'fill="{fill}" stroke="{stroke}" stroke-width="{width}"{dashes}'
+    return f'<polyline points="{told}" {look}/>'
+
+
+def allocation_rules():
+    """10: the slope of each parameter on its way, and what two rules take for the area below."""
+    parts = []
+    for k, name in enumerate(("θ₁ hurts", "θ₂ helps")):
+        left = 90 + 360 * k
+
+        def at(share, height, left=left):
+            return left + 230 * share, 100 - 62 * height
+
+        way = [(s / 20, slopes_along(s / 20)[k]) for s in range(21)]
+        area = sum(a + b for (_, a), (_, b) in pairwise(way)) / 40
+        below = [at(0, 0), *(at(*point) for point in way), at(1, 0)]
+        first, last = way[0], way[-1]
+        parts += [text(left + 115, 32, f"{name}: area {area:+.2f}".replace("-", "−"), 16)]
+        parts += [curve(below, "none", 0, "#cfe0f3"), line(*at(0, 0), *at(1.04, 0), GREY, 1.2)]
+        parts += [curve([at(*first), at(1, first[1])], RED, 2.2, dash="7 5")]
+        parts += [curve([at(*first), at(*last)], INK, 1.8, dash="2 4")]
+        parts += [curve([at(*point) for point in way], BLUE, 2.6)]
+        parts += [dot(*at(*first), INK), dot(*at(*last), INK)]
+        for share, height in (first, last):
+            x, y = at(share, height)
+            told = f"{height:+.2f}".replace("-", "−")
+            beside, anchor = (10, "start") if share else (-10, "end")
+            parts.append(text(x + beside, y + 5, told, 14, anchor))
+        parts += [text(left, 292, "start of the step", 13, fill=GREY)]
+        parts += [text(left + 230, 292, "end", 13, fill=GREY)]
+    parts += [line(120, 322, 150, 322, BLUE, 2.6), text(158, 327, "step × slope", 14, "start")]
+    parts += [curve([(290, 322), (320, 322)], RED, 2.2, dash="7 5")]
+    parts += [text(328, 327, "Euler: the start", 14, "start")]
+    parts += [curve([(480, 322), (510, 322)], INK, 1.8, dash="2 4")]
+    parts += [text(518, 327, "trapezoid: both ends", 14, "start")]
+    title = "Each part of a loss change is the area under a curve; two rules estimate it"
+    return sheet("allocation_rules", 760, 345, title, parts)
+
+
+VERDICTS = {  # 11: ends of an interval in hundredths, and the verdict on each of two claims
+    "claimed: less than 0": [
+        ((-9, -2), "supported"),
+        ((1, 3), "contradicted"),
+        ((-3, 2), "equivalent"),
+        ((-7, 2), "open"),
+    ],
+    "claimed: no worse than − margin": [
+        ((-3, 1), "supported"),
+        ((-9, -5), "contradicted"),
+        ((-7, 2), "open"),
+    ],
+}
+MARKS = {"supported": INK, "contradicted": RED, "equivalent": BLUE, "open": GREY}
+
+
+def interval_to_verdict():
+    """11: intervals beside 0 and the margin, and the verdicts on them."""
+    parts = []
+    for k, (claim, rows) in enumerate(VERDICTS.items()):
+        middle = 165 + 380 * k
+        bound = middle - 48 * k  # 4 hundredths, 12 each
+        parts += [text(middle + 25, 30, claim, 16), box(middle - 48, 48, 96, 172, stroke="none")]
+        parts += [line(bound, 48, bound, 220, INK, 2.2)]
+        if k:
+            parts.append(line(middle, 48, middle, 220, GREY, 1))
+        for row, ((low, high), verdict) in enumerate(rows):
+            y, ink = 72 + 40 * row, MARKS[verdict]
+            ends = middle + 12 * low, middle + 12 * high
+            parts += [line(ends[0], y, ends[1], y, ink, 3), dot(sum(ends) / 2, y, ink, 6)]
+            parts.append(text(middle + 62, y + 5, verdict, 15, "start", ink))
+        for place, told in ((-48, "− margin"), (0, "0"), (48, "+ margin")):
+            anchor = {-48: "end", 0: "middle", 48: "start"}[place]
+            parts.append(text(middle + place + place / 5, 240, told, 13, anchor, GREY))
+    title = "How an interval beside 0 and a margin becomes a verdict"
+    return sheet("interval_to_verdict", 760, 256, title, parts)
+
+
 def drawings():
     """Each drawing by name."""
     words = (six_words, self_sim, intra_sim, mev)
     of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
     every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
-    return dict(draw() for draw in every)
+    return dict(draw() for draw in (*every, allocation_rules, interval_to_verdict))
 
 
 if __name__ == "__main__":
