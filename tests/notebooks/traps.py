@@ -381,13 +381,90 @@ def frontier(arms):
 def without_top(x, k):
     top = np.linalg.svd(x, full_matrices=False)[2][:k]
     return x - x @ top.T @ top
+# 08.1: mean is still there
+def without_top(x, k):
+    top = np.linalg.svd(x - x.mean(0))[2][:k]
+    return x - (x - x.mean(0)) @ top.T @ top
+# 08.1: rows, not its columns
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][:, :k]
+    return c - c @ top @ top.T
+# 08.1: direction of the mean
+def without_top(x, k):
+    c, top = x - x.mean(0), np.linalg.svd(x)[2][:k]
+    return c - c @ top.T @ top
+# 08.1: shortest direction
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][len(c.T) - k :]
+    return c - c @ top.T @ top
+# 08.1: keep the rest
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][:k]
+    return c @ top.T @ top
+# 08.1: go back to the columns of x
+def without_top(x, k):
+    c = x - x.mean(0)
+    z = c @ np.linalg.svd(c)[2].T
+    z[:, :k] = 0
+    return z
+# 08.1: stay in 6 dimensions
+def without_top(x, k):
+    c = x - x.mean(0)
+    return c @ np.linalg.svd(c)[2][k:].T
+# 08.1: is no column
+def without_top(x, k):
+    c = x - x.mean(0)
+    c[:, np.argsort(-c.var(0))[:k]] = 0
+    return c
+# 08.1: Only the mean is gone
+def without_top(x, k): return x - x.mean(0)
+# 08.1: only the third is gone
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][k - 1 : k]
+    return c - c @ top.T @ top
+# 08.1: removes no direction
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][:1]
+    return c - c @ top.T @ top
+# 08.1: only the first is gone
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][: min(k, 1)]
+    return c - c @ top.T @ top
 # 08.2: more than all of it
 def most(d, r=5): return d // r
+# 08.2: more than all of it
+def most(d, r=5): return d - 1
+# 08.2: number of directions is whole
+def most(d, r=5): return (d - 1) / r
+# 08.2: there can be four
+def most(d, r=5): return d // r - 1
+# 08.2: there can be four
+def most(d, r=5): return d // (r + 1)
+# 08.2: Is r in your formula
+def most(d, r=5): return (d - 1) // 5
 # 08.3: on the longest direction
 def labelled_cloud(n):
     y = np.arange(n) % 2
     x = rng.normal(size=(n, 10))
     x[:, 0] += 20 * y
+    return x, y
+# 08.3: on the second longest direction
+def labelled_cloud(n):
+    y = np.arange(n) % 2
+    x = rng.normal(size=(n, 10)) * [20, 14, 1, 1, 1, 1, 1, 1, 1, 1]
+    x[:, 2] += 8 * y
+    return x, y
+# 08.3: move the classes apart
+def labelled_cloud(n):
+    y = np.arange(n) % 2
+    x = rng.normal(size=(n, 10)) * [20, 2, 1, 1, 1, 1, 1, 1, 1, 1]
+    x[:, 1] += y
     return x, y
 
 # 08b.1: change of scale alone
