@@ -469,12 +469,36 @@ def labelled_cloud(n):
 
 # 08b.1: change of scale alone
 def only_turned(x): return 3 * x
+# 08b.1: nothing is turned
+def only_turned(x): return 0.3 * x
+# 08b.1: turn further
+def only_turned(x): return x * [-1, 1, 1, 1, 1, 1]
+# 08b.1: it sees this change
+def only_turned(x): return x[::-1]
+# 08b.1: nothing is left to compare
+def only_turned(x): return 0 * x
 # 08b.1: after centring it is x again
 def only_turned(x): return x + 100
 # 08b.1: it sees this change
 def only_turned(x): return -x * np.arange(1, 7)
 # 08b.2: adds the angles
 def distance(ckas): return float(np.arccos(ckas).sum())
+# 08b.2: Those are degrees
+def distance(ckas): return float(np.linalg.norm(np.degrees(np.arccos(ckas))))
+# 08b.2: root is missing
+def distance(ckas): return float((np.arccos(ckas) ** 2).sum())
+# 08b.2: not a mean
+def distance(ckas): return float(np.sqrt((np.arccos(ckas) ** 2).mean()))
+# 08b.2: the mean angle
+def distance(ckas): return float(np.arccos(ckas).mean())
+# 08b.2: each layer has its own angle
+def distance(ckas): return float(np.arccos(np.mean(ckas)))
+# 08b.2: would be farthest apart
+def distance(ckas): return float(np.linalg.norm(np.arcsin(ckas)))
+# 08b.2: before you add them
+def distance(ckas): return float(np.sqrt(np.arccos(ckas).sum()))
+# 08b.2: combine the layers
+def distance(ckas): return np.arccos(ckas)
 # 08b.2: not 1 − CKA
 def distance(ckas): return float(np.sqrt(((1 - np.asarray(ckas)) ** 2).sum()))
 
