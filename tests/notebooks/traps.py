@@ -617,6 +617,14 @@ UNUSUAL = [
     ),
     ("03.1", "def same_to_cca(x): return x * np.geomspace(0.05, 20, 8)"),
     ("03.1", "def same_to_cca(x): return x * np.geomspace(1, 1000, 8)"),
+    (
+        "08.1",  # centres its argument
+        "def without_top(x, k):\n"
+        "    x -= x.mean(axis=0)\n"
+        "    for u in np.linalg.svd(x)[2][:k]:\n"
+        "        x -= np.outer(x @ u, u)\n"
+        "    return x",
+    ),
     ("08b.1", "def only_turned(x): return 5 * x[:, [1, 2, 3, 4, 5, 0]] * [-1, 1, 1, 1, 1, 1] + 3"),
     (
         "04.6",
