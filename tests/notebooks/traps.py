@@ -411,23 +411,124 @@ def frontier(arms):
 def without_top(x, k):
     top = np.linalg.svd(x, full_matrices=False)[2][:k]
     return x - x @ top.T @ top
+# 08.1: mean is still there
+def without_top(x, k):
+    top = np.linalg.svd(x - x.mean(0))[2][:k]
+    return x - (x - x.mean(0)) @ top.T @ top
+# 08.1: rows, not its columns
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][:, :k]
+    return c - c @ top @ top.T
+# 08.1: direction of the mean
+def without_top(x, k):
+    c, top = x - x.mean(0), np.linalg.svd(x)[2][:k]
+    return c - c @ top.T @ top
+# 08.1: shortest direction
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][len(c.T) - k :]
+    return c - c @ top.T @ top
+# 08.1: keep the rest
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][:k]
+    return c @ top.T @ top
+# 08.1: go back to the columns of x
+def without_top(x, k):
+    c = x - x.mean(0)
+    z = c @ np.linalg.svd(c)[2].T
+    z[:, :k] = 0
+    return z
+# 08.1: stay in 6 dimensions
+def without_top(x, k):
+    c = x - x.mean(0)
+    return c @ np.linalg.svd(c)[2][k:].T
+# 08.1: is no column
+def without_top(x, k):
+    c = x - x.mean(0)
+    c[:, np.argsort(-c.var(0))[:k]] = 0
+    return c
+# 08.1: Only the mean is gone
+def without_top(x, k): return x - x.mean(0)
+# 08.1: only the third is gone
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][k - 1 : k]
+    return c - c @ top.T @ top
+# 08.1: removes no direction
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][:1]
+    return c - c @ top.T @ top
+# 08.1: only the first is gone
+def without_top(x, k):
+    c = x - x.mean(0)
+    top = np.linalg.svd(c)[2][: min(k, 1)]
+    return c - c @ top.T @ top
 # 08.2: more than all of it
 def most(d, r=5): return d // r
+# 08.2: more than all of it
+def most(d, r=5): return d - 1
+# 08.2: number of directions is whole
+def most(d, r=5): return (d - 1) / r
+# 08.2: there can be four
+def most(d, r=5): return d // r - 1
+# 08.2: there can be four
+def most(d, r=5): return d // (r + 1)
+# 08.2: Is r in your formula
+def most(d, r=5): return (d - 1) // 5
 # 08.3: on the longest direction
 def labelled_cloud(n):
     y = np.arange(n) % 2
     x = rng.normal(size=(n, 10))
     x[:, 0] += 20 * y
     return x, y
+# 08.3: on the second longest direction
+def labelled_cloud(n):
+    y = np.arange(n) % 2
+    x = rng.normal(size=(n, 10)) * [20, 14, 1, 1, 1, 1, 1, 1, 1, 1]
+    x[:, 2] += 8 * y
+    return x, y
+# 08.3: move the classes apart
+def labelled_cloud(n):
+    y = np.arange(n) % 2
+    x = rng.normal(size=(n, 10)) * [20, 2, 1, 1, 1, 1, 1, 1, 1, 1]
+    x[:, 1] += y
+    return x, y
 
 # 08b.1: change of scale alone
 def only_turned(x): return 3 * x
+# 08b.1: nothing is turned
+def only_turned(x): return 0.3 * x
+# 08b.1: turn further
+def only_turned(x): return x * [-1, 1, 1, 1, 1, 1]
+# 08b.1: it sees this change
+def only_turned(x): return x[::-1]
+# 08b.1: nothing is left to compare
+def only_turned(x): return 0 * x
 # 08b.1: after centring it is x again
 def only_turned(x): return x + 100
 # 08b.1: it sees this change
 def only_turned(x): return -x * np.arange(1, 7)
 # 08b.2: adds the angles
 def distance(ckas): return float(np.arccos(ckas).sum())
+# 08b.2: Those are degrees
+def distance(ckas): return float(np.linalg.norm(np.degrees(np.arccos(ckas))))
+# 08b.2: root is missing
+def distance(ckas): return float((np.arccos(ckas) ** 2).sum())
+# 08b.2: not a mean
+def distance(ckas): return float(np.sqrt((np.arccos(ckas) ** 2).mean()))
+# 08b.2: the mean angle
+def distance(ckas): return float(np.arccos(ckas).mean())
+# 08b.2: each layer has its own angle
+def distance(ckas): return float(np.arccos(np.mean(ckas)))
+# 08b.2: would be farthest apart
+def distance(ckas): return float(np.linalg.norm(np.arcsin(ckas)))
+# 08b.2: before you add them
+def distance(ckas): return float(np.sqrt(np.arccos(ckas).sum()))
+# 08b.2: combine the layers
+def distance(ckas): return np.arccos(ckas)
 # 08b.2: not 1 − CKA
 def distance(ckas): return float(np.sqrt(((1 - np.asarray(ckas)) ** 2).sum()))
 
@@ -618,6 +719,14 @@ UNUSUAL = [
     ),
     ("03.1", "def same_to_cca(x): return x * np.geomspace(0.05, 20, 8)"),
     ("03.1", "def same_to_cca(x): return x * np.geomspace(1, 1000, 8)"),
+    (
+        "08.1",  # centres its argument
+        "def without_top(x, k):\n"
+        "    x -= x.mean(axis=0)\n"
+        "    for u in np.linalg.svd(x)[2][:k]:\n"
+        "        x -= np.outer(x @ u, u)\n"
+        "    return x",
+    ),
     ("08b.1", "def only_turned(x): return 5 * x[:, [1, 2, 3, 4, 5, 0]] * [-1, 1, 1, 1, 1, 1] + 3"),
     (
         "04.6",
