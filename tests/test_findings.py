@@ -214,7 +214,7 @@ def test_the_three_rows_on_a_larger_encoder_that_were_fixed_before_are_told():
     assert f"{_in_points(score).replace(' [', ' points [')}, adjusted *agrees*." in EVIDENCE
     assert f"Whether accuracy suffers, {_in_points(metric).replace(' [', ' points [')}," in EVIDENCE
     assert f"choosing lowers the score, {_in_points(choosing)}, stays open." in EVIDENCE
-    assert "mpnet with three seeds, gets rounder, too" in README
+    assert "mpnet, gets rounder, too; with three seeds the rest is open there" in README
     assert "MRPC, CoLA; mpnet)" in FINDINGS
 
 
@@ -254,7 +254,7 @@ def test_what_the_rewards_cost_in_validation_loss_is_that_of_the_records():
     for row, task in ((mrpc, "MRPC"), (cola, "CoLA")):
         assert f"{_short(row.estimate, 3)} on {task} {_nats(row)}" in EVIDENCE
     assert products.low > 0 and mrpc.low > 0 and cola.low > 0  # "a higher loss", on all three
-    assert "at the same accuracy and a higher loss" in FINDINGS
+    assert "at the same accuracy; its loss is higher" in FINDINGS
 
 
 def test_elongated_directions_are_counted_by_both_means():
@@ -315,7 +315,7 @@ def test_what_the_third_analysis_decided_about_strength_is_what_is_said(heldout)
         for points in (HELDOUT["SWEEP"], [none, HELDOUT["PROMINENT"]])
     ]
     right = " and ".join(f"{100 * share:.1f} %" for share in kept)
-    assert f"; {right} (ten epochs, 78 %)" in FINDINGS
+    assert f"; {right} (ten epochs, score 78 %)" in FINDINGS
 
 
 def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
@@ -330,7 +330,7 @@ def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
         _percent(cell.score.mean()) for cell in (runs[HELDOUT["NONE"]], bars, reward)
     )
     assert f", after ten epochs {plain} → {chosen}. In training" in FINDINGS
-    assert f"(weight 0.3), which has no bars: {chosen} and {without}, at the same" in FINDINGS
+    assert f"bars {chosen}, IsoScore★ (weight 0.3, no bars) {without}, at the same" in FINDINGS
 
 
 def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_said(heldout):
@@ -341,9 +341,9 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
     bits, domain = mean["one_bit_in"], mean["domain"]
     kept = " → ".join(_percent(bits[arm, "plain"]) for arm in ("none", "prominent"))
-    assert f"own ten nearest texts, after ten epochs: {kept}." in FINDINGS
+    assert f"nearest texts, signs alone find, after ten epochs: {kept}." in FINDINGS
     free = _percent(bits["none", "whitened"])
-    assert f"Whitening A, which is free: {free}." in FINDINGS
+    assert f"Without it, whitened, which is free: {free}." in FINDINGS
     gains = [
         _points(bits[arm, "plain"] - bits["none", treatment], 0)
         for treatment in ("plain", "rotated")

@@ -96,7 +96,9 @@ def test_the_findings_of_twenty_seeds_are_those_of_the_records():
     assert f"In training batches: {none} → {bars}." in README
     none, bars = (_percent(held_out[3, arm, 1, 3]) for arm in ("none", "prominent"))
     assert f"Variance along direction 1: {none} → {bars}, after ten epochs" in README
-    assert f"holds {bars} of the variance of held-out sentences instead of {none}" in ON_A_LINE
+    start = _percent(held_out[3, "none", 1, 0])
+    headline = f"holds {bars} of the variance of held-out sentences instead of {none}"
+    assert f"{headline} (before training: {start})" in ON_A_LINE
     short, long = (
         " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
         for epochs in (3, 10)
