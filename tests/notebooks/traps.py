@@ -530,20 +530,63 @@ def by_chance(n, m, s): return (m / n**2) ** s
 def equal_signs(c): return (1 + c) / 2
 # 13.1: by chance, in half
 def equal_signs(c): return 1 - math.acos(c) / (2 * math.pi)
-# 13.2: still correlated
+# 13.1: signs that differ
+def equal_signs(c): return math.acos(c) / math.pi
+# 13.1: negative cosines
+def equal_signs(c): return 1 - math.acos(abs(c)) / math.pi
+# 13.2: divide by k
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) for a, b in zip(full, bits)])
+# 13.2: the farthest
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, -k:] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: size of the union
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / len({*a} | {*b}) for a, b in zip(full, bits)])
+# 13.2: not by distance
+def overlap(queries, train, k):
+    far = np.linalg.norm(queries[:, None] - train, axis=2)
+    sides = (-far, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: not by product
+def overlap(queries, train, k):
+    sides = (queries @ train.T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.3: the root of an eigenvalue
+def whiten(train):
+    mean = train.mean(axis=0)
+    values, axes = np.linalg.eigh(np.cov(train.T))
+    return lambda rows: (rows - mean) @ axes / values
+# 13.3: rounding alone
+def whiten(train):
+    mean = train.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(train - mean, full_matrices=False)
+    return lambda rows: (rows - mean) @ directions.T * (math.sqrt(len(train) - 1) / lengths)
+# 13.3: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
-# 13.2: still correlated
+# 13.3: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0)
-# 13.2: by themselves
+# 13.3: by themselves
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
     scale = math.sqrt(len(train) - 1) / lengths
     return lambda rows: (rows - rows.mean(axis=0)) @ directions.T * scale
-# 13.2: keep a mean
+# 13.3: keep a mean
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
     return lambda rows: rows @ directions.T * (math.sqrt(len(train) - 1) / lengths)
-# 13.2: not 1
+# 13.3: not 1
 def whiten(train):
     mean = train.mean(axis=0)
     _, _, directions = np.linalg.svd(train - mean, full_matrices=False)
