@@ -76,7 +76,7 @@ def test_all_bars_that_were_equivalent_in_training_end_above_selected_bars_on_va
     late = late.groupby(["seed", "arm", "weight"]).centred_1.mean().unstack(["arm", "weight"])
     above = paired_interval(late["all", 4.0] - late["prominent", 1.0])
     assert above.low > 0
-    said = f"over ten epochs all bars at 4 end {_short(above.estimate, 3)} *above* selected bars"
+    said = f"over ten epochs all bars at 4 end {_short(above.estimate, 3)} *above* prominent bars"
     assert said in _prose("07_ablation.ipynb")
     assert _verdicts(tables)["S6"] == "equivalent"
 
@@ -291,6 +291,24 @@ def test_direction_1_is_the_difference_of_the_class_means_and_the_loss_doubles(t
     gap = long.pivot_table(index="epoch", columns=["arm", "weight"], values="centred_1")
     above = gap["all", 4.0] > gap["prominent", 1.0]
     assert not above.loc[1:3].any() and above.loc[4:].all()
+
+
+def test_replaced_ingredients_and_the_entropy_of_a_plain_run_are_those_of_the_records():
+    beside = pd.read_csv(ROOT / "data/reference/strength/beside.csv").set_index("comparison")
+    arms = ("whole_batch", "shuffled_classes", "longest", "shortest")
+    rows = beside.loc[[f"correct: {arm} 1 − prominent at its score" for arm in arms]]
+    assert ((rows.low < 0) & (rows.high > 0)).all()
+    widest = rows[["low", "high"]].abs().max(axis=None)
+    assert f"within {_points(widest)} points (planned" in EVIDENCE
+    steps = pd.read_parquet(ROOT / "data" / "reference" / "cohort" / "steps.parquet")
+    plain = steps.query("arm == 'none' and epochs == 3")
+    means = plain.groupby(["task", "seed", (plain.step - 1) // 8]).entropy_all.mean().unstack() / 2
+    for task, first in (("sentiment_products", "3.40"), ("sentiment_movies", "3.42")):
+        of_task = means.loc[task]
+        gained = [paired_interval(of_task[epoch] - of_task[0]) for epoch in (1, 2)]
+        assert f"{of_task[0].mean():.2f}" == first and first in EVIDENCE
+        assert 0 < max(row.estimate for row in gained) < 0.01
+        assert min(row.low for row in gained) > -0.002
 
 
 @pytest.fixture(scope="module")

@@ -388,6 +388,13 @@ goes = dict.fromkeys(goes, 'lower')
 
 # 07.1: standard deviations do not
 def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
+# 07.1: not their mean
+def gain(arm, none): return math.sqrt((np.var(arm) + np.var(none)) / 2 / np.var(arm - none))
+# 07.1: both arms vary equally
+def gain(arm, none): return 1 / math.sqrt(1 - np.corrcoef(arm, none)[0, 1])
+# 07.1: the other by n
+def gain(arm, none):
+    return math.sqrt((np.var(arm, ddof=1) + np.var(none, ddof=1)) / np.var(arm - none))
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
 # 07.2: take that of t
@@ -402,10 +409,54 @@ def seeds_needed(s, margin):
 # 07.2: the quantile at 0.95
 def seeds_needed(s, margin):
     return next(n for n in range(2, 99) if stats.t.ppf(0.95, n - 1) * s / n**0.5 < margin)
+# 07.2: only t has n
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n - 1) / stats.t.ppf(0.975, n - 1)
+# 07.2: not with the whole
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 199) if 2 * stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin)
+# 07.2: the root of n
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.975, n - 1) * s / n < margin)
+# 07.2: less than needed
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.975, n) * s / (n + 1) ** 0.5 < margin)
 # 07.3: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
+# 07.3: one more that nobody beats
+def frontier(arms):
+    return {min(arms, key=lambda n: arms[n][0]), max(arms, key=lambda n: arms[n][1])}
+# 07.3: exchange rate
+def frontier(arms): return {max(arms, key=lambda n: arms[n][1] - arms[n][0])}
+# 07.3: Nobody is left
+def frontier(arms):
+    def beats(b, a): return b[0] < a[0] or b[1] > a[1]
+    return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
+# 07.4: wants rising scores
+def accuracy_at(scores, accuracies, target): return np.interp(target, scores, accuracies)
+# 07.4: nearest weight
+def accuracy_at(scores, accuracies, target):
+    return accuracies[np.abs(np.subtract(scores, target)).argmin()]
+# 07.4: The middle of the two
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if scores[k] >= target >= scores[k + 1]:
+            return (accuracies[k] + accuracies[k + 1]) / 2
+# 07.4: Turned round
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if scores[k] >= target >= scores[k + 1]:
+            way = (scores[k] - target) / (scores[k] - scores[k + 1])
+            return way * accuracies[k] + (1 - way) * accuracies[k + 1]
+# 07.4: not the value at the end
+def accuracy_at(scores, accuracies, target):
+    return np.interp(-target, -np.array(scores), accuracies)
+# 07.4: do not sort by score
+def accuracy_at(scores, accuracies, target):
+    if min(scores) <= target <= max(scores):
+        order = np.argsort(scores)
+        return np.interp(target, np.array(scores)[order], np.array(accuracies)[order])
 
 # 08.1: mean is still there
 def without_top(x, k):
@@ -682,20 +733,63 @@ def by_chance(n, m, s): return (m / n**2) ** s
 def equal_signs(c): return (1 + c) / 2
 # 13.1: by chance, in half
 def equal_signs(c): return 1 - math.acos(c) / (2 * math.pi)
-# 13.2: still correlated
+# 13.1: signs that differ
+def equal_signs(c): return math.acos(c) / math.pi
+# 13.1: negative cosines
+def equal_signs(c): return 1 - math.acos(abs(c)) / math.pi
+# 13.2: divide by k
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) for a, b in zip(full, bits)])
+# 13.2: the farthest
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, -k:] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: size of the union
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / len({*a} | {*b}) for a, b in zip(full, bits)])
+# 13.2: not by distance
+def overlap(queries, train, k):
+    far = np.linalg.norm(queries[:, None] - train, axis=2)
+    sides = (-far, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: not by product
+def overlap(queries, train, k):
+    sides = (queries @ train.T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.3: the root of an eigenvalue
+def whiten(train):
+    mean = train.mean(axis=0)
+    values, axes = np.linalg.eigh(np.cov(train.T))
+    return lambda rows: (rows - mean) @ axes / values
+# 13.3: rounding alone
+def whiten(train):
+    mean = train.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(train - mean, full_matrices=False)
+    return lambda rows: (rows - mean) @ directions.T * (math.sqrt(len(train) - 1) / lengths)
+# 13.3: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
-# 13.2: still correlated
+# 13.3: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0)
-# 13.2: by themselves
+# 13.3: by themselves
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
     scale = math.sqrt(len(train) - 1) / lengths
     return lambda rows: (rows - rows.mean(axis=0)) @ directions.T * scale
-# 13.2: keep a mean
+# 13.3: keep a mean
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
     return lambda rows: rows @ directions.T * (math.sqrt(len(train) - 1) / lengths)
-# 13.2: not 1
+# 13.3: not 1
 def whiten(train):
     mean = train.mean(axis=0)
     _, _, directions = np.linalg.svd(train - mean, full_matrices=False)

@@ -306,10 +306,10 @@ def test_what_chapter_13_and_the_front_page_say_stands_in_the_records():
     white, top = of_plain["whitened", "end"], of_plain["all_but_top", "end"]
     chosen, others = of_arm["prominent"], of_arm["all"]
     assert f"keep {others} to {chosen} %, the plain model {plain} %" in said["arms-answer"]
-    assert f"Whitening keeps {white} %" in said["arms-answer"]
+    assert f"Whitening keeps {white} %" in said["free-ask"]
     assert f"keeps {of_arm['isoscore']}." in said["arms-answer"]
-    assert f"Stopping early keeps {early} %" in said["free-answer"]
-    assert f"Removing the top keeps {top} %" in said["arms-answer"]
+    assert f"Stopping early keeps {early} %" in said["free-ask"]
+    assert f"Removing the top keeps {top} %" in said["free-ask"]
     assert f"signs kept {of_arm['untrained']} %" in said["arms-answer"]
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
     assert (
