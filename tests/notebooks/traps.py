@@ -10,6 +10,10 @@ def majority_rate(ratings):
     return max(np.mean(np.array(kept) > 0), np.mean(np.array(kept) < 0))
 # 00.1: at least half a point
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > 0.5 or r <= -0.5])
+# 00.1: One number
+def majority_rate(ratings):
+    kept = np.array([r > 0 for r in ratings if abs(r) >= 0.5])
+    return np.array([np.mean(kept), np.mean(~kept)])
 # 00.1: nearer to zero
 def majority_rate(ratings): return np.mean(np.array(ratings) > 0)
 # 00.1: not of all
@@ -37,6 +41,22 @@ def avg_sim_of(n, R): return R**2 - 1 / n
 def avg_sim_of(n, R): return (n * R - 1) / (n - 1)
 # 01.1: n² times as large
 def avg_sim_of(n, R): return (n * R**2 - n) / (n**2 - n)
+# 01.1: both orders
+def avg_sim_of(n, R): return 2 * (n * R**2 - 1) / (n - 1)
+# 01.1: n of them
+def avg_sim_of(n, R): return (n**2 * R**2 - 1) / (n**2 - n)
+# 01.2: its own
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit.sum(0) ** 2 - len(x)) / (len(x) ** 2 - len(x))
+# 01.2: its own
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit.sum(0) ** 2 - len(x) / x.shape[1]) / (len(x) ** 2 - len(x))
+# 01.2: is squared
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit.sum(0) - (unit**2).sum(0)) / (len(x) ** 2 - len(x))
 # 01.2: divide each row by its norm
 def contributions(x): return (x.sum(0) ** 2 - (x**2).sum(0)) / (len(x) ** 2 - len(x))
 # 01.2: not each column
@@ -55,6 +75,10 @@ def contributions(x): return rogue_dimensions(x - x.mean(0)).numpy()
 def rows_needed(d, factor): return d / (factor - 1)
 # 01.3: Upside down
 def rows_needed(d, factor): return d * (math.sqrt(factor) - 1) ** 2
+# 01.3: Upside down
+def rows_needed(d, factor): return d * factor
+# 01.3: not its square
+def rows_needed(d, factor): return d / (factor**2 - 1) ** 2
 # 01.3: The 1 of the bracket is missing
 def rows_needed(d, factor): return d / factor
 # 01.3: changes sides
@@ -67,6 +91,12 @@ def rows_needed(d, factor): return math.ceil(d / (math.sqrt(factor) - 1) ** 2)
 def log_I_of_parallel(r): return -2
 # 01.4: w·c is r
 def log_I_of_parallel(r): return -2 * r**2
+# 01.4: w·c is r
+def log_I_of_parallel(r): return -(r**2)
+# 01.4: least and the largest
+def log_I_of_parallel(r): return 0.0
+# 01.4: number of rows cancels
+def log_I_of_parallel(r): return -2 * 30 * r
 # 01.4: direction across
 def log_I_of_parallel(r): return -r
 # 01.4: The sign
@@ -76,6 +106,12 @@ def log_I_of_parallel(r): return math.exp(-2 * r)
 # 01.5: IsoScore at
 def first_score(s, d): return s / (s + d - 1)
 def spiked_iso_score(s, d): return 1 - s / (s + d - 1)
+# 01.5: numerator is its variance
+def first_score(s, d): return 1 / (s + d - 1)
+# 01.5: is squared, too
+def spiked_iso_score(s, d): return ((s + d - 1) ** 2 / math.sqrt(s**2 + d - 1) - 1) / (d - 1)
+# 01.5: not the square of their sum
+def spiked_iso_score(s, d): return ((s + d - 1) ** 2 / (s + d - 1) ** 2 - 1) / (d - 1)
 # 01.5: take 1 from both
 def spiked_iso_score(s, d): return (s + d - 1) ** 2 / (s**2 + d - 1) / d
 # 01.5: one of the d
@@ -88,6 +124,8 @@ def spiked_iso_score(s, d): return (s + d - 1) ** 2 / (s**2 + d - 1) / (d - 1)
 def spiked_iso_score(s, d): return (s + d - 2) / (d - 1)
 # 01.6: First the logarithm
 def two_nn(r1, r2): return 1 / np.log((r2 / r1).mean())
+# 01.6: First the logarithm
+def two_nn(r1, r2): return 1 / (r2 / r1).mean()
 # 01.6: not the sum
 def two_nn(r1, r2): return 1 / np.log(r2 / r1).sum()
 # 01.6: natural logarithm
@@ -714,6 +752,16 @@ def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 def dimension(n1, L1, n2, L2): return 1 - math.log(L2 / L1) / math.log(n2 / n1)
 # 12.2: of logarithms
 def dimension(n1, L1, n2, L2): return 1 / (1 - L2 * n1 / (L1 * n2))
+# 12.2: of logarithms
+def dimension(n1, L1, n2, L2): return 1 / (1 - (L2 - L1) / (n2 - n1))
+# 12.2: of logarithms
+def dimension(n1, L1, n2, L2): return 1 / (1 - math.log(L2) / math.log(n2))
+# 12.2: upside down
+def dimension(n1, L1, n2, L2):
+    slope = math.log(n2 / n1) / math.log(L2 / L1)
+    return math.inf if slope >= 1 else 1 / (1 - slope)
+# 12.3: two arrays
+def match(a, b): return ((np.sort(a) + np.sort(b)) / 2)[np.argsort(np.argsort(a))]
 # 12.3: pair by pair
 def match(a, b): return (a + b) / 2, (a + b) / 2
 # 12.3: argsort says
@@ -724,6 +772,8 @@ def match(a, b): return ((np.sort(a) + np.sort(b)) / 2,) * 2
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 # 12.4: not in any
 def by_chance(n, m, s): return 1 - (1 - m / (n * (n - 1) / 2)) ** s
+# 12.4: none of the layers
+def by_chance(n, m, s): return (1 - m / (n * (n - 1) / 2)) ** s
 # 12.4: for certain
 def by_chance(n, m, s): return (m / (n * (n - 1) / 2)) ** (s + 1)
 # 12.4: pairs
