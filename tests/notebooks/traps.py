@@ -386,10 +386,16 @@ def least(rows, weight=1.0): return -sum(math.log(n - 1) for n in rows if n > 1)
 def least(rows, weight=1.0): return -weight * np.mean([math.log(n - 1) for n in rows if n > 1])
 # 06.1: of a sum
 def least(rows, weight=1.0): return -weight * math.log(sum(rows) - len(rows))
+# 06.1: not none
+def least(rows, weight=1.0): return 0.0
 # 06.1: In nats
 def least(rows, weight=1.0): return -weight * sum(math.log2(n - 1) for n in rows if n > 1)
 # 06.2: Each part loses
 def n_bars(batch, parts, classes=2): return batch - classes
+# 06.2: edges of a tree
+def n_bars(batch, parts, classes=2):
+    rows = batch // parts // classes
+    return parts * classes * rows * (rows - 1) // 2
 # 06.2: n points have
 def n_bars(batch, parts, classes=2): return batch
 # 06.2: of a part has a barcode
