@@ -252,6 +252,12 @@ def appears(corners):
 def appears(corners): return ((corners[:, None] - corners) ** 2).sum(axis=2).max()
 # 04.1: all of its edges
 def appears(corners): return h0_barcode(torch.from_numpy(corners)).lengths[0].item()
+# 04.1: that follow each other
+def appears(corners): return np.linalg.norm(np.diff(corners, axis=0), axis=1).max()
+# 04.1: one edge decides
+def appears(corners):
+    gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
+    return gaps[np.triu_indices(len(gaps), 1)].sum()
 # 04.2: Nearest neighbours
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)
@@ -273,6 +279,22 @@ def h0(points):
 def h0(points):
     lengths = h0_barcode(torch.from_numpy(points)).lengths.numpy()
     return lengths[lengths > 0]
+# 04.2: relabel
+def h0(points):
+    gaps, labels, bars = np.linalg.norm(points[:, None] - points, axis=2), [*range(len(points))], []
+    for i, j in zip(*np.unravel_index(np.argsort(gaps, axis=None), gaps.shape), strict=True):
+        if labels[i] != labels[j]:
+            labels[i] = labels[j]
+            bars.append(gaps[i, j])
+    return np.array(bars[::-1])
+# 04.2: compare components
+def h0(points):
+    gaps, seen, bars = np.linalg.norm(points[:, None] - points, axis=2), set(), []
+    for i, j in zip(*np.unravel_index(np.argsort(gaps, axis=None), gaps.shape), strict=True):
+        if i != j and not {i, j} <= seen:
+            seen |= {i, j}
+            bars.append(gaps[i, j])
+    return np.array(bars[::-1])
 # 04.3: in bits
 def entropy(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
@@ -285,6 +307,14 @@ def entropy(s, m): return (s + m - 1) * s ** (-s / (s + m - 1))
 def entropy(s, m): return math.log(s + m - 1)
 # 04.3: is a share
 def entropy(s, m): return math.log(s + m - 1) - s * math.log(s)
+# 04.3: its term is missing
+def entropy(s, m): return (m - 1) / (s + m - 1) * math.log(s + m - 1)
+# 04.3: the bar a alone
+def entropy(s, m): return -s / (s + m - 1) * math.log(s / (s + m - 1))
+# 04.3: has the weight p
+def entropy(s, m):
+    total = s + m - 1
+    return math.log(total) - s / total * math.log(s / total)
 # 04.4: Not the mean
 def turning_length(lengths): return float(lengths.mean())
 # 04.4: p times the total
@@ -305,6 +335,10 @@ def loop(a, b): return b, a**2 + b**2
 def loop(a, b): return b, math.hypot(a, b) / 2
 # 04.5: A pair
 def loop(a, b): return math.hypot(a, b) - b
+# 04.5: when it closes
+def loop(a, b): return 0, math.hypot(a, b)
+# 04.5: along two sides
+def loop(a, b): return a + b, math.hypot(a, b)
 # 04.6: in the covariance
 def uneven(): return rng.normal(size=(64, 4)) * [50, 5, 1, 1]
 # 04.7: 2 of 4 are right
@@ -331,6 +365,10 @@ def image(diagram, x, y, sigma):
     for birth, death in diagram:
         total += np.exp(-((x - birth) ** 2 + (y[:, None] - (death - birth)) ** 2) / (2 * sigma**2))
     return total
+# 04b.2: of its two slopes
+def landscape(diagram, k, t):
+    births, deaths = diagram.T[..., None]
+    return np.sort(np.maximum(t - births, deaths - t).clip(min=0), axis=0)[-k]
 # 04b.2: from the smallest
 def landscape(diagram, k, t):
     tents = np.minimum(t - diagram[:, :1], diagram[:, 1:] - t).clip(min=0)
@@ -362,30 +400,37 @@ is_a = {name: {'noise': 'a line', 'a line': 'noise'}.get(kind, kind) for name, k
 
 # 05.1: bars are the gaps
 def even(n): return rng.normal(size=(n, 1))
-# 05.2: no gradient
+# 05.2: sign
+def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
+# 05.2: total is squared
+def slope(a, b): return b * math.log(b / a) / (a + b)
+# 05.2: That is ∂E/∂b
+def slope(a, b): return a * math.log(a / b) / (a + b) ** 2
+# 05.2: times ∂p/∂a
+def slope(a, b): return math.log(b / a)
+# 05.2: sign of E
+def slope(a, b):
+    p = a / (a + b)
+    entropy = -p * math.log(p) - (1 - p) * math.log(1 - p)
+    return -(math.log(p) - entropy) / (a + b)
+# 05.2: times ∂E/∂p
+def slope(a, b): return b / (a + b) ** 2
+# 05.2: share of b changes
+def slope(a, b): return -(math.log(a / (a + b)) + 1) / (a + b)
+# 05.3: a tenth of the cloud
+factors = {'loss': 1.0, 'gradient': 1.0}
+# 05.3: not larger
+factors = {'loss': 1.0, 'gradient': 10.0}
+# 05.3: One factor of ten
+factors = {'loss': 1.0, 'gradient': 0.01}
+# 05.3: without quotation marks
+factors = {'loss': '1', 'gradient': '1/10'}
+# 05.4: 1 of 3 are right
+at_weight = dict.fromkeys(at_weight, 'rounder')
+# 05.5: no gradient
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
     return np.array(one + [[x + 9, 2 * y] for x, y in one])
-# 05.3: sign
-def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
-# 05.3: total is squared
-def slope(a, b): return b * math.log(b / a) / (a + b)
-# 05.3: That is ∂E/∂b
-def slope(a, b): return a * math.log(a / b) / (a + b) ** 2
-# 05.3: times ∂p/∂a
-def slope(a, b): return math.log(b / a)
-# 05.3: share of b changes
-def slope(a, b): return -(math.log(a / (a + b)) + 1) / (a + b)
-# 05.4: a tenth of the cloud
-factors = {'loss': 1.0, 'gradient': 1.0}
-# 05.4: not larger
-factors = {'loss': 1.0, 'gradient': 10.0}
-# 05.4: One factor of ten
-factors = {'loss': 1.0, 'gradient': 0.01}
-# 05.4: without quotation marks
-factors = {'loss': '1', 'gradient': '1/10'}
-# 05.5: 1 of 3 are right
-at_weight = dict.fromkeys(at_weight, 'rounder')
 # 05.6: Equal bars
 def bars(k): return [1.0] * 12
 # 05.6: cuts again, and keeps 4
@@ -409,10 +454,16 @@ def least(rows, weight=1.0): return -sum(math.log(n - 1) for n in rows if n > 1)
 def least(rows, weight=1.0): return -weight * np.mean([math.log(n - 1) for n in rows if n > 1])
 # 06.1: of a sum
 def least(rows, weight=1.0): return -weight * math.log(sum(rows) - len(rows))
+# 06.1: not none
+def least(rows, weight=1.0): return 0.0
 # 06.1: In nats
 def least(rows, weight=1.0): return -weight * sum(math.log2(n - 1) for n in rows if n > 1)
 # 06.2: Each part loses
 def n_bars(batch, parts, classes=2): return batch - classes
+# 06.2: edges of a tree
+def n_bars(batch, parts, classes=2):
+    rows = batch // parts // classes
+    return parts * classes * rows * (rows - 1) // 2
 # 06.2: n points have
 def n_bars(batch, parts, classes=2): return batch
 # 06.2: of a part has a barcode

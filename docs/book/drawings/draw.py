@@ -232,7 +232,7 @@ def boundary_matrix():
         parts.append(line(*place(edge[0]), *place(edge[1]), colour, width))
     for name in CORNERS:
         x, y = place(name)
-        parts += [dot(x, y, INK, 6), text(x - 14, y + 20, name, 16)]
+        parts += [dot(x, y, INK, 6), text(x, y + 26 if CORNERS[name][1] == 0 else y - 14, name, 16)]
     parts += [line(262, 150, 300, 150, GREY, 2, "grey"), text(465, 36, "boundary matrix, mod 2")]
     for k, edge in enumerate(edges):
         x = 350 + 46 * k
