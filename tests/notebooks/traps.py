@@ -589,6 +589,11 @@ def without_top(x, k):
     c = x - x.mean(0)
     c[:, np.argsort(-c.var(0))[:k]] = 0
     return c
+# 08.1: by their standard deviations
+def without_top(x, k):
+    z = (x - x.mean(0)) / x.std(0)
+    top = np.linalg.svd(z)[2][:k]
+    return z - z @ top.T @ top
 # 08.1: Only the mean is gone
 def without_top(x, k): return x - x.mean(0)
 # 08.1: only the third is gone
@@ -643,8 +648,10 @@ def only_turned(x): return 3 * x
 def only_turned(x): return 0.3 * x
 # 08b.1: turn further
 def only_turned(x): return x * [-1, 1, 1, 1, 1, 1]
-# 08b.1: it sees this change
+# 08b.1: changed places
 def only_turned(x): return x[::-1]
+# 08b.1: it sees this change
+def only_turned(x): return x**3
 # 08b.1: nothing is left to compare
 def only_turned(x): return 0 * x
 # 08b.1: after centring it is x again
@@ -671,6 +678,26 @@ def distance(ckas): return float(np.sqrt(np.arccos(ckas).sum()))
 def distance(ckas): return np.arccos(ckas)
 # 08b.2: not 1 − CKA
 def distance(ckas): return float(np.sqrt(((1 - np.asarray(ckas)) ** 2).sum()))
+# 08b.2: take their angles first
+def distance(ckas): return float(np.linalg.norm(ckas))
+# 08b.2: every layer counts
+def distance(ckas): return float(np.arccos(ckas).max())
+# 08b.2: its angle is the
+def distance(ckas): return float(np.linalg.norm(np.cos(ckas)))
+# 08b.2: sines of the angles
+def distance(ckas): return float(np.sqrt((1 - np.asarray(ckas) ** 2).sum()))
+# 08b.3: fewer than none
+def certain(n, d): return 2 * d - (n - 1)
+# 08b.3: Centring takes one dimension
+def certain(n, d): return max(0, 2 * d - n)
+# 08b.3: find room in 99
+def certain(n, d): return d
+# 08b.3: Not all 8
+def certain(n, d): return d if 2 * d > n - 1 else 0
+# 08b.3: cannot avoid each other
+def certain(n, d): return 0
+# 08b.3: but unrelated clouds have
+def certain(n, d): return 0 if 2 * d < n else d // 2 + 1
 
 # 09.1: 2 of 6 are right
 costs_nothing = dict.fromkeys(costs_nothing, True)
