@@ -578,6 +578,9 @@ def allocate(gradient, before, after):
 def allocate(gradient, before, after): return (gradient(before) + gradient(after)) / 2
 # 10.1: gradient at the middle
 def allocate(gradient, before, after): return (after - before) * gradient((before + after) / 2)
+# 10.1: the sign of the step
+def allocate(gradient, before, after):
+    return np.abs(after - before) * (gradient(before) + gradient(after)) / 2
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
 # 10.2: The sign
@@ -590,6 +593,8 @@ def contribution(lr, c, theta): return -lr * (c * theta) ** 2 * (1 - lr * c)
 def hurts_above(c): return 2
 # 10.2: lands in the minimum
 def hurts_above(c): return 1 / c
+# 10.2: the lower the limit
+def hurts_above(c): return c / 2
 # 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
@@ -602,6 +607,14 @@ def share(objective, component):
 def share(objective, component):
     rows = counts[counts.objective == objective]
     return rows.positive[rows.component == component].iloc[0] / rows.positive.sum()
+# 10.3: Divide by the six layers
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 6 * row.positive / row.updates
+# 10.3: not both stacks
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / (row.updates * 12)
 
 # 11.1: p decides first
 def judge(p, low, high, direction, margin):
