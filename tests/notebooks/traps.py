@@ -639,6 +639,10 @@ widen = stats.t.ppf(0.975, 2)
 widen = stats.t.ppf(0.975, 3) / 1.96
 # 11.2: two sides
 widen = stats.t.ppf(0.95, 2) / 1.96
+# 11.2: take 1
+def real_coverage(n): return 2 * stats.t.cdf(1.96, n - 1)
+# 11.2: misses
+def real_coverage(n): return 2 * stats.t.sf(1.96, n - 1)
 # 11.2: not a percentage
 def real_coverage(n): return 100 * (2 * stats.t.cdf(1.96, n - 1) - 1)
 # 11.2: in t already
@@ -649,6 +653,10 @@ widen = 1.96 / stats.t.ppf(0.975, 2)
 widen = 0.95 / real_coverage(3)
 # 11.3: wrong side
 def expected_agreements(k): return 0.05 * k
+# 11.3: the inconclusive rows
+def expected_agreements(k): return 0.95 * k
+# 11.3: not all rows agree
+def at_least_one(k): return 1 - 0.025**k
 # 11.3: one row; there are k
 def expected_agreements(k): return 0.025
 # 11.3: not .05
