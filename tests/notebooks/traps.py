@@ -745,6 +745,9 @@ def allocate(gradient, before, after):
 def allocate(gradient, before, after): return (gradient(before) + gradient(after)) / 2
 # 10.1: gradient at the middle
 def allocate(gradient, before, after): return (after - before) * gradient((before + after) / 2)
+# 10.1: the sign of the step
+def allocate(gradient, before, after):
+    return np.abs(after - before) * (gradient(before) + gradient(after)) / 2
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
 # 10.2: The sign
@@ -757,6 +760,8 @@ def contribution(lr, c, theta): return -lr * (c * theta) ** 2 * (1 - lr * c)
 def hurts_above(c): return 2
 # 10.2: lands in the minimum
 def hurts_above(c): return 1 / c
+# 10.2: the lower the limit
+def hurts_above(c): return c / 2
 # 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
@@ -769,6 +774,14 @@ def share(objective, component):
 def share(objective, component):
     rows = counts[counts.objective == objective]
     return rows.positive[rows.component == component].iloc[0] / rows.positive.sum()
+# 10.3: Divide by the six layers
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 6 * row.positive / row.updates
+# 10.3: not both stacks
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / (row.updates * 12)
 
 # 11.1: p decides first
 def judge(p, low, high, direction, margin):
@@ -793,6 +806,10 @@ widen = stats.t.ppf(0.975, 2)
 widen = stats.t.ppf(0.975, 3) / 1.96
 # 11.2: two sides
 widen = stats.t.ppf(0.95, 2) / 1.96
+# 11.2: take 1
+def real_coverage(n): return 2 * stats.t.cdf(1.96, n - 1)
+# 11.2: misses
+def real_coverage(n): return 2 * stats.t.sf(1.96, n - 1)
 # 11.2: not a percentage
 def real_coverage(n): return 100 * (2 * stats.t.cdf(1.96, n - 1) - 1)
 # 11.2: in t already
@@ -803,6 +820,10 @@ widen = 1.96 / stats.t.ppf(0.975, 2)
 widen = 0.95 / real_coverage(3)
 # 11.3: wrong side
 def expected_agreements(k): return 0.05 * k
+# 11.3: the inconclusive rows
+def expected_agreements(k): return 0.95 * k
+# 11.3: not all rows agree
+def at_least_one(k): return 1 - 0.025**k
 # 11.3: one row; there are k
 def expected_agreements(k): return 0.025
 # 11.3: not .05
