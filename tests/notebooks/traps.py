@@ -71,6 +71,22 @@ def contributions(x): return 2 * rogue_dimensions(x).numpy()
 def contributions(x): return (rogue_dimensions(x) / rogue_dimensions(x).sum()).numpy()
 # 01.2: Do not centre
 def contributions(x): return rogue_dimensions(x - x.mean(0)).numpy()
+# 01.2: not by n²
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit.sum(0) ** 2 - (unit**2).sum(0)) / len(x) ** 2
+# 01.2: do not halve
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit.sum(0) ** 2 - (unit**2).sum(0)) / (len(x) ** 2 - len(x)) / 2
+# 01.2: root
+def contributions(x):
+    unit = x / (x**2).sum(axis=1, keepdims=True)
+    return (unit.sum(0) ** 2 - (unit**2).sum(0)) / (len(x) ** 2 - len(x))
+# 01.2: one of squares
+def contributions(x):
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return (unit.sum(0) ** 2 - unit.sum(0)) / (len(x) ** 2 - len(x))
 # 01.3: take the root
 def rows_needed(d, factor): return d / (factor - 1)
 # 01.3: Upside down
@@ -87,6 +103,10 @@ def rows_needed(d, factor): return d / (math.sqrt(factor) + 1) ** 2
 def rows_needed(d, factor): return d / (math.sqrt(factor * d) - 1) ** 2
 # 01.3: do not round
 def rows_needed(d, factor): return math.ceil(d / (math.sqrt(factor) - 1) ** 2)
+# 01.3: That is √n
+def rows_needed(d, factor): return math.sqrt(d) / (math.sqrt(factor) - 1)
+# 01.3: squared as a whole
+def rows_needed(d, factor): return (d / (math.sqrt(factor) - 1)) ** 2
 # 01.4: is for r = 1
 def log_I_of_parallel(r): return -2
 # 01.4: w·c is r
@@ -120,6 +140,10 @@ def first_score(s, d): return s / (s + d)
 def first_score(s, d): return s**2 / (s**2 + d - 1)
 # 01.5: take 1 from PR
 def spiked_iso_score(s, d): return (s + d - 1) ** 2 / (s**2 + d - 1) / (d - 1)
+# 01.5: sum of squares is
+def spiked_iso_score(s, d): return ((s + d - 1) ** 2 / (s**2 + d) - 1) / (d - 1)
+# 01.5: ones: the trace
+def spiked_iso_score(s, d): return ((s + d) ** 2 / (s**2 + d - 1) - 1) / (d - 1)
 # 01.5: squares
 def spiked_iso_score(s, d): return (s + d - 2) / (d - 1)
 # 01.6: First the logarithm
@@ -841,6 +865,24 @@ def attention_bars(A): return tree_lengths(1 - (A + A.T) / 2)
 def attention_bars(A): return tree_lengths(1 - np.minimum(A, A.T))
 # 12.1: you read one
 def attention_bars(A): return tree_lengths(1 - A)
+# 12.1: other one
+def attention_bars(A):
+    D, new, inside, bars = 1 - A.T, 0, [0], []
+    nearest = np.full(len(A), np.inf)
+    while len(inside) < len(A):
+        nearest = np.minimum(nearest, D[new])
+        new = min(set(range(len(A))) - {*inside}, key=nearest.__getitem__)
+        inside.append(new)
+        bars.append(nearest[new])
+    return np.sort(bars)[::-1]
+# 12.1: not the sum
+def attention_bars(A): return tree_lengths(1 - (A + A.T))
+# 12.1: longest tree
+def attention_bars(A): return 1 - tree_lengths(np.maximum(A, A.T))[::-1]
+# 12.1: not −ln w
+def attention_bars(A): return tree_lengths(-np.log(np.maximum(A, A.T) + 1e-12))
+# 12.1: distances between rows
+def attention_bars(A): return tree_lengths(squareform(pdist(A)))
 # 12.1: for no edge
 def attention_bars(A):
     lengths = tree_lengths(attention_distances(A))
@@ -855,6 +897,12 @@ def dimension(n1, L1, n2, L2): return 1 / (1 - L2 * n1 / (L1 * n2))
 def dimension(n1, L1, n2, L2): return 1 / (1 - (L2 - L1) / (n2 - n1))
 # 12.2: of logarithms
 def dimension(n1, L1, n2, L2): return 1 / (1 - math.log(L2) / math.log(n2))
+# 12.2: of logarithms
+def dimension(n1, L1, n2, L2): return 1 / (1 - math.log(L2 / L1) / (n2 - n1))
+# 12.2: as fast as the sample
+def dimension(n1, L1, n2, L2):
+    slope = math.log(L2 / L1) / math.log(n2 / n1)
+    return math.inf if slope > 1 else 1 / (1 - slope)
 # 12.2: upside down
 def dimension(n1, L1, n2, L2):
     slope = math.log(n2 / n1) / math.log(L2 / L1)
