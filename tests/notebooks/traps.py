@@ -539,6 +539,10 @@ def affine_map(x, y):
     return torch.linalg.lstsq(x, y).solution, torch.zeros(y.shape[1], dtype=y.dtype)
 # 09.3: model on TOP
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g_to_s, g - s
+# 09.3: are the two penalties
+def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g, s - g_to_s
+# 09.3: turned round
+def asymmetry(s_to_g, g_to_s, s, g): return g_to_s - s_to_g, s - g
 
 # 09b.1: It knows no meaning
 answers = {name: 2 * (name in ("passive", "synonym", "relative"),) for name in pairs}
