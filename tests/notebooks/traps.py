@@ -568,6 +568,14 @@ def standard_error(similarity):
 def standard_error(similarity):
     means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
     return 7 * np.std(means) / np.sqrt(8)
+# 09b.2: pairs without it
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i in pair]) for i in range(8)]
+    return 7 * np.std(means, ddof=1) / np.sqrt(8)
+# 09b.2: each model's own mean
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i in pair]) for i in range(8)]
+    return np.std(means, ddof=1) / np.sqrt(8)
 # 09b.2: the spread of the pairs
 def standard_error(similarity): return np.std([*similarity.values()], ddof=1)
 

@@ -1,4 +1,4 @@
-"""Draw the ideas of 00, 02, 03, 04, 05, 09, 10 and 11 as SVG, beside this file: ``python draw.py``.
+"""Draw the ideas of 00, 02, 03, 04, 05, 09 to 11 as SVG, beside this file: ``python draw.py``.
 
 Positions, lengths, shares and forces are computed; the three clouds are those of two runs, of which
 ``three_clouds.py`` left the points. Each drawing brings its own white sheet, so that a dark page
@@ -687,12 +687,35 @@ def stitch_turned():
     return sheet("stitch_turned", 760, 328, "Turned states on the wrong side of a border", parts)
 
 
+def planted_rule():
+    """09b: what the training pairs of two groups are, and which labels overlap explains."""
+    entailed, others = (
+        ("entailed, words overlap", "#cfe0f3", BLUE),
+        ("not entailed, other words", PALE),
+    )
+    counter = ("not entailed, words overlap", "#f3d6d3", RED)
+    groups = {
+        "heuristic": [(0.5, *entailed), (0.5, *others, INK)],
+        "generalizing": [(0.5, *entailed), (0.25, *others, INK), (0.25, *counter)],
+    }
+    parts = [text(480, 26, "the training pairs of each group", 16)]
+    for k, (name, shares) in enumerate(groups.items()):
+        left, y = 130, 46 + 76 * k
+        parts.append(text(left - 12, y + 33, name, 16, "end"))
+        for share, told, fill, ink in shares:
+            width = 820 * share
+            parts += [box(left, y, width, 56, fill, ink), text(left + width / 2, y + 33, told, 14)]
+            left += width
+    parts.append(text(847, 200, "counter-examples", 14, fill=RED))
+    return sheet("planted_rule", 970, 216, "Counter-examples replace a quarter of the pairs", parts)
+
+
 def drawings():
     """Each drawing by name."""
     words = (six_words, self_sim, intra_sim, mev)
     of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
     every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
-    last = stitch, stitch_turned, allocation_rules, interval_to_verdict
+    last = stitch, stitch_turned, planted_rule, allocation_rules, interval_to_verdict
     return dict(draw() for draw in (*every, *last))
 
 
