@@ -730,6 +730,10 @@ def affine_map(x, y):
     return torch.linalg.lstsq(x, y).solution, torch.zeros(y.shape[1], dtype=y.dtype)
 # 09.3: model on TOP
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g_to_s, g - s
+# 09.3: are the two penalties
+def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g, s - g_to_s
+# 09.3: turned round
+def asymmetry(s_to_g, g_to_s, s, g): return g_to_s - s_to_g, s - g
 
 # 09b.1: It knows no meaning
 answers = {name: 2 * (name in ("passive", "synonym", "relative"),) for name in pairs}
@@ -755,6 +759,14 @@ def standard_error(similarity):
 def standard_error(similarity):
     means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
     return 7 * np.std(means) / np.sqrt(8)
+# 09b.2: pairs without it
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i in pair]) for i in range(8)]
+    return 7 * np.std(means, ddof=1) / np.sqrt(8)
+# 09b.2: each model's own mean
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i in pair]) for i in range(8)]
+    return np.std(means, ddof=1) / np.sqrt(8)
 # 09b.2: the spread of the pairs
 def standard_error(similarity): return np.std([*similarity.values()], ddof=1)
 

@@ -1,4 +1,4 @@
-"""Draw the ideas of 00, 02, 03, 04, 05, 10 and 11 as SVG, beside this file: ``python draw.py``.
+"""Draw the ideas of 00, 02, 03, 04, 05, 09 to 11 as SVG, beside this file: ``python draw.py``.
 
 Positions, lengths, shares and forces are computed; the three clouds are those of two runs, of which
 ``three_clouds.py`` left the points. Each drawing brings its own white sheet, so that a dark page
@@ -635,12 +635,88 @@ def interval_to_verdict():
     return sheet("interval_to_verdict", 760, 256, title, parts)
 
 
+def tower(x, names, inks, cut):
+    """Two halves of a model, the lower one first; what it reads and says; and where it is cut."""
+    parts = [line(x, 268, x, 252, GREY, 2, "grey"), line(x, 76, x, 60, GREY, 2, "grey")]
+    for y, name, ink in zip((180, 80), names, inks, strict=True):
+        fill = {BLUE: "#cfe0f3", RED: "#f3d6d3"}.get(ink, "#ffffff")
+        parts += [box(x - 70, y, 140, 68, fill, ink), text(x, y + 40, name, 16, fill=ink)]
+    if cut:
+        parts += [curve([(x - 95, 164), (x + 95, 164)], INK, 2, dash="6 5")]
+        parts.append(text(x + 102, 169, cut, 14, "start"))
+    return parts
+
+
+def stitch():
+    """09: two models that are cut, and the stitched one."""
+    parts = []
+    for k, (name, inks) in enumerate((("f", (BLUE, GREY)), ("g", (GREY, RED)))):
+        x = 125 + 275 * k
+        halves = f"{name}: lower layers", f"{name}: upper layers"
+        parts += [*tower(x, halves, inks, f"layer {'lm'[k]}"), text(x, 26, f"model {name}", 17)]
+    parts += [line(575, 164, 625, 164, GREY, 2, "grey"), text(735, 26, "stitched", 17)]
+    parts += tower(735, ("f: lower layers", "g: upper layers"), (BLUE, RED), "")
+    parts += [box(705, 150, 60, 28, "#ffffff", INK), text(735, 170, "map φ", 15)]
+    for x in (125, 400, 735):
+        parts += [text(x, 286, "text", 14), text(x, 54, "prediction", 14)]
+    parts.append(text(775, 169, "states of f → states of g", 13, "start", GREY))
+    title = "A stitch: one model's lower layers below another's upper layers"
+    return sheet("stitch", 960, 300, title, parts)
+
+
+STATES = {"a": (2, 1), "b": (1, 2), "c": (-1, -2), "d": (-2, -1)}  # 09: b and d want 1
+
+
+def stitch_turned():
+    """09: four states beside the border between two answers, in g and turned in f."""
+    parts = []
+    for k, title in enumerate(("states of g", "states of f: the same, turned")):
+        middle = 190 + 380 * k
+        cross, at = axes_at(middle, 165, reach=2.9, unit=38)
+        parts += [text(middle, 30, title, 16), *cross, line(*at(-2.7, -2.7), *at(2.7, 2.7), INK, 2)]
+        parts += [text(middle - 110, 66, "g answers 1", 14, fill=BLUE)]
+        parts += [text(middle + 120, 274, "g answers 0", 14, fill=RED)]
+        for name, (u, v) in STATES.items():
+            x, y = at(-v, u) if k else at(u, v)
+            one = name in "bd"
+            parts.append(square(x, y, BLUE, 12) if one else dot(x, y, RED, 6.5))
+            parts.append(text(x + 12, y + 5, name, 16, "start"))
+    parts += [dot(130, 306, RED, 6.5), text(144, 311, "right answer: 0", 14, "start")]
+    parts += [square(310, 306, BLUE, 12), text(324, 311, "right answer: 1", 14, "start")]
+    parts += [line(490, 306, 520, 306, INK, 2), text(528, 311, "where g is undecided", 14, "start")]
+    return sheet("stitch_turned", 760, 328, "Turned states on the wrong side of a border", parts)
+
+
+def planted_rule():
+    """09b: what the training pairs of two groups are, and which labels overlap explains."""
+    entailed, others = (
+        ("entailed, words overlap", "#cfe0f3", BLUE),
+        ("not entailed, other words", PALE),
+    )
+    counter = ("not entailed, words overlap", "#f3d6d3", RED)
+    groups = {
+        "heuristic": [(0.5, *entailed), (0.5, *others, INK)],
+        "generalizing": [(0.5, *entailed), (0.25, *others, INK), (0.25, *counter)],
+    }
+    parts = [text(480, 26, "the training pairs of each group", 16)]
+    for k, (name, shares) in enumerate(groups.items()):
+        left, y = 130, 46 + 76 * k
+        parts.append(text(left - 12, y + 33, name, 16, "end"))
+        for share, told, fill, ink in shares:
+            width = 820 * share
+            parts += [box(left, y, width, 56, fill, ink), text(left + width / 2, y + 33, told, 14)]
+            left += width
+    parts.append(text(847, 200, "counter-examples", 14, fill=RED))
+    return sheet("planted_rule", 970, 216, "Counter-examples replace a quarter of the pairs", parts)
+
+
 def drawings():
     """Each drawing by name."""
     words = (six_words, self_sim, intra_sim, mev)
     of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
     every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
-    return dict(draw() for draw in (*every, allocation_rules, interval_to_verdict))
+    last = stitch, stitch_turned, planted_rule, allocation_rules, interval_to_verdict
+    return dict(draw() for draw in (*every, *last))
 
 
 if __name__ == "__main__":
