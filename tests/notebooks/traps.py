@@ -282,6 +282,10 @@ def appears(corners): return np.linalg.norm(np.diff(corners, axis=0), axis=1).ma
 def appears(corners):
     gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
     return gaps[np.triu_indices(len(gaps), 1)].sum()
+# 04.1: at the first corner
+def appears(corners): return np.linalg.norm(corners - corners[0], axis=1).max()
+# 04.1: largest difference
+def appears(corners): return np.abs(corners[:, None] - corners).max()
 # 04.2: Nearest neighbours
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)
@@ -319,6 +323,14 @@ def h0(points):
             seen |= {i, j}
             bars.append(gaps[i, j])
     return np.array(bars[::-1])
+# 04.2: leave out the 0
+def h0(points): return np.append(h0_barcode(torch.from_numpy(points)).lengths.numpy(), 0)
+# 04.2: longest of all distances
+def h0(points):
+    gaps = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(len(points), 1)]
+    return np.sort(gaps)[::-1][: len(points) - 1]
+# 04.2: take the root
+def h0(points): return h0_barcode(torch.from_numpy(points)).lengths.numpy() ** 2
 # 04.3: in bits
 def entropy(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
@@ -339,6 +351,12 @@ def entropy(s, m): return -s / (s + m - 1) * math.log(s / (s + m - 1))
 def entropy(s, m):
     total = s + m - 1
     return math.log(total) - s / total * math.log(s / total)
+# 04.3: not one together
+def entropy(s, m): return -sum(p * math.log(p) for p in (s / (s + m - 1), (m - 1) / (s + m - 1)))
+# 04.3: its a is missing
+def entropy(s, m): return math.log(s + m - 1) - math.log(s) / (s + m - 1)
+# 04.3: the largest entropy
+def entropy(s, m): return math.log(m)
 # 04.4: Not the mean
 def turning_length(lengths): return float(lengths.mean())
 # 04.4: p times the total
@@ -347,6 +365,10 @@ def turning_length(lengths): return torch.exp(-persistent_entropy(lengths)).item
 def turning_length(lengths): return lengths.log().mean().exp().item()
 # 04.4: Not the median
 def turning_length(lengths): return lengths.median().item()
+# 04.4: changes all shares
+def turning_length(lengths): return lengths.sum().item() / math.e
+# 04.4: The sign
+def turning_length(lengths): return (lengths.sum() * persistent_entropy(lengths).exp()).item()
 # 04.5: two short sides
 def loop(a, b): return a, np.hypot(a, b)
 # 04.5: birth first
@@ -363,12 +385,22 @@ def loop(a, b): return math.hypot(a, b) - b
 def loop(a, b): return 0, math.hypot(a, b)
 # 04.5: along two sides
 def loop(a, b): return a + b, math.hypot(a, b)
+# 04.5: sides are there before
+def loop(a, b): return math.hypot(a, b), 2 * b
 # 04.6: in the covariance
 def uneven(): return rng.normal(size=(64, 4)) * [50, 5, 1, 1]
 # 04.7: 2 of 4 are right
 E_goes = dict.fromkeys(E_goes, 'down')
+# 04.7: 3 of 4 are right. The doubled point
+E_goes["one point is doubled (an equal point is added)"] = "down"
 # 04.8: gaps, not places
 def cloud(lengths): return np.array([0.0, *lengths])[:, None]
+# 04.8: a dimension each
+def cloud(lengths):
+    turns = np.exp(2j * np.pi * np.arange(len(lengths)) / len(lengths)) * lengths
+    return np.array([[0, 0], *zip(turns.real, turns.imag)])
+# 04.8: radii
+def cloud(lengths): return np.cumsum([0.0, *lengths])[:, None] / 2
 
 # 04b.1: go to the diagonal
 def distance(p, q): return max(abs(p[0] - q[0]), abs(p[1] - q[1]))
@@ -383,6 +415,9 @@ def distance(p, q):
     return min(np.hypot(p[0] - q[0], p[1] - q[1]), max(p[1] - p[0], q[1] - q[0]) / 2)
 # 04b.1: matched with each other
 def distance(p, q): return max(p[1] - p[0], q[1] - q[0]) / 2
+# 04b.1: not the mean
+def distance(p, q):
+    return min(np.abs(np.subtract(p, q)).max(), (p[1] - p[0] + q[1] - q[0]) / 4)
 # 04b.2: fade out
 def image(diagram, x, y, sigma):
     total = np.zeros((len(y), len(x)))
@@ -413,12 +448,30 @@ def image(diagram, x, y, sigma): return solved(diagram, x, y, sigma**0.5)
 # 04b.2: not their mean
 solved = image
 def image(diagram, x, y, sigma): return solved(diagram, x, y, sigma) / len(diagram)
+# 04b.2: it is not flat
+def landscape(diagram, k, t):
+    births, deaths = diagram.T[..., None]
+    return np.sort(((births < t) & (t < deaths)) * (deaths - births) / 2, axis=0)[-k]
+# 04b.2: no root
+def image(diagram, x, y, sigma):
+    total = 0
+    for b, d in diagram:
+        total += (d - b) * np.exp(-np.hypot(x - b, y[:, None] - d + b) / (2 * sigma**2))
+    return total
+# 04b.2: Shape
+solved = image
+def image(diagram, x, y, sigma): return solved(diagram, x, y, sigma).ravel()
 # 04b.3: 2 of 4 are right
 can_change = dict.fromkeys(can_change, 'more')
+# 04b.3: 3 of 4 are right. The entropy
+can_change["the entropy of all bars of H0"] = "2δ"
 # 04b.3: The words are
 can_change = dict.fromkeys(can_change, "2d")
 # 04b.4: 1 of 5 are right
 is_a = dict.fromkeys(hunt, 'noise')
+# 04b.4: rings are swapped
+swap = {'one ring': 'two rings', 'two rings': 'one ring'}
+is_a = {name: swap.get(kind, kind) for name, kind in is_a.items()}
 # 04b.4: very uneven bars
 is_a = {name: {'noise': 'a line', 'a line': 'noise'}.get(kind, kind) for name, kind in is_a.items()}
 
@@ -441,6 +494,10 @@ def slope(a, b):
 def slope(a, b): return b / (a + b) ** 2
 # 05.2: share of b changes
 def slope(a, b): return -(math.log(a / (a + b)) + 1) / (a + b)
+# 05.2: its slope in a
+def slope(a, b): return math.log(a + b) - (a * math.log(a) + b * math.log(b)) / (a + b)
+# 05.2: of b changes, too: ∂E/∂p
+def slope(a, b): return -(math.log(a / (a + b)) + 1) * b / (a + b) ** 2
 # 05.3: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
 # 05.3: not larger
@@ -449,8 +506,12 @@ factors = {'loss': 1.0, 'gradient': 10.0}
 factors = {'loss': 1.0, 'gradient': 0.01}
 # 05.3: without quotation marks
 factors = {'loss': '1', 'gradient': '1/10'}
+# 05.3: not negative
+factors = {'loss': 1.0, 'gradient': -0.1}
 # 05.4: 1 of 3 are right
 at_weight = dict.fromkeys(at_weight, 'rounder')
+# 05.4: 2 of 3 are right. Think again of weight 1:
+at_weight[1.0] = 'task pays'
 # 05.5: no gradient
 def cloud():
     one = [[0.0, 0], [0.1, 0], [0, 0.1], [0.1, 0.12]]
@@ -462,6 +523,8 @@ def bars(k):
     return [10.0] * 4 + [4.25] * 2 + [2.0] * 6 if k == 6 else [10.0] * k + [0.1] * (12 - k)
 # 05.7: 3 of 6 are right
 changes = {name: {'with labels': True, 'without': True} for name in changes}
+# 05.7: swap their labels, without
+changes["two points of different classes swap their labels"]["without"] = True
 # 05.7: quotation marks
 changes = {name: {'with labels': 'yes', 'without': 'no'} for name in changes}
 
@@ -482,6 +545,15 @@ def least(rows, weight=1.0): return -weight * math.log(sum(rows) - len(rows))
 def least(rows, weight=1.0): return 0.0
 # 06.1: In nats
 def least(rows, weight=1.0): return -weight * sum(math.log2(n - 1) for n in rows if n > 1)
+# 06.1: not m
+def least(rows, weight=1.0): return -weight * sum(n - 1 for n in rows)
+# 06.1: before the logarithm
+def least(rows, weight=1.0): return -sum(math.log(weight * (n - 1)) for n in rows if n > 1)
+# 06.1: the largest alone
+def least(rows, weight=1.0): return -weight * math.log(max(rows) - 1)
+# 06.1: without the task
+def least(rows, weight=1.0):
+    return math.log(2) - weight * sum(math.log(n - 1) for n in rows if n > 1)
 # 06.2: Each part loses
 def n_bars(batch, parts, classes=2): return batch - classes
 # 06.2: edges of a tree
@@ -494,8 +566,12 @@ def n_bars(batch, parts, classes=2): return batch
 def n_bars(batch, parts, classes=2): return batch - parts
 # 06.2: That is one part
 def n_bars(batch, parts, classes=2): return batch // parts - classes
+# 06.2: half of the rows
+def n_bars(batch, parts, classes=2): return parts * classes * (batch // parts - 1)
 # 06.3: occur twice
 mine = [('It plays well.', k % 2) for k in range(64)]
+# 06.3: 2 of 3 are right. The errors
+goes["errors"] = "up"
 # 06.3: The words are
 goes = dict.fromkeys(goes, 'lower')
 
