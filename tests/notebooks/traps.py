@@ -919,6 +919,37 @@ def overlap(queries, train, k):
     sides = (queries @ train.T, np.sign(queries) @ np.sign(train).T)
     full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
     return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: argsort begins with the least
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: order among the k
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return (full == bits).mean()
+# 13.2: take ±1
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, (queries > 0) @ (1.0 * (train > 0)).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: nothing is centred
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    signs = [np.sign(x - train.mean(axis=0)) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, signs[0] @ signs[1].T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: k is an argument
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :10] for p in sides)
+    return np.mean([len({*a} & {*b}) / 10 for a, b in zip(full, bits)])
 # 13.3: the root of an eigenvalue
 def whiten(train):
     mean = train.mean(axis=0)
@@ -942,11 +973,25 @@ def whiten(train):
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
     return lambda rows: rows @ directions.T * (math.sqrt(len(train) - 1) / lengths)
-# 13.3: not 1
+# 13.3: Turned, but not scaled
 def whiten(train):
     mean = train.mean(axis=0)
     _, _, directions = np.linalg.svd(train - mean, full_matrices=False)
     return lambda rows: (rows - mean) @ directions.T
+# 13.3: yours multiplies
+def whiten(train):
+    mean = train.mean(axis=0)
+    values, axes = np.linalg.eigh(np.cov(train.T))
+    return lambda rows: (rows - mean) @ axes * np.sqrt(values)
+# 13.3: times as long as a standard deviation
+def whiten(train):
+    mean = train.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(train - mean, full_matrices=False)
+    return lambda rows: (rows - mean) @ directions.T / lengths
+# 13.3: queries come later
+def whiten(train):
+    _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    return (train - train.mean(axis=0)) @ directions.T * math.sqrt(len(train) - 1) / lengths
 """
 _FOUND = re.findall(
     r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE
