@@ -584,6 +584,10 @@ def gain(arm, none): return 1 / math.sqrt(1 - np.corrcoef(arm, none)[0, 1])
 # 07.1: the other by n
 def gain(arm, none):
     return math.sqrt((np.var(arm, ddof=1) + np.var(none, ddof=1)) / np.var(arm - none))
+# 07.1: variances add
+def gain(arm, none): return math.sqrt(abs(np.var(arm) - np.var(none)) / np.var(arm - none))
+# 07.1: not at their sum
+def gain(arm, none): return math.sqrt((np.var(arm) + np.var(none)) / np.var(arm + none))
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
 # 07.2: take that of t
@@ -609,6 +613,20 @@ def seeds_needed(s, margin):
 # 07.2: less than needed
 def seeds_needed(s, margin):
     return next(n for n in range(2, 99) if stats.t.ppf(0.975, n) * s / (n + 1) ** 0.5 < margin)
+# 07.2: s is its root
+def spread(low, high, n): return ((high - low) / 2 * math.sqrt(n) / stats.t.ppf(0.975, n - 1)) ** 2
+# 07.2: has the root of n
+def spread(low, high, n): return (high - low) / 2 * n / stats.t.ppf(0.975, n - 1)
+# 07.2: begin at n = 2
+def seeds_needed(s, margin):
+    n = 1
+    while stats.t.ppf(0.975, n - 1) * s / n**0.5 >= margin: n += 1
+    return n
+# 07.2: go on until it is below
+def seeds_needed(s, margin):
+    n = 2
+    while stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin: n += 1
+    return n
 # 07.3: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
@@ -621,6 +639,10 @@ def frontier(arms): return {max(arms, key=lambda n: arms[n][1] - arms[n][0])}
 # 07.3: Nobody is left
 def frontier(arms):
     def beats(b, a): return b[0] < a[0] or b[1] > a[1]
+    return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
+# 07.3: A higher metric is better
+def frontier(arms):
+    def beats(b, a): return b[0] <= a[0] and b[1] <= a[1] and a != b
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
 # 07.4: wants rising scores
 def accuracy_at(scores, accuracies, target): return np.interp(target, scores, accuracies)
@@ -646,6 +668,36 @@ def accuracy_at(scores, accuracies, target):
     if min(scores) <= target <= max(scores):
         order = np.argsort(scores)
         return np.interp(target, np.array(scores)[order], np.array(accuracies)[order])
+# 07.4: may be the larger
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if scores[k] <= target <= scores[k + 1]:
+            way = (target - scores[k]) / (scores[k + 1] - scores[k])
+            return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
+# 07.4: whose scores rise
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if scores[k] >= target >= scores[k + 1]:
+            way = (target - scores[k]) / (scores[k + 1] - scores[k])
+            return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
+# 07.4: return at the first
+def accuracy_at(scores, accuracies, target):
+    found = None
+    for k in range(len(scores) - 1):
+        if (scores[k] - target) * (scores[k + 1] - target) <= 0:
+            way = (target - scores[k]) / (scores[k + 1] - scores[k])
+            found = accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
+    return found
+# 07.4: weight itself is enclosed
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if (scores[k] - target) * (scores[k + 1] - target) < 0:
+            way = (target - scores[k]) / (scores[k + 1] - scores[k])
+            return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
+# 07.4: from the first weight to the last
+def accuracy_at(scores, accuracies, target):
+    way = (target - scores[0]) / (scores[-1] - scores[0])
+    return accuracies[0] + way * (accuracies[-1] - accuracies[0])
 
 # 08.1: mean is still there
 def without_top(x, k):
@@ -1051,6 +1103,37 @@ def overlap(queries, train, k):
     sides = (queries @ train.T, np.sign(queries) @ np.sign(train).T)
     full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
     return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: argsort begins with the least
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: order among the k
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return (full == bits).mean()
+# 13.2: take ±1
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, (queries > 0) @ (1.0 * (train > 0)).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: nothing is centred
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    signs = [np.sign(x - train.mean(axis=0)) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, signs[0] @ signs[1].T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: k is an argument
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :10] for p in sides)
+    return np.mean([len({*a} & {*b}) / 10 for a, b in zip(full, bits)])
 # 13.3: the root of an eigenvalue
 def whiten(train):
     mean = train.mean(axis=0)
@@ -1074,11 +1157,25 @@ def whiten(train):
 def whiten(train):
     _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
     return lambda rows: rows @ directions.T * (math.sqrt(len(train) - 1) / lengths)
-# 13.3: not 1
+# 13.3: Turned, but not scaled
 def whiten(train):
     mean = train.mean(axis=0)
     _, _, directions = np.linalg.svd(train - mean, full_matrices=False)
     return lambda rows: (rows - mean) @ directions.T
+# 13.3: yours multiplies
+def whiten(train):
+    mean = train.mean(axis=0)
+    values, axes = np.linalg.eigh(np.cov(train.T))
+    return lambda rows: (rows - mean) @ axes * np.sqrt(values)
+# 13.3: times as long as a standard deviation
+def whiten(train):
+    mean = train.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(train - mean, full_matrices=False)
+    return lambda rows: (rows - mean) @ directions.T / lengths
+# 13.3: queries come later
+def whiten(train):
+    _, lengths, directions = np.linalg.svd(train - train.mean(axis=0), full_matrices=False)
+    return (train - train.mean(axis=0)) @ directions.T * math.sqrt(len(train) - 1) / lengths
 """
 _FOUND = re.findall(
     r"^# (\d\d[a-z]?)\.(\d): (.*)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, flags=re.MULTILINE
