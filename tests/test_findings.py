@@ -266,10 +266,12 @@ def test_elongated_directions_are_counted_by_both_means():
     }  # fmt: skip
     told = [f"{row.estimate:.1f}" for row in rows.values()]
     assert all(row.low > 0 for row in rows.values())
-    said = (
-        f"grow in 24 steps on movies ({told[0]}) and products ({told[1]}), and on CoLA ({told[2]};"
-    )
-    assert said in EVIDENCE
+    assert f"grow in 24 steps on movies ({told[0]}) and products ({told[1]}), and" in EVIDENCE
+    long = _row("cohort", "rp:elongated-pretrained:minilm:sentiment_products (10 epochs):none")
+    mrpc = _row("glue", "rp:elongated-pretrained:minilm:mrpc:none")
+    assert long.low < 0 < long.high and mrpc.low < 0 < mrpc.high
+    rest = f"on products (−{abs(long.estimate):.1f}), nor surely on MRPC ({mrpc.estimate:.1f})"
+    assert f"and on CoLA ({told[2]}), but not in ten epochs {rest}" in EVIDENCE
     for mean in ("own", "pretrained"):
         assert _row("models", f"rp:elongated-{mean}:mpnet:sentiment_products:none").high < 0
 
