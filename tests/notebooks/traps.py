@@ -481,6 +481,8 @@ def even(n): return rng.normal(size=(n, 1))
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
 # 05.2: total is squared
 def slope(a, b): return b * math.log(b / a) / (a + b)
+# 05.2: a b above the line: b
+def slope(a, b): return math.log(b / a) / (a + b) ** 2
 # 05.2: That is ∂E/∂b
 def slope(a, b): return a * math.log(a / b) / (a + b) ** 2
 # 05.2: times ∂p/∂a
