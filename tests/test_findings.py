@@ -1,4 +1,4 @@
-"""Sentences of the findings, of the page of evidence and of 07, held by their records."""
+"""Sentences of the findings, of the page of evidence and of 07b, held by their records."""
 
 import json
 import re
@@ -21,7 +21,7 @@ FINDINGS, EVIDENCE = (
     for name in ("findings.md", "evidence.md")
 )
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-CHAPTER = json.loads((ROOT / "notebooks" / "07_ablation.ipynb").read_text(encoding="utf-8"))
+CHAPTER = json.loads((ROOT / "notebooks" / "07b_equal_strength.ipynb").read_text(encoding="utf-8"))
 PRINTED = "".join(
     line
     for cell in CHAPTER["cells"]
@@ -77,7 +77,7 @@ def test_all_bars_that_were_equivalent_in_training_end_above_selected_bars_on_va
     above = paired_interval(late["all", 4.0] - late["prominent", 1.0])
     assert above.low > 0
     said = f"over ten epochs all bars at 4 end {_short(above.estimate, 3)} *above* prominent bars"
-    assert said in _prose("07_ablation.ipynb")
+    assert said in _prose("07b_equal_strength.ipynb")
     assert _verdicts(tables)["S6"] == "equivalent"
 
 
@@ -428,9 +428,10 @@ def _with_interval(row) -> str:
     return f"{estimate} [−{low}, {high}]"
 
 
-def test_chapters_07_and_11_say_the_intervals_of_the_third_analysis(heldout):
+def test_chapters_07b_and_11_say_the_intervals_of_the_third_analysis(heldout):
     e1, e5, e6 = (_with_interval(heldout[2].loc[name]) for name in ("E1", "E5", "E6"))
-    assert f"whether stronger all bars end as round is open ({e1})" in _prose("07_ablation.ipynb")
+    chapter = _prose("07b_equal_strength.ipynb")
+    assert f"whether stronger all bars end as round is open ({e1})" in chapter
     claims = _prose("11_claims.ipynb")
     assert f"at weight 8 they end {e1} above (products, E1), at 4 {e5} (MRPC, E5)" in claims
     assert f"and {e6} (CoLA, E6)" in claims
@@ -439,10 +440,10 @@ def test_chapters_07_and_11_say_the_intervals_of_the_third_analysis(heldout):
     low, high = _points(later.low), _points(later.high)
     assert later.low < 0 < later.estimate
     kept = f"none in ten epochs (+{_points(later.estimate)} [−{low}, {high}], not adjusted)"
-    assert kept in _prose("07_ablation.ipynb")
+    assert kept in chapter
     e3 = heldout[2].loc["E3"]
     lost = f"keep {_points(e3.estimate)} points less [−{_points(e3.low)}, {_points(e3.high)}]"
-    assert e3.estimate < 0 and lost in _prose("07_ablation.ipynb")
+    assert e3.estimate < 0 and lost in chapter
 
 
 def test_what_the_fourth_analysis_decided_is_what_is_said():
