@@ -22,11 +22,10 @@ FINDINGS, EVIDENCE = (
 )
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 CHAPTER = json.loads((ROOT / "notebooks" / "07b_equal_strength.ipynb").read_text(encoding="utf-8"))
-PRINTED = "".join(
-    line
-    for cell in CHAPTER["cells"]
-    for output in cell.get("outputs", [])
-    for line in output.get("text", [])
+OUTPUTS = [output for cell in CHAPTER["cells"] for output in cell.get("outputs", [])]
+PRINTED = "".join(line for output in OUTPUTS for line in output.get("text", []))
+CAPTIONS = "".join(
+    line for output in OUTPUTS for line in output.get("data", {}).get("text/markdown", [])
 )
 
 
@@ -135,6 +134,20 @@ def test_bars_at_weight_1_lower_more_than_all_bars_by_what_is_said(tables):
     strong = pd.read_csv(ROOT / "data/reference/strength/hypotheses.csv").difference
     at = f"keep {_points(strong[1])} points less accuracy (S2, at an edge), and at 10 they keep"
     assert f"{at} {_points(strong[2])} less (S3)" in EVIDENCE
+
+
+def test_when_plain_runs_rise_and_how_far_isoscore_reaches_are_those_of_the_records(tables):
+    steps = pd.read_parquet(ROOT / "data" / "reference" / "cohort" / "steps.parquet")
+    plain = steps.query("task == 'sentiment_products' and arm == 'none' and rows == 64")
+    rise = plain.groupby(["epochs", "step"]).centred_1.mean().ge(0.20)
+    first = [rise[epochs].idxmax() for epochs in (3, 10)]
+    said = "runs of 24 steps pass the score .20 at step {}, these at step {}:"
+    assert said.format(*first) in _prose("07_ablation.ipynb")
+    lowest = {}
+    for (arm, _), cell in runs_of(tables, 3).items():
+        lowest[arm] = min(cell.score.mean(), lowest.get(arm, 1))
+    assert f"lies above, but ends at {_short(lowest['isoscore'], 3)}" in CAPTIONS
+    assert max(lowest["prominent"], lowest["all"]) < 0.10
 
 
 def test_the_verdicts_that_are_called_edges_turn_with_one_step_or_one_seed(tables):
