@@ -185,18 +185,19 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     """The hypotheses of `read_hypotheses` as chapters show them, one row each, all cells text.
 
     The first column, ``hypothesis``, is the id and the statement as it was registered, in the words
-    of the chapters: prominent for selected bars, equal for matched score, 0.20 for .20. It labels
-    the rows of a figure, too. ``difference of`` says which arm is taken from which (no such column
-    for profile objectives, whose S1 to S3 are others). Then come ``difference``, ``simultaneous
-    interval``, ``seeds``, ``p (Holm)``, ``verdict`` and, where a paper printed a number, ``paper``.
-    Rows that are *not tested* have a dash for difference, interval and p: the score at which they
-    compare was not reached.
+    of the chapters: prominent for selected bars, equal for matched score, 0.20 for .20 (p, too). It
+    also labels the rows of a figure. ``difference of`` says which arm is taken from which (no such
+    column for profile objectives, whose S1 to S3 are others). Then come ``difference``,
+    ``simultaneous interval``, ``seeds``, ``p (Holm)``, ``verdict`` and, where a paper printed a
+    number, ``paper``. Rows that are *not tested* have a dash for difference, interval and p: the
+    score at which they compare was not reached.
 
     Rows keep the order of the record, so that a slice such as ``[:3]`` is S1 to S3 of strength.
     """
     table = read_hypotheses(profile)
     for registered, ours in REWORDED.items():
         table["hypothesis"] = table.hypothesis.str.replace(registered, ours, regex=True)
+    table["p (Holm)"] = table["p (Holm)"].str.replace(r"^(< )?\.", r"\g<1>0.", regex=True)
     terms = {key: of for of, keys in SUBTRACTED.items() for key in keys.split()}
     table["difference of"] = table.hypothesis.str.partition(" ")[0].map(terms)
     if profile == "objectives":

@@ -1,5 +1,6 @@
 """The claims as people see them: tables of text, and whether models agree."""
 
+import json
 import math
 from pathlib import Path
 
@@ -21,7 +22,10 @@ from shrink_utils.study.claims.report import (
 )
 from tests.study.claims.golden import GOLDEN
 
-REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
+ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = ROOT / "data" / "reference"
+CHAPTER = json.loads((ROOT / "notebooks" / "11_claims.ipynb").read_text(encoding="utf-8"))
+CLAIMS = "".join(line for cell in CHAPTER["cells"] for line in cell["source"])
 
 
 @pytest.fixture
@@ -96,7 +100,8 @@ def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(
     assert not shown.hypothesis.str.contains(old_words).any()
     tested = registered.verdict != "not tested"
     for column in ("difference", "simultaneous interval", "p (Holm)"):
-        assert shown[column][tested].equals(registered[column][tested])
+        printed = shown[column].str.replace("0.", ".") if column == "p (Holm)" else shown[column]
+        assert printed[tested].equals(registered[column][tested])
         assert (shown[column][~tested] == "–").all()
     assert shown.verdict.equals(registered.verdict) and shown.seeds.equals(registered.seeds)
     assert ("difference of" in shown) == (profile != "objectives")
@@ -131,6 +136,20 @@ def test_what_a_row_subtracts_gives_the_difference_that_it_prints():
         assert row.hypothesis.endswith(task)
         first, second = scores[f"sentiment_{task}"][row["difference of"].split(" − ")]
         assert first - second == pytest.approx(float(row.difference), abs=5e-4)
+
+
+def test_every_row_that_11_does_not_show_has_its_verdict_said_there():
+    """Twelve stand in its first table, nine in its second, and the others in a sentence."""
+    tables = {name: reworded_hypotheses(name) for name in ("strength", "heldout", "objectives")}
+    of_id = {n: t.hypothesis.str.partition(" ")[0].set_axis(t.verdict) for n, t in tables.items()}
+    others = pd.concat(of_id.values())
+    assert len(others) == 34
+    assert others["equivalent"].tolist() == ["S6", "E3", "E4"]
+    assert others["not tested"].tolist() == ["S7", "E2"]
+    assert len(others["open"]) == 20 and len(of_id["objectives"]["open"]) == 9
+    said = "S6, E3 and E4 are *equivalent*, S7 and E2 were *not tested*, and twenty are *open*"
+    assert f"Of the 34 other rows ([their numbers](../docs/verdicts.md)), {said} (nine" in CLAIMS
+    assert "Nine are decided in a direction" in CLAIMS
 
 
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
