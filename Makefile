@@ -119,8 +119,9 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(OUT)/package.hash requirements.loc
 # Their sections "At full length" show records of finished profiles.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet data/reference/glue/*.parquet)
 DECISIONS := $(wildcard $(foreach p,cohort strength heldout,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
-$(foreach n,07_ablation 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/strength/*.parquet) $(DECISIONS)
-$(OUT)/notebooks/07_ablation.ipynb: $(wildcard data/reference/heldout/evaluations.parquet data/reference/heldout/rows.parquet)
+$(foreach n,07_ablation 07b_equal_strength 11_claims,$(OUT)/notebooks/$(n).ipynb): $(DECISIONS)
+$(foreach n,07b_equal_strength 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/strength/*.parquet)
+$(OUT)/notebooks/07b_equal_strength.ipynb: $(wildcard data/reference/heldout/evaluations.parquet data/reference/heldout/rows.parquet)
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)

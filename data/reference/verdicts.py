@@ -43,8 +43,8 @@ nats, R1 a number of directions. *As the paper* and *opposite* are signs with an
 [08](../notebooks/08_geometry_after_finetuning.ipynb) R.
 
 `data/reference/verdicts.py` writes this page from the tables beside it. S2, S6 and S8 lie at an
-edge: the *Deviations* of their analysis and [07](../notebooks/07_ablation.ipynb) say what would
-turn them.
+edge: the *Deviations* of their analysis and [07b](../notebooks/07b_equal_strength.ipynb) say what
+would turn them.
 """
 
 

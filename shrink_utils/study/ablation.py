@@ -1,4 +1,4 @@
-"""Chapter 07: what arms cost and gain, by step, in pairs, and as frontiers over their weights."""
+"""07 and 07b: what arms cost and gain, by step, in pairs, and as frontiers over their weights."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""At full length: what chapters 07, 08 and 11 read of a finished study's records, and its claims.
+"""At full length: what 07, 07b, 08 and 11 read of a finished study's records, and its claims.
 
 No run is read. The analysis was fixed before the runs (docs/preregistration*.md), and nobody looks
 at a part of them.

@@ -1,7 +1,7 @@
 """Clouds in which topology must matter: two sub-clusters per class, and one long noise direction.
 
 A reward alone trains a linear map of the points until the noise direction has lost half of its
-share of the variance. Who keeps the sub-clusters, which are long bars of H0? Chapter 07 compares.
+share of the variance. Who keeps the sub-clusters, which are long bars of H0? Chapter 07b compares.
 """
 
 from typing import NamedTuple

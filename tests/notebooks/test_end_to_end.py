@@ -110,12 +110,12 @@ def test_run_again_it_does_nothing_says_so_and_is_quick(results, make, finished)
 RESTS_ON = {
     "cohort/runs.parquet": ("07_ablation", "08_geometry_after_finetuning", "11_claims"),
     "cohort/decided.csv": ("07_ablation", "11_claims"),
-    "strength/runs.parquet": ("07_ablation", "11_claims"),
-    "strength/decided.csv": ("07_ablation", "11_claims"),
+    "strength/runs.parquet": ("07b_equal_strength", "11_claims"),
+    "strength/decided.csv": ("07b_equal_strength", "11_claims"),
     "models/claims.csv": ("11_claims",),
     "models/layers.csv": ("02_contextuality",),
     "models/machine_text.csv": ("12_topology_on_language",),
-    "heldout/hypotheses.csv": ("07_ablation", "11_claims", "13_what_for"),
+    "heldout/hypotheses.csv": ("07b_equal_strength", "11_claims", "13_what_for"),
     "heldout/uses.parquet": ("13_what_for",),
 }
 

@@ -68,7 +68,7 @@ def test_visible_code_is_short_and_computes(notebook):
     assert 2 * sum(map(sum, drawing)) <= sum(map(len, drawing))
 
 
-CORE = ("00", "01", "04", "04b", "05", "06", "07", "08", "11")
+CORE = ("00", "01", "04", "04b", "05", "06", "07", "07b", "08", "11")
 
 
 def _words(source):

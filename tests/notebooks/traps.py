@@ -629,60 +629,60 @@ def seeds_needed(s, margin):
     n = 2
     while stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin: n += 1
     return n
-# 07.3: left is better
+# 07b.1: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
-# 07.3: one more that nobody beats
+# 07b.1: one more that nobody beats
 def frontier(arms):
     return {min(arms, key=lambda n: arms[n][0]), max(arms, key=lambda n: arms[n][1])}
-# 07.3: exchange rate
+# 07b.1: exchange rate
 def frontier(arms): return {max(arms, key=lambda n: arms[n][1] - arms[n][0])}
-# 07.3: Nobody is left
+# 07b.1: Nobody is left
 def frontier(arms):
     def beats(b, a): return b[0] < a[0] or b[1] > a[1]
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
-# 07.3: A higher metric is better
+# 07b.1: A higher metric is better
 def frontier(arms):
     def beats(b, a): return b[0] <= a[0] and b[1] <= a[1] and a != b
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
-# 07.4: wants rising scores
+# 07b.2: wants rising scores
 def accuracy_at(scores, accuracies, target): return np.interp(target, scores, accuracies)
-# 07.4: nearest weight
+# 07b.2: nearest weight
 def accuracy_at(scores, accuracies, target):
     return accuracies[np.abs(np.subtract(scores, target)).argmin()]
-# 07.4: The middle of the two
+# 07b.2: The middle of the two
 def accuracy_at(scores, accuracies, target):
     for k in range(len(scores) - 1):
         if scores[k] >= target >= scores[k + 1]:
             return (accuracies[k] + accuracies[k + 1]) / 2
-# 07.4: Turned round
+# 07b.2: Turned round
 def accuracy_at(scores, accuracies, target):
     for k in range(len(scores) - 1):
         if scores[k] >= target >= scores[k + 1]:
             way = (scores[k] - target) / (scores[k] - scores[k + 1])
             return way * accuracies[k] + (1 - way) * accuracies[k + 1]
-# 07.4: not the value at the end
+# 07b.2: not the value at the end
 def accuracy_at(scores, accuracies, target):
     return np.interp(-target, -np.array(scores), accuracies)
-# 07.4: do not sort by score
+# 07b.2: do not sort by score
 def accuracy_at(scores, accuracies, target):
     if min(scores) <= target <= max(scores):
         order = np.argsort(scores)
         return np.interp(target, np.array(scores)[order], np.array(accuracies)[order])
-# 07.4: may be the larger
+# 07b.2: may be the larger
 def accuracy_at(scores, accuracies, target):
     for k in range(len(scores) - 1):
         if scores[k] <= target <= scores[k + 1]:
             way = (target - scores[k]) / (scores[k + 1] - scores[k])
             return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
-# 07.4: whose scores rise
+# 07b.2: whose scores rise
 def accuracy_at(scores, accuracies, target):
     for k in range(len(scores) - 1):
         if scores[k] >= target >= scores[k + 1]:
             way = (target - scores[k]) / (scores[k + 1] - scores[k])
             return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
-# 07.4: return at the first
+# 07b.2: return at the first
 def accuracy_at(scores, accuracies, target):
     found = None
     for k in range(len(scores) - 1):
@@ -690,13 +690,13 @@ def accuracy_at(scores, accuracies, target):
             way = (target - scores[k]) / (scores[k + 1] - scores[k])
             found = accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
     return found
-# 07.4: weight itself is enclosed
+# 07b.2: weight itself is enclosed
 def accuracy_at(scores, accuracies, target):
     for k in range(len(scores) - 1):
         if (scores[k] - target) * (scores[k + 1] - target) < 0:
             way = (target - scores[k]) / (scores[k + 1] - scores[k])
             return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
-# 07.4: from the first weight to the last
+# 07b.2: from the first weight to the last
 def accuracy_at(scores, accuracies, target):
     way = (target - scores[0]) / (scores[-1] - scores[0])
     return accuracies[0] + way * (accuracies[-1] - accuracies[0])

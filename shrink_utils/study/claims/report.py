@@ -38,6 +38,29 @@ IN_BRIEF = ["claim", "verdict", "adjusted verdict", "ours [95 % interval]", "pap
 IN_BRIEF += ["noise floor", "p", "of"]
 SENTENCE = ["paper", "sentence", "row", "kind of test", "adjusted verdicts", "note"]
 LINE = 1000  # characters of a line that another program reads
+# What the hypotheses of STL subtract: mostly the plain arm or all bars, but where all bars get a
+# larger weight, prominent bars are taken from them.
+SUBTRACTED = {
+    "prominent − none": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7",
+    "prominent − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4",
+    "all at 4 − prominent at 1": "S6 S8 E5 E6",
+    "all at 8 − prominent at 1": "E1",
+    "prominent − random": "H7",
+    "prominent − IsoScore★": "H8",
+    "prominent − spectral": "H9",
+    "prominent − cosine": "H10",
+    "IsoScore★ − none": "U2 U4 U6 U8",
+}
+# Registered statements, in the words of the chapters.
+REWORDED = {
+    r"another ((?:validation )?\w+) than": r"a different \1 from",
+    r"another (accuracy|score|silhouette|loss)": r"a different \1",
+    r"matched score": "equal score",
+    r"selected": "prominent",
+    r"isoscore (\S+) is": r"IsoScore★ at \1 is",
+    r"prominent (\S+) is": r"prominent at \1 is",
+    r" \.(\d)": r" 0.\1",
+}
 
 
 def claims_in_brief(claims: pd.DataFrame) -> pd.DataFrame:
@@ -156,6 +179,33 @@ def read_hypotheses(profile: str) -> pd.DataFrame:
         kind = "scaled test" if hasattr(row, "expected") else "our control"
         rows.append(found | {"kind of test": kind})
     return pd.DataFrame(rows)
+
+
+def reworded_hypotheses(profile: str) -> pd.DataFrame:
+    """The hypotheses of `read_hypotheses` as chapters show them, one row each, all cells text.
+
+    The first column, ``hypothesis``, is the id and the statement as it was registered, in the words
+    of the chapters: prominent for selected bars, equal for matched score, 0.20 for .20 (p, too). It
+    also labels the rows of a figure. ``difference of`` says which arm is taken from which (no such
+    column for profile objectives, whose S1 to S3 are others). Then come ``difference``,
+    ``simultaneous interval``, ``seeds``, ``p (Holm)``, ``verdict`` and, where a paper printed a
+    number, ``paper``. Rows that are *not tested* have a dash for difference, interval and p: the
+    score at which they compare was not reached.
+
+    Rows keep the order of the record, so that a slice such as ``[:3]`` is S1 to S3 of strength.
+    """
+    table = read_hypotheses(profile)
+    for registered, ours in REWORDED.items():
+        table["hypothesis"] = table.hypothesis.str.replace(registered, ours, regex=True)
+    table["p (Holm)"] = table["p (Holm)"].str.replace(r"^(< )?\.", r"\g<1>0.", regex=True)
+    terms = {key: of for of, keys in SUBTRACTED.items() for key in keys.split()}
+    table["difference of"] = table.hypothesis.str.partition(" ")[0].map(terms)
+    if profile == "objectives":
+        table["difference of"] = ""
+    untested = ["difference", "simultaneous interval", "p (Holm)"]
+    table.loc[table.verdict == "not tested", untested] = "\N{EN DASH}"
+    shown = ["hypothesis", "difference of", *untested[:2], "seeds", "p (Holm)", "verdict", "paper"]
+    return table[shown].loc[:, (table[shown] != "").any()]
 
 
 def print_hypotheses(answer: pd.DataFrame) -> None:

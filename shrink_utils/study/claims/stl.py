@@ -50,7 +50,7 @@ DEPARTURES = (
 )
 
 
-def with_sums(scores: pd.DataFrame) -> pd.DataFrame:
+def _with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     """With ``centred_three`` and ``raw_three``, of the first three scores."""
     first_three = {space: [f"{space}_{k}" for k in (1, 2, 3)] for space in ("centred", "raw")}
     sums = {f"{space}_three": scores[names].sum(axis=1) for space, names in first_three.items()}
@@ -102,7 +102,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     scores = scores.groupby(["arm", "name"]).score.mean().unstack()
     for arm in SELECTED:
         scores.loc[arm] = scores.loc["selected"]
-    scores = with_sums(scores)
+    scores = _with_sums(scores)
     n_cells = len(table[TASK_OF_MODEL].drop_duplicates())
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
@@ -128,7 +128,7 @@ def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]
 @as_table
 def stl_claims(summary: pd.DataFrame) -> Iterator[dict]:
     """On every model and task of the ablation; from `summarize`, with `add_correctness`."""
-    for (model, task), runs in with_sums(summary).groupby(TASK_OF_MODEL, sort=False):
+    for (model, task), runs in _with_sums(summary).groupby(TASK_OF_MODEL, sort=False):
         scores, name = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             about = about_stl(model, task, arm, table3=name)

@@ -1,5 +1,6 @@
 """The claims as people see them: tables of text, and whether models agree."""
 
+import json
 import math
 from pathlib import Path
 
@@ -14,12 +15,17 @@ from shrink_utils.study.claims.report import (
     counted,
     print_claims,
     print_hypotheses,
+    read_hypotheses,
+    reworded_hypotheses,
     sentence_table,
     signed,
 )
 from tests.study.claims.golden import GOLDEN
 
-REFERENCE = Path(__file__).resolve().parents[3] / "data" / "reference"
+ROOT = Path(__file__).resolve().parents[3]
+REFERENCE = ROOT / "data" / "reference"
+CHAPTER = json.loads((ROOT / "notebooks" / "11_claims.ipynb").read_text(encoding="utf-8"))
+CLAIMS = "".join(line for cell in CHAPTER["cells"] for line in cell["source"])
 
 
 @pytest.fixture
@@ -83,6 +89,67 @@ def test_on_a_terminal_no_line_is_wider_than_it_is(monkeypatch, capsys):
     print_hypotheses(answer)
     shown = capsys.readouterr().out.splitlines()
     assert max(map(len, shown)) <= 100 < max(map(len, piped))
+
+
+@pytest.mark.parametrize("profile", ["cohort", "strength", "heldout", "objectives"])
+def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(profile):
+    registered, shown = read_hypotheses(profile), reworded_hypotheses(profile)
+    ids = [table.hypothesis.str.partition(" ")[0].tolist() for table in (registered, shown)]
+    assert ids[0] == ids[1]
+    old_words = r"another \w+ than|another (?:accuracy|silhouette)|selected|matched|isoscore| \\."
+    assert not shown.hypothesis.str.contains(old_words).any()
+    tested = registered.verdict != "not tested"
+    for column in ("difference", "simultaneous interval", "p (Holm)"):
+        printed = shown[column].str.replace("0.", ".") if column == "p (Holm)" else shown[column]
+        assert printed[tested].equals(registered[column][tested])
+        assert (shown[column][~tested] == "–").all()
+    assert shown.verdict.equals(registered.verdict) and shown.seeds.equals(registered.seeds)
+    assert ("difference of" in shown) == (profile != "objectives")
+    assert ("paper" in shown) == (profile == "cohort")
+
+
+def test_what_is_not_tested_has_no_number_a_reader_could_take_for_a_result():
+    shown = pd.concat(map(reworded_hypotheses, ("strength", "heldout")))
+    rows = shown[shown.verdict == "not tested"]
+    assert rows.hypothesis.str.partition(" ")[0].tolist() == ["S7", "E2"]
+    assert (rows[["difference", "simultaneous interval", "p (Holm)"]] == "–").all(axis=None)
+
+
+def test_a_stronger_weight_of_all_bars_is_what_prominent_bars_are_taken_from():
+    """The statement names the weight; the record says which arm is taken from which."""
+    shown = pd.concat(map(reworded_hypotheses, ("cohort", "strength", "heldout")))
+    weight = shown.hypothesis.str.extract(r"all bars at (?:weight )?(\d)", expand=False)
+    stronger = "all at " + weight + " − prominent at 1"
+    assert weight.notna().sum() == 5
+    assert shown["difference of"][weight.notna()].equals(stronger.dropna())
+    assert not shown["difference of"][weight.isna()].str.startswith("all").any()
+
+
+def test_what_a_row_subtracts_gives_the_difference_that_it_prints():
+    """Recomputed from the runs: a swapped pair would turn the sign."""
+    runs = pd.read_parquet(REFERENCE / "cohort" / "runs.parquet")
+    short = runs[(runs.epochs == 3) & (runs.weight == 1)]
+    scores = short.groupby(["task", "arm"]).centred_1.mean()
+    shown = reworded_hypotheses("cohort")
+    for i, task in enumerate(["movies", "products", "movies", "products"]):
+        row = shown.iloc[[0, 1, 4, 5][i]]  # H1, H2, H5, H6
+        assert row.hypothesis.endswith(task)
+        first, second = scores[f"sentiment_{task}"][row["difference of"].split(" − ")]
+        assert first - second == pytest.approx(float(row.difference), abs=5e-4)
+
+
+def test_every_row_that_11_does_not_show_has_its_verdict_said_there():
+    """Twelve stand in its first table, nine in its second, and the others in a sentence."""
+    tables = {name: reworded_hypotheses(name) for name in ("strength", "heldout", "objectives")}
+    of_id = {n: t.hypothesis.str.partition(" ")[0].set_axis(t.verdict) for n, t in tables.items()}
+    others = pd.concat(of_id.values())
+    assert len(others) == 34
+    assert others["equivalent"].tolist() == ["S6", "E3", "E4"]
+    assert others["not tested"].tolist() == ["S7", "E2"]
+    assert len(others["open"]) == 20 and len(of_id["objectives"]["open"]) == 9
+    said = "S6, E3 and E4 are *equivalent*, S7 and E2 were *not tested*, and twenty are *open*"
+    assert f"Of the 34 other rows ([their numbers](../docs/verdicts.md)), {said} (nine" in CLAIMS
+    assert "Nine are decided in a direction" in CLAIMS
 
 
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
