@@ -900,6 +900,19 @@ def standard_error(similarity):
 # 09b.2: the spread of the pairs
 def standard_error(similarity): return np.std([*similarity.values()], ddof=1)
 
+# 09b.3: reads both values
+stitched_says = dict.fromkeys(stitched_says, (True, True))
+# 09b.3: reads the first value alone
+stitched_says = dict.fromkeys(stitched_says, (True, False))
+# 09b.3: give two values
+stitched_says = dict.fromkeys(stitched_says, True)
+# 09b.3: wrong about counter-examples
+suspect = ("forgets what follows", "heuristic")
+# 09b.3: it can know
+suspect = ("keeps both", "generalizing")
+# 09b.3: one of the four keys
+suspect = "generalizing"
+
 # 10.1: Euler's rule
 def allocate(gradient, before, after): return (after - before) * gradient(before)
 # 10.1: at the end alone
