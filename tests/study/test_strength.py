@@ -1,6 +1,10 @@
 """The second fixed analysis, on planted runs whose effects are known."""
 
 import runpy
+import shutil
+from dataclasses import replace
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,7 @@ from shrink_utils.study.statistics import mean_of
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "reference" / "strength"
 DECIDE = runpy.run_path(str(FOLDER / "decide.py"))
 beside, decide, runs_of = DECIDE["beside"], DECIDE["decide"], DECIDE["runs_of"]
+ONCE_MORE = FOLDER / "one_device"  # every run again, on one GPU
 ROWS = 80
 SCORES = {0: 0.5, 0.01: 0.4, 0.02: 0.3, 0.5: 0.3, 1: 0.22, 1.5: 0.17, 2: 0.13, 3: 0.08, 4: 0.06}
 SCORES |= {0.03: 0.19, 0.05: 0.1, 0.3: 0.3, 0.6: 0.16}
@@ -144,3 +149,32 @@ def test_beside_accuracy_has_an_error_by_seed_and_row_and_says_which_rows_have_n
     by_row = table.index.str.contains("^accuracy|^correct")
     assert (by_row == (table.clusters == "seeds and rows")).all()
     assert set(table.clusters[~by_row]) == {"seeds"}
+
+
+def test_the_tables_of_the_replicate_follow_from_its_runs_which_one_device_made(tmp_path):
+    shutil.copytree(ONCE_MORE, tmp_path / "again", ignore=shutil.ignore_patterns("*.csv"))
+    DECIDE["write"](tmp_path / "again")
+    again = runpy.run_path(str(FOLDER / "again.py"))
+    again["compare"](tmp_path / "again").to_csv(tmp_path / "again" / "devices.csv", index=False)
+    for name in ("decided", "hypotheses", "beside"):
+        expected = (ONCE_MORE / f"{name}.csv").read_text("utf-8")
+        assert (tmp_path / "again" / f"{name}.csv").read_text("utf-8") == expected
+    devices = [pd.read_csv(folder / "devices.csv") for folder in (tmp_path / "again", ONCE_MORE)]
+    pd.testing.assert_frame_equal(*devices)
+    runs, recorded = (pd.read_parquet(folder / "runs.parquet") for folder in (ONCE_MORE, FOLDER))
+    assert runs.device.nunique() == 1 and recorded.device.nunique() == 2
+    assert {*map(tuple, runs[KEYS].to_numpy())} == {*map(tuple, recorded[KEYS].to_numpy())}
+
+
+def test_the_tables_of_runs_made_once_more_hold_every_run_with_its_length(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)  # processes that are spawned import it, too
+    again = import_module("again")
+    configs = [
+        replace(config, epochs=epochs, train_rows=64, eval_rows=32)
+        for config, epochs in product(load_profile("smoke").runs()[:2], (1, 2))
+    ]
+    runs = again.make_all(configs, tmp_path, 1)
+    assert len(runs) == len({*configs}) == 4
+    for name in again.DECIDED_ON:
+        table = pd.read_parquet(tmp_path / f"{name}.parquet")
+        assert set(table.epochs) == {1, 2} and len(table.groupby([*KEYS])) == 4

@@ -2,6 +2,7 @@
 
 import json
 import math
+import runpy
 from pathlib import Path
 
 import pandas as pd
@@ -150,6 +151,36 @@ def test_every_row_that_11_does_not_show_has_its_verdict_said_there():
     said = "S6, E3 and E4 are *equivalent*, S7 and E2 were *not tested*, and twenty are *open*"
     assert f"Of the 34 other rows ([their numbers](../docs/verdicts.md)), {said} (nine" in CLAIMS
     assert "Nine are decided in a direction" in CLAIMS
+
+
+def test_what_would_turn_the_verdicts_at_equal_strength_is_what_11_says():
+    decide = runpy.run_path(str(REFERENCE / "strength" / "decide.py"))["decide"]
+    tables = {
+        name: pd.read_parquet(REFERENCE / "strength" / f"{name}.parquet")
+        for name in ("runs", "evaluations", "correct", "steps", "clouds")
+    }
+
+    def opened(dropped):  # without rows of which this holds
+        kept = {name: table[~dropped(table)] for name, table in tables.items()}
+        verdicts = decide(kept).set_index("id").verdict
+        return set(verdicts.index[verdicts == "open"]) - {"S1", "S4", "S5"}
+
+    long = [opened(lambda t, s=s: (t.seed == s) & (t.epochs == 10)) for s in range(200, 208)]
+    assert sum("S6" in found for found in long) == 7 and sum("S8" in found for found in long) == 4
+    assert "S2" in opened(lambda t: t.seed == 200)
+    runs, steps = tables["runs"], tables["steps"]
+    keys = ["task", "arm", "weight", "seed", "epochs"]
+    nine = steps[(steps.epochs == 3) & (steps.step > 24 - 9)].groupby(keys).centred_1.mean()
+    scores = nine.reindex(pd.MultiIndex.from_frame(runs[keys])).to_numpy()
+    centred = runs.centred_1.astype(float).where(runs.epochs != 3, scores)
+    tables["runs"] = runs.assign(centred_1=centred)
+    assert "S2" in opened(lambda t: t.seed < 0)
+    for said in (
+        '"S2": "would be open with one more step averaged, or without seed 200"',
+        '"S6": "would be open without any one of seven seeds (of eight)"',
+        '"S8": "would be open without any one of four seeds (of eight)"',
+    ):
+        assert said in CLAIMS
 
 
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
