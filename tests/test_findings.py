@@ -491,3 +491,34 @@ def test_what_the_fourth_analysis_decided_is_what_is_said():
     sums = closure[closure.rule == "euler"].groupby(["objective", "seed"], observed=True)
     sums = sums[["parts", "change"]].sum()
     assert ((sums.parts - sums.change).abs() / sums.change.abs()).min() > 0.3
+
+
+def test_what_all_runs_made_once_more_on_one_device_are_said_to_show():
+    folder = ROOT / "data" / "reference" / "strength"
+    first, again = (
+        pd.read_csv(path / "decided.csv").set_index("id")
+        for path in (folder, folder / "one_device")
+    )
+    turned = again.verdict[again.verdict != first.verdict]
+    assert dict(turned) == {"S4": "more", "S5": "more", "S6": "open"}
+    page = " ".join((ROOT / "docs" / "verdicts.md").read_text("utf-8").split())
+    assert "S4 and S5 are then *more*, S6 is *open*, and the others are as they stand" in page
+    assert "give the same verdicts but for S4, S5 (*more*) and S6 (open)" in README
+    prose = " ".join("".join(cell["source"]) for cell in CHAPTER["cells"])
+    moved = _short((again.estimate - first.estimate).abs().max(), 3)
+    assert f"The differences themselves move by {moved} at most." in prose
+    lost = [_points(again.estimate[key]) for key in ("S2", "S3", "S1")]
+    assert "say the same: {}, {} and {}.".format(*lost) in EVIDENCE
+    beside = pd.read_csv(folder / "one_device" / "beside.csv").set_index("comparison")
+    for other, said in (("isoscore", "2.6 [1.0, 4.1]"), ("random", "1.3 [0.1, 2.5]")):
+        row = -beside.loc[f"accuracy at the score .15: prominent − {other}"].iloc[1:4]
+        assert f"{_points(row.estimate)} [{100 * row.high:.1f}, {100 * row.low:.1f}]" == said
+        assert f"on one GPU, it is {said}" in EVIDENCE
+    replaced = beside[beside.index.str.fullmatch("correct: .* at its score")]
+    assert len(replaced) == 4 and 0.009 < replaced[["low", "high"]].abs().max(axis=None) < 0.010
+    assert "Once more, on one GPU, it stays within 1.0." in EVIDENCE
+    score = beside[beside.index.str.fullmatch("score: .* − prominent 1")]
+    apart = score[(score.low > 0) | (score.high < 0)]
+    assert len(score) == 4 and [*apart.index] == ["score: whole_batch 1 − prominent 1"]
+    ends = ", ".join(_points(apart[end].item()) for end in ("low", "high"))
+    assert f"pushes less, by {_points(apart.estimate.item())} points [{ends}]." in EVIDENCE
