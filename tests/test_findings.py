@@ -205,6 +205,36 @@ def test_rounder_on_all_four_tasks_and_looser_by_what_is_said():
     assert falls in FINDINGS
 
 
+def test_how_much_of_direction_1_lies_between_the_class_means_is_that_of_the_records(tables):
+    short = tables["evaluations"].query("epochs == 3 and epoch == 3")
+    long = pd.read_parquet(ROOT / "data/reference/heldout/evaluations.parquet")
+    long = long[long.epoch == long.groupby("task", observed=True).epoch.transform("max")]
+    cells = {
+        (name, arm): rows[(rows.arm == arm) & (rows.weight == 1)]
+        for name, rows in (("short", short), *long.groupby("task", observed=True))
+        for arm in ("none", "prominent")
+    }
+    products, later, mrpc, cola = (
+        _percent((cells[name, "none"].between / cells[name, "none"].centred_1).mean())
+        for name in ("short", "sentiment_products", "mrpc", "cola")
+    )
+    plain = f"{products} (products, 24 steps), {later} (ten epochs), {mrpc} (MRPC) and {cola} (CoLA"
+    assert plain in EVIDENCE
+    chapter = f"{products} of it on products, {later} after ten epochs, {mrpc} on MRPC and {cola}"
+    assert chapter in _prose("08_geometry_after_finetuning.ipynb")
+    inside = [f"{100 - int(share.split()[0])} %" for share in (products, later)]
+    assert (
+        f"{inside[0]} of its variance lies inside them (after ten epochs {inside[1]};" in FINDINGS
+    )
+    falls = " and ".join(
+        "from {} to {} ({})".format(
+            *(_points(cells[name, arm].within_1.mean(), 0) for arm in ("none", "prominent")), when
+        )
+        for name, when in (("short", "24 steps"), ("sentiment_products", "ten epochs"))
+    )
+    assert f"within classes the score falls {falls}" in EVIDENCE
+
+
 def _row(folder: str, claim: str) -> pd.Series:
     claims = pd.read_csv(ROOT / "data" / "reference" / folder / "claims.csv")
     return claims.set_index("claim").loc[claim]
