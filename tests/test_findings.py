@@ -205,6 +205,36 @@ def test_rounder_on_all_four_tasks_and_looser_by_what_is_said():
     assert falls in FINDINGS
 
 
+def test_how_much_of_direction_1_lies_between_the_class_means_is_that_of_the_records(tables):
+    short = tables["evaluations"].query("epochs == 3 and epoch == 3")
+    long = pd.read_parquet(ROOT / "data/reference/heldout/evaluations.parquet")
+    long = long[long.epoch == long.groupby("task", observed=True).epoch.transform("max")]
+    cells = {
+        (name, arm): rows[(rows.arm == arm) & (rows.weight == 1)]
+        for name, rows in (("short", short), *long.groupby("task", observed=True))
+        for arm in ("none", "prominent")
+    }
+    products, later, mrpc, cola = (
+        _percent((cells[name, "none"].between / cells[name, "none"].centred_1).mean())
+        for name in ("short", "sentiment_products", "mrpc", "cola")
+    )
+    plain = f"{products} (products, 24 steps), {later} (ten epochs), {mrpc} (MRPC) and {cola} (CoLA"
+    assert plain in EVIDENCE
+    chapter = f"{products} of it on products, {later} after ten epochs, {mrpc} on MRPC and {cola}"
+    assert chapter in _prose("08_geometry_after_finetuning.ipynb")
+    inside = [f"{100 - int(share.split()[0])} %" for share in (products, later)]
+    assert (
+        f"{inside[0]} of its variance lies inside them (after ten epochs {inside[1]};" in FINDINGS
+    )
+    falls = " and ".join(
+        "from {} to {} ({})".format(
+            *(_points(cells[name, arm].within_1.mean(), 0) for arm in ("none", "prominent")), when
+        )
+        for name, when in (("short", "24 steps"), ("sentiment_products", "ten epochs"))
+    )
+    assert f"within classes the score falls {falls}" in EVIDENCE
+
+
 def _row(folder: str, claim: str) -> pd.Series:
     claims = pd.read_csv(ROOT / "data" / "reference" / folder / "claims.csv")
     return claims.set_index("claim").loc[claim]
@@ -363,6 +393,10 @@ def test_what_ten_epochs_of_the_third_analysis_leave_is_what_is_said(heldout):
         _percent(cell.score.mean()) for cell in (runs[HELDOUT["NONE"]], bars, reward)
     )
     assert f", after ten epochs {plain} → {chosen}. In training" in FINDINGS
+    without_bars = runs[HELDOUT["NONE"]].correct
+    assert paired_interval(bars.correct - without_bars).low < 0
+    right = " → ".join(f"{100 * correct.mean():.1f} %" for correct in (without_bars, bars.correct))
+    assert f"After ten epochs: {right}, within chance." in FINDINGS
     assert f"bars {chosen}, IsoScore★ (weight 0.3, no bars) {without}, at the same" in FINDINGS
 
 
@@ -370,6 +404,13 @@ def test_what_a_rounder_space_is_good_for_is_decided_and_has_the_means_that_are_
     tables, _, decided = heldout
     verdicts = "good for, good for, open, open, open, worse, open, open"
     assert ", ".join(decided.verdict[6:]) == verdicts
+    below = decided[decided.beyond_high < 0].query("verdict == 'open'")
+    assert below.index.tolist() == ["U7", "U8"]  # but for the plain model, decided
+    told = " and ".join(
+        f"{_short(row.beyond, 3)} [{_short(row.beyond_high, 3)}, {_short(row.beyond_low, 3)}]"
+        for row in below.itertuples()
+    )
+    assert f"(U7, U8: open against the plain model, but {told} of area below" in EVIDENCE
     uses = tables["uses"].query("moment == 'end'")
     mean = uses.groupby(["use", "arm", "treatment"]).value.mean()
     bits, domain = mean["one_bit_in"], mean["domain"]
@@ -487,6 +528,14 @@ def test_what_the_fourth_analysis_decided_is_what_is_said():
     sums = places.groupby(["objective", component], observed=True)[["hurts", "steps"]].sum()
     shares = (100 * sums.hurts / sums.steps).drop("LayerNorm", level=1, errors="ignore")
     assert f"{shares.min():.0f} to {shares.max():.0f} % of the trunk's block-steps" in EVIDENCE
+    published = pd.read_csv(ROOT / "data/published/lca_positive_steps.csv")
+    theirs = published.groupby("objective").agg({"positive": "sum", "updates": "sum"})
+    trunk = places.groupby("objective", observed=True)[["hurts", "steps"]].sum()
+    share = (trunk.hurts / trunk.steps).rename(str)
+    times = share / (theirs.positive / (6 * theirs.updates))  # six layers
+    least, most = (f"{round(x, -int(np.log10(x)) + 1):,.0f}" for x in (times.min(), times.max()))
+    totals = f"By Euler's rule 28 to 39, {least} to {most} times the paper's totals."
+    assert totals in _prose("10_training_dynamics.ipynb")
     closure = pd.read_parquet(folder / "closure.parquet").query("part == 'objectives'")
     sums = closure[closure.rule == "euler"].groupby(["objective", "seed"], observed=True)
     sums = sums[["parts", "change"]].sum()

@@ -99,11 +99,8 @@ def test_the_findings_of_twenty_seeds_are_those_of_the_records():
     start = _percent(held_out[3, "none", 1, 0])
     headline = f"holds {bars} of the variance of held-out sentences instead of {none}"
     assert f"{headline} (before training: {start})" in ON_A_LINE
-    short, long = (
-        " → ".join(_percent(means.accuracy[epochs, arm], 1) for arm in ("none", "prominent"))
-        for epochs in (3, 10)
-    )
-    assert f"After 24 steps: {short}. After ten epochs: {long}, within chance." in README
+    short = " → ".join(_percent(means.accuracy[3, arm], 1) for arm in ("none", "prominent"))
+    assert f"After 24 steps: {short}. After ten epochs: " in README  # these: test_findings.py
 
 
 def test_the_verdicts_that_are_counted_are_those_of_the_records():
@@ -119,7 +116,7 @@ def test_the_verdicts_that_are_counted_are_those_of_the_records():
     assert dict(strength) == {"equivalent": 2, "open": 3, "not tested": 1}
     six, eight = (
         "two equivalent, three open, one not tested",
-        "two *good for*, one worse, five open",
+        "two *good for*, one worse, five open (U7, U8: below a free control)",
     )
     assert f"| {six}; {eight} |" in README
     assert dict(uses) == {"good for": 2, "worse": 1, "open": 5}

@@ -24,7 +24,8 @@ means, paired by seed: of a centred score (the share of variance along direction
 both as fractions of 1; that of H12 is in steps. Its interval holds for all hypotheses of its family
 at once. *Supported* means that the adjusted p is below .05; *equivalent*, that the whole interval
 lies within the margin (.02 of accuracy, .044 of a score; the pages have the others). *Less* is a
-difference below 0 where either sign was possible. *Open* means undecided.
+difference below 0 where either sign was possible. *Open* means undecided (U7 and U8: only against
+the plain model; a free control is better than either arm).
 
 The third analysis has two families. Differences of E1, E5 and E6 are of a centred score, of E2 and
 E3 of accuracy, of E4 of loss in nats. Those of U1 to U8 are an arm's minus the plain model's, of
