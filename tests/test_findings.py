@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study.ablation import interpolate_frontier
-from shrink_utils.study.statistics import paired_interval
+from shrink_utils.study.statistics import paired_interval, pseudo_values
 
 ROOT = Path(__file__).resolve().parents[1]
 DECIDE = runpy.run_path(str(ROOT / "data" / "reference" / "strength" / "decide.py"))
@@ -113,7 +113,8 @@ def test_what_ten_epochs_leave_is_that_of_the_records(tables):
     beside = pd.read_csv(ROOT / "data/reference/heldout/beside.csv").set_index("comparison")
     later = beside.loc["correct: prominent 2 − none"]
     low, high = _points(later.low), _points(later.high)
-    assert f"lose {_points(lost)} points in 24 steps, and none in ten epochs" in EVIDENCE
+    assert f"lose {_points(lost)} points in 24 steps (" in EVIDENCE
+    assert "), and none in ten epochs (third analysis: " in EVIDENCE
     assert later.low < 0 < later.estimate
     assert f"{_points(later.estimate)} more than without a regularizer [−{low}, {high}]" in EVIDENCE
 
@@ -297,7 +298,7 @@ def test_what_the_rewards_cost_in_validation_loss_is_that_of_the_records():
     for row, task in ((mrpc, "MRPC"), (cola, "CoLA")):
         assert f"{_short(row.estimate, 3)} on {task} {_nats(row)}" in EVIDENCE
     assert products.low > 0 and mrpc.low > 0 and cola.low > 0  # "a higher loss", on all three
-    assert "at the same accuracy; its loss is higher" in FINDINGS
+    assert "at the same accuracy; its late loss is higher" in FINDINGS
 
 
 def test_elongated_directions_are_counted_by_both_means():
@@ -557,12 +558,12 @@ def test_what_all_runs_made_once_more_on_one_device_are_said_to_show():
     moved = _short((again.estimate - first.estimate).abs().max(), 3)
     assert f"The differences themselves move by {moved} at most." in prose
     lost = [_points(again.estimate[key]) for key in ("S2", "S3", "S1")]
-    assert "say the same: {}, {} and {}.".format(*lost) in EVIDENCE
+    assert "other draws of dropout, give {}, {} and {}.".format(*lost) in EVIDENCE
     beside = pd.read_csv(folder / "one_device" / "beside.csv").set_index("comparison")
     for other, said in (("isoscore", "2.6 [1.0, 4.1]"), ("random", "1.3 [0.1, 2.5]")):
         row = -beside.loc[f"accuracy at the score .15: prominent − {other}"].iloc[1:4]
         assert f"{_points(row.estimate)} [{100 * row.high:.1f}, {100 * row.low:.1f}]" == said
-        assert f"on one GPU, it is {said}" in EVIDENCE
+        assert f"on a GPU, it is {said}" in EVIDENCE
     replaced = beside[beside.index.str.fullmatch("correct: .* at its score")]
     assert len(replaced) == 4 and 0.009 < replaced[["low", "high"]].abs().max(axis=None) < 0.010
     assert "Once more, on one GPU, it stays within 1.0." in EVIDENCE
@@ -571,3 +572,58 @@ def test_what_all_runs_made_once_more_on_one_device_are_said_to_show():
     assert len(score) == 4 and [*apart.index] == ["score: whole_batch 1 − prominent 1"]
     ends = ", ".join(_points(apart[end].item()) for end in ("low", "high"))
     assert f"pushes less, by {_points(apart.estimate.item())} points [{ends}]." in EVIDENCE
+
+
+def test_how_much_of_what_was_made_once_more_is_new_and_what_it_changes_is_said():
+    folder = ROOT / "data" / "reference" / "strength"
+    key = ["epochs", "arm", "weight", "seed"]
+    again, first = (
+        {
+            name: pd.read_parquet(path / f"{name}.parquet")
+            for name in ("runs", "evaluations", "correct")
+        }
+        for path in (folder / "one_device", folder)
+    )
+    made, known = (of["runs"].set_index(key).sort_index() for of in (again, first))
+    copies = (made.centred_1 - known.centred_1).abs() < 1e-12
+    assert copies.equals(known.device != "cpu")
+    assert f"({copies.sum()} of {len(copies)} runs are copies)" in README
+    of_s6 = pd.concat([copies[10, "all", 4.0], copies[10, "prominent", 1.0]])
+    assert len(of_s6) == 16 and (~of_s6).sum() == 1
+    page = " ".join((ROOT / "docs" / "verdicts.md").read_text("utf-8").split())
+    assert "of the sixteen runs of S6 and S8, one is new" in page
+
+    lost, apart = [], []
+    for tables in (first, again):
+        short = {name: table[table.epochs == 3] for name, table in tables.items()}
+        right = short["correct"].pivot(
+            index="seed", columns=["arm", "weight", "row"], values="correct"
+        )
+        right = right.sort_index(axis=1)
+        means = right.T.groupby(level=["arm", "weight"]).mean().mean(axis=1)
+        lost.append(_points(means["none", 1.0] - means["prominent", 2.0]))
+        seen = short["evaluations"].query("epoch == 3")
+        seen = seen.pivot(index="seed", columns=["arm", "weight"], values="centred_1")
+        apart.append([_apart(seen, right, target) for target in (0.4, 0.3, 0.2)])
+    assert f"lose {lost[0]} points in 24 steps (once more {lost[1]})" in EVIDENCE
+    assert round(float(lost[1])) == 4 and round(float(lost[0])) == 5
+    assert "cost four to five points in 24 steps" in README
+    once, more = ([_points(interval.estimate) for interval in row] for row in apart)
+    said = "they keep {}, {} and {} less (exploratory; the {} within chance)"
+    assert said.format(*once, once[-1]) in EVIDENCE
+    assert "once more {}, {} and {}, of which only the first".format(*more) in EVIDENCE
+    assert [interval.high < 0 for interval in apart[1]] == [True, False, False]
+
+
+def _apart(seen: pd.DataFrame, right: pd.DataFrame, target: float):
+    """Accuracy of prominent − all at one mean score of the validation rows, as 07b reads it."""
+
+    def read_off(seeds):
+        found = []
+        for arm in ("prominent", "all"):
+            keys = [("none", 1.0), *(cell for cell in sorted(seen) if cell[0] == arm)]
+            place = interpolate_frontier([seen[cell].iloc[seeds].mean() for cell in keys], target)
+            found.append(place.of([right[cell].iloc[seeds].mean() for cell in keys]))
+        return np.asarray(found[0] - found[1])  # (rows,)
+
+    return paired_interval(np.array(pseudo_values(read_off, range(len(seen)))))
