@@ -927,6 +927,20 @@ def allocate(gradient, before, after): return (after - before) * gradient((befor
 # 10.1: the sign of the step
 def allocate(gradient, before, after):
     return np.abs(after - before) * (gradient(before) + gradient(after)) / 2
+# 10.1: not of their difference
+def allocate(gradient, before, after):
+    return (after - before) * (gradient(after) - gradient(before)) / 2
+# 10.1: not squared
+def allocate(gradient, before, after):
+    return (after - before) ** 2 * (gradient(before) + gradient(after)) / 2
+# 10.1: not shares of it
+def allocate(gradient, before, after):
+    parts = (after - before) * (gradient(before) + gradient(after)) / 2
+    return parts / parts.sum()
+# 10.1: Simpson's rule
+def allocate(gradient, before, after):
+    middle = 4 * gradient((before + after) / 2)
+    return (after - before) * (gradient(before) + middle + gradient(after)) / 6
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
 # 10.2: The sign
@@ -941,6 +955,18 @@ def hurts_above(c): return 2
 def hurts_above(c): return 1 / c
 # 10.2: the lower the limit
 def hurts_above(c): return c / 2
+# 10.2: the loss before it
+def contribution(lr, c, theta): return 0.5 * c * (theta - lr * c * theta) ** 2
+# 10.2: One c is missing
+def contribution(lr, c, theta): return -lr * c * theta**2 * (1 - lr * c / 2)
+# 10.2: One θ is missing
+def contribution(lr, c, theta): return -lr * c**2 * theta * (1 - lr * c / 2)
+# 10.2: The step goes down
+def contribution(lr, c, theta): return -lr * (c * theta) ** 2 * (1 + lr * c / 2)
+# 10.2: one of them has cancelled
+def hurts_above(c): return 2 / c**2
+# 10.2: Twice too large: the sign
+def hurts_above(c): return 4 / c
 # 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
@@ -961,6 +987,42 @@ def share(objective, component):
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / (row.updates * 12)
+# 10.3: One number, not a row
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)]
+    return row.positive / (row.updates * 6)
+# 10.3: not a count
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive
+# 10.3: not per thousand
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 1000 * row.positive / (row.updates * 6)
+# 10.3: those that help
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 1 - row.positive / (row.updates * 6)
+# 10.3: Upside down
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.updates * 6 / row.positive
+# 10.3: you counted all six
+def share(objective, component):
+    rows = counts[counts.objective == objective]
+    return rows.positive.sum() / (125_000 * 6)
+# 10.3: so are the components
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / (row.updates * 6 * 6)
+# 10.3: use `positive`
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row["last"] / (row.updates * 6)
+# 10.3: not of those that hurt
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / counts.positive.sum()
 
 # 11.1: p decides first
 def judge(p, low, high, direction, margin):
