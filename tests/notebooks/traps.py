@@ -1104,6 +1104,14 @@ def attention_bars(A): return tree_lengths(squareform(pdist(A)))
 def attention_bars(A):
     lengths = tree_lengths(attention_distances(A))
     return lengths[lengths > 0]
+# 12.1: not its root
+def attention_bars(A): return tree_lengths(np.sqrt(1 - np.maximum(A, A.T)))
+# 12.1: not 1/w
+def attention_bars(A): return tree_lengths(1 / (np.maximum(A, A.T) + 1e-9))
+# 12.1: not a product
+def attention_bars(A): return tree_lengths(1 - A * A.T)
+# 12.1: not a product
+def attention_bars(A): return tree_lengths(1 - np.sqrt(A * A.T))
 # 12.2: That is the slope
 def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 # 12.2: inverse of D
@@ -1124,6 +1132,8 @@ def dimension(n1, L1, n2, L2):
 def dimension(n1, L1, n2, L2):
     slope = math.log(n2 / n1) / math.log(L2 / L1)
     return math.inf if slope >= 1 else 1 / (1 - slope)
+# 12.2: not ln n by ln L
+def dimension(n1, L1, n2, L2): return 1 / (1 - math.log(n2 / n1) / math.log(L2 / L1))
 # 12.3: two arrays
 def match(a, b): return ((np.sort(a) + np.sort(b)) / 2)[np.argsort(np.argsort(a))]
 # 12.3: pair by pair
@@ -1132,6 +1142,18 @@ def match(a, b): return (a + b) / 2, (a + b) / 2
 def match(a, b): return tuple(((np.sort(a) + np.sort(b)) / 2)[np.argsort(d)] for d in (a, b))
 # 12.3: place of its pair
 def match(a, b): return ((np.sort(a) + np.sort(b)) / 2,) * 2
+# 12.3: Exchanged
+def match(a, b):
+    mean = (np.sort(a) + np.sort(b)) / 2
+    return tuple(mean[np.argsort(np.argsort(d))] for d in (b, a))
+# 12.3: Those are ranks
+def match(a, b): return np.argsort(np.argsort(a)), np.argsort(np.argsort(b))
+# 12.3: kept its own values
+def match(a, b): return a, np.sort(a)[np.argsort(np.argsort(b))]
+# 12.3: kept its own values
+def match(a, b): return ((np.sort(a) + np.sort(b)) / 2)[np.argsort(np.argsort(a))], b
+# 12.3: divide by 2
+def match(a, b): return tuple((np.sort(a) + np.sort(b))[np.argsort(np.argsort(d))] for d in (a, b))
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 # 12.4: not in any
@@ -1142,6 +1164,12 @@ def by_chance(n, m, s): return (1 - m / (n * (n - 1) / 2)) ** s
 def by_chance(n, m, s): return (m / (n * (n - 1) / 2)) ** (s + 1)
 # 12.4: pairs
 def by_chance(n, m, s): return (m / n**2) ** s
+# 12.4: m edges, not one
+def by_chance(n, m, s): return (2 / (n * (n - 1))) ** s
+# 12.4: not the share that is lost
+def by_chance(n, m, s): return 1 - (2 * m / (n * (n - 1))) ** s
+# 12.4: not a division by s
+def by_chance(n, m, s): return 2 * m / (n * (n - 1)) / s
 
 # 13.1: linear in the angle
 def equal_signs(c): return (1 + c) / 2
