@@ -535,7 +535,7 @@ def test_what_the_fourth_analysis_decided_is_what_is_said():
     share = (trunk.hurts / trunk.steps).rename(str)
     times = share / (theirs.positive / (6 * theirs.updates))  # six layers
     least, most = (f"{round(x, -int(np.log10(x)) + 1):,.0f}" for x in (times.min(), times.max()))
-    totals = f"By Euler's rule 28 to 39, {least} to {most} times the paper's totals."
+    totals = f"28 to 39 of 100 hurt: {least} to {most} times the paper's totals."
     assert totals in _prose("10_training_dynamics.ipynb")
     closure = pd.read_parquet(folder / "closure.parquet").query("part == 'objectives'")
     sums = closure[closure.rule == "euler"].groupby(["objective", "seed"], observed=True)

@@ -927,6 +927,20 @@ def allocate(gradient, before, after): return (after - before) * gradient((befor
 # 10.1: the sign of the step
 def allocate(gradient, before, after):
     return np.abs(after - before) * (gradient(before) + gradient(after)) / 2
+# 10.1: not of their difference
+def allocate(gradient, before, after):
+    return (after - before) * (gradient(after) - gradient(before)) / 2
+# 10.1: not squared
+def allocate(gradient, before, after):
+    return (after - before) ** 2 * (gradient(before) + gradient(after)) / 2
+# 10.1: not shares of it
+def allocate(gradient, before, after):
+    parts = (after - before) * (gradient(before) + gradient(after)) / 2
+    return parts / parts.sum()
+# 10.1: Simpson's rule
+def allocate(gradient, before, after):
+    middle = 4 * gradient((before + after) / 2)
+    return (after - before) * (gradient(before) + middle + gradient(after)) / 6
 # 10.2: no gradient step hurts
 def contribution(lr, c, theta): return -lr * (c * theta) ** 2
 # 10.2: The sign
@@ -941,6 +955,18 @@ def hurts_above(c): return 2
 def hurts_above(c): return 1 / c
 # 10.2: the lower the limit
 def hurts_above(c): return c / 2
+# 10.2: the loss before it
+def contribution(lr, c, theta): return 0.5 * c * (theta - lr * c * theta) ** 2
+# 10.2: One c is missing
+def contribution(lr, c, theta): return -lr * c * theta**2 * (1 - lr * c / 2)
+# 10.2: One θ is missing
+def contribution(lr, c, theta): return -lr * c**2 * theta * (1 - lr * c / 2)
+# 10.2: The step goes down
+def contribution(lr, c, theta): return -lr * (c * theta) ** 2 * (1 + lr * c / 2)
+# 10.2: one of them has cancelled
+def hurts_above(c): return 2 / c**2
+# 10.2: Twice too large: the sign
+def hurts_above(c): return 4 / c
 # 10.3: one per layer
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
@@ -961,6 +987,42 @@ def share(objective, component):
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / (row.updates * 12)
+# 10.3: One number, not a row
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)]
+    return row.positive / (row.updates * 6)
+# 10.3: not a count
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive
+# 10.3: not per thousand
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 1000 * row.positive / (row.updates * 6)
+# 10.3: those that help
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return 1 - row.positive / (row.updates * 6)
+# 10.3: Upside down
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.updates * 6 / row.positive
+# 10.3: you counted all six
+def share(objective, component):
+    rows = counts[counts.objective == objective]
+    return rows.positive.sum() / (125_000 * 6)
+# 10.3: so are the components
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / (row.updates * 6 * 6)
+# 10.3: use `positive`
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row["last"] / (row.updates * 6)
+# 10.3: not of those that hurt
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / counts.positive.sum()
 
 # 11.1: p decides first
 def judge(p, low, high, direction, margin):
@@ -1042,6 +1104,14 @@ def attention_bars(A): return tree_lengths(squareform(pdist(A)))
 def attention_bars(A):
     lengths = tree_lengths(attention_distances(A))
     return lengths[lengths > 0]
+# 12.1: not its root
+def attention_bars(A): return tree_lengths(np.sqrt(1 - np.maximum(A, A.T)))
+# 12.1: not 1/w
+def attention_bars(A): return tree_lengths(1 / (np.maximum(A, A.T) + 1e-9))
+# 12.1: not a product
+def attention_bars(A): return tree_lengths(1 - A * A.T)
+# 12.1: not a product
+def attention_bars(A): return tree_lengths(1 - np.sqrt(A * A.T))
 # 12.2: That is the slope
 def dimension(n1, L1, n2, L2): return math.log(L2 / L1) / math.log(n2 / n1)
 # 12.2: inverse of D
@@ -1062,6 +1132,8 @@ def dimension(n1, L1, n2, L2):
 def dimension(n1, L1, n2, L2):
     slope = math.log(n2 / n1) / math.log(L2 / L1)
     return math.inf if slope >= 1 else 1 / (1 - slope)
+# 12.2: not ln n by ln L
+def dimension(n1, L1, n2, L2): return 1 / (1 - math.log(n2 / n1) / math.log(L2 / L1))
 # 12.3: two arrays
 def match(a, b): return ((np.sort(a) + np.sort(b)) / 2)[np.argsort(np.argsort(a))]
 # 12.3: pair by pair
@@ -1070,6 +1142,18 @@ def match(a, b): return (a + b) / 2, (a + b) / 2
 def match(a, b): return tuple(((np.sort(a) + np.sort(b)) / 2)[np.argsort(d)] for d in (a, b))
 # 12.3: place of its pair
 def match(a, b): return ((np.sort(a) + np.sort(b)) / 2,) * 2
+# 12.3: Exchanged
+def match(a, b):
+    mean = (np.sort(a) + np.sort(b)) / 2
+    return tuple(mean[np.argsort(np.argsort(d))] for d in (b, a))
+# 12.3: Those are ranks
+def match(a, b): return np.argsort(np.argsort(a)), np.argsort(np.argsort(b))
+# 12.3: kept its own values
+def match(a, b): return a, np.sort(a)[np.argsort(np.argsort(b))]
+# 12.3: kept its own values
+def match(a, b): return ((np.sort(a) + np.sort(b)) / 2)[np.argsort(np.argsort(a))], b
+# 12.3: divide by 2
+def match(a, b): return tuple((np.sort(a) + np.sort(b))[np.argsort(np.argsort(d))] for d in (a, b))
 # 12.4: not added
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
 # 12.4: not in any
@@ -1080,6 +1164,12 @@ def by_chance(n, m, s): return (1 - m / (n * (n - 1) / 2)) ** s
 def by_chance(n, m, s): return (m / (n * (n - 1) / 2)) ** (s + 1)
 # 12.4: pairs
 def by_chance(n, m, s): return (m / n**2) ** s
+# 12.4: m edges, not one
+def by_chance(n, m, s): return (2 / (n * (n - 1))) ** s
+# 12.4: not the share that is lost
+def by_chance(n, m, s): return 1 - (2 * m / (n * (n - 1))) ** s
+# 12.4: not a division by s
+def by_chance(n, m, s): return 2 * m / (n * (n - 1)) / s
 
 # 13.1: linear in the angle
 def equal_signs(c): return (1 + c) / 2
