@@ -500,6 +500,12 @@ def slope(a, b): return -(math.log(a / (a + b)) + 1) / (a + b)
 def slope(a, b): return math.log(a + b) - (a * math.log(a) + b * math.log(b)) / (a + b)
 # 05.2: of b changes, too: ∂E/∂p
 def slope(a, b): return -(math.log(a / (a + b)) + 1) * b / (a + b) ** 2
+# 05.2: One of two terms
+def slope(a, b): return -(math.log(a / (a + b)) + 1)
+# 05.2: two logarithms
+def slope(a, b): return -b * math.log(a / (a + b)) / (a + b) ** 2
+# 05.2: flat only where
+def slope(a, b): return 0.0
 # 05.3: a tenth of the cloud
 factors = {'loss': 1.0, 'gradient': 1.0}
 # 05.3: not larger
