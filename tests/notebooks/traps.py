@@ -596,6 +596,17 @@ def gain(arm, none):
 def gain(arm, none): return math.sqrt(abs(np.var(arm) - np.var(none)) / np.var(arm - none))
 # 07.1: not at their sum
 def gain(arm, none): return math.sqrt((np.var(arm) + np.var(none)) / np.var(arm + none))
+# 07.1: Both arms vary
+def gain(arm, none): return np.std(arm) / np.std(arm - none)
+# 07.1: the unpaired deviation alone
+def gain(arm, none): return math.sqrt(np.var(arm, ddof=1) + np.var(none, ddof=1))
+# 07.1: not by the mean difference
+def gain(arm, none):
+    return math.sqrt(np.var(arm, ddof=1) + np.var(none, ddof=1)) / abs(np.mean(arm - none))
+# 07.1: it cancels
+def gain(arm, none):
+    error = math.sqrt((np.var(arm, ddof=1) + np.var(none, ddof=1)) / len(arm))
+    return error / np.std(arm - none, ddof=1)
 # 07.2: normal quantile
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
 # 07.2: take that of t
@@ -635,6 +646,18 @@ def seeds_needed(s, margin):
     n = 2
     while stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin: n += 1
     return n
+# 07.2: not round 0
+def spread(low, high, n): return high * math.sqrt(n) / stats.t.ppf(0.975, n - 1)
+# 07.2: half width itself
+def spread(low, high, n): return (high - low) / 2
+# 07.2: has a factor t
+def spread(low, high, n): return (high - low) / 2 * math.sqrt(n)
+# 07.2: only t has n
+def seeds_needed(s, margin):
+    return next(n for n in range(2, 99) if stats.t.ppf(0.975, n - 1) * s / (n - 1) ** 0.5 < margin)
+# 07.2: Two seeds have a spread
+def seeds_needed(s, margin):
+    return next(n for n in range(3, 99) if stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin)
 # 07b.1: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b
@@ -651,6 +674,10 @@ def frontier(arms):
 # 07b.1: A higher metric is better
 def frontier(arms):
     def beats(b, a): return b[0] <= a[0] and b[1] <= a[1] and a != b
+    return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
+# 07b.1: At one score
+def frontier(arms):
+    def beats(b, a): return b[0] < a[0] and b[1] >= a[1]
     return {n for n, a in arms.items() if not any(beats(b, a) for b in arms.values())}
 # 07b.2: wants rising scores
 def accuracy_at(scores, accuracies, target): return np.interp(target, scores, accuracies)
@@ -702,6 +729,20 @@ def accuracy_at(scores, accuracies, target):
         if (scores[k] - target) * (scores[k + 1] - target) < 0:
             way = (target - scores[k]) / (scores[k + 1] - scores[k])
             return accuracies[k] + way * (accuracies[k + 1] - accuracies[k])
+# 07b.2: As a share
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if scores[k] >= target >= scores[k + 1]:
+            return accuracies[k] + (accuracies[k + 1] - accuracies[k]) * (scores[k] - target)
+# 07b.2: The wrong way
+def accuracy_at(scores, accuracies, target):
+    for k in range(len(scores) - 1):
+        if scores[k] >= target >= scores[k + 1]:
+            way = (scores[k] - target) / (scores[k] - scores[k + 1])
+            return accuracies[k] + way * (accuracies[k] - accuracies[k + 1])
+# 07b.2: fitted to all weights
+def accuracy_at(scores, accuracies, target):
+    return np.polyval(np.polyfit(scores, accuracies, 1), target)
 # 07b.2: from the first weight to the last
 def accuracy_at(scores, accuracies, target):
     way = (target - scores[0]) / (scores[-1] - scores[0])
