@@ -498,7 +498,7 @@ def test_chapters_07b_and_11_say_the_intervals_of_the_third_analysis(heldout):
     kept = f"none in ten epochs (+{_points(later.estimate)} [−{low}, {high}], not adjusted)"
     assert kept in chapter
     e3 = heldout[2].loc["E3"]
-    lost = f"keep {_points(e3.estimate)} points less [−{_points(e3.low)}, {_points(e3.high)}]"
+    lost = f"keep {_points(e3.estimate)} points less [−{_points(e3.high)}, {_points(e3.low)}]"
     assert e3.estimate < 0 and lost in chapter
 
 
