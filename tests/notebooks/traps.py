@@ -970,6 +970,18 @@ def judge(p, low, high, direction, margin):
     if p < 0.05: return "supported"
     if -margin < low and high < margin: return "equivalent"
     return "open" if low <= 0 <= high else "contradicted"
+# 11.1: not the interval
+def judge(p, low, high, direction, margin):
+    bound = -margin if direction == "no_worse" else 0
+    if (high < bound if direction == "less" else low > bound): return "supported"
+    if (low > bound if direction == "less" else high < bound): return "contradicted"
+    return "equivalent" if -margin < low and high < margin else "open"
+# 11.1: Claimed greater
+def judge(p, low, high, direction, margin):
+    bound = -margin if direction == "no_worse" else 0
+    if p < 0.05: return "supported"
+    if (high < bound if direction == "no_worse" else low > bound): return "contradicted"
+    return "equivalent" if -margin < low and high < margin else "open"
 # 11.1: not 0: nothing is contradicted
 def judge(p, low, high, direction, margin):
     if p < 0.05: return "supported"
@@ -1011,6 +1023,8 @@ def at_least_one(k): return 1 - 0.95**k
 def at_least_one(k): return 0.025 * k
 # 11.3: chance of none
 def at_least_one(k): return 0.975**k
+# 11.3: all intervals contain 0
+def at_least_one(k): return 0.95**k
 # 11.3: Exactly one
 def at_least_one(k): return k * 0.025 * 0.975 ** (k - 1)
 
