@@ -1163,6 +1163,25 @@ def overlap(queries, train, k):
     sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
     full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :10] for p in sides)
     return np.mean([len({*a} & {*b}) / 10 for a, b in zip(full, bits)])
+# 13.2: Signs on both sides
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ train.T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: fewest signs
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, -np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: the earlier comes first
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    last = np.arange(len(train)) * 1e-6  # of ties, the later row
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T + last)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
 # 13.3: the root of an eigenvalue
 def whiten(train):
     mean = train.mean(axis=0)
@@ -1173,6 +1192,11 @@ def whiten(train):
     mean = train.mean(axis=0)
     _, lengths, directions = np.linalg.svd(train - mean, full_matrices=False)
     return lambda rows: (rows - mean) @ directions.T * (math.sqrt(len(train) - 1) / lengths)
+# 13.3: off the plane
+def whiten(train):
+    mean = train.mean(axis=0)
+    values, axes = np.linalg.eigh(np.cov(train.T))
+    return lambda rows: (rows - mean) @ axes / np.sqrt(np.abs(values) + 1e-9)
 # 13.3: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
 # 13.3: still correlated
