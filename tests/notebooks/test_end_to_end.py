@@ -112,6 +112,7 @@ RESTS_ON = {
     "cohort/decided.csv": ("07_ablation", "11_claims"),
     "strength/runs.parquet": ("07b_equal_strength", "11_claims"),
     "strength/decided.csv": ("07b_equal_strength", "11_claims"),
+    "strength/one_device/hypotheses.csv": ("07b_equal_strength", "11_claims"),
     "models/claims.csv": ("11_claims",),
     "models/layers.csv": ("02_contextuality",),
     "models/machine_text.csv": ("12_topology_on_language",),

@@ -1079,6 +1079,18 @@ def judge(p, low, high, direction, margin):
     if p < 0.05: return "supported"
     if -margin < low and high < margin: return "equivalent"
     return "open" if low <= 0 <= high else "contradicted"
+# 11.1: not the interval
+def judge(p, low, high, direction, margin):
+    bound = -margin if direction == "no_worse" else 0
+    if (high < bound if direction == "less" else low > bound): return "supported"
+    if (low > bound if direction == "less" else high < bound): return "contradicted"
+    return "equivalent" if -margin < low and high < margin else "open"
+# 11.1: Claimed greater
+def judge(p, low, high, direction, margin):
+    bound = -margin if direction == "no_worse" else 0
+    if p < 0.05: return "supported"
+    if (high < bound if direction == "no_worse" else low > bound): return "contradicted"
+    return "equivalent" if -margin < low and high < margin else "open"
 # 11.1: not 0: nothing is contradicted
 def judge(p, low, high, direction, margin):
     if p < 0.05: return "supported"
@@ -1120,6 +1132,8 @@ def at_least_one(k): return 1 - 0.95**k
 def at_least_one(k): return 0.025 * k
 # 11.3: chance of none
 def at_least_one(k): return 0.975**k
+# 11.3: all intervals contain 0
+def at_least_one(k): return 0.95**k
 # 11.3: Exactly one
 def at_least_one(k): return k * 0.025 * 0.975 ** (k - 1)
 
@@ -1286,6 +1300,25 @@ def overlap(queries, train, k):
     sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T)
     full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :10] for p in sides)
     return np.mean([len({*a} & {*b}) / 10 for a, b in zip(full, bits)])
+# 13.2: Signs on both sides
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ train.T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: fewest signs
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    sides = (unit[0] @ unit[1].T, -np.sign(queries) @ np.sign(train).T)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
+# 13.2: the earlier comes first
+def overlap(queries, train, k):
+    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
+    last = np.arange(len(train)) * 1e-6  # of ties, the later row
+    sides = (unit[0] @ unit[1].T, np.sign(queries) @ np.sign(train).T + last)
+    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
+    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
 # 13.3: the root of an eigenvalue
 def whiten(train):
     mean = train.mean(axis=0)
@@ -1296,6 +1329,11 @@ def whiten(train):
     mean = train.mean(axis=0)
     _, lengths, directions = np.linalg.svd(train - mean, full_matrices=False)
     return lambda rows: (rows - mean) @ directions.T * (math.sqrt(len(train) - 1) / lengths)
+# 13.3: off the plane
+def whiten(train):
+    mean = train.mean(axis=0)
+    values, axes = np.linalg.eigh(np.cov(train.T))
+    return lambda rows: (rows - mean) @ axes / np.sqrt(np.abs(values) + 1e-9)
 # 13.3: still correlated
 def whiten(train): return lambda rows: (rows - train.mean(axis=0)) / train.std(axis=0, ddof=1)
 # 13.3: still correlated

@@ -149,8 +149,9 @@ def test_every_row_that_11_does_not_show_has_its_verdict_said_there():
     assert others["not tested"].tolist() == ["S7", "E2"]
     assert len(others["open"]) == 20 and len(of_id["objectives"]["open"]) == 9
     said = "S6, E3 and E4 are *equivalent*, S7 and E2 were *not tested*, and twenty are *open*"
-    assert f"Of the 34 other rows ([their numbers](../docs/verdicts.md)), {said} (nine" in CLAIMS
-    assert "Nine are decided in a direction" in CLAIMS
+    rows = "Of the 34 rows of the other analyses ([their numbers](../docs/verdicts.md))"
+    assert f"{rows}, {said} (nine" in CLAIMS
+    assert "Nine are *supported* or *contradicted*:" in CLAIMS
 
 
 def test_what_would_turn_the_verdicts_at_equal_strength_is_what_11_says():
@@ -167,7 +168,8 @@ def test_what_would_turn_the_verdicts_at_equal_strength_is_what_11_says():
 
     long = [opened(lambda t, s=s: (t.seed == s) & (t.epochs == 10)) for s in range(200, 208)]
     assert sum("S6" in found for found in long) == 7 and sum("S8" in found for found in long) == 4
-    assert "S2" in opened(lambda t: t.seed == 200)
+    short = [opened(lambda t, s=s: (t.seed == s) & (t.epochs == 3)) for s in range(200, 220)]
+    assert sum("S2" in found for found in short) == 9
     runs, steps = tables["runs"], tables["steps"]
     keys = ["task", "arm", "weight", "seed", "epochs"]
     nine = steps[(steps.epochs == 3) & (steps.step > 24 - 9)].groupby(keys).centred_1.mean()
@@ -176,11 +178,42 @@ def test_what_would_turn_the_verdicts_at_equal_strength_is_what_11_says():
     tables["runs"] = runs.assign(centred_1=centred)
     assert "S2" in opened(lambda t: t.seed < 0)
     for said in (
-        '"S2": "would be open with one more step averaged, or without seed 200"',
+        '"S2": "would be open with one more step averaged, '
+        'or without any one of nine seeds (of twenty)"',
         '"S6": "would be open without any one of seven seeds (of eight)"',
         '"S8": "would be open without any one of four seeds (of eight)"',
     ):
         assert said in CLAIMS
+
+
+def test_what_turned_when_all_runs_were_made_once_more_is_what_11_says():
+    decide = runpy.run_path(str(REFERENCE / "strength" / "decide.py"))["decide"]
+    folder = REFERENCE / "strength" / "one_device"
+    tables = {
+        name: pd.read_parquet(folder / f"{name}.parquet")
+        for name in ("runs", "evaluations", "correct")
+    }
+    once_more = pd.read_csv(folder / "decided.csv").set_index("id")
+    first = pd.read_csv(REFERENCE / "strength" / "decided.csv").set_index("id")
+    turned = once_more.index[once_more.verdict != first.verdict]
+    assert once_more.verdict[turned].to_dict() == {"S4": "more", "S5": "more", "S6": "open"}
+    assert (once_more.estimate[["S4", "S5"]] > 0).all()  # a higher score, a higher silhouette
+    assert once_more.high["S2"] < 0 <= round(first.high["S2"], 3)
+    assert "**Predict:** which of S2, S6 and S8 turned?" in CLAIMS
+    assert "S6 did, and so did S4 and S5: at equal accuracy, prominent bars leave" in CLAIMS
+    assert "S2's interval no longer includes 0" in CLAIMS
+    assert "Runs made once more turned three verdicts of eight." in CLAIMS
+    without = []
+    for seed in range(200, 220):
+        dropped = {
+            name: table[(table.seed != seed) | (table.epochs != 3)]
+            for name, table in tables.items()
+        }
+        without.append(decide(dropped).set_index("id").verdict)
+    found = pd.DataFrame(without)
+    assert (found.S4 == "more").all() and (found.S5 == "open").sum() == 6
+    assert '"S4": "is more once more"' in CLAIMS
+    assert '"S5": "is more once more, but open without any one of six seeds (of twenty)"' in CLAIMS
 
 
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
