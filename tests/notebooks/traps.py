@@ -902,19 +902,36 @@ def certain(n, d): return 0 if 2 * d < n else d // 2 + 1
 
 # 09.1: 2 of 6 are right
 costs_nothing = dict.fromkeys(costs_nothing, True)
+# 09.1: no map brings them back. Not another seed
+for name in [*costs_nothing][-2:]: costs_nothing[name] = True
+# 09.1: know only their own axes
+costs_nothing["its states of layer 2 rotated, to layer 2, identity"] = True
 # 09.2: keeps the origin
 def affine_map(x, y):
     return torch.linalg.lstsq(x, y).solution, torch.zeros(y.shape[1], dtype=y.dtype)
+# 09.2: take .solution
+def affine_map(x, y): return torch.linalg.lstsq(x - x.mean(dim=0), y - y.mean(dim=0)), y.mean(dim=0)
+# 09.2: b one vector
+def affine_map(x, y):
+    x0, y0 = x.mean(dim=0, keepdim=True), y.mean(dim=0, keepdim=True)
+    A = torch.linalg.lstsq(x - x0, y - y0).solution
+    return A, y0 - x0 @ A
 # 09.3: model on TOP
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g_to_s, g - s
 # 09.3: are the two penalties
 def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - g, s - g_to_s
 # 09.3: turned round
 def asymmetry(s_to_g, g_to_s, s, g): return g_to_s - s_to_g, s - g
+# 09.3: Return two numbers
+def asymmetry(s_to_g, g_to_s, s, g): return (s_to_g - g) - (g_to_s - s)
+# 09.3: the model BELOW
+def asymmetry(s_to_g, g_to_s, s, g): return s_to_g - s, g_to_s - g
+# 09.3: in the other order
+def asymmetry(s_to_g, g_to_s, s, g): return s - g, s_to_g - g_to_s
 
 # 09b.1: It knows no meaning
 answers = {name: 2 * (name in ("passive", "synonym", "relative"),) for name in pairs}
-# 09b.1: the truth is another
+# 09b.1: the truth differs
 answers = dict.fromkeys(pairs, (True, True))
 # 09b.1: give two values
 answers = dict.fromkeys(pairs, True)
@@ -946,6 +963,28 @@ def standard_error(similarity):
     return np.std(means, ddof=1) / np.sqrt(8)
 # 09b.2: the spread of the pairs
 def standard_error(similarity): return np.std([*similarity.values()], ddof=1)
+# 09b.2: not 27
+def standard_error(similarity): return np.std([*similarity.values()]) / np.sqrt(28)
+# 09b.2: one number
+def standard_error(similarity): return np.mean([*similarity.values()]), 0.05
+# 09b.2: take its square root
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return (7 * np.std(means, ddof=1) / np.sqrt(8)) ** 2
+# 09b.2: not by n
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return 7 * np.std(means, ddof=1) / 8
+# 09b.2: the mean itself
+def standard_error(similarity): return np.mean([*similarity.values()])
+# 09b.2: has the weight n
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return 6 * np.std(means, ddof=1) / np.sqrt(8)
+# 09b.2: not of pairs
+def standard_error(similarity):
+    means = [np.mean([x for pair, x in similarity.items() if i not in pair]) for i in range(8)]
+    return 27 * np.std(means, ddof=1) / np.sqrt(8)
 
 # 09b.3: reads both values
 stitched_says = dict.fromkeys(stitched_says, (True, True))
@@ -959,6 +998,8 @@ suspect = ("forgets what follows", "heuristic")
 suspect = ("keeps both", "generalizing")
 # 09b.3: one of the four keys
 suspect = "generalizing"
+# 09b.3: one of the four keys
+suspect = ["forgets what follows", "generalizing"]
 
 # 10.1: Euler's rule
 def allocate(gradient, before, after): return (after - before) * gradient(before)
