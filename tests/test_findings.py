@@ -556,7 +556,7 @@ def test_what_all_runs_made_once_more_on_one_device_are_said_to_show():
     assert "give the same verdicts but for S4, S5 (*more*) and S6 (open)" in README
     prose = " ".join("".join(cell["source"]) for cell in CHAPTER["cells"])
     moved = _short((again.estimate - first.estimate).abs().max(), 3)
-    assert f"The differences themselves move by {moved} at most." in prose
+    assert f"The differences themselves move by {moved} at most," in prose
     lost = [_points(again.estimate[key]) for key in ("S2", "S3", "S1")]
     assert "other draws of dropout, give {}, {} and {}.".format(*lost) in EVIDENCE
     beside = pd.read_csv(folder / "one_device" / "beside.csv").set_index("comparison")
