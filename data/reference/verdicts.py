@@ -46,8 +46,8 @@ nats, R1 a number of directions. *As the paper* and *opposite* are signs with an
 `data/reference/verdicts.py` writes this page from the tables beside it. S2, S6 and S8 lie at an
 edge: the *Deviations* of their analysis and [07b](../notebooks/07b_equal_strength.ipynb) say what
 would turn them. All runs of the second analysis were made once more, on one GPU with the same seeds
-(exploratory): S4 and S5 are then *more*, S6 is *open*, and the others are as they stand here. What a
-GPU had made came out the same, to the last digit: of the sixteen runs of S6 and S8, one is new.
+(exploratory): S4 and S5 are then *more*, S6 is *open*, and the others are as they stand here. What
+a GPU had made came out the same, to the last digit: of the sixteen runs of S6 and S8, one is new.
 """
 
 

@@ -5,7 +5,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
-from scipy.stats import rankdata
 from torch import Tensor
 
 from shrink_utils.topology.arrays import as_rows, power_of_two
@@ -86,7 +85,7 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
         raise ValueError("x and y must have the same rows, and they differ in number")
     if matched:
         mean = (np.sort(a) + np.sort(b)) / 2
-        a, b = (mean[rankdata(d, method="ordinal") - 1] for d in (a, b))
+        a, b = (mean[d.argsort(kind="stable").argsort()] for d in (a, b))  # by rank
     of_a, of_b, of_both = (
         prim_by_rows(len(matrix), matrix.__getitem__)[1].sum()
         for matrix in (squareform(d, checks=False) for d in (a, b, np.minimum(a, b)))
