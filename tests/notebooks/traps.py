@@ -658,6 +658,11 @@ def seeds_needed(s, margin):
 # 07.2: Two seeds have a spread
 def seeds_needed(s, margin):
     return next(n for n in range(3, 99) if stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin)
+# 07.2: one seed more than needed
+def seeds_needed(s, margin):
+    return 1 + next(n for n in range(2, 99) if stats.t.ppf(0.975, n - 1) * s / n**0.5 < margin)
+# 07b.1: e has the best metric
+def frontier(arms): return {max(arms, key=lambda n: arms[n][1])}
 # 07b.1: left is better
 def frontier(arms):
     def beats(b, a): return b[0] >= a[0] and b[1] >= a[1] and a != b

@@ -629,8 +629,7 @@ def interval_to_verdict():
             parts += [line(ends[0], y, ends[1], y, ink, 3), dot(sum(ends) / 2, y, ink, 6)]
             parts.append(text(middle + 62, y + 5, verdict, 15, "start", ink))
         for place, told in ((-48, "− margin"), (0, "0"), (48, "+ margin")):
-            anchor = {-48: "end", 0: "middle", 48: "start"}[place]
-            parts.append(text(middle + place + place / 5, 240, told, 13, anchor, GREY))
+            parts.append(text(middle + place, 240, told, 13, fill=GREY))
     title = "How an interval beside 0 and a margin becomes a verdict"
     return sheet("interval_to_verdict", 760, 256, title, parts)
 

@@ -193,6 +193,7 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     score at which they compare was not reached.
 
     Rows keep the order of the record, so that a slice such as ``[:3]`` is S1 to S3 of strength.
+    A folder of a record, ``strength/one_device``, is read as well.
     """
     table = read_hypotheses(profile)
     for registered, ours in REWORDED.items():
