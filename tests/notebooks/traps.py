@@ -1080,6 +1080,10 @@ def share(objective, component):
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / (row.updates * 12)
+# 10.3: for translation, too
+def share(objective, component):
+    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
+    return row.positive / (row.updates * (12 if objective == "mt" else 6))
 # 10.3: One number, not a row
 def share(objective, component):
     row = counts[(counts.objective == objective) & (counts.component == component)]
