@@ -700,7 +700,14 @@ def accuracy_at(scores, accuracies, target):
         if scores[k] >= target >= scores[k + 1]:
             way = (scores[k] - target) / (scores[k] - scores[k + 1])
             return way * accuracies[k] + (1 - way) * accuracies[k + 1]
-# 07b.2: not the value at the end
+# 07b.2: neither nan
+def accuracy_at(scores, accuracies, target):
+    return np.interp(-target, -np.array(scores), accuracies, right=np.nan)
+# 07b.2: fall all the way
+def accuracy_at(scores, accuracies, target):
+    if min(scores) <= target <= max(scores):
+        return np.interp(-target, -np.array(scores), accuracies)
+# 07b.2: nor the value at the end
 def accuracy_at(scores, accuracies, target):
     return np.interp(-target, -np.array(scores), accuracies)
 # 07b.2: do not sort by score
