@@ -3,7 +3,6 @@
 import runpy
 import shutil
 from dataclasses import replace
-from importlib import import_module
 from itertools import product
 from pathlib import Path
 
@@ -166,15 +165,14 @@ def test_the_tables_of_the_replicate_follow_from_its_runs_which_one_device_made(
     assert {*map(tuple, runs[KEYS].to_numpy())} == {*map(tuple, recorded[KEYS].to_numpy())}
 
 
-def test_the_tables_of_runs_made_once_more_hold_every_run_with_its_length(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)  # processes that are spawned import it, too
-    again = import_module("again")
+def test_the_tables_of_runs_made_once_more_hold_every_run_with_its_length(tmp_path):
+    again = runpy.run_path(str(FOLDER / "again.py"))
     configs = [
         replace(config, epochs=epochs, train_rows=64, eval_rows=32)
         for config, epochs in product(load_profile("smoke").runs()[:2], (1, 2))
     ]
-    runs = again.make_all(configs, tmp_path, 1)
+    runs = again["make_all"](configs, tmp_path, 1)
     assert len(runs) == len({*configs}) == 4
-    for name in again.DECIDED_ON:
+    for name in again["DECIDED_ON"]:
         table = pd.read_parquet(tmp_path / f"{name}.parquet")
         assert set(table.epochs) == {1, 2} and len(table.groupby([*KEYS])) == 4

@@ -11,7 +11,7 @@ writes ``devices.csv`` there: how far these runs lie from those on record that a
 """
 
 import argparse
-from itertools import repeat
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -28,16 +28,12 @@ DECIDED_ON = ("runs", "evaluations", "correct")
 RUN = ["epochs", "arm", "weight", "seed"]
 
 
-def made(config: RunConfig, folder: Path) -> Run:
-    """One run, found or made."""
-    return run_or_load(config, folder, keep_model=False)
-
-
 def make_all(configs: list[RunConfig], folder: Path, processes: int) -> list[Run]:
     """The runs, kept in `folder`/runs, and their tables in `folder`."""
     configs = sorted(configs, key=lambda config: -config.epochs)  # nobody waits for a long one
     with get_context("spawn").Pool(processes) as pool:
-        runs = pool.starmap(made, zip(configs, repeat(folder / "runs")), chunksize=1)
+        make = partial(run_or_load, folder=folder / "runs", keep_model=False)
+        runs = pool.map(make, configs, chunksize=1)
     for name in DECIDED_ON:
         by_length = {
             length: TABLES[name]([run for run in runs if run.config.epochs == length])
