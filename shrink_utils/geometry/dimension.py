@@ -45,15 +45,15 @@ def intrinsic_dimension(
     seed : int
         "ph" only: which subsamples the trees span.
     return_error : bool
-        Return the standard error of the dimension too, that of the fitted line.
+        Return the standard error of the dimension too.
 
     Returns
     -------
     dimension : float
         Positive; infinite for "ph" when the trees grow as fast as the sample or faster.
     standard_error : float
-        Only with `return_error`. It takes the points about the line as independent: trees that
-        share rows are not, so that it is a lower limit. Infinite where the dimension is.
+        Only with `return_error`. "ph": that of the fitted line, which takes trees that share rows
+        as independent: a lower limit. Infinite where the dimension is.
 
     Raises
     ------
@@ -66,7 +66,10 @@ def intrinsic_dimension(
     *TwoNN.* If density is constant as far as the second neighbour, μ = r₂/r₁ has the distribution
     F(μ) = 1 − μ^(−D). D is the slope of −ln(1 − i/n) against the i-th smallest ln μ, a line through
     the origin fitted to the lowest 90 % (Facco et al. 2017, equation 5). The authors' program has
-    (i − 1)/n in the place of i/n: 10 % less at n = 30, .1 % in the thousands.
+    (i − 1)/n in the place of i/n: 10 % less at n = 30, .1 % in the thousands. Its standard error is
+    that of the maximum likelihood estimate 1/mean(ln μ) from the ratios that are kept, about
+    D/√kept; two rows that are each other's nearest share r₁ and count as one cluster. The line's
+    own error would be many times too small: order statistics do not scatter independently.
 
     *PH.* Σ|edge| of the spanning tree of n points grows as n^((D − 1)/D), so D = 1 / (1 − slope) of
     its logarithm against ln n: least squares over 5 subsamples at each of 8 sizes from n/8 to
@@ -149,23 +152,25 @@ def _ascending(differences: np.ndarray) -> np.ndarray:
 
 
 def _two_nn(x: np.ndarray) -> tuple[float, float]:
-    nearest = nearest_distances(x, 2)  # (n, 2)
+    first, second = nearest_distances(x, 2).T  # (n,)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_mu = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))
-    n = len(log_mu)
-    kept = int((1 - _DISCARDED) * n)
-    log_mu = log_mu[:kept]
-    log_survival = np.log1p(-np.arange(1, kept + 1) / n)
+        log_mu = np.log(second / first)
+    n, kept = len(log_mu), int((1 - _DISCARDED) * len(log_mu))
+    least = np.sort(log_mu)[:kept]
     # A lattice's ratios differ from 1 by rounding; 0/0 and r/0 sort last.
-    if not 1e-9 < log_mu[-1] < math.inf:
+    if not 1e-9 < least[-1] < math.inf:
         raise ValueError(
             f"x has {n} distinct rows whose two nearest neighbours are equally far (a lattice) or "
             "nearer than float64 can tell"
         )
-    dimension = float(-(log_survival @ log_mu) / (log_mu @ log_mu))
-    residuals = log_survival + dimension * log_mu
-    variance = residuals @ residuals / max(kept - 1, 1)
-    return dimension, float(np.sqrt(variance / (log_mu @ log_mu)))
+    log_survival = np.log1p(-np.arange(1, kept + 1) / n)
+    dimension = float(-(log_survival @ least) / (least @ least))
+    # A ratio that was left out counts with what ln μ is beyond the last one kept, on average.
+    counted = np.where(log_mu <= least[-1], log_mu, least[-1] + 1 / dimension)
+    influence = 1 - dimension * counted
+    _, pair = np.unique(first, return_inverse=True)  # mutual neighbours are equally far
+    of_pair = np.bincount(pair, weights=influence - influence.mean())
+    return dimension, float(dimension * np.sqrt(of_pair @ of_pair / (n * kept)))
 
 
 def _ph_dimension(x: np.ndarray, seed: int) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import warnings
 from decimal import Decimal, localcontext
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -239,3 +240,22 @@ def test_copies_of_other_lengths_tie_where_cosines_are_near_one():
     other = rng.normal(size=(40, 6))
     assert rsa(both, other) == pytest.approx(rsa(twice, other), abs=1e-4)
     assert rsa(x, y) == pytest.approx(rsa(longer, y), abs=1e-4)
+
+
+def test_tied_neighbours_count_in_parts_so_that_chance_is_exact_and_no_order_matters():
+    rng = np.random.default_rng(0)
+    x, y = (np.eye(5)[rng.integers(5, size=200)] for _ in range(2))  # one-hot: most rows are tied
+    order = rng.permutation(200)
+    assert mutual_knn(x[order], y[order]) == pytest.approx(mutual_knn(x, y), abs=1e-12)
+    few = np.eye(3)[[0, 0, 1, 1, 2, 2]], np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    of_orders = [mutual_knn(few[0], few[1][list(o)], k=2) for o in permutations(range(6))]
+    assert np.mean(of_orders) == pytest.approx(2 / 5, abs=1e-12)  # k / (n − 1)
+
+
+@pytest.mark.parametrize("name", ["rsa", "mutual_knn"])
+def test_what_ranks_heeds_no_order_of_tied_rows(name):
+    rng = np.random.default_rng(1)
+    x, y = (rng.integers(2, size=(60, 4)) * 2.0 - 1 for _ in range(2))  # codes of four bits
+    order = rng.permutation(60)
+    again = FUNCTIONS[name](x[order], y[order])
+    assert again == pytest.approx(FUNCTIONS[name](x, y), abs=1e-12)

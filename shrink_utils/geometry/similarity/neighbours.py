@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import Tensor
 
 from shrink_utils.geometry.rows import same_rows
@@ -23,8 +22,9 @@ def mutual_knn(x: Array, y: Array, *, k: int = 10) -> float:
     Returns
     -------
     float
-        In [0, 1]: the mean over rows, k/(n − 1) on average for independent matrices. Invariant to
-        a rotation of either space and to the length of every single row; not to a shift.
+        In [0, 1]: the mean over rows, k/(n − 1) on average over all orders of the rows of y.
+        Invariant to a rotation of either space, to the length of every single row and to an order
+        of the rows that both have; not to a shift.
 
     Raises
     ------
@@ -34,14 +34,16 @@ def mutual_knn(x: Array, y: Array, *, k: int = 10) -> float:
 
     Notes
     -----
-    Of neighbours at the same distance any may be taken. O(n²d) time and O(n²) memory. Huh et al.
-    2024, *The Platonic Representation Hypothesis*, section 2.
+    Rows that are equally far share the places that are left among the k: each counts as a part of
+    a neighbour, so that no order of rows matters (and a matrix with such ties shares less than 1
+    with itself). O(n²d) time and O(n²) memory. Huh et al. 2024, *The Platonic Representation
+    Hypothesis*, section 2.
     """
     return compare_neighbours(prepare_neighbours(x, "x", k=k), prepare_neighbours(y, "y", k=k))
 
 
 def prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
-    """Of one matrix (n, n), one where row j is among the k nearest of row i."""
+    """Of one matrix (n, n), what row j is of the k nearest of row i: 1, 0, or by ties a part."""
     x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
     if not 1 <= whole_number(k, "k") <= len(x) - 2:
         raise ValueError(f"k must lie between 1 and n − 2 = {len(x) - 2}, got {k}")
@@ -49,8 +51,10 @@ def prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
     farthest = distances.amax(dim=1)
     if (farthest == distances.fill_diagonal_(math.inf).amin(dim=1)).all():
         raise ValueError(f"{name} has all {len(x)} rows at the same cosine distance: none is near")
-    nearest = distances.topk(k, largest=False).indices
-    return torch.zeros_like(distances).scatter_(1, nearest, 1.0)
+    last = distances.kthvalue(k, dim=1, keepdim=True).values  # (n, 1)
+    nearer, tied = distances < last, distances == last
+    places = k - nearer.sum(dim=1, keepdim=True)
+    return nearer + tied * (places.double() / tied.sum(dim=1, keepdim=True))
 
 
 def compare_neighbours(x: Tensor, y: Tensor) -> float:
