@@ -1,0 +1,58 @@
+"""Numbers of the pages are those of the records, written there by ``make tables``."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from shrink_utils.study.publishing import pages
+
+ROOT = Path(__file__).resolve().parents[1]
+RENDERED = pages._rendered_pages()
+
+
+@pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.name)
+def test_what_is_rendered_is_what_is_committed(path):
+    committed = path.read_text(encoding="utf-8")
+    assert RENDERED[path] == committed, "run `make tables`"
+    assert committed.count("<!--n ") == committed.count("<!--/n-->")
+    if path.suffix == ".ipynb":
+        json.loads(RENDERED[path])
+
+
+def test_a_number_that_is_changed_by_hand_is_put_right():
+    page = ROOT / "docs" / "verdicts.md"
+    text = page.read_text(encoding="utf-8")
+    wrong = text.replace("+0.212", "+0.312")
+    assert wrong != text and pages._fill_page(wrong) == text
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("p1", "−11.2 [−13.7, −8.8]"), ("-p1", "11.2 [8.8, 13.7]"), ("d3e", "−.112"),
+        ("-d2", ".11 [.09, .14]"), ("%0e", "−11 %"), ("n2i", "[−0.14, −0.09]"),
+    ],
+)  # fmt: skip
+def test_a_form_says_how_a_number_is_written(form, shown):
+    assert pages._written("late.selected_all.products", form) == shown
+
+
+@pytest.mark.parametrize(
+    ("mark", "named"),
+    [("<!--n no.such p1--><!--/n-->", "no.such"), ("<!--n late.share.mrpc x9--><!--/n-->", "x9")],
+)
+def test_a_name_or_form_that_is_unknown_is_refused_by_name(mark, named):
+    with pytest.raises(ValueError, match=re.escape(named)):
+        pages._fill_page(mark)
+
+
+def test_no_number_stands_for_a_row_that_was_not_tested_and_one_letter_is_one_family():
+    every = pages._all_rows().set_index("hypothesis")
+    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    for name in ("S7", "E2"):
+        (line,) = re.findall(rf"^\| {name} · .*$", text, re.MULTILINE)
+        assert not re.search(r"\d\.\d", line.partition("| not tested |")[2])
+    families = every.groupby([every.index.str[0]]).analysis.nunique()
+    assert (families == 1).all() and len(every) == 46
