@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from shrink_utils.study.publishing import pages
@@ -56,3 +57,27 @@ def test_no_number_stands_for_a_row_that_was_not_tested_and_one_letter_is_one_fa
         assert not re.search(r"\d\.\d", line.partition("| not tested |")[2])
     families = every.groupby([every.index.str[0]]).analysis.nunique()
     assert (families == 1).all() and len(every) == 46
+
+
+def test_the_number_that_is_followed_once_is_what_its_code_prints(monkeypatch, capsys):
+    page = (ROOT / "docs" / "book" / "one_number.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(ROOT)
+    exec(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], {})
+    assert f"```text\n{capsys.readouterr().out}```" in page
+
+
+def test_numbers_in_code_cells_and_beside_published_ones_are_those_of_the_records():
+    chapter = (ROOT / "notebooks" / "07b_equal_strength.ipynb").read_text(encoding="utf-8")
+    runs = pages._recorded_table("strength/runs").query("epochs == 3 and arm == 'isoscore'")
+    lowest = f"{runs.groupby('weight').centred_1.mean().min():.3f}".removeprefix("0")
+    assert f"IsoScore★ lies above, but ends at {lowest}." in chapter
+    published = pd.read_csv(ROOT / "data" / "published" / "lca_positive_steps.csv")
+    theirs = published.groupby("objective")[["positive", "updates"]].sum()
+    names = {"clm": "causal", "mlm": "masked", "mt": "translation"}
+    times = [
+        pages._value(f"hurts.{name}").estimate / (row.positive / (6 * row.updates))  # six layers
+        for row, name in ((theirs.loc[key], name) for key, name in names.items())
+    ]
+    least, most = (f"{float(f'{x:.2g}'):,.0f}" for x in (min(times), max(times)))
+    text = (ROOT / "notebooks" / "10_training_dynamics.ipynb").read_text(encoding="utf-8")
+    assert f"of 100 hurt: {least} to {most} times the paper's totals" in text

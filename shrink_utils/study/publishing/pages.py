@@ -218,6 +218,13 @@ def _cell(query: dict[str, Any]) -> Interval:
     return Interval(row[of or "estimate"], *(row[end.lstrip("_")] for end in ends), row.get("n", 0))
 
 
+def _share(query: dict[str, Any]) -> Interval:
+    """Sum of one column over that of another, where both are known."""
+    rows = _recorded_table(query["table"]).query(query["where"]).dropna(subset=query["per"])
+    estimate = rows[query["share_of"]].sum() / rows[query["per"]].sum()
+    return Interval(float(estimate), np.nan, np.nan, len(rows))
+
+
 def _series(query: dict[str, Any]) -> str:
     """Means by another column, such as the epoch, in its order: decimals without a zero."""
     table = _recorded_table(query["table"])
@@ -228,7 +235,7 @@ def _series(query: dict[str, Any]) -> str:
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Interval | str]] = {
     "cell": _cell, "pooled": _pooled_difference, "read_off": _read_off, "series": _series,
-    "minus": _difference, "condition": _condition_mean,
+    "share_of": _share, "minus": _difference, "condition": _condition_mean,
 }  # fmt: skip
 
 
