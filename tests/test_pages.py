@@ -81,3 +81,21 @@ def test_numbers_in_code_cells_and_beside_published_ones_are_those_of_the_record
     least, most = (f"{float(f'{x:.2g}'):,.0f}" for x in (min(times), max(times)))
     text = (ROOT / "notebooks" / "10_training_dynamics.ipynb").read_text(encoding="utf-8")
     assert f"of 100 hurt: {least} to {most} times the paper's totals" in text
+
+
+WORDED = ["README.md", "docs/verdicts.md"]
+WORDED += [f"docs/book/{n}.md" for n in ("index", "findings", "evidence", "one_number", "claims")]
+
+
+@pytest.mark.parametrize("page", WORDED)
+def test_words_that_the_glossary_gives_up_are_not_used(page):
+    """Registered statements, code and addresses keep theirs."""
+    glossary = (ROOT / "docs" / "book" / "glossary.md").read_text(encoding="utf-8")
+    rows = glossary.partition("| not any more | but |\n|---|---|\n")[2].partition("\n\n")[0]
+    gone = [w for row in rows.splitlines() for w in row.split("|")[1].strip().split(", ")]
+    assert len(gone) > 10
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for kept in (r"```\w*\n.*?```", r"<!--n .*?<!--/n-->", r"`[^`]*`", r"\]\([^)]*\)"):
+        text = re.sub(kept, " ", text, flags=re.DOTALL)
+    found = [w for w in gone if re.search(rf"\b{w}(s|ed)?\b", text, re.IGNORECASE)]
+    assert not found
