@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "data" / "reference"
 PINS = tomllib.loads((REFERENCE / "frozen.toml").read_text(encoding="utf-8"))
 EARLIER, GONE = PINS.pop("earlier"), PINS.pop("gone")
-FOLDERS = [(name, name) for name in PINS] + [
+FOLDERS = [(name, name) for name, of in PINS.items() if of["writes"]] + [
     (name, f"{name}/{also}") for name, of in PINS.items() for also in of.get("also", ())
 ]
 
