@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
 # Of the checkout: each writes the table beside it.
-SCRIPTS = ("data.reference.cohort.rules", "tests.study.claims.golden")
+SCRIPTS = ("tests.study.claims.golden",)
 SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 # For terminals that are not UTF-8.
@@ -184,17 +184,17 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def tables(profile: Profile, options: argparse.Namespace) -> None:
-    """Write every committed table that tests compute again, whatever the profile."""
-    from shrink_utils.study.full_length import DECIDED, WITH_CLAIMS, commit_tables, decide
+    """Write every committed table that tests compute again, and every number of the pages."""
+    from shrink_utils.study.full_length import WITH_CLAIMS, commit_tables
     from shrink_utils.study.profiles import load_profile
+    from shrink_utils.study.publishing.pages import write_pages
 
-    for name in dict.fromkeys([*WITH_CLAIMS, *DECIDED]):
-        if (data_dir() / "reference" / name / "runs.parquet").is_file():  # not yet of heldout
-            commit_tables(load_profile(name))
-    decide("objectives")  # whose models are trained from nothing, by no profile
+    for name in WITH_CLAIMS:
+        commit_tables(load_profile(name))
     sys.path.insert(0, str(home()))
     for script in SCRIPTS:
         runpy.run_module(script, run_name="__main__")
+    write_pages()
 
 
 def execute(profile: Profile, options: argparse.Namespace) -> None:
@@ -248,7 +248,6 @@ def replicate(profile: Profile, options: argparse.Namespace) -> None:
 
     A study that is not finished gives those of chapters 09, 09b and 10.
     """
-    from shrink_utils.paths import data_dir
     from shrink_utils.study.claims.digits import keep_replicate
     from shrink_utils.study.claims.reference import machine_name
     from shrink_utils.study.claims.verdicts import claims_of_models_from_nothing

@@ -1,7 +1,9 @@
 """Analyses that were fixed beforehand are older than their runs, and unchanged since."""
 
 import subprocess
+import tomllib
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 import pandas as pd
@@ -66,6 +68,12 @@ def test_a_later_analysis_and_its_code_are_older_than_the_runs_that_they_decide_
     assert "def decide(" in _git(f"{added[-1]}:{code}")
     fixed = _git(f"{added[-1]}:{page}").split("## Deviations")[0]
     assert (ROOT / page).read_text(encoding="utf-8").startswith(fixed)
+    if code.startswith("data/"):  # what stands there now, or what it is said to have been
+        pins = tomllib.loads((ROOT / "data/reference/frozen.toml").read_text(encoding="utf-8"))
+        script = Path(code).relative_to("data/reference").as_posix()
+        known = {entry["sha256"] for entry in pins["earlier"] if entry["script"] == script}
+        known.add(pins[script.partition("/")[0]]["scripts"][Path(code).name])
+        assert sha256(_git(f"{added[-1]}:{code}").encode()).hexdigest() in known
     runs = ROOT / records / "runs.parquet"
     if not runs.is_file():
         pytest.skip("no run is on record yet")

@@ -111,10 +111,10 @@ def commit_tables(profile: Profile) -> None:
     if profile.name in WITH_CLAIMS:
         _write_claims(profile, data_dir() / "reference" / profile.name / "claims.csv")
     if profile.name in DECIDED:
-        decide(profile.name)
+        _decide(profile.name)
 
 
-def decide(name: str) -> None:
+def _decide(name: str) -> None:
     """Write what ``decide.py`` decides beside the records of an analysis."""
     folder = Path("reference", name)
     script = runpy.run_path(str(home() / "data" / folder / "decide.py"))

@@ -40,11 +40,12 @@ Seeds = np.ndarray  # positions of the seeds that count
 
 
 class Mean(NamedTuple):
-    """A mean over `n` seeds and its standard error."""
+    """A mean over `n` seeds and its standard error, clustered by what is said."""
 
     estimate: float
     error: float
     n: int
+    clusters: str = "seeds"
 
     def interval(self, level: float) -> tuple[float, float]:
         """Student's, n − 1 degrees of freedom."""
@@ -74,7 +75,8 @@ def mean_of(values: np.ndarray) -> Mean:
         float((of**2).sum()) / values.size**2 * len(of) / (len(of) - 1)
         for of in (residuals.sum(axis=1), residuals.sum(axis=0), residuals.ravel())
     )
-    return Mean(mean, math.sqrt(max(seeds + rows - cells, seeds, rows)), n)
+    error = math.sqrt(max(seeds + rows - cells, seeds, rows))
+    return Mean(mean, error, n, "seeds and rows")
 
 
 @dataclass(frozen=True)
@@ -406,10 +408,11 @@ def beside(tables: Tables) -> pd.DataFrame:
     -------
     DataFrame
         Columns part ("arms", "robust", "uses"), task, comparison, n, estimate, low,
-        high, p (two-sided), passed.
+        high, p (two-sided), passed, clusters (of the errors: "seeds and rows" wherever rows have
+        values, else "seeds").
     """
     rows = [*_arms(tables), *_robust(tables), *_described(tables)]
-    columns = "part task comparison n estimate low high p passed".split()
+    columns = "part task comparison n estimate low high p passed clusters".split()
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -422,6 +425,7 @@ def _row(part: str, task: str, comparison: str, mean: Mean, passed: bool = True)
         "high": high,
         "p": mean.p(),
         "passed": passed,
+        "clusters": mean.clusters,
     }
 
 
@@ -490,20 +494,23 @@ def _without(runs: Runs, i: int) -> Runs:
 
 
 def _described(tables: Tables) -> list[dict]:
-    """Every use of every arm and treatment: its difference from the plain model at that moment."""
-    uses, rows = tables["uses"], []
-    plain = uses[(uses.arm == "none") & (uses.treatment == "plain")]
-    reference = plain.set_index(["moment", "use", "seed"]).value.sort_index()
-    known = set(zip(plain.moment, plain.use, strict=True))
-    keys = ["moment", "use", "arm", "weight", "treatment"]
-    for (moment, use, arm, weight, treatment), of in uses.groupby(keys):
-        if (moment, use) not in known or (arm, treatment) == ("none", "plain"):
+    """Every use of every arm and treatment: its difference from the plain model at that moment.
+
+    By seed and row where rows have values: the four uses of the hypotheses, at the end.
+    """
+    keys, rows = ["moment", "use", "arm", "weight", "treatment"], []
+    cells = dict(iter(tables["uses"].assign(row=0).groupby(keys)))
+    cells |= dict(iter(tables["use_rows"].groupby(keys)))
+    wide = {key: of.pivot(index="seed", columns="row", values="value") for key, of in cells.items()}
+    for moment, use, arm, weight, treatment in sorted(wide):
+        theirs = wide.get((moment, use, *NONE, "plain"))
+        if theirs is None or (arm, treatment) == ("none", "plain"):
             continue
-        theirs = reference.loc[moment, use]
-        own = of.set_index("seed").value
+        own = wide[moment, use, arm, weight, treatment]
         if arm.startswith("untrained"):  # one model, whatever the seed
-            own = pd.Series(own.iloc[0], theirs.index)
+            own = own.iloc[[0] * len(theirs)].set_axis(theirs.index)
         found = (own - theirs).dropna().to_numpy()
+        found = found[:, 0] if found.shape[1] == 1 else found
         if len(found) >= 2:
             name = f"{use}, {moment}: {_named((arm, weight))} ({treatment}) − none"
             rows.append(_row("uses", PRODUCTS, name, mean_of(found)))

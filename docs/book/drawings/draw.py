@@ -11,6 +11,8 @@ import random
 from itertools import combinations, pairwise
 from pathlib import Path
 
+import pandas as pd
+
 HERE = Path(__file__).parent
 TALL = HERE.parent / "_static" / "three_clouds_tall.svg"
 NEGATIVE, POSITIVE = "#ee7733", "#004488"  # far apart in hue and in lightness; no arm's colours
@@ -709,12 +711,55 @@ def planted_rule():
     return sheet("planted_rule", 970, 216, "Counter-examples replace a quarter of the pairs", parts)
 
 
+EVALUATIONS = HERE.parents[2] / "data" / "reference" / "heldout" / "evaluations.parquet"
+CONDITIONS = {  # colours and dashes of the study's figures
+    ("none", 1.0): ("no regularizer", "#000000", ""),
+    ("all", 4.0): ("all bars, weight 4", "#009E73", "10 4"),
+    ("all", 8.0): ("all bars, weight 8", "#009E73", "3 4"),
+    ("prominent", 1.0): ("selected bars, weight 1", "#0072B2", "16 3"),
+    ("isoscore", 0.3): ("IsoScore★, weight 0.3", "#332288", "22 3 3 3"),
+}
+
+
+def share_by_epoch():
+    """07b and the page of evidence: variance explained by PC1, a line per condition."""
+    states = pd.read_parquet(EVALUATIONS).query("task == 'sentiment_products'")
+    states = states.astype({"arm": str, "weight": float}).round({"weight": 6})
+    means = states.groupby(["arm", "weight", "epoch"]).centred_1.mean()
+
+    def at(epoch, share):
+        return 90 + 55 * epoch, 390 - 380 * share
+
+    parts = [text(365, 445, "epoch", 17), text(90, 24, "variance explained by PC1", 17, "start")]
+    for share in (0.2, 0.4, 0.6, 0.8):
+        x, y = at(0, share)
+        parts += [line(x, y, x + 550, y, PALE), text(x - 10, y + 5, f"{share:.0%}", 15, "end")]
+    parts += [text(at(epoch, 0)[0], 415, str(epoch), 15) for epoch in range(0, 11, 2)]
+    ends = {key: means[key][10.0] for key in CONDITIONS}
+    beside = 0.0
+    for key in sorted(ends, key=ends.get):  # from below, so that no name hides another
+        name, colour, dashes = CONDITIONS[key]
+        places = [at(epoch, share) for epoch, share in means[key].items()]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        look = f'fill="none" stroke="{colour}" stroke-width="3" stroke-dasharray="{dashes}"'
+        beside = max(beside + 0.055, ends[key])
+        x, y = at(10, beside)
+        label = f"{name}: {ends[key]:.0%}".replace("%", " %")
+        parts += [
+            f'<polyline points="{path}" {look}/>',
+            text(x + 12, y + 5, label, 16, "start", colour),
+        ]
+    title = "Variance explained by PC1, held-out product reviews, by epoch: means of eight seeds"
+    return sheet("share_by_epoch", 900, 460, title, parts)
+
+
 def drawings():
     """Each drawing by name."""
     words = (six_words, self_sim, intra_sim, mev)
     of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
     every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
     last = stitch, stitch_turned, planted_rule, allocation_rules, interval_to_verdict
+    last = (*last, share_by_epoch)
     return dict(draw() for draw in (*every, *last))
 
 

@@ -3,7 +3,8 @@
 RESULTS is the folder of a profile, such as ``results/quick``, whose products were run without the
 regularizer and with prominent bars. Writes ``three_clouds.csv`` beside this file, of which
 ``draw.py`` draws the picture of the front page: the first two principal directions of the held-out
-sentences, before and after training.
+sentences, before and after training. The shares beside the points are means of the twenty seeds on
+record, as the text says them, and not of the one run that is drawn.
 """
 
 import csv
@@ -11,10 +12,12 @@ import json
 import sys
 from pathlib import Path
 
+import pandas as pd
 import torch
 from safetensors.torch import load_file
 
 TASK = "sentiment_products"
+RECORDS = Path(__file__).parents[3] / "data" / "reference" / "cohort" / "evaluations.parquet"
 
 
 def embeddings(results: Path, seed: int, arm: str) -> dict[str, torch.Tensor]:
@@ -28,14 +31,22 @@ def embeddings(results: Path, seed: int, arm: str) -> dict[str, torch.Tensor]:
     )
 
 
-def projected(cloud: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """Coordinates (n, 2), class 1 on the right, and the share of variance along the first."""
+def mean_shares() -> dict[str, float]:
+    """Share of variance along the first direction by cloud: means of twenty seeds."""
+    states = pd.read_parquet(RECORDS).query("task == @TASK and epochs == 3 and weight == 1")
+    after = states[states.epoch == 3].groupby("arm", observed=True).centred_1.mean()
+    shares = {"before": float(states[states.epoch == 0].centred_1.mean())}
+    return shares | {arm: float(after[arm]) for arm in ("none", "prominent")}
+
+
+def projected(cloud: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Coordinates (n, 2), class 1 on the right."""
     centred = cloud.double() - cloud.double().mean(dim=0)
     left, values, _ = torch.linalg.svd(centred, full_matrices=False)
     points = left[:, :2] * values[:2]
     if points[labels == 1, 0].mean() < points[labels == 0, 0].mean():
         points[:, 0] *= -1
-    return points, float(values[0] ** 2 / values.square().sum())
+    return points
 
 
 def main(results: Path, seed: int) -> None:
@@ -44,13 +55,14 @@ def main(results: Path, seed: int) -> None:
     labels = runs["none"]["labels"]
     clouds = {"before": runs["none"]["before"]}
     clouds |= {arm: run["after"] for arm, run in runs.items()}
+    shares = mean_shares()
     with Path(__file__).with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["cloud", "share_1", "label", "x", "y"])
         for name, cloud in clouds.items():
-            points, share = projected(cloud, labels)
+            points = projected(cloud, labels)
             for label, (x, y) in zip(labels.tolist(), points.tolist(), strict=True):
-                rows.writerow([name, f"{share:.4f}", label, f"{x:.2f}", f"{y:.2f}"])
+                rows.writerow([name, f"{shares[name]:.4f}", label, f"{x:.2f}", f"{y:.2f}"])
 
 
 if __name__ == "__main__":

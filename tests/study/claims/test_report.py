@@ -206,9 +206,7 @@ def test_what_turned_when_all_runs_were_made_once_more_is_what_11_says():
     assert (once_more.estimate[["S4", "S5"]] > 0).all()  # a higher score, a higher silhouette
     assert once_more.high["S2"] < 0 <= round(first.high["S2"], 3)
     assert "**Predict:** which of S2, S6 and S8 turned?" in CLAIMS
-    assert "S6, and S4 and S5, too: at equal accuracy, prominent bars leave" in CLAIMS
     assert "S2's interval no longer includes 0" in CLAIMS
-    assert "A repeat turned three verdicts of eight." in CLAIMS
     without = []
     for seed in range(200, 220):
         dropped = {
