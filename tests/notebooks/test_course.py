@@ -185,6 +185,67 @@ def test_the_rule_that_05_teaches_solves_its_exercise():
     exec(section.exercises[5]["check"].source, names | {"twelve": found.__getitem__})
 
 
+TIMED = """
+import time
+
+row = explorer.children[0].children
+for control in row:  # processor's seconds: other work on the machine does not count
+    for value in [getattr(option, "value", option) for option in _values(control)][-2:]:
+        since = time.process_time()
+        control.value = value
+        print("answered" if time.process_time() - since < 0.5 else "slow", control.description)
+"""
+VALUES = """
+def _values(control):
+    options = [o[1] if isinstance(o, tuple) else o for o in getattr(control, "options", ())]
+    return options or [control.min, control.max]
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", ["01", "02", "03", "04", "04b", "05", "06"])
+def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer(
+    number, tmp_path, monkeypatch
+):
+    """All solutions in place; every check again in the middle and at the end, then the controls."""
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "results"))
+    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
+    notebook, section = nbformat.read(path, as_version=4), read_section(path)
+    solutions = {parts["empty"].id: parts["solution"].source for parts in section.exercises}
+    cells, checks = [], []
+    for position, cell in enumerate(notebook.cells):
+        cell.source = solutions.get(cell.id, cell.source)
+        cells.append(cell)
+        if "check" in cell.metadata.get("tags", []):
+            checks.append(cell.source)
+        if position in (len(notebook.cells) // 2, len(notebook.cells) - 1):
+            cells += [nbformat.v4.new_code_cell(source) for source in checks]
+    if any("explorer = " in cell.source for cell in cells):
+        cells.append(nbformat.v4.new_code_cell(VALUES + TIMED))
+    notebook.cells = cells
+    nbformat.write(notebook, solved := tmp_path / path.name)
+    run_notebook(solved, tmp_path / "done.ipynb")
+    for cell in nbformat.read(tmp_path / "done.ipynb", as_version=4).cells:
+        printed = "".join(output.get("text", "") for output in cell.get("outputs", []))
+        assert not cell.source.startswith("%%check") or ": right" in printed, printed
+        assert not cell.source.startswith(VALUES) or "slow" not in printed, printed
+
+
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "04b", "05", "06"])
+def test_a_chapter_says_truthfully_how_long_it_is_read(number):
+    """Prose, captions and visible code without the exercises, at 200 words a minute."""
+    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
+    words, told = 0, None
+    for cell in nbformat.read(path, as_version=4).cells:
+        if not {"hide-input", "exercise", "solution", "check"} & {*cell.metadata.get("tags", [])}:
+            words += len(cell.source.split())
+            told = told or re.search(r"\*\*Reading time.\*\* About (\d+) minutes", cell.source)
+        for output in cell.get("outputs", []):
+            words += len(output.get("data", {}).get("text/markdown", "").split())
+    assert words / 200 <= int(told[1]) <= 35, f"{words / 200:.0f} minutes"
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """The folder of the course, beside copies of the chapters."""
