@@ -1,5 +1,6 @@
 """The exercises of the chapters: complete, solved by their solutions, and not by nothing."""
 
+import ast
 import re
 import shutil
 from pathlib import Path
@@ -16,7 +17,7 @@ from shrink_utils.study.publishing.course import (
     write_course,
 )
 from shrink_utils.study.publishing.notebooks import run_notebook
-from tests.notebooks.traps import TRAPS, UNUSUAL
+from tests.notebooks.traps import NULLS, TRAPS, UNUSUAL
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -94,22 +95,79 @@ def test_a_check_accepts_the_solution_and_rejects_the_empty_answer_and_the_trap(
     exec(solution.source, names)
     exec(check.source, names)
     assert f"Exercise {number + 1}: right" in capsys.readouterr().out
-    for message, answer in TRAPS[chapter.stem.split("_")[0], number + 1]:
+    told = [str(complaint.value)]
+    for answer in TRAPS[chapter.stem.split("_")[0], number + 1]:
         exec(solution.source, names)  # where the trap is in one part, the others are right
         exec(answer, names)
-        with pytest.raises(AssertionError, match=message):
+        with pytest.raises(AssertionError) as complaint:
             exec(check.source, names)
+        told.append(str(complaint.value))
+    assert len({*told}) == len(told), "two misunderstandings, one diagnosis"
 
 
-@pytest.mark.parametrize(("number", "answer"), UNUSUAL, ids=[k for k, _ in UNUSUAL])
-def test_a_check_accepts_a_right_answer_that_is_not_the_solution(number, answer, capsys):
+def _set_up(number):
+    """Of an exercise, as "05.5": the names that its chapter's set-up makes, and its check."""
     name, k = number.split(".")
     section = read_section(next(path for path in CHAPTERS if path.stem.split("_")[0] == name))
     names = {}
     exec(section.setup.source, names)
+    return names, section.exercises[int(k) - 1]["check"].source
+
+
+@pytest.mark.parametrize(("number", "answer"), UNUSUAL, ids=[k for k, _ in UNUSUAL])
+def test_a_check_accepts_a_right_answer_that_is_not_the_solution(number, answer, capsys):
+    names, check = _set_up(number)
     exec(answer, names)
-    exec(section.exercises[int(k) - 1]["check"].source, names)
-    assert f"Exercise {k}: right" in capsys.readouterr().out
+    exec(check, names)
+    assert f"Exercise {number[-1]}: right" in capsys.readouterr().out
+
+
+def test_every_construction_has_a_null():
+    asked = {
+        f"{path.stem.split('_')[0]}.{k + 1}"
+        for path, k in EXERCISES
+        if "· construct:" in read_section(path).exercises[k]["exercise"].source
+    }
+    assert asked == {number for number, _ in NULLS}
+
+
+@pytest.mark.parametrize(("number", "answer"), NULLS)  # checks of a tenth of a second: ten draws
+def test_a_check_accepts_at_most_one_null_in_a_hundred(number, answer):
+    names, check = _set_up(number)
+    code, accepted = compile(check, number, "exec"), 0
+    for draw in np.random.default_rng(0).spawn(10 if number in ("01.7", "03.2", "08.3") else 100):
+        exec(answer, tried := names | {"draw": draw})
+        try:
+            exec(code, tried)
+            accepted += 1
+        except (AssertionError, StopIteration):  # no cut, among other things
+            pass
+    assert accepted <= 1
+
+
+def _assigned(cell):
+    """Names that a cell defines for those below it: functions, and values given with `=`."""
+    found = set()
+    for statement in ast.parse(cell.source.removeprefix("%%check\n")).body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            found.add(statement.name)
+        elif isinstance(statement, ast.Assign):
+            targets = (node for target in statement.targets for node in ast.walk(target))
+            found |= {node.id for node in targets if isinstance(node, ast.Name)}
+    return found
+
+
+def test_a_chapter_and_its_exercises_share_no_name(chapter):
+    """So a solved exercise breaks no later cell, and no cell makes a right answer wrong."""
+    section = read_section(chapter)
+    asked = set().union(*(_assigned(parts["empty"]) for parts in section.exercises))
+    own = {cell.id for parts in section.exercises for cell in parts.values()} | {section.setup.id}
+    for cell in nbformat.read(chapter, as_version=4).cells:
+        if cell.cell_type == "code" and cell.id not in own:
+            tree = ast.walk(ast.parse(cell.source))
+            used = {node.id for node in tree if isinstance(node, ast.Name)}
+            assert not (used | _assigned(cell)) & asked, cell.id
+            assert not _assigned(cell) & _assigned(section.setup), cell.id
 
 
 def test_the_rule_that_05_teaches_solves_its_exercise():
@@ -124,7 +182,68 @@ def test_the_rule_that_05_teaches_solves_its_exercise():
     drawn = np.sort(np.random.default_rng(0).lognormal(0, spreads, size=(600, 12)))[:, ::-1]
     found = {len(names["selected"](bars)): bars for bars in drawn.tolist()}
     assert {1, 3, 6} <= {*found}
-    exec(section.exercises[5]["check"].source, names | {"bars": found.__getitem__})
+    exec(section.exercises[5]["check"].source, names | {"twelve": found.__getitem__})
+
+
+TIMED = """
+import time
+
+row = explorer.children[0].children
+for control in row:  # processor's seconds: other work on the machine does not count
+    for value in [getattr(option, "value", option) for option in _values(control)][-2:]:
+        since = time.process_time()
+        control.value = value
+        print("answered" if time.process_time() - since < 0.5 else "slow", control.description)
+"""
+VALUES = """
+def _values(control):
+    options = [o[1] if isinstance(o, tuple) else o for o in getattr(control, "options", ())]
+    return options or [control.min, control.max]
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", ["01", "02", "03", "04", "04b", "05", "06"])
+def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer(
+    number, tmp_path, monkeypatch
+):
+    """All solutions in place; every check again in the middle and at the end, then the controls."""
+    monkeypatch.setenv("SHRINK_PROFILE", "smoke")
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "results"))
+    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
+    notebook, section = nbformat.read(path, as_version=4), read_section(path)
+    solutions = {parts["empty"].id: parts["solution"].source for parts in section.exercises}
+    cells, checks = [], []
+    for position, cell in enumerate(notebook.cells):
+        cell.source = solutions.get(cell.id, cell.source)
+        cells.append(cell)
+        if "check" in cell.metadata.get("tags", []):
+            checks.append(cell.source)
+        if position in (len(notebook.cells) // 2, len(notebook.cells) - 1):
+            cells += [nbformat.v4.new_code_cell(source) for source in checks]
+    if any("explorer = " in cell.source for cell in cells):
+        cells.append(nbformat.v4.new_code_cell(VALUES + TIMED))
+    notebook.cells = cells
+    nbformat.write(notebook, solved := tmp_path / path.name)
+    run_notebook(solved, tmp_path / "done.ipynb")
+    for cell in nbformat.read(tmp_path / "done.ipynb", as_version=4).cells:
+        printed = "".join(output.get("text", "") for output in cell.get("outputs", []))
+        assert not cell.source.startswith("%%check") or ": right" in printed, printed
+        assert not cell.source.startswith(VALUES) or "slow" not in printed, printed
+
+
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "04b", "05", "06"])
+def test_a_chapter_says_truthfully_how_long_it_is_read(number):
+    """Prose, captions and visible code without the exercises, at 200 words a minute."""
+    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
+    words, told = 0, None
+    for cell in nbformat.read(path, as_version=4).cells:
+        if not {"hide-input", "exercise", "solution", "check"} & {*cell.metadata.get("tags", [])}:
+            words += len(cell.source.split())
+            told = told or re.search(r"\*\*Reading time.\*\* About (\d+) minutes", cell.source)
+        for output in cell.get("outputs", []):
+            words += len(output.get("data", {}).get("text/markdown", "").split())
+    assert words / 200 <= int(told[1]) <= 35, f"{words / 200:.0f} minutes"
 
 
 @pytest.fixture(scope="module")
