@@ -4,6 +4,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
@@ -25,8 +26,14 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     ValueError
         This process sees several GPUs: the Trainer would give a batch to *each* of them, so that a
         step took several times the rows.
+
+    Notes
+    -----
+    Where the device that the Trainer takes has no float64 (Apple's MPS), in which terms and scores
+    are summed, the processor trains.
     """
-    arguments = TrainingArguments(
+    make = partial(
+        TrainingArguments,
         output_dir=folder,
         logging_steps=1,
         logging_nan_inf_filter=False,  # a NaN is to be seen, not smoothed over
@@ -37,12 +44,23 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
         dataloader_pin_memory=torch.cuda.is_available(),
         **options,
     )
+    arguments = make()
+    if not _has_float64(arguments.device):
+        arguments = make(use_cpu=True)
     if arguments.n_gpu > 1:
         raise ValueError(
             f"CUDA_VISIBLE_DEVICES: one GPU per process, found {arguments.n_gpu}; set it to 0, "
             "or let several processes share a run (docs/running.md)"
         )
     return arguments
+
+
+def _has_float64(device: torch.device) -> bool:
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (TypeError, RuntimeError):
+        return False
+    return True
 
 
 class QuietTrainer(Trainer):

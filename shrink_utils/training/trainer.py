@@ -1,6 +1,8 @@
 """transformers' Trainer with a reward as a part of the loss, and a record of every step."""
 
+import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from inspect import Parameter, signature
@@ -13,9 +15,11 @@ from torch import Tensor, nn
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.names import IGNORED, POOLINGS, known_name, not_installed
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, persistent_entropy
+from shrink_utils.topology.arrays import on_float64_device
 from shrink_utils.training.gather import gathered, shared_draws
 
 try:
+    from accelerate import DistributedType
     from safetensors.torch import load_file, save_file
     from transformers import Trainer, TrainerCallback
     from transformers.trainer_utils import EvalLoopOutput
@@ -154,7 +158,9 @@ def _norm_of_gradient(loss: Tensor, states: Tensor) -> float:
     if not loss.requires_grad:
         return 0.0
     (found,) = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
-    return 0.0 if found is None else math.sqrt(float(found.double().square().sum()))
+    if found is None:
+        return 0.0
+    return math.sqrt(float(on_float64_device(found).double().square().sum()))
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
@@ -171,8 +177,9 @@ class BarcodeTrainer(Trainer):
     ----------
     regularizer : BarcodeRegularizer, ClassPenalty or another callable
         ``regularizer(embeddings, classes).loss`` is added to the task loss; `embeddings` (b, d) and
-        `classes` (b,) are those of the whole batch, of all processes. Its buffers are saved in
-        checkpoints and loaded from them.
+        `classes` (b,) are those of the whole batch, of all processes. What it remembers is saved in
+        checkpoints and loaded from them; a training that does not go on from one begins with what
+        it remembered when the Trainer was made.
     pooling : str, optional
         Which vectors of the hidden states are regularized, as in `models.pool`. None: the first
         real token's (``"cls"``), and the last one's (``"last"``) in a causal model, whose first
@@ -182,13 +189,15 @@ class BarcodeTrainer(Trainer):
         and outputs of every evaluation.
     *args, **kwargs
         As of `transformers.Trainer`. Whole-number labels are classes, each with a barcode of its
-        own, and rows labelled −100 are left out; a regression takes the batch as one cloud.
+        own, and rows labelled −100 are left out. A regression takes the batch as one cloud, also
+        with whole numbers as targets: a model of one output, or ``problem_type="regression"``.
 
     Raises
     ------
     ValueError
         `regularizer` cannot be called; `pooling` is unknown, or ``"cls"`` for a causal model; the
-        model is an encoder–decoder. While training: the model gives no hidden states, a batch has
+        model is an encoder–decoder; tensor, context or pipeline parallelism is on, where processes
+        share rows. While training: the model gives no hidden states, a batch has
         no ``labels``, or different inputs have equal embeddings at the first step. `embeddings_of`
         and `classes_of` can be overridden for other models and other inputs.
 
@@ -220,7 +229,12 @@ class BarcodeTrainer(Trainer):
                 "transformers.Trainer trains on the task alone"
             )
         super().__init__(*args, **kwargs)
+        self._refuse_shared_rows()
         self.regularizer, self.recorder = regularizer, recorder
+        if isinstance(regularizer, nn.Module):
+            learned = dict(regularizer.named_parameters())
+            state = regularizer.state_dict().items()
+            self._memory = copy.deepcopy({k: v for k, v in state if k not in learned})
         if recorder is not None:
             self.add_callback(recorder)
         if type(self).embeddings_of is BarcodeTrainer.embeddings_of:
@@ -228,6 +242,18 @@ class BarcodeTrainer(Trainer):
         self.pooling = pooling
         self._is_mean: bool | None = None
         self._forget()
+
+    def _refuse_shared_rows(self) -> None:
+        """A ``ValueError`` where processes have the same rows, or parts of them."""
+        sizes = {kind: getattr(self, f"get_{kind}_size", int)() for kind in ("tp", "cp", "sp")}
+        megatron = self.accelerator.distributed_type == DistributedType.MEGATRON_LM
+        if megatron or max(sizes.values()) > 1:
+            found = "Megatron-LM" if megatron else f"parallelism_config: {sizes}"
+            raise ValueError(
+                f"{found}: processes that share rows (tensor, context or pipeline parallelism) "
+                "would count them twice; train with data parallelism (DDP, FSDP) alone, or in a "
+                "loop of your own with gathered_batch(…, group=the data-parallel group)"
+            )
 
     def embeddings_of(self, outputs: Any, inputs: Mapping[str, Any]) -> Tensor:
         """The vectors that are regularized, (b, d): those of `pooling` in the hidden states.
@@ -251,17 +277,25 @@ class BarcodeTrainer(Trainer):
         return rows
 
     def classes_of(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """The class of each row, (b,); None takes the batch as one cloud, as for regression."""
+        """The class of each row, (b,); None takes the batch as one cloud, as for regression.
+
+        A regression is what transformers takes for one: one output, or a ``problem_type``.
+        """
         if (labels := inputs.get("labels")) is None:
             raise ValueError(
                 f"inputs: no labels (there are {', '.join(inputs)}); override classes_of, which "
                 "may return None: the batch is then one cloud"
             )
-        return None if torch.is_floating_point(labels) else labels
+        config = getattr(self.accelerator.unwrap_model(self.model), "config", None)
+        kind = getattr(config, "problem_type", None)
+        kind = kind or ("regression" if getattr(config, "num_labels", 2) == 1 else None)
+        return None if torch.is_floating_point(labels) or kind == "regression" else labels
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """As the Trainer's; an earlier training's terms are not logged again."""
+        """As the Trainer's; an earlier training's terms and the reward's memory are forgotten."""
         self._forget()
+        if isinstance(self.regularizer, nn.Module):  # a checkpoint's memory is loaded later
+            self.regularizer.load_state_dict(self._memory, strict=False)
         return super().train(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -284,6 +318,12 @@ class BarcodeTrainer(Trainer):
             with shared_draws(embeddings.device):
                 added = self.regularizer(embeddings, classes)
             later, divisor = self._divisors(model, inputs, num_items_in_batch)
+            if self.state.global_step == 0 and not added.loss.requires_grad and added.loss != 0:
+                warnings.warn(
+                    f"regularizer: its loss has no gradient in {self._name()} (is the encoder "
+                    "frozen?), so it moves nothing",
+                    stacklevel=2,
+                )
             reward = added.loss / divisor
             if self.recorder is None:
                 self._note((loss / later, reward / later), added, embeddings)
