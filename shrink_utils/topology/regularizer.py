@@ -272,7 +272,8 @@ class BarcodeRegularizer(nn.Module):
                 bars.append(one._replace(edges=rows[one.edges]))
         terms = [self._term(one) for one in bars]
         losses, entropies, slopes = zip(*terms, strict=True) if terms else ((), (), ())
-        warn_if_it_stands_still(self, embeddings, any(of_class.any() for of_class in slopes))
+        moves = any(len(one.lengths) >= self._least_bars() for one in bars)
+        warn_if_it_stands_still(self, embeddings, moves)
         dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
         loss = OfEdges.apply(
             embeddings,
@@ -314,6 +315,11 @@ class BarcodeRegularizer(nn.Module):
         if self.selection == "random":
             return random_positions(len(lengths), len(prominent))
         return prominent
+
+    def _least_bars(self) -> int:
+        """Of a class with a gradient: the rule "ratio" keeps one of two, whose entropy is 0."""
+        both = self.selection == "all" or self.rule == "published" or self.unselected_l2
+        return 2 if both else 3
 
     def _term(self, bars: Bars) -> tuple[float, float, np.ndarray]:
         """Loss and entropy of one class, and ∂loss/∂length of each edge."""

@@ -17,6 +17,7 @@ from shrink_utils.names import IGNORED, POOLINGS, known_name, not_installed
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, persistent_entropy
 from shrink_utils.topology.arrays import on_float64_device
 from shrink_utils.training.gather import gathered, shared_draws
+from shrink_utils.training.penalties import IsoScoreStar
 
 try:
     from accelerate import DistributedType
@@ -178,8 +179,8 @@ class BarcodeTrainer(Trainer):
     regularizer : BarcodeRegularizer, ClassPenalty or another callable
         ``regularizer(embeddings, classes).loss`` is added to the task loss; `embeddings` (b, d) and
         `classes` (b,) are those of the whole batch, of all processes. What it remembers is saved in
-        checkpoints and loaded from them; a training that does not go on from one begins with what
-        it remembered when the Trainer was made.
+        checkpoints and loaded from them; a training that does not go on from one begins without
+        it: buffers are as they were when the Trainer was made.
     pooling : str, optional
         Which vectors of the hidden states are regularized, as in `models.pool`. None: the first
         real token's (``"cls"``), and the last one's (``"last"``) in a causal model, whose first
@@ -287,15 +288,18 @@ class BarcodeTrainer(Trainer):
                 "may return None: the batch is then one cloud"
             )
         config = getattr(self.accelerator.unwrap_model(self.model), "config", None)
-        kind = getattr(config, "problem_type", None)
-        kind = kind or ("regression" if getattr(config, "num_labels", 2) == 1 else None)
-        return None if torch.is_floating_point(labels) or kind == "regression" else labels
+        regression = getattr(config, "problem_type", None) == "regression"
+        regression = regression or getattr(config, "num_labels", None) == 1
+        return None if regression or torch.is_floating_point(labels) else labels
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """As the Trainer's; an earlier training's terms and the reward's memory are forgotten."""
         self._forget()
         if isinstance(self.regularizer, nn.Module):  # a checkpoint's memory is loaded later
             self.regularizer.load_state_dict(self._memory, strict=False)
+            for part in self.regularizer.modules():
+                if isinstance(part, IsoScoreStar):  # it may have seen another Trainer's batches
+                    part.reset_parameters()
         return super().train(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):

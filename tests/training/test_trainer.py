@@ -164,6 +164,7 @@ TREES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* no class of the first batch")
 @pytest.mark.parametrize("reward", TREES)
 def test_no_step_builds_a_tree_that_it_has_already(make_trainer, monkeypatch, reward):
     made, expected = TREES[reward]
