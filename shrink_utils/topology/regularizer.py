@@ -62,7 +62,7 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     return torch.from_numpy(classes).to(embeddings.device), clouds
 
 
-def warn_if_it_stands_still(term: nn.Module, embeddings: Tensor, moves: bool) -> None:
+def _warn_if_it_stands_still(term: nn.Module, embeddings: Tensor, moves: bool) -> None:
     """Say it once where nothing in the first batch that a term trains on has a gradient."""
     if getattr(term, "seen", False) or not (term.training and embeddings.requires_grad):
         return
@@ -273,7 +273,7 @@ class BarcodeRegularizer(nn.Module):
         terms = [self._term(one) for one in bars]
         losses, entropies, slopes = zip(*terms, strict=True) if terms else ((), (), ())
         moves = any(len(one.lengths) >= self._least_bars() for one in bars)
-        warn_if_it_stands_still(self, embeddings, moves)
+        _warn_if_it_stands_still(self, embeddings, moves)
         dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
         loss = OfEdges.apply(
             embeddings,

@@ -100,10 +100,10 @@ def gathered_batch(
     counts = _of_all(count, embeddings, group)
     shares = torch.tensor(counts, dtype=torch.float64) / (sum(counts) or 1.0)
     means = _Gather.apply(task_loss[None], [1] * len(counts), group)  # (W,)
-    return means @ shares.to(means), *gathered(embeddings, labels, group=group)
+    return means @ shares.to(means), *_gathered(embeddings, labels, group=group)
 
 
-def gathered(
+def _gathered(
     embeddings: Tensor, labels: Labels, *, group: dist.ProcessGroup | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Embeddings (B, d) and labels (B,) of all processes, as `gathered_batch` has them.

@@ -17,15 +17,14 @@ from shrink_utils.geometry.rows import centred
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, class_clouds
 from shrink_utils.topology.arrays import as_matrix, as_tensor, eager, whole_number
-from shrink_utils.topology.regularizer import check_factor, warn_if_it_stands_still
+from shrink_utils.topology.regularizer import _warn_if_it_stands_still, check_factor
 from shrink_utils.topology.selection import prominent_positions
-from shrink_utils.training.arms import arm_options
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one
 DIRECTIONS = 256  # K of SIGReg
 
 
-class PenaltyOutput(NamedTuple):
+class _PenaltyOutput(NamedTuple):
     """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
 
     loss: Tensor  # (): the weight times the sum of `values`, to be added to the task loss
@@ -54,7 +53,7 @@ class ClassPenalty(nn.Module):
         self.weight = check_factor(weight, "weight")
 
     @eager
-    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> PenaltyOutput:
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> _PenaltyOutput:
         """Penalty of a batch.
 
         Parameters
@@ -66,7 +65,7 @@ class ClassPenalty(nn.Module):
 
         Returns
         -------
-        PenaltyOutput
+        _PenaltyOutput
             In the dtype of `embeddings` (float32 for half precision); ``loss`` is always attached
             to their graph.
 
@@ -82,12 +81,12 @@ class ClassPenalty(nn.Module):
         values = torch.zeros(len(clouds), dtype=torch.float64, device=device)  # (k,)
         large = [c for c, cloud in enumerate(clouds) if len(cloud) > 1]
         moves = any(len(cloud) >= self.least_rows for cloud in clouds)
-        warn_if_it_stands_still(self, embeddings, moves)
+        _warn_if_it_stands_still(self, embeddings, moves)
         if large:
             values[large] = torch.stack(self._values([clouds[c] for c in large]))
         dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
         loss = (self.weight * values.sum()).to(dtype).to(embeddings.device)
-        return PenaltyOutput(
+        return _PenaltyOutput(
             loss=loss + embeddings[:0].sum(),  # adds 0: attached even if no class has a value
             classes=classes,
             values=values.detach().to(dtype).to(embeddings.device),
@@ -372,6 +371,7 @@ class RankedBars(BarcodeRegularizer):
 
 
 PENALTIES: dict[str, type[nn.Module]] = {
+    "barcodes": BarcodeRegularizer,
     "cosine": AverageCosine,
     "isoscore": IsoScoreStar,
     "spectral": SpectralEntropy,
@@ -379,12 +379,3 @@ PENALTIES: dict[str, type[nn.Module]] = {
     "ranked": RankedBars,
     "regrouped": Regrouped,
 }
-
-
-def make_regularizer(arm: str, *, weight: float = 1.0) -> nn.Module | None:
-    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
-    if (options := arm_options(arm)) is None:
-        return None
-    others = {name: value for name, value in options.items() if name != "penalty"}
-    kind = PENALTIES[options["penalty"]] if "penalty" in options else BarcodeRegularizer
-    return kind(**others, weight=weight)

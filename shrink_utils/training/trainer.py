@@ -16,8 +16,7 @@ from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.names import IGNORED, POOLINGS, known_name, not_installed
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, persistent_entropy
 from shrink_utils.topology.arrays import on_float64_device
-from shrink_utils.training.gather import gathered, shared_draws
-from shrink_utils.training.penalties import IsoScoreStar
+from shrink_utils.training.gather import _gathered, shared_draws
 
 try:
     from accelerate import DistributedType
@@ -38,7 +37,7 @@ REWARD_FILE = "reward.safetensors"  # in a checkpoint
 N_SCORES = 3  # anisotropy scores kept of a step, as in STL's Table 3
 
 
-class Evaluation(NamedTuple):
+class _Evaluation(NamedTuple):
     """What one pass over the n validation rows gives, without dropout."""
 
     embeddings: Tensor  # (n, d), pooled as the regularizer sees them
@@ -49,7 +48,7 @@ class StepRecorder(TrainerCallback):
     """Collect one row per training step, and call `on_row` with each: progress bars, live plots.
 
     `BarcodeTrainer` calls `observe` with what only the forward pass knows; the Trainer's own log
-    adds learning rate and gradient norm. ``evaluated`` holds the `Evaluation` of every evaluation
+    adds learning rate and gradient norm. ``evaluated`` holds the `_Evaluation` of every evaluation
     so far.
 
     ``task_gradient`` and ``reward_gradient`` are the norms of the two losses' gradients at the
@@ -57,14 +56,14 @@ class StepRecorder(TrainerCallback):
     where several processes share a step, or a model's states have another name. ``n_selected``
     counts the bars in the reward, and ``missing_entropy`` is what these could still gain: ln of
     their number less their entropy, summed over classes (of ``prominent``'s bars for an arm that
-    selects none). ``within_1`` and ``between`` are those of `class_scores`; a regression has none.
+    selects none). ``within_1`` and ``between`` are those of `_class_scores`; a regression has none.
     Reward and row together take .6 % of a step of MiniLM (7 of 1,150 ms for ``prominent``, 17 for
     ``isoscore``; medians, one core with AVX-512); half of it are the two gradients.
     """
 
     def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:
         self.rows: list[dict] = []
-        self.evaluated: list[Evaluation] = []
+        self.evaluated: list[_Evaluation] = []
         self._on_row = on_row
         self._observed: dict = {}  # of the step that is being made
         self._watch = BarcodeRegularizer()
@@ -90,7 +89,7 @@ class StepRecorder(TrainerCallback):
             The vectors that the regularizer sees.
         labels : Tensor of shape (b,) or None
             The classes that the barcodes are taken within.
-        added : RegularizerOutput or PenaltyOutput
+        added : RegularizerOutput or _PenaltyOutput
             What the reward gave. Where it has no bars, or those of other groups of rows, the
             classes' are computed here.
         gradients : dict of float, optional
@@ -108,8 +107,8 @@ class StepRecorder(TrainerCallback):
             "regularizer": regularizer.item(),
             "entropy": float(chosen.entropy.sum()),
             "entropy_all": float(every.entropy.new_tensor(entropies).sum()),
-            **scores(x),
-            **({} if labels is None else class_scores(x, labels)),
+            **_scores(x),
+            **({} if labels is None else _class_scores(x, labels)),
             "n_selected": float(chosen.n_features.sum()),
             "missing_entropy": float(missing),
             **(gradients or {}),
@@ -128,7 +127,7 @@ class StepRecorder(TrainerCallback):
             self._on_row(row)
 
 
-def scores(x: Tensor) -> dict[str, float]:
+def _scores(x: Tensor) -> dict[str, float]:
     """First anisotropy scores, ``raw_k`` and ``centred_k``; empty without spread (equal rows)."""
     found = {}
     for space in ("raw", "centred"):
@@ -138,7 +137,7 @@ def scores(x: Tensor) -> dict[str, float]:
     return found
 
 
-def class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
+def _class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
     """What a cloud (n, d) is like inside its classes and between them; empty without spread.
 
     ``within_1`` is the first score of the pooled within-class covariance, ``between`` the share of
@@ -298,8 +297,8 @@ class BarcodeTrainer(Trainer):
         if isinstance(self.regularizer, nn.Module):  # a checkpoint's memory is loaded later
             self.regularizer.load_state_dict(self._memory, strict=False)
             for part in self.regularizer.modules():
-                if isinstance(part, IsoScoreStar):  # it may have seen another Trainer's batches
-                    part.reset_parameters()
+                if hasattr(part, "reset_parameters") and not [*part.parameters()]:
+                    part.reset_parameters()  # it may have seen another Trainer's batches
         return super().train(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -318,7 +317,7 @@ class BarcodeTrainer(Trainer):
             loss, outputs = super().compute_loss(model, asked, True, num_items_in_batch)
         embeddings = self.embeddings_of(seen[-1], inputs)  # (b, d)
         if model.training:
-            embeddings, classes = gathered(embeddings, classes)  # of all processes
+            embeddings, classes = _gathered(embeddings, classes)  # of all processes
             with shared_draws(embeddings.device):
                 added = self.regularizer(embeddings, classes)
             later, divisor = self._divisors(model, inputs, num_items_in_batch)
@@ -347,7 +346,7 @@ class BarcodeTrainer(Trainer):
         kept = found.predictions is not None and found.label_ids is not None
         if self.recorder is not None and kept:  # without metrics, the Trainer keeps the loss alone
             outputs, *_, embeddings = found.predictions
-            seen = Evaluation(torch.from_numpy(embeddings), torch.from_numpy(outputs))
+            seen = _Evaluation(torch.from_numpy(embeddings), torch.from_numpy(outputs))
             self.recorder.evaluated.append(seen)
         return found
 

@@ -8,8 +8,8 @@ from torch.overrides import TorchFunctionMode
 from transformers import TrainingArguments, training_args
 
 from shrink_utils.training import ARMS, finetune, make_regularizer, pretrain
-from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.finetuning import fine_tuning_arguments
+from shrink_utils.training.arguments import _quiet_arguments
+from shrink_utils.training.finetuning import _fine_tuning_arguments
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_what_an_arm_returns_is_where_the_embeddings_are():
 def test_a_runs_values_reach_its_trainer_and_processes_share_its_rows(
     config, tmp_path, monkeypatch
 ):
-    found = fine_tuning_arguments(config, str(tmp_path))
+    found = _fine_tuning_arguments(config, str(tmp_path))
     assert found.per_device_train_batch_size == found.per_device_eval_batch_size == 16
     for name in ("learning_rate", "weight_decay", "seed"):
         assert getattr(found, name) == getattr(config, name) > 0
     assert found.warmup_steps == config.warmup
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(ValueError, match=r"batch_size: 16 rows cannot .* between 3 processes"):
-        fine_tuning_arguments(config, str(tmp_path))
+        _fine_tuning_arguments(config, str(tmp_path))
     monkeypatch.setattr(TrainingArguments, "n_gpu", 4)
     with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES: one GPU per process, found 4"):
-        quiet_arguments(str(tmp_path))
+        _quiet_arguments(str(tmp_path))
 
 
 class RefusesFloat64(TorchFunctionMode):

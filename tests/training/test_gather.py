@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer
 from shrink_utils.models import load_classifier, save_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import BarcodeTrainer, finetune
-from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.arguments import _quiet_arguments
 from shrink_utils.training.gather import gathered_batch, shared_draws
 from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
 from tests.training.conftest import CONFIG
@@ -149,7 +149,7 @@ def _trained(kind, folder):
     model = BertForSequenceClassification(BertConfig(**small, num_attention_heads=2))
     words = torch.randint(5, 60, (24, 6))
     rows = [{"input_ids": w, "labels": -100 if i < 3 else i % 2} for i, w in enumerate(words)]
-    args = quiet_arguments(str(folder), use_cpu=True, max_steps=2, per_device_train_batch_size=4)
+    args = _quiet_arguments(str(folder), use_cpu=True, max_steps=2, per_device_train_batch_size=4)
     own = {} if kind is Trainer else {"regularizer": BarcodeRegularizer("all", weight=0.0)}
     trainer = kind(model=model, args=args, train_dataset=rows, **own)
     trainer.train()

@@ -17,7 +17,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
-from shrink_utils.training.arms import ARMS
+from shrink_utils.training.config import ARMS
 from shrink_utils.training.penalties import (
     PENALTIES,
     AverageCosine,
@@ -274,7 +274,7 @@ OPTIONS = {
     "regrouped": {"groups": "batch"},
     "shuffled": {"groups": "shuffled"},
 }
-REWARDS = {**PENALTIES, "barcodes": BarcodeRegularizer, "shuffled": Regrouped}
+REWARDS = {**PENALTIES, "shuffled": Regrouped}
 
 
 @pytest.mark.filterwarnings("ignore:.* no class of the first batch")
