@@ -16,15 +16,15 @@ import torch
 from shrink_utils import geometry
 from shrink_utils.topology import BarcodeRegularizer, barcode, prominent_features
 from shrink_utils.training.gather import gathered_batch
-from shrink_utils.training.arms import ARMS
-from shrink_utils.training.penalties import make_regularizer
+from shrink_utils.training.penalties import PENALTIES
 
 points, labels = torch.randn(32, 8), torch.arange(32) % 2
 prominent_features(barcode(points, max_dim=1)[1].lengths)
-for arm in sorted({*ARMS} - {"none"}):
+options = {"ranked": {"keep": "longest"}, "regrouped": {"groups": "shuffled"}}
+for name, term in PENALTIES.items():
     x = points.clone().requires_grad_()
-    make_regularizer(arm)(x, labels).loss.backward()
-    assert x.grad.isfinite().all() and x.grad.any(), arm
+    term(**options.get(name, {}))(x, labels).loss.backward()
+    assert x.grad.isfinite().all() and x.grad.any(), name
 assert geometry.iso_score(points) < 1 and geometry.cka(points, points) > 0.99
 assert geometry.intra_sim(points, labels).value < 1 and geometry.pwcca(points, points) > 0.99
 assert geometry.intrinsic_dimension(points) > 1

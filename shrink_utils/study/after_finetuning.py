@@ -21,7 +21,7 @@ from torch import Tensor
 
 from shrink_utils.geometry import PrincipalAxes, nearest_centre, principal_axes
 from shrink_utils.models import Encoder, WordBatch, pool, state_batches
-from shrink_utils.training.batches import second_texts
+from shrink_utils.training.arguments import _second_texts
 
 REMOVED = (1, 3, 10)  # directions
 MOST_CLUSTERS = 8
@@ -33,7 +33,7 @@ def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str
     """Vectors of n texts at every layer, `cls` and `mean`, (layers, n, d) each, from one pass."""
     order, parts = [], {pooling: [] for pooling in ("cls", "mean")}
     for batch in state_batches(
-        encoder, rows["text"], text_pairs=second_texts(rows), max_length=max_length
+        encoder, rows["text"], text_pairs=_second_texts(rows), max_length=max_length
     ):
         order += batch.rows
         for pooling, found in parts.items():

@@ -1,6 +1,7 @@
 """The barcode regularizer of *Shrink the longest*: a term to add to any task loss."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -59,6 +60,22 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     wide = on_float64_device(embeddings).double()
     clouds = [wide[torch.from_numpy(rows).to(wide.device)] for rows in of_class]
     return torch.from_numpy(classes).to(embeddings.device), clouds
+
+
+def _warn_if_it_stands_still(term: nn.Module, embeddings: Tensor, moves: bool) -> None:
+    """Say it once where nothing in the first batch that a term trains on has a gradient."""
+    if getattr(term, "seen", False) or not (term.training and embeddings.requires_grad):
+        return
+    if term.weight:
+        term.seen = True
+        if not moves:
+            warnings.warn(
+                f"{type(term).__name__}: no class of the first batch (embeddings of shape "
+                f"{tuple(embeddings.shape)}) has rows enough, so the term is constant and moves "
+                "nothing; take larger batches or fewer classes, or one cloud: labels=None, or in "
+                "BarcodeTrainer a classes_of that returns None",
+                stacklevel=6,
+            )
 
 
 class RegularizerOutput(NamedTuple):
@@ -161,7 +178,8 @@ class BarcodeRegularizer(nn.Module):
     Notes
     -----
     Each class has a term of its own so that classes are not pushed together. A class of fewer
-    than two points has no bar, entropy 0 and zero gradient. Sums run in float64.
+    than two points has no bar, entropy 0 and zero gradient; if the first batch has nothing else, a
+    warning says so. Sums run in float64.
 
     Points that differ by rounding alone count as equal, and equal points have a bar of length 0.
     That is a bar of H0 no longer than 16 eps of float32 times the norm of the longer of its ends
@@ -239,7 +257,7 @@ class BarcodeRegularizer(nn.Module):
         ------
         ValueError
             If `embeddings` is not a real, finite matrix with columns, `labels` has another length,
-            or holds fractions.
+            or holds fractions or negative numbers other than −100.
         """
         embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
         points, squares = values_and_squares(embeddings, "embeddings")
@@ -254,6 +272,8 @@ class BarcodeRegularizer(nn.Module):
                 bars.append(one._replace(edges=rows[one.edges]))
         terms = [self._term(one) for one in bars]
         losses, entropies, slopes = zip(*terms, strict=True) if terms else ((), (), ())
+        moves = any(len(one.lengths) >= self._least_bars() for one in bars)
+        _warn_if_it_stands_still(self, embeddings, moves)
         dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
         loss = OfEdges.apply(
             embeddings,
@@ -295,6 +315,11 @@ class BarcodeRegularizer(nn.Module):
         if self.selection == "random":
             return random_positions(len(lengths), len(prominent))
         return prominent
+
+    def _least_bars(self) -> int:
+        """Of a class with a gradient: the rule "ratio" keeps one of two, whose entropy is 0."""
+        both = self.selection == "all" or self.rule == "published" or self.unselected_l2
+        return 2 if both else 3
 
     def _term(self, bars: Bars) -> tuple[float, float, np.ndarray]:
         """Loss and entropy of one class, and ∂loss/∂length of each edge."""
@@ -345,6 +370,11 @@ def _rows_of_classes(
             "For regression pass labels=None: all rows are then one class"
         )
     labels = labels.cpu().numpy()
+    if (unknown := (labels < 0) & (labels != IGNORED)).any():
+        raise ValueError(
+            f"labels must be 0 or more, or {IGNORED} for rows to leave out; got "
+            f"{labels[unknown][0]} in {unknown.sum()} row(s)"
+        )
     classes = np.unique(labels[labels != IGNORED])
     return classes, [np.flatnonzero(labels == label) for label in classes]
 

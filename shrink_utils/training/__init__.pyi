@@ -1,13 +1,22 @@
 """Fine-tuning with the regularizer as a part of the loss: the list of `__init__.py`."""
 
-from .arms import (
-    ARMS as ARMS,
-    arm_options as arm_options,
+from .arguments import (
+    EveryStep as EveryStep,
+    fixed_batches as fixed_batches,
 )
 from .config import (
+    ARMS as ARMS,
     RunConfig as RunConfig,
-    native_precision as native_precision,
+    arm_options as arm_options,
     used_precision as used_precision,
+)
+from .dynamics import (
+    AllocationRecorder as AllocationRecorder,
+    Blocks as Blocks,
+    FixedSetLoss as FixedSetLoss,
+    LossChanges as LossChanges,
+    loss_change as loss_change,
+    shares as shares,
 )
 from .entailment import (
     EntailmentTraining as EntailmentTraining,
@@ -18,12 +27,25 @@ from .entailment import (
 from .finetuning import (
     FinetuneResult as FinetuneResult,
     finetune as finetune,
-    task_metrics as task_metrics,
+    make_regularizer as make_regularizer,
 )
-from .penalties import make_regularizer as make_regularizer
+from .gather import (
+    gathered_batch as gathered_batch,
+    shared_draws as shared_draws,
+)
+from .penalties import (
+    AverageCosine as AverageCosine,
+    ClassPenalty as ClassPenalty,
+    IsoScoreStar as IsoScoreStar,
+    RankedBars as RankedBars,
+    Regrouped as Regrouped,
+    SIGReg as SIGReg,
+    SpectralEntropy as SpectralEntropy,
+)
 from .pretraining import (
     ScratchConfig as ScratchConfig,
     ScratchResult as ScratchResult,
+    collator as collator,
     examples as examples,
     held_out_batches as held_out_batches,
     held_out_loss as held_out_loss,

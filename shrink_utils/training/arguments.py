@@ -1,16 +1,60 @@
-"""transformers' Trainer as every training here uses it, and what it leaves of torch's state."""
+"""What every training of the study shares: tokens and batches, a quiet Trainer, a closed room."""
 
 import random
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import torch
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from datasets import Dataset
+from torch import Tensor
+from transformers import (
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 
-def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
+def _tokenized(
+    rows: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int | None = None
+) -> Dataset:
+    """Tokens of ``text`` (and ``text_pair``), with the label in ``labels``.
+
+    Longer rows than `max_length` are cut; by default at what the tokenizer says.
+
+    Raises
+    ------
+    ValueError
+        `max_length` leaves no token of a text beside the special ones.
+    """
+    pairs = _second_texts(rows)
+    special = tokenizer.num_special_tokens_to_add(pair=pairs is not None)
+    least = special + (1 if pairs is None else 2)
+    if max_length is not None and max_length < least:
+        raise ValueError(
+            f"max_length: {max_length} tokens, expected at least {least}: "
+            f"{special} are special tokens, and one per text is to be left"
+        )
+    tokens = tokenizer(list(rows["text"]), pairs, truncation=True, max_length=max_length)
+    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
+
+
+def _second_texts(rows: Dataset) -> list[str] | None:
+    """Second texts; None for a task of single texts."""
+    return None if rows["text_pair"][0] is None else list(rows["text_pair"])
+
+
+def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict[str, Tensor]]:
+    """Tokenized rows as batches, in their order, padded by `pad`, a collator of transformers."""
+    examples = rows.to_list()
+    return [dict(pad(examples[i : i + batch_size])) for i in range(0, len(examples), batch_size)]
+
+
+def _quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     """Arguments of a training that logs every step, keeps nothing on disk and prints nothing.
 
     Parameters
@@ -25,8 +69,14 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     ValueError
         This process sees several GPUs: the Trainer would give a batch to *each* of them, so that a
         step took several times the rows.
+
+    Notes
+    -----
+    Where the device that the Trainer takes has no float64 (Apple's MPS), in which terms and scores
+    are summed, the processor trains.
     """
-    arguments = TrainingArguments(
+    make = partial(
+        TrainingArguments,
         output_dir=folder,
         logging_steps=1,
         logging_nan_inf_filter=False,  # a NaN is to be seen, not smoothed over
@@ -37,6 +87,9 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
         dataloader_pin_memory=torch.cuda.is_available(),
         **options,
     )
+    arguments = make()
+    if not _has_float64(arguments.device):
+        arguments = make(use_cpu=True)
     if arguments.n_gpu > 1:
         raise ValueError(
             f"CUDA_VISIBLE_DEVICES: one GPU per process, found {arguments.n_gpu}; set it to 0, "
@@ -45,8 +98,16 @@ def quiet_arguments(folder: str, **options: object) -> TrainingArguments:
     return arguments
 
 
-class QuietTrainer(Trainer):
-    """transformers' Trainer for `quiet_arguments`: it prints nothing, and counts no operations.
+def _has_float64(device: torch.device) -> bool:
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (TypeError, RuntimeError):
+        return False
+    return True
+
+
+class _QuietTrainer(Trainer):
+    """transformers' Trainer for `_quiet_arguments`: it prints nothing, and counts no operations.
 
     To count them it walks over all parameters at every step, a tenth of a small model's training.
     """
@@ -72,7 +133,7 @@ class EveryStep(TrainerCallback):
 
 
 @contextmanager
-def isolated_training(threads: int) -> Iterator[str]:
+def _isolated_training(threads: int) -> Iterator[str]:
     """A temporary folder, and a number of threads for torch, until the training is over.
 
     Python, NumPy and torch draw afterwards as before: the Trainer seeds their generators.

@@ -42,7 +42,7 @@ INSIDE = {  # what follows the number of the layer
 }
 
 
-def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
+def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:
     """Parameters that an optimizer may move, by name; tied ones once, under their first name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
@@ -62,7 +62,7 @@ class Blocks:
         self._heads: dict[str, int | None] = {}  # by parameter; None where it is one block
         rows = []
         two = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-        for name, parameter in trainable(model).items():
+        for name, parameter in _trainable(model).items():
             stack = name.split(".")[0] if two else ""
             layer, component = _place(name.removeprefix(f"{stack}.") if two else name)
             n = None  # how many heads share it
@@ -174,16 +174,16 @@ class FixedSetLoss:
                 yield count / sum(predicted) * loss
 
 
-class Point(NamedTuple):
+class _Point(NamedTuple):
     """The loss somewhere, and its gradient by parameter."""
 
     loss: float
     gradients: dict[str, Tensor]
 
 
-def loss_and_gradients(
+def _loss_and_gradients(
     model: nn.Module, loss: Loss, *, at: Mapping[str, Tensor] | None = None
-) -> Point:
+) -> _Point:
     """Evaluate the loss and its gradient, without dropout.
 
     Afterwards the model is as before: weights, gradients, the mode of every module, and the state
@@ -204,7 +204,7 @@ def loss_and_gradients(
         No parameter is trainable, names or shapes in `at` that are not the model's, or a loss
         that is not finite or gives no part.
     """
-    parameters = trainable(model)
+    parameters = _trainable(model)
     if not parameters:
         raise ValueError("model: none of its parameters is trainable, nothing can be allocated")
     own = {name: p.data for name, p in parameters.items()}
@@ -231,7 +231,7 @@ def loss_and_gradients(
         raise ValueError(f"loss: {total} in {parts} parts, expected a finite number in one or more")
     for name in parameters.keys() - gradients.keys():
         gradients[name] = torch.zeros_like(parameters[name])
-    return Point(total, gradients)
+    return _Point(total, gradients)
 
 
 NODES = {
@@ -304,7 +304,7 @@ class AllocationRecorder(TrainerCallback):
         """Begin a new record."""
         self._model, self._blocks = model, Blocks(model)
         self._weights: Mapping[str, Tensor] = {}  # where the last step ended, and what was there
-        self._point: Point | None = None
+        self._point: _Point | None = None
         self._rows: dict[str, list[Tensor]] = {rule: [] for rule in self._rules}
         self._losses: list[tuple[float, float]] = []
 
@@ -314,14 +314,14 @@ class AllocationRecorder(TrainerCallback):
 
     def on_pre_optimizer_step(self, *args, **kwargs) -> None:
         """Note where a step begins: nothing is evaluated when that is where the last one ended."""
-        now = trainable(self._model)
+        now = _trainable(self._model)
         if self._point is None or not all(torch.equal(self._weights[n], now[n]) for n in now):
             self._weights = _copied(now)
-            self._point = loss_and_gradients(self._model, self._loss)
+            self._point = _loss_and_gradients(self._model, self._loss)
 
     def on_optimizer_step(self, *args, **kwargs) -> None:
         """Allocate what the step changed, before the Trainer clears the gradients."""
-        self._allocate(_copied(trainable(self._model)))
+        self._allocate(_copied(_trainable(self._model)))
 
     def changes(self) -> LossChanges:
         """What has been allocated since the record began."""
@@ -337,7 +337,7 @@ class AllocationRecorder(TrainerCallback):
         points = {0.0: self._point}
         for s in {1.0} | {s for rule in self._rules for s in NODES[rule] if s > 0}:
             at = after if s == 1 else {n: torch.lerp(x, after[n], s) for n, x in before.items()}
-            points[s] = loss_and_gradients(self._model, self._loss, at=at)
+            points[s] = _loss_and_gradients(self._model, self._loss, at=at)
         dots = self._blocks.dots(before, after, *(point.gradients for point in points.values()))
         at = dict(zip(points, dots, strict=True))  # by node, Δ · ∇L over each block, (blocks,)
         for rule in self._rules:
@@ -379,6 +379,6 @@ def loss_change(
     """
     recorder = AllocationRecorder(loss, rules=rules)
     recorder.begin(model)
-    recorder._weights, recorder._point = before, loss_and_gradients(model, loss, at=before)
+    recorder._weights, recorder._point = before, _loss_and_gradients(model, loss, at=before)
     recorder._allocate(after)
     return recorder.changes()

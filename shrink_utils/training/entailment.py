@@ -12,11 +12,12 @@ from shrink_utils.names import require
 from shrink_utils.text import heuristic_pairs, train_tokenizer, training_pairs
 from shrink_utils.training.arguments import (
     EveryStep,
-    QuietTrainer,
-    isolated_training,
-    quiet_arguments,
+    _isolated_training,
+    _quiet_arguments,
+    _QuietTrainer,
+    _tokenized,
+    fixed_batches,
 )
-from shrink_utils.training.batches import fixed_batches, tokenized
 
 VOCABULARY = 400  # more than the templates' words
 PAIR_LENGTH = 32  # tokens; the longest pair of the templates has 22
@@ -98,7 +99,7 @@ def entailment_model(
 def pair_batches(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Tensor]]:
     """Pairs as padded batches with labels, in order: what `read_layers` takes."""
     pad = DataCollatorWithPadding(tokenizer)
-    return fixed_batches(tokenized(rows, tokenizer), pad, batch_size=256)
+    return fixed_batches(_tokenized(rows, tokenizer), pad, batch_size=256)
 
 
 def _train(
@@ -109,8 +110,8 @@ def _train(
     seed: int,
     on_step: Callable[[], None] | None,
 ) -> PreTrainedModel:
-    with isolated_training(training.threads) as folder:
-        arguments = quiet_arguments(
+    with _isolated_training(training.threads) as folder:
+        arguments = _quiet_arguments(
             folder,
             max_steps=training.steps,
             per_device_train_batch_size=64,
@@ -119,10 +120,10 @@ def _train(
             seed=seed,
             data_seed=seed,
         )
-        QuietTrainer(
+        _QuietTrainer(
             model=model,
             args=arguments,
-            train_dataset=tokenized(rows, tokenizer),
+            train_dataset=_tokenized(rows, tokenizer),
             data_collator=DataCollatorWithPadding(tokenizer),
             callbacks=[EveryStep(on_step)] if on_step else [],
         ).train()

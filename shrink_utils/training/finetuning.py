@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import torch
 from sklearn.metrics import silhouette_score
-from torch import Tensor
+from torch import Tensor, nn
 from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
 from torchmetrics.functional.classification import binary_f1_score, multiclass_accuracy
 from transformers import (
@@ -24,16 +24,20 @@ from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training.arguments import QuietTrainer, isolated_training, quiet_arguments
-from shrink_utils.training.batches import tokenized
-from shrink_utils.training.config import RunConfig, used_precision
-from shrink_utils.training.penalties import make_regularizer
+from shrink_utils.training.arguments import (
+    _isolated_training,
+    _quiet_arguments,
+    _QuietTrainer,
+    _tokenized,
+)
+from shrink_utils.training.config import RunConfig, arm_options, used_precision
+from shrink_utils.training.penalties import PENALTIES
 from shrink_utils.training.trainer import (
     BarcodeTrainer,
-    Evaluation,
     StepRecorder,
-    class_scores,
-    scores,
+    _class_scores,
+    _Evaluation,
+    _scores,
 )
 
 
@@ -45,7 +49,7 @@ class FinetuneResult:
     history: pd.DataFrame
     # Of the validation rows before training and after every epoch: step, epoch, loss, the task's
     # metrics, and the anisotropy scores ``raw_k`` and ``centred_k`` of their embeddings; of classes
-    # also ``within_1`` and ``between`` (`class_scores`) and their mean ``silhouette``.
+    # also ``within_1`` and ``between`` (`_class_scores`) and their mean ``silhouette``.
     evaluations: list[dict]
     # "before" and "after" (n, d), "labels" (n,) and "predictions" (evaluations, n): what the
     # regularizer would see of the validation rows without dropout, and what the classifier says.
@@ -90,20 +94,20 @@ def finetune(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )
     recorder = StepRecorder(on_row) if recorder is None else recorder
-    with isolated_training(config.threads) as folder:
+    with _isolated_training(config.threads) as folder:
         model, tokenizer = load_classifier(config.model, n_labels=spec.n_labels, seed=config.seed)
         if length > (limit := Encoder(config.model, model, tokenizer).max_length):
             raise ValueError(f"max_length: {length}, but {config.model} reads at most {limit}")
-        tokens = {side: tokenized(rows[side], tokenizer, max_length=length) for side in rows}
+        tokens = {side: _tokenized(rows[side], tokenizer, max_length=length) for side in rows}
         # Bars of an arm without a regularizer are noted as well.
         regularizer = make_regularizer(config.arm, weight=config.weight)
-        trainer = FinetuneTrainer(
+        trainer = _FinetuneTrainer(
             model=model,
-            args=fine_tuning_arguments(config, folder),
+            args=_fine_tuning_arguments(config, folder),
             train_dataset=tokens["train"],
             eval_dataset=tokens["validation"],
             data_collator=DataCollatorWithPadding(tokenizer),
-            compute_metrics=task_metrics(spec),
+            compute_metrics=_task_metrics(spec),
             regularizer=regularizer or BarcodeRegularizer(weight=0.0),
             recorder=recorder,
             pooling=config.pooling,
@@ -126,7 +130,7 @@ def finetune(
     )
 
 
-class FinetuneTrainer(QuietTrainer, BarcodeTrainer):
+class _FinetuneTrainer(_QuietTrainer, BarcodeTrainer):
     """`BarcodeTrainer` as the study runs it: bfloat16 in the passes that train and in no others."""
 
     def __init__(self, *, precision: str, **options: Any) -> None:
@@ -145,8 +149,8 @@ class FinetuneTrainer(QuietTrainer, BarcodeTrainer):
             return super().evaluation_loop(*args, **kwargs)
 
 
-def fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
-    """`quiet_arguments` with the hyper-parameters of a run, evaluated at first and every epoch.
+def _fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
+    """`_quiet_arguments` with the hyper-parameters of a run, evaluated at first and every epoch.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
             f"batch_size: {config.batch_size} rows cannot be shared out equally between "
             f"{processes} processes; start another number of processes"
         )
-    return quiet_arguments(
+    return _quiet_arguments(
         folder,
         # Without a GPU, accelerate would let the processes train each for itself.
         use_cpu=processes > 1 and not torch.cuda.is_available(),
@@ -177,18 +181,28 @@ def fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
     )
 
 
-def _evaluations(log: list[dict], evaluated: list[Evaluation], labels: Tensor | None) -> list[dict]:
+def make_regularizer(arm: str, *, weight: float = 1.0) -> nn.Module | None:
+    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
+    if (options := arm_options(arm)) is None:
+        return None
+    kind = {"penalty": "barcodes"} | options
+    return PENALTIES[kind.pop("penalty")](**kind, weight=weight)
+
+
+def _evaluations(
+    log: list[dict], evaluated: list[_Evaluation], labels: Tensor | None
+) -> list[dict]:
     """The Trainer's evaluation logs without its timings, and the scores of the embeddings.
 
-    Of two classes or more also `class_scores` and the mean silhouette (Rousseeuw 1987).
+    Of two classes or more also `_class_scores` and the mean silhouette (Rousseeuw 1987).
     """
     timings = ("runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
     found = []
     for entry, seen in zip((e for e in log if "eval_loss" in e), evaluated, strict=True):
         kept = {k.removeprefix("eval_"): v for k, v in entry.items() if not k.endswith(timings)}
-        kept |= scores(seen.embeddings)
+        kept |= _scores(seen.embeddings)
         if labels is not None and len(labels.unique()) > 1:
-            kept |= class_scores(seen.embeddings, labels)
+            kept |= _class_scores(seen.embeddings, labels)
             kept["silhouette"] = float(silhouette_score(seen.embeddings, labels))
         found.append(kept)
     return found
@@ -199,7 +213,7 @@ def _predicted(outputs: Tensor) -> Tensor:
     return outputs.squeeze(-1) if outputs.shape[-1] == 1 else outputs.argmax(-1)
 
 
-def task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]:
+def _task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]:
     """Function from predictions to the scores that `spec` names, for transformers' Trainer.
 
     They are ``accuracy``, ``f1`` (of class 1), ``matthews`` and ``spearman``.

@@ -6,7 +6,7 @@ topology, then the barcode reward with one ingredient replaced: its groups of ro
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,16 +16,15 @@ from shrink_utils.geometry.isotropy import between_groups, participation, used_s
 from shrink_utils.geometry.rows import centred
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, class_clouds
-from shrink_utils.topology.arrays import as_matrix, as_tensor, eager
-from shrink_utils.topology.regularizer import check_factor
+from shrink_utils.topology.arrays import as_matrix, as_tensor, eager, whole_number
+from shrink_utils.topology.regularizer import _warn_if_it_stands_still, check_factor
 from shrink_utils.topology.selection import prominent_positions
-from shrink_utils.training.arms import arm_options
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one
 DIRECTIONS = 256  # K of SIGReg
 
 
-class PenaltyOutput(NamedTuple):
+class _PenaltyOutput(NamedTuple):
     """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
 
     loss: Tensor  # (): the weight times the sum of `values`, to be added to the task loss
@@ -43,15 +42,18 @@ class ClassPenalty(nn.Module):
     Notes
     -----
     As in `BarcodeRegularizer`, each class has a term of its own so that classes are not pushed
-    together, and a class of fewer than two rows has value 0 and zero gradient. Sums run in float64.
+    together, and a class of fewer than two rows has value 0 and zero gradient; if the first batch
+    has nothing else, a warning says so. Sums run in float64.
     """
+
+    least_rows = 2  # of a class that has a gradient
 
     def __init__(self, *, weight: float = 1.0) -> None:
         super().__init__()
         self.weight = check_factor(weight, "weight")
 
     @eager
-    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> PenaltyOutput:
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> _PenaltyOutput:
         """Penalty of a batch.
 
         Parameters
@@ -63,25 +65,28 @@ class ClassPenalty(nn.Module):
 
         Returns
         -------
-        PenaltyOutput
+        _PenaltyOutput
             In the dtype of `embeddings` (float32 for half precision); ``loss`` is always attached
             to their graph.
 
         Raises
         ------
         ValueError
-            `embeddings` is not a real, finite matrix, or `labels` has another length or fractions.
+            `embeddings` is not a real, finite matrix, or `labels` has another length, fractions or
+            negative numbers other than −100.
         """
         embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
         classes, clouds = class_clouds(embeddings, labels)
         device = clouds[0].device if clouds else None
         values = torch.zeros(len(clouds), dtype=torch.float64, device=device)  # (k,)
         large = [c for c, cloud in enumerate(clouds) if len(cloud) > 1]
+        moves = any(len(cloud) >= self.least_rows for cloud in clouds)
+        _warn_if_it_stands_still(self, embeddings, moves)
         if large:
             values[large] = torch.stack(self._values([clouds[c] for c in large]))
         dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
         loss = (self.weight * values.sum()).to(dtype).to(embeddings.device)
-        return PenaltyOutput(
+        return _PenaltyOutput(
             loss=loss + embeddings[:0].sum(),  # adds 0: attached even if no class has a value
             classes=classes,
             values=values.detach().to(dtype).to(embeddings.device),
@@ -143,6 +148,8 @@ class SpectralEntropy(ClassPenalty):
     Roy & Vetterli 2007, *The effective rank*; with no training in mind.
     """
 
+    least_rows = 3  # two have one direction
+
     def _value(self, cloud: Tensor) -> Tensor:
         sigma = torch.linalg.svdvals(centred(cloud))  # (min(n, d),), descending
         if len(sigma) == 0 or sigma[0] == 0:
@@ -162,20 +169,32 @@ class IsoScoreStar(ClassPenalty):
 
     with C_c the covariance of the rows of class c over its trace, and ζ = .2.
 
+    Parameters
+    ----------
+    n_features : int, optional
+        d, which the first batch tells otherwise. A distributed checkpoint, which is copied into
+        place, needs it.
+    weight : float
+        As of `ClassPenalty`.
+
     Raises
     ------
     ValueError
-        The rows have fewer than two dimensions, or another number of them than the rows before.
+        The rows have fewer than two dimensions, or another number of them than `n_features` or the
+        rows before.
 
     Notes
     -----
     A covariance of n < d rows has rank n − 1, which caps its IsoScore: hence the shrinkage. Rudman
     & Eickhoff take the tokens of every layer and compute their C_stable anew each epoch from a
-    large sample. Ours costs no pass of its own: the buffer ``stable`` (d, d), float64, is the
-    running mean of the covariances of the classes, each with the weight of its degrees of freedom,
-    this batch included, so that at the first batch it is that batch's own. It therefore lags
-    behind a model that moves. In evaluation mode it is used and not changed. It carries no
-    gradient. Where all rows seen are equal the value is 0, as is the gradient.
+    large sample. Ours costs no pass of its own: ``stable`` (d, d), float64, is the running mean of
+    the covariances of the classes, each with the weight of its degrees of freedom, this batch
+    included, so that at the first batch it is that batch's own. It therefore lags behind a model
+    that moves. In evaluation mode it is used and not changed. It carries no gradient. Where all
+    rows seen are equal the value is 0, as is the gradient.
+
+    What is remembered is in the ``state_dict`` and no buffer: an average of weights (EMA, SWA)
+    leaves it alone, and ``to_empty`` leaves nothing behind. `reset_parameters` forgets it.
 
     Traces are ours too. Without them a model can raise the score by shrinking its rows: C is then
     C_stable, which has a high rank, for the most part. Fine-tuning found that way out at weight 1
@@ -188,26 +207,36 @@ class IsoScoreStar(ClassPenalty):
     form is that of `shrink_utils.geometry.iso_score`.
     """
 
-    def __init__(self, *, weight: float = 1.0) -> None:
+    def __init__(self, *, n_features: int | None = None, weight: float = 1.0) -> None:
         super().__init__(weight=weight)
-        self.register_buffer("stable", torch.zeros(0, 0, dtype=torch.float64))  # before any batch
-        # Degrees of freedom behind it: rows − 1, summed over classes and batches.
-        self.register_buffer("degrees", torch.zeros((), dtype=torch.int64))
+        self.n_features = None if n_features is None else whole_number(n_features, "n_features", 2)
+        self.reset_parameters()
 
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        """A checkpoint's buffer is as large as the model is wide; ours may not have grown yet."""
-        if (stored := state_dict.get(f"{prefix}stable")) is not None:
-            self.stable = self.stable.new_zeros(stored.shape)
-        super()._load_from_state_dict(state_dict, prefix, *args)
+    def reset_parameters(self) -> None:
+        """Forget all batches."""
+        self.stable: Tensor | None = None
+        self.degrees = 0  # of freedom behind it: rows − 1, summed over classes and batches
+
+    def get_extra_state(self) -> Tensor:
+        """What is remembered, (d + 1, d): ``stable``, and a row of ``degrees``."""
+        d = self.n_features or 0
+        stable = torch.zeros(d, d, dtype=torch.float64) if self.stable is None else self.stable
+        return torch.cat([stable, stable.new_full((1, stable.shape[1]), self.degrees)])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Remember what `get_extra_state` gave."""
+        self.degrees = int(state[-1, 0]) if state.numel() else 0
+        self.stable = state[:-1].clone() if self.degrees else None
 
     def _values(self, clouds: list[Tensor]) -> list[Tensor]:
         d = clouds[0].shape[1]
         if d < 2:
             raise ValueError(f"embeddings must have at least 2 dimensions for IsoScore*; got {d}")
-        if self.degrees > 0 and len(self.stable) != d:
+        expected = self.n_features if self.stable is None else len(self.stable)
+        if expected not in (None, d):
             raise ValueError(
-                f"embeddings must keep the {len(self.stable)} dimensions of the batches before; "
-                f"got {d}: make one penalty per model"
+                f"embeddings must keep the {expected} dimensions of n_features or the batches "
+                f"before; got {d}: make one penalty per model"
             )
         covariances, stable, here = [], 0, sum(len(cloud) - 1 for cloud in clouds)
         for x in map(centred, clouds):
@@ -216,9 +245,9 @@ class IsoScoreStar(ClassPenalty):
             covariances.append(covariance / trace.where(trace > 0, 1.0))
             stable = stable + (len(x) - 1) * covariances[-1].detach()
         stable, degrees = stable / here, self.degrees + here  # of this batch
-        if self.degrees > 0:
+        if self.stable is not None:
             before = self.stable.to(stable.device)
-            stable = before + (stable - before) * (here / float(degrees))
+            stable = before + (stable - before) * (here / degrees)
         if self.training:
             self.stable, self.degrees = stable, degrees
         return [1 - _iso_score((1 - SHRINKAGE) * c + SHRINKAGE * stable) for c in covariances]
@@ -306,8 +335,8 @@ class Regrouped(BarcodeRegularizer):
         labels = labels.long().clone()
         counted = (labels != IGNORED).nonzero().flatten()
         dealt = counted[torch.randperm(len(counted), device="cpu").to(labels.device)]
-        labels[counted] = 0 if self.groups == "batch" else labels[dealt]
-        return labels
+        labels[counted] = labels[dealt]
+        return labels.clamp(max=0) if self.groups == "batch" else labels  # what is negative stays
 
 
 class RankedBars(BarcodeRegularizer):
@@ -342,6 +371,7 @@ class RankedBars(BarcodeRegularizer):
 
 
 PENALTIES: dict[str, type[nn.Module]] = {
+    "barcodes": BarcodeRegularizer,
     "cosine": AverageCosine,
     "isoscore": IsoScoreStar,
     "spectral": SpectralEntropy,
@@ -349,12 +379,3 @@ PENALTIES: dict[str, type[nn.Module]] = {
     "ranked": RankedBars,
     "regrouped": Regrouped,
 }
-
-
-def make_regularizer(arm: str, *, weight: float = 1.0) -> nn.Module | None:
-    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
-    if (options := arm_options(arm)) is None:
-        return None
-    others = {name: value for name, value in options.items() if name != "penalty"}
-    kind = PENALTIES[options["penalty"]] if "penalty" in options else BarcodeRegularizer
-    return kind(**others, weight=weight)

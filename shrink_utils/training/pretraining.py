@@ -18,8 +18,12 @@ from transformers import (
 from shrink_utils.models import Trunk, evaluating, scratch_model
 from shrink_utils.names import known_name, require
 from shrink_utils.text import split_sentences, train_tokenizer
-from shrink_utils.training.arguments import QuietTrainer, isolated_training, quiet_arguments
-from shrink_utils.training.batches import fixed_batches
+from shrink_utils.training.arguments import (
+    _isolated_training,
+    _quiet_arguments,
+    _QuietTrainer,
+    fixed_batches,
+)
 from shrink_utils.training.dynamics import FixedSetLoss
 
 LANGUAGE_MODELS = ("mlm", "clm")  # of one text: translation needs pairs
@@ -209,9 +213,9 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     batches = held_out_batches(config, tokenizer, n=min(JUDGES, len(rows["held_out"])))
     # Each batch is encoded when its turn comes: a short training sees a tenth of the sentences.
     encode = partial(_encoded, config=config, tokenizer=tokenizer)
-    with isolated_training(config.threads) as folder:
+    with _isolated_training(config.threads) as folder:
         model = new_model(config, tokenizer)
-        arguments = quiet_arguments(
+        arguments = _quiet_arguments(
             folder,
             max_steps=config.steps,
             per_device_train_batch_size=config.batch_size,
@@ -225,7 +229,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
             data_seed=config.data_seed,
             remove_unused_columns=False,  # the texts are encoded later
         )
-        trainer = QuietTrainer(
+        trainer = _QuietTrainer(
             model=model,
             args=arguments,
             train_dataset=rows["train"].with_transform(encode),

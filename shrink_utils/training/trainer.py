@@ -1,6 +1,8 @@
 """transformers' Trainer with a reward as a part of the loss, and a record of every step."""
 
+import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from inspect import Parameter, signature
@@ -13,9 +15,11 @@ from torch import Tensor, nn
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.names import IGNORED, POOLINGS, known_name, not_installed
 from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, persistent_entropy
-from shrink_utils.training.gather import gathered, shared_draws
+from shrink_utils.topology.arrays import on_float64_device
+from shrink_utils.training.gather import _gathered, shared_draws
 
 try:
+    from accelerate import DistributedType
     from safetensors.torch import load_file, save_file
     from transformers import Trainer, TrainerCallback
     from transformers.trainer_utils import EvalLoopOutput
@@ -33,7 +37,7 @@ REWARD_FILE = "reward.safetensors"  # in a checkpoint
 N_SCORES = 3  # anisotropy scores kept of a step, as in STL's Table 3
 
 
-class Evaluation(NamedTuple):
+class _Evaluation(NamedTuple):
     """What one pass over the n validation rows gives, without dropout."""
 
     embeddings: Tensor  # (n, d), pooled as the regularizer sees them
@@ -44,7 +48,7 @@ class StepRecorder(TrainerCallback):
     """Collect one row per training step, and call `on_row` with each: progress bars, live plots.
 
     `BarcodeTrainer` calls `observe` with what only the forward pass knows; the Trainer's own log
-    adds learning rate and gradient norm. ``evaluated`` holds the `Evaluation` of every evaluation
+    adds learning rate and gradient norm. ``evaluated`` holds the `_Evaluation` of every evaluation
     so far.
 
     ``task_gradient`` and ``reward_gradient`` are the norms of the two losses' gradients at the
@@ -52,14 +56,14 @@ class StepRecorder(TrainerCallback):
     where several processes share a step, or a model's states have another name. ``n_selected``
     counts the bars in the reward, and ``missing_entropy`` is what these could still gain: ln of
     their number less their entropy, summed over classes (of ``prominent``'s bars for an arm that
-    selects none). ``within_1`` and ``between`` are those of `class_scores`; a regression has none.
+    selects none). ``within_1`` and ``between`` are those of `_class_scores`; a regression has none.
     Reward and row together take .6 % of a step of MiniLM (7 of 1,150 ms for ``prominent``, 17 for
     ``isoscore``; medians, one core with AVX-512); half of it are the two gradients.
     """
 
     def __init__(self, on_row: Callable[[dict], None] | None = None) -> None:
         self.rows: list[dict] = []
-        self.evaluated: list[Evaluation] = []
+        self.evaluated: list[_Evaluation] = []
         self._on_row = on_row
         self._observed: dict = {}  # of the step that is being made
         self._watch = BarcodeRegularizer()
@@ -85,7 +89,7 @@ class StepRecorder(TrainerCallback):
             The vectors that the regularizer sees.
         labels : Tensor of shape (b,) or None
             The classes that the barcodes are taken within.
-        added : RegularizerOutput or PenaltyOutput
+        added : RegularizerOutput or _PenaltyOutput
             What the reward gave. Where it has no bars, or those of other groups of rows, the
             classes' are computed here.
         gradients : dict of float, optional
@@ -103,8 +107,8 @@ class StepRecorder(TrainerCallback):
             "regularizer": regularizer.item(),
             "entropy": float(chosen.entropy.sum()),
             "entropy_all": float(every.entropy.new_tensor(entropies).sum()),
-            **scores(x),
-            **({} if labels is None else class_scores(x, labels)),
+            **_scores(x),
+            **({} if labels is None else _class_scores(x, labels)),
             "n_selected": float(chosen.n_features.sum()),
             "missing_entropy": float(missing),
             **(gradients or {}),
@@ -123,7 +127,7 @@ class StepRecorder(TrainerCallback):
             self._on_row(row)
 
 
-def scores(x: Tensor) -> dict[str, float]:
+def _scores(x: Tensor) -> dict[str, float]:
     """First anisotropy scores, ``raw_k`` and ``centred_k``; empty without spread (equal rows)."""
     found = {}
     for space in ("raw", "centred"):
@@ -133,7 +137,7 @@ def scores(x: Tensor) -> dict[str, float]:
     return found
 
 
-def class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
+def _class_scores(x: Tensor, labels: Tensor) -> dict[str, float]:
     """What a cloud (n, d) is like inside its classes and between them; empty without spread.
 
     ``within_1`` is the first score of the pooled within-class covariance, ``between`` the share of
@@ -154,7 +158,9 @@ def _norm_of_gradient(loss: Tensor, states: Tensor) -> float:
     if not loss.requires_grad:
         return 0.0
     (found,) = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
-    return 0.0 if found is None else math.sqrt(float(found.double().square().sum()))
+    if found is None:
+        return 0.0
+    return math.sqrt(float(on_float64_device(found).double().square().sum()))
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:
@@ -171,8 +177,9 @@ class BarcodeTrainer(Trainer):
     ----------
     regularizer : BarcodeRegularizer, ClassPenalty or another callable
         ``regularizer(embeddings, classes).loss`` is added to the task loss; `embeddings` (b, d) and
-        `classes` (b,) are those of the whole batch, of all processes. Its buffers are saved in
-        checkpoints and loaded from them.
+        `classes` (b,) are those of the whole batch, of all processes. What it remembers is saved in
+        checkpoints and loaded from them; a training that does not go on from one begins without
+        it: buffers are as they were when the Trainer was made.
     pooling : str, optional
         Which vectors of the hidden states are regularized, as in `models.pool`. None: the first
         real token's (``"cls"``), and the last one's (``"last"``) in a causal model, whose first
@@ -182,13 +189,15 @@ class BarcodeTrainer(Trainer):
         and outputs of every evaluation.
     *args, **kwargs
         As of `transformers.Trainer`. Whole-number labels are classes, each with a barcode of its
-        own, and rows labelled −100 are left out; a regression takes the batch as one cloud.
+        own, and rows labelled −100 are left out. A regression takes the batch as one cloud, also
+        with whole numbers as targets: a model of one output, or ``problem_type="regression"``.
 
     Raises
     ------
     ValueError
         `regularizer` cannot be called; `pooling` is unknown, or ``"cls"`` for a causal model; the
-        model is an encoder–decoder. While training: the model gives no hidden states, a batch has
+        model is an encoder–decoder; tensor, context or pipeline parallelism is on, where processes
+        share rows. While training: the model gives no hidden states, a batch has
         no ``labels``, or different inputs have equal embeddings at the first step. `embeddings_of`
         and `classes_of` can be overridden for other models and other inputs.
 
@@ -220,7 +229,12 @@ class BarcodeTrainer(Trainer):
                 "transformers.Trainer trains on the task alone"
             )
         super().__init__(*args, **kwargs)
+        self._refuse_shared_rows()
         self.regularizer, self.recorder = regularizer, recorder
+        if isinstance(regularizer, nn.Module):
+            learned = dict(regularizer.named_parameters())
+            state = regularizer.state_dict().items()
+            self._memory = copy.deepcopy({k: v for k, v in state if k not in learned})
         if recorder is not None:
             self.add_callback(recorder)
         if type(self).embeddings_of is BarcodeTrainer.embeddings_of:
@@ -228,6 +242,18 @@ class BarcodeTrainer(Trainer):
         self.pooling = pooling
         self._is_mean: bool | None = None
         self._forget()
+
+    def _refuse_shared_rows(self) -> None:
+        """A ``ValueError`` where processes have the same rows, or parts of them."""
+        sizes = {kind: getattr(self, f"get_{kind}_size", int)() for kind in ("tp", "cp", "sp")}
+        megatron = self.accelerator.distributed_type == DistributedType.MEGATRON_LM
+        if megatron or max(sizes.values()) > 1:
+            found = "Megatron-LM" if megatron else f"parallelism_config: {sizes}"
+            raise ValueError(
+                f"{found}: processes that share rows (tensor, context or pipeline parallelism) "
+                "would count them twice; train with data parallelism (DDP, FSDP) alone, or in a "
+                "loop of your own with gathered_batch(…, group=the data-parallel group)"
+            )
 
     def embeddings_of(self, outputs: Any, inputs: Mapping[str, Any]) -> Tensor:
         """The vectors that are regularized, (b, d): those of `pooling` in the hidden states.
@@ -251,17 +277,28 @@ class BarcodeTrainer(Trainer):
         return rows
 
     def classes_of(self, inputs: Mapping[str, Any]) -> Tensor | None:
-        """The class of each row, (b,); None takes the batch as one cloud, as for regression."""
+        """The class of each row, (b,); None takes the batch as one cloud, as for regression.
+
+        A regression is what transformers takes for one: one output, or a ``problem_type``.
+        """
         if (labels := inputs.get("labels")) is None:
             raise ValueError(
                 f"inputs: no labels (there are {', '.join(inputs)}); override classes_of, which "
                 "may return None: the batch is then one cloud"
             )
-        return None if torch.is_floating_point(labels) else labels
+        config = getattr(self.accelerator.unwrap_model(self.model), "config", None)
+        regression = getattr(config, "problem_type", None) == "regression"
+        regression = regression or getattr(config, "num_labels", None) == 1
+        return None if regression or torch.is_floating_point(labels) else labels
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """As the Trainer's; an earlier training's terms are not logged again."""
+        """As the Trainer's; an earlier training's terms and the reward's memory are forgotten."""
         self._forget()
+        if isinstance(self.regularizer, nn.Module):  # a checkpoint's memory is loaded later
+            self.regularizer.load_state_dict(self._memory, strict=False)
+            for part in self.regularizer.modules():
+                if hasattr(part, "reset_parameters") and not [*part.parameters()]:
+                    part.reset_parameters()  # it may have seen another Trainer's batches
         return super().train(*args, **kwargs)
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
@@ -280,10 +317,16 @@ class BarcodeTrainer(Trainer):
             loss, outputs = super().compute_loss(model, asked, True, num_items_in_batch)
         embeddings = self.embeddings_of(seen[-1], inputs)  # (b, d)
         if model.training:
-            embeddings, classes = gathered(embeddings, classes)  # of all processes
+            embeddings, classes = _gathered(embeddings, classes)  # of all processes
             with shared_draws(embeddings.device):
                 added = self.regularizer(embeddings, classes)
             later, divisor = self._divisors(model, inputs, num_items_in_batch)
+            if self.state.global_step == 0 and not added.loss.requires_grad and added.loss != 0:
+                warnings.warn(
+                    f"regularizer: its loss has no gradient in {self._name()} (is the encoder "
+                    "frozen?), so it moves nothing",
+                    stacklevel=2,
+                )
             reward = added.loss / divisor
             if self.recorder is None:
                 self._note((loss / later, reward / later), added, embeddings)
@@ -303,7 +346,7 @@ class BarcodeTrainer(Trainer):
         kept = found.predictions is not None and found.label_ids is not None
         if self.recorder is not None and kept:  # without metrics, the Trainer keeps the loss alone
             outputs, *_, embeddings = found.predictions
-            seen = Evaluation(torch.from_numpy(embeddings), torch.from_numpy(outputs))
+            seen = _Evaluation(torch.from_numpy(embeddings), torch.from_numpy(outputs))
             self.recorder.evaluated.append(seen)
         return found
 

@@ -214,7 +214,7 @@ def test_a_folder_from_a_machine_of_another_precision_is_checked_in_its_own(
 ):
     trained = read_json(sent / "provenance.json")["precision"]
     other = {"float32": "bfloat16", "bfloat16": "float32"}[trained]
-    monkeypatch.setattr(config, "native_precision", lambda: other)
+    monkeypatch.setattr(config, "_native_precision", lambda: other)
     config.used_precision.cache_clear()
     try:
         assert profile.used_precision == other

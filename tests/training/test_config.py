@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import TrainingArguments
+from torch.overrides import TorchFunctionMode
+from transformers import TrainingArguments, training_args
 
-from shrink_utils.training import ARMS, make_regularizer
-from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.finetuning import fine_tuning_arguments
+from shrink_utils.training import ARMS, finetune, make_regularizer, pretrain
+from shrink_utils.training.arguments import _quiet_arguments
+from shrink_utils.training.finetuning import _fine_tuning_arguments
 
 
 @pytest.mark.parametrize(
@@ -64,14 +65,38 @@ def test_what_an_arm_returns_is_where_the_embeddings_are():
 def test_a_runs_values_reach_its_trainer_and_processes_share_its_rows(
     config, tmp_path, monkeypatch
 ):
-    found = fine_tuning_arguments(config, str(tmp_path))
+    found = _fine_tuning_arguments(config, str(tmp_path))
     assert found.per_device_train_batch_size == found.per_device_eval_batch_size == 16
     for name in ("learning_rate", "weight_decay", "seed"):
         assert getattr(found, name) == getattr(config, name) > 0
     assert found.warmup_steps == config.warmup
     monkeypatch.setenv("WORLD_SIZE", "3")
     with pytest.raises(ValueError, match=r"batch_size: 16 rows cannot .* between 3 processes"):
-        fine_tuning_arguments(config, str(tmp_path))
+        _fine_tuning_arguments(config, str(tmp_path))
     monkeypatch.setattr(TrainingArguments, "n_gpu", 4)
     with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES: one GPU per process, found 4"):
-        quiet_arguments(str(tmp_path))
+        _quiet_arguments(str(tmp_path))
+
+
+class RefusesFloat64(TorchFunctionMode):
+    """As a device of Apple's: whatever makes or moves a tensor in float64 there is an error."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        named = [*args, *(kwargs or {}).values()]
+        if torch.device("mps") in [x for x in named if isinstance(x, torch.device)]:
+            if torch.float64 in [x for x in named if isinstance(x, torch.dtype)]:
+                raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("training", [finetune, pretrain])
+def test_the_processor_trains_where_the_device_has_no_float64(request, monkeypatch, training):
+    """Whole trainings: on the device the first score of a step would be an error."""
+    fixture = "config" if training is finetune else "scratch_config"
+    config = request.getfixturevalue(fixture)
+    expected = training(config)
+    monkeypatch.setattr(training_args, "is_torch_mps_available", lambda: True)
+    with RefusesFloat64():
+        found = training(config)
+    assert found.evaluations == expected.evaluations
+    assert {p.device.type for p in found.model.parameters()} == {"cpu"}

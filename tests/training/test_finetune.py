@@ -13,7 +13,7 @@ from transformers import EvalPrediction
 
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.text import task_spec
-from shrink_utils.training import finetune, task_metrics
+from shrink_utils.training import _task_metrics, finetune
 
 # Of each kind one at least; the others are tested one by one.
 ARMS = ("none", "prominent", "all", "isoscore")
@@ -88,7 +88,7 @@ def test_torch_threads_and_random_numbers_are_given_back(config):
 
 
 def _scores(task, outputs, labels):
-    return task_metrics(task_spec(task))(EvalPrediction(outputs, labels))
+    return _task_metrics(task_spec(task))(EvalPrediction(outputs, labels))
 
 
 def test_tasks_are_judged_as_scikit_learn_and_scipy_judge():

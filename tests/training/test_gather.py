@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer
 from shrink_utils.models import load_classifier, save_classifier
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import BarcodeTrainer, finetune
-from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.arguments import _quiet_arguments
 from shrink_utils.training.gather import gathered_batch, shared_draws
 from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
 from tests.training.conftest import CONFIG
@@ -31,6 +31,18 @@ CASES = {
     "unequal": ((3, 11), True, 0.7),
     "one cloud": ((9, 5), False, 0.7),
     "task alone": ((3, 11), True, 0.0),
+    "labels spread unevenly": ((32, 32), True, 0.7),
+    "no label in a process": ((8, 9), True, 0.7),
+    "class weights": ((7, 9), True, 0.7),
+    "class weights, no label in a process": ((7, 9), True, 0.7),
+    "no row in a process": ((0, 9), True, 0.7),
+    "a mean over tokens": ((5, 8), False, 0.7),
+}
+UNLABELLED = {
+    "labels spread unevenly": slice(36, 64),
+    "class weights": slice(5, 8),
+    "class weights, no label in a process": slice(0, 7),
+    "no label in a process": slice(0, 8),
 }
 
 
@@ -52,17 +64,51 @@ def _loss_and_gradients(name, rank=None):
     torch.manual_seed(0)
     model, x = Small().double(), torch.randn(sum(counts), 5, dtype=torch.float64)
     labels = torch.randint(0, 2, (sum(counts),))
+    labels[UNLABELLED.get(name, [])] = -100
+    weights = torch.tensor([0.3, 1.7]).double() if "weights" in name else None
     part = slice(None)
     if rank is not None:
         part = slice(sum(counts[:rank]), sum(counts[: rank + 1]))
     replica = model if rank is None else DistributedDataParallel(model)
     logits, embeddings = replica(x[part])
+    task, own = cross_entropy(logits, labels[part], weight=weights), {}
+    if weights is not None:
+        own = {"count": weights[labels[part][labels[part] >= 0]].sum()}
+    if name == "a mean over tokens":  # of each row as many as its number
+        tokens = torch.arange(1, 14)[part].double()
+        each = cross_entropy(logits, labels[part], reduction="none")
+        task, own = tokens @ each / tokens.sum(), {"count": tokens.sum()}
     task, embeddings, labels = gathered_batch(
-        cross_entropy(logits, labels[part]), embeddings, labels[part] if per_class else None
+        task, embeddings, labels[part] if per_class else None, **own
     )
     loss = task + BarcodeRegularizer("all", weight=weight)(embeddings, labels).loss
     loss.backward()
     return [loss.detach(), *(parameter.grad for parameter in model.parameters())]
+
+
+def _of_a_group(rank=None):
+    """Two processes with the *same* rows, as under tensor parallelism: each is its own group."""
+    groups = None if rank is None else [dist.new_group([r]) for r in range(2)]
+    group = None if rank is None else groups[rank]
+    torch.manual_seed(0)
+    x, labels = torch.randn(32, 5, dtype=torch.float64, requires_grad=True), torch.arange(32) % 2
+    task, rows, classes = gathered_batch(x.square().mean(), x, labels, group=group)
+    torch.manual_seed(100 + (rank or 0))
+    with shared_draws(group=group):
+        drawn = torch.rand(2)
+    loss = task + BarcodeRegularizer("all")(rows, classes).loss
+    loss.backward()
+    return [loss.detach(), x.grad, drawn]
+
+
+def _refusal(rank):
+    """What a process that is not in the group is told."""
+    group = dist.new_group([1])
+    try:
+        gathered_batch(torch.tensor(1.0), torch.eye(3), None, group=group)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 # Rewards that draw, and one that remembers.
@@ -103,7 +149,7 @@ def _trained(kind, folder):
     model = BertForSequenceClassification(BertConfig(**small, num_attention_heads=2))
     words = torch.randint(5, 60, (24, 6))
     rows = [{"input_ids": w, "labels": -100 if i < 3 else i % 2} for i, w in enumerate(words)]
-    args = quiet_arguments(str(folder), use_cpu=True, max_steps=2, per_device_train_batch_size=4)
+    args = _quiet_arguments(str(folder), use_cpu=True, max_steps=2, per_device_train_batch_size=4)
     own = {} if kind is Trainer else {"regularizer": BarcodeRegularizer("all", weight=0.0)}
     trainer = kind(model=model, args=args, train_dataset=rows, **own)
     trainer.train()
@@ -123,6 +169,7 @@ def _in_a_process(folder: Path) -> None:
     history.to_parquet(folder / f"{rank}.parquet")
     torch.save({name: _loss_and_gradients(name, rank) for name in CASES}, folder / f"{rank}.pt")
     torch.save(_rewards(rank), folder / f"{rank}-rewards.pt")
+    torch.save((_of_a_group(rank), _refusal(rank)), folder / f"{rank}-group.pt")
     for kind in (Trainer, BarcodeTrainer):
         torch.save(_trained(kind, folder / "out"), folder / f"{rank}-{kind.__name__}.pt")
     dist.destroy_process_group()
@@ -152,6 +199,16 @@ def folder(tmp_path_factory):
 def test_loss_and_gradients_are_those_of_one_process(folder, rank, name):
     found = torch.load(folder / f"{rank}.pt")[name]
     torch.testing.assert_close(found, _loss_and_gradients(name), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", range(2))
+def test_processes_with_the_same_rows_are_told_apart_by_their_group(folder, rank):
+    (loss, gradient, drawn), refusal = torch.load(folder / f"{rank}-group.pt")
+    expected_loss, expected, _ = _of_a_group()
+    torch.testing.assert_close((loss, gradient), (expected_loss, expected), rtol=1e-10, atol=1e-12)
+    torch.manual_seed(100 + rank)
+    assert torch.equal(drawn, torch.rand(2))
+    assert ("group" in refusal) == (rank == 0)
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.distributed import checkpoint
+from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
+from torch.optim.swa_utils import AveragedModel
 
 from shrink_utils.geometry import avg_sim, effective_rank, iso_score
 from shrink_utils.topology import (
@@ -14,7 +17,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
-from shrink_utils.training.arms import ARMS
+from shrink_utils.training.config import ARMS
 from shrink_utils.training.penalties import (
     PENALTIES,
     AverageCosine,
@@ -88,6 +91,7 @@ def test_unit_and_rotation_do_not_matter(penalty_class, batch):
         torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.* no class of the first batch")
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 # Duplicated, collinear, zero.
 @pytest.mark.parametrize("factors", [(1, 1, 1), (1, 2, 3), (0, 0, 0)])
@@ -140,7 +144,7 @@ def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches():
     covariances = [c / c.trace() for c in covariances]
     pooled = sum(k * c for k, c in zip((8, 3, 2), covariances, strict=True)) / 13
     torch.testing.assert_close(penalty.stable, pooled, rtol=1e-12, atol=1e-14)
-    assert penalty.degrees.item() == 13
+    assert penalty.degrees == 13
     for value, covariance in zip(values, covariances[1:], strict=True):
         eigenvalues = torch.linalg.eigvalsh(0.8 * covariance + 0.2 * pooled)
         ratio = eigenvalues.sum() ** 2 / eigenvalues.square().sum()
@@ -270,9 +274,10 @@ OPTIONS = {
     "regrouped": {"groups": "batch"},
     "shuffled": {"groups": "shuffled"},
 }
-REWARDS = {**PENALTIES, "barcodes": BarcodeRegularizer, "shuffled": Regrouped}
+REWARDS = {**PENALTIES, "shuffled": Regrouped}
 
 
+@pytest.mark.filterwarnings("ignore:.* no class of the first batch")
 @pytest.mark.parametrize("name", REWARDS)
 def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
     x, labels = batch
@@ -290,6 +295,94 @@ def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
     assert found.classes.tolist() == expected.classes.tolist()
     nothing, flat = of(x, torch.full_like(labels, -100))
     assert nothing.loss == 0 and len(nothing.classes) == 0 and not flat.any()
+
+
+@pytest.mark.parametrize("name", REWARDS)
+@pytest.mark.parametrize("unknown", [-1, -99, -101])
+def test_no_reward_takes_a_negative_number_for_a_class(batch, name, unknown):
+    x, labels = batch
+    labels = torch.where(torch.arange(24) % 5 == 0, unknown, labels)
+    for given in (labels, labels.tolist(), labels.to(torch.int8)):
+        with pytest.raises(ValueError, match=f"labels.*{unknown}"):
+            REWARDS[name](**OPTIONS.get(name, {}))(x, given)
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_a_reward_that_cannot_move_says_so_once(name):
+    reward = REWARDS[name](**OPTIONS.get(name, {}))
+    least = {"cosine": 2, "isoscore": 2, "sigreg": 2, "spectral": 3}.get(name, 4)
+    if name == "regrouped":  # of one cloud
+        still, moves = torch.zeros(1).long(), torch.arange(8)
+    else:
+        still, moves = (torch.arange(4).repeat(n) for n in (least - 1, least + 3))
+    torch.manual_seed(0)
+    x = torch.randn(64, 6, requires_grad=True)
+    with pytest.warns(UserWarning, match=type(reward).__name__) as said:
+        for _ in range(3):
+            out = reward(x[: len(still)], still)
+    assert len(said) == 1
+    (gradient,) = torch.autograd.grad(out.loss, x)
+    assert not gradient.any()
+    fresh = REWARDS[name](**OPTIONS.get(name, {}))  # warnings are errors here
+    (gradient,) = torch.autograd.grad(fresh(x[: len(moves)], moves).loss, x)
+    assert gradient.any()
+    fresh(x[: len(still)], still)  # a later batch may hold a class of one row
+    quiet = REWARDS[name](**OPTIONS.get(name, {}))
+    quiet(x[: len(still)].detach(), still)  # a measurement
+    quiet.weight = 0.0
+    quiet(x[: len(still)], still)
+
+
+def _with_memory(rows, **options):
+    reward = IsoScoreStar(**options)
+    reward(rows)
+    return reward
+
+
+@pytest.mark.parametrize("use_buffers", [False, True])
+@pytest.mark.parametrize("seen", [0, 1])
+def test_averages_of_weights_leave_what_isoscore_remembers_alone(cloud, use_buffers, seen):
+    """Made before and after the first batch; as a target network copies buffers in place."""
+    model = nn.ModuleDict({"encoder": nn.Linear(5, 5).double(), "reward": IsoScoreStar()})
+    for _ in range(seen):
+        model["reward"](model["encoder"](cloud))
+    average = AveragedModel(model, use_buffers=use_buffers)
+    for _ in range(3):
+        model["reward"](model["encoder"](cloud))
+        average.update_parameters(model)
+    assert model["reward"].degrees == 11 * (3 + seen)
+    assert average.module["reward"].degrees == 11 * seen
+    assert torch.equal(average.module["encoder"].weight, model["encoder"].weight)
+    assert not [*model["reward"].buffers()]
+
+
+def test_a_reward_whose_memory_is_made_later_has_none(cloud):
+    with torch.device("meta"):
+        model = nn.ModuleDict({"encoder": nn.Linear(5, 5), "reward": IsoScoreStar(n_features=5)})
+    model.to_empty(device="cpu")
+    for module in model.children():
+        module.reset_parameters()
+    assert model["reward"](cloud).loss == IsoScoreStar()(cloud).loss
+    model["reward"].reset_parameters()
+    assert model["reward"](cloud).loss == IsoScoreStar()(cloud).loss
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+@pytest.mark.parametrize("by", ["state_dict", "model_state_dict"])
+def test_a_distributed_checkpoint_is_copied_into_a_fresh_isoscore(cloud, tmp_path, by):
+    penalty = nn.ModuleDict({"reward": _with_memory(cloud)})
+    fresh = nn.ModuleDict({"reward": IsoScoreStar(n_features=5)})
+    states = [penalty.state_dict(), fresh.state_dict()]
+    if by == "model_state_dict":
+        states = [get_model_state_dict(model) for model in (penalty, fresh)]
+    checkpoint.save(states[0], checkpoint_id=tmp_path / "saved", no_dist=True)
+    checkpoint.load(states[1], checkpoint_id=tmp_path / "saved", no_dist=True)
+    load = set_model_state_dict if by == "model_state_dict" else nn.Module.load_state_dict
+    load(fresh, states[1])
+    assert fresh["reward"](cloud[:6]).loss == penalty["reward"](cloud[:6]).loss
+    assert fresh["reward"].degrees == 11 + 5
+    with pytest.raises(ValueError, match=r"5 dimensions.*got 4"):
+        fresh["reward"](cloud[:, :4])
 
 
 def test_a_checkpoint_with_what_isoscore_has_seen_is_loaded(cloud):

@@ -10,8 +10,8 @@ from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
 from shrink_utils.text import load_task
 from shrink_utils.training import finetune, finetuning
-from shrink_utils.training.batches import tokenized
-from shrink_utils.training.config import native_precision
+from shrink_utils.training.arguments import _tokenized
+from shrink_utils.training.config import _native_precision
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_trains_is_asked_for_its_instructions(monkeypatch, capabilities, gp
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu is not None)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
-    assert native_precision() == native
+    assert _native_precision() == native
 
 
 def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, monkeypatch):
@@ -49,7 +49,7 @@ def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, monkey
     rows = load_task(
         config.task, max_train=config.train_rows, max_eval=config.eval_rows, seed=config.seed
     )["validation"]
-    examples = tokenized(rows, result.tokenizer, max_length=config.max_length)
+    examples = _tokenized(rows, result.tokenizer, max_length=config.max_length)
     inputs = DataCollatorWithPadding(result.tokenizer)([examples[i] for i in range(len(rows))])
     with torch.no_grad(), OneDNN():
         output = result.model(**inputs, output_hidden_states=True)

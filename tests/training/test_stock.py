@@ -6,9 +6,12 @@
 import copy
 import json
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
+from accelerate import Accelerator
+from accelerate.parallelism_config import ParallelismConfig
 from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import (
@@ -100,7 +103,7 @@ def make_trainer(tmp_path):
             str(tmp_path / kind.__name__ / folder), use_cpu=True, disable_tqdm=True, **settings
         )
         rows = rows or _rows()
-        model = model or _bert()
+        model = _bert() if model is None else model or None
         return kind(model=model, args=args, train_dataset=rows, eval_dataset=rows, **own)
 
     return make
@@ -212,10 +215,7 @@ def test_a_training_that_is_cut_off_goes_on_to_the_same_numbers(make_trainer, ki
     _assert_equal(whole, resumed, entries=-1)
 
 
-REWARDS = [BarcodeRegularizer, *PENALTIES.values()]
-
-
-@pytest.mark.parametrize("reward", REWARDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("reward", PENALTIES.values(), ids=lambda kind: kind.__name__)
 def test_every_reward_trains_logs_its_terms_and_goes_on_from_a_checkpoint(
     make_trainer, reward, tmp_path
 ):
@@ -484,3 +484,102 @@ def test_the_state_of_isoscore_is_in_a_checkpoint_beside_the_models(make_trainer
         other.train(resume_from_checkpoint=str(folder))
     assert torch.equal(other.regularizer.stable, trainer.regularizer.stable)
     assert other.regularizer.stable.shape == (16, 16) and other.regularizer.degrees > 0
+
+
+class OfOwnMemory(nn.Module):
+    """A reward of the user's, the distance from the mean of all batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.ones(16))
+
+    def forward(self, embeddings, classes):
+        self.mean += 0.1 * (embeddings.detach().mean(dim=0) - self.mean)
+        return SimpleNamespace(loss=(embeddings - self.mean).square().mean())
+
+
+def test_no_training_begins_with_what_another_one_remembered(make_trainer, tmp_path):
+    """Three alike, from a model made anew; a cut one goes on with what it had."""
+    used = IsoScoreStar(weight=0.5)  # by another Trainer
+    used(torch.randn(9, 16))
+    first = {}
+    for reward in (IsoScoreStar(weight=0.5), used, OfOwnMemory()):
+        own = {"regularizer": reward, "model_init": lambda: _bert()}
+        options = {"logging_steps": 1, "save_strategy": "steps", "save_steps": 2}
+        folder = str(getattr(reward, "degrees", "own"))
+        trainer = make_trainer(TRAINER, model=False, own=own, folder=folder, **options)
+        logs = []
+        for resume in (None, False, None):
+            trainer.train(resume_from_checkpoint=resume)
+            logs.append(_entries(trainer)[:-1])
+        assert logs[0] == logs[1] == logs[2] == first.setdefault(type(reward), logs[0])
+        rewards = [entry["reward"] for entry in trainer.state.log_history[:-1]]
+        trainer.train(resume_from_checkpoint=trainer.args.output_dir + "/checkpoint-2")
+        assert trainer.state.log_history[-2]["reward"] == rewards[2] != rewards[0]
+
+
+def _frozen():
+    model = _bert()
+    model.bert.requires_grad_(False)
+    return model
+
+
+# What leaves a reward without a gradient, and the word that says why.
+STILL = {
+    "a row per batch": ({"per_device_train_batch_size": 1}, "first batch"),
+    "a class per row": ({"rows": _rows(24, labels=lambda i: i)}, "first batch"),
+    "a frozen encoder": ({"model": _frozen()}, "frozen"),
+}
+
+
+@pytest.mark.parametrize("reward", [BarcodeRegularizer, AverageCosine, IsoScoreStar])
+@pytest.mark.parametrize("case", STILL)
+def test_a_reward_that_cannot_move_is_told_of_once(make_trainer, case, reward):
+    options, word = STILL[case]
+    own = {"regularizer": reward(weight=0.1)}
+    options = {"model": _bert(num_labels=24), "rows": _rows(24, labels=lambda i: i % 2)} | options
+    with pytest.warns(UserWarning, match=word) as said:
+        make_trainer(TRAINER, own=own, **options).train()
+    assert len([w for w in said if w.category is UserWarning and word in str(w.message)]) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_labels": 1},
+        {"num_labels": 2, "problem_type": "regression"},
+        {"num_labels": 1, "problem_type": "regression"},
+    ],
+    ids=str,
+)
+def test_whole_numbers_are_one_cloud_where_they_are_targets_of_a_regression(make_trainer, options):
+    """As ratings from 1 to 5."""
+    outputs = options["num_labels"]
+
+    def target(i):
+        return 1 + i % 5 if outputs == 1 else torch.tensor([i % 5, i % 3])
+
+    models = [_bert(**options) for _ in range(2)]
+    made = _trained(make_trainer, models=models, rows=_rows(labels=target))
+    _assert_equal(*made)
+    assert made[1].state.log_history[0]["bars"] == 7  # of 8 rows
+
+
+@pytest.mark.parametrize("kind", ["tp", "cp", "sp", "model"])
+def test_processes_that_share_rows_are_refused(make_trainer, kind, monkeypatch):
+    """A configuration as accelerate holds it, or a model that was loaded in parts."""
+    model, sizes = _bert(), {f"{other}_size": 1 for other in ("tp", "cp", "sp")}
+    if kind == "model":
+        model._tp_size = 2
+    else:
+        sizes[f"{kind}_size"] = 2
+
+    def without_other_processes(trainer):
+        trainer.accelerator = Accelerator()
+        trainer.is_deepspeed_enabled = trainer.is_fsdp_enabled = False
+        found = property(lambda accelerator: ParallelismConfig(**sizes))
+        monkeypatch.setattr(Accelerator, "parallelism_config", found)
+
+    monkeypatch.setattr(Trainer, "create_accelerator_and_postprocess", without_other_processes)
+    with pytest.raises(ValueError, match=f"'{'tp' if kind == 'model' else kind}': 2.*group"):
+        make_trainer(TRAINER, model=model)

@@ -14,8 +14,7 @@ from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.topology import regularizer as of_topology
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 from shrink_utils.training import BarcodeTrainer, StepRecorder
-from shrink_utils.training.arguments import quiet_arguments
-from shrink_utils.training.batches import tokenized
+from shrink_utils.training.arguments import _quiet_arguments, _tokenized
 from shrink_utils.training.penalties import AverageCosine, RankedBars, Regrouped
 
 TEXTS = ["one", "two words", "three words now", "four words stand here", "five", "and six"]
@@ -36,9 +35,9 @@ def make_trainer(tmp_path):
                 module.p = 0.0  # two passes have to agree
         return BarcodeTrainer(
             model=model,
-            args=quiet_arguments(str(tmp_path), use_cpu=True, **options),
+            args=_quiet_arguments(str(tmp_path), use_cpu=True, **options),
             data_collator=DataCollatorWithPadding(tokenizer),
-            train_dataset=None if rows is None else tokenized(rows, tokenizer),
+            train_dataset=None if rows is None else _tokenized(rows, tokenizer),
             regularizer=regularizer or BarcodeRegularizer("all", weight=0.7),
             recorder=StepRecorder(),
             pooling="cls",
@@ -79,8 +78,8 @@ def test_an_evaluation_keeps_the_embeddings_of_its_rows_in_their_order(make_trai
     trainer, rows = make_trainer(), _rows(18)
     tokenizer = trainer.data_collator.tokenizer
     trainer.pooling, trainer.compute_metrics = pooling, lambda prediction: {}
-    trainer.evaluate(tokenized(rows, tokenizer))
-    trainer.predict(tokenized(rows.select([3, 5]), tokenizer))
+    trainer.evaluate(_tokenized(rows, tokenizer))
+    trainer.predict(_tokenized(rows.select([3, 5]), tokenizer))
     encoder = Encoder("tiny-random", trainer.model.base_model, tokenizer)
     expected = hidden_states(encoder, rows["text"][:], pooling=pooling)[-1]  # (18, d)
     whole, two = trainer.recorder.evaluated
@@ -164,6 +163,7 @@ TREES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* no class of the first batch")
 @pytest.mark.parametrize("reward", TREES)
 def test_no_step_builds_a_tree_that_it_has_already(make_trainer, monkeypatch, reward):
     made, expected = TREES[reward]

@@ -7,7 +7,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, PrinterCallback, Trainer
 
-from shrink_utils.training.arguments import quiet_arguments
+from shrink_utils.training.arguments import _quiet_arguments
 from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss, loss_change
 
 
@@ -114,7 +114,7 @@ def trained(sizes, batches, tmp_path):
         ids, labels = (torch.cat([b[k] for b in batches]).tolist() for k in ("input_ids", "labels"))
         trainer = Trainer(
             model=BertForMaskedLM(BertConfig(**sizes)),
-            args=quiet_arguments(str(tmp_path), per_device_train_batch_size=4, **schedule),
+            args=_quiet_arguments(str(tmp_path), per_device_train_batch_size=4, **schedule),
             train_dataset=Dataset.from_dict({"input_ids": ids * 4, "labels": labels * 4}),
             callbacks=list(recorders),
         )

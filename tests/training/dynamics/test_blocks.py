@@ -18,7 +18,7 @@ from shrink_utils.training.dynamics import (
     AllocationRecorder,
     Blocks,
     FixedSetLoss,
-    loss_and_gradients,
+    _loss_and_gradients,
     shares,
 )
 
@@ -96,7 +96,7 @@ def test_shares_of_any_grouping_sum_to_one(masked_lm, batches, train, by):
 def test_a_causal_model_predicts_every_label_but_the_first(make, sizes):
     model = make(sizes).eval()
     sets = [torch.randint(0, 20, shape) for shape in [(8, 3), (2, 6)]]
-    point = loss_and_gradients(model, FixedSetLoss([{"input_ids": x, "labels": x} for x in sets]))
+    point = _loss_and_gradients(model, FixedSetLoss([{"input_ids": x, "labels": x} for x in sets]))
     logits = torch.cat([model(x).logits[:, :-1].flatten(0, 1) for x in sets])
     labels = torch.cat([x[:, 1:].flatten() for x in sets])
     expected = torch.nn.functional.cross_entropy(logits, labels)
