@@ -8,12 +8,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 Array = ArrayLike | Tensor  # what the door reads
 HALF = (torch.float16, torch.bfloat16)
 NO_VALUES = (
-    "{name}: shrink reads values, which torch.func, vmap, torch.export and torch.jit.trace do not "
-    "pass on; call it outside of them, and differentiate by loss.backward()"
+    "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, "
+    "torch.export and torch.jit.trace do not pass on; call it outside of them, and differentiate "
+    "by loss.backward()"
 )
 
 
@@ -80,14 +82,15 @@ def as_matrix(
 def _refuse_proxies(points: Tensor, name: str) -> None:
     """A ``ValueError`` where a transformation of torch stands for values that have to be read.
 
-    torch.func and torch.export pass tensors without memory; a trace would keep the choices of its
-    example, such as the edges of a tree.
+    torch.func and torch.export pass tensors without memory, forward-mode differentiation pairs of
+    them; a trace would keep the choices of its example, such as the edges of a tree.
     """
+    readable = not torch.jit.is_tracing() and unpack_dual(points).tangent is None
     try:
-        in_memory = points.numel() == 0 or points.data_ptr() != 0
+        readable = readable and (points.numel() == 0 or points.data_ptr() != 0)
     except RuntimeError:
-        in_memory = False
-    if torch.jit.is_tracing() or not in_memory:
+        readable = False
+    if not readable:
         raise ValueError(NO_VALUES.format(name=name))
 
 
