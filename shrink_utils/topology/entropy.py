@@ -38,6 +38,12 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
     :math:`\partial E / \partial \ell_i = -(\ln p_i + E) / \sum_j \ell_j`: it lengthens the bars
     with :math:`p_i < e^{-E}` and shortens the others. At a zero-length bar, where this diverges,
     the gradient is defined as 0 (Atienza, Gonzalez-Diaz & Rucco 2019, arXiv 1701.07857).
+
+    Examples
+    --------
+    >>> import torch
+    >>> persistent_entropy(torch.tensor([1.0, 1.0])) / torch.tensor(2.0).log()
+    tensor(1.)
     """
     lengths = check_lengths(lengths)
     bars = on_float64_device(lengths).double()

@@ -46,6 +46,13 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     ------
     ValueError
         As `BarcodeRegularizer`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> classes, clouds = class_clouds(torch.randn(5, 3), torch.tensor([1, 0, 1, -100, 1]))
+    >>> classes, [len(cloud) for cloud in clouds]
+    (tensor([0, 1]), [1, 3])
     """
     embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
     wide = on_float64_device(embeddings).double()
@@ -70,11 +77,24 @@ def _checked_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
             f"labels must be whole numbers, one per class; got {labels.dtype}. "
             "For regression pass labels=None: all rows are then one class"
         )
+    negative = labels[(labels < 0) & (labels != IGNORED)]
+    if len(negative):
+        raise ValueError(
+            f"labels must be 0 or more, or {IGNORED} for rows to leave out; got {negative[0]}"
+        )
     return labels
 
 
 class RegularizerOutput(NamedTuple):
-    """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
+    """What one batch gives. Only `loss` carries a gradient; the rest is for logging.
+
+    Examples
+    --------
+    >>> import torch
+    >>> out = BarcodeRegularizer("all")(torch.tensor([[0.0], [1.0], [2.0]]))
+    >>> out.n_bars, out.entropy
+    (tensor([2]), tensor([0.6931]))
+    """
 
     loss: Tensor  # ()
     classes: Tensor  # (k,), ascending; the other entries are theirs

@@ -64,6 +64,14 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     Zero-length bars are dropped first. Bars that are all equal are all kept, and so is a single
     bar. Decisions are taken in float64: near α = 1 most of them would be rounding in float32.
     They are no function to differentiate: gradients pass through ``lengths[indices]``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> prominent_features(torch.tensor([1.0, 8.0, 1.0, 4.0, 1.0]))
+    tensor([1])
+    >>> prominent_features(torch.tensor([1.0, 8.0, 1.0, 4.0, 1.0]), rule="published")
+    tensor([1, 3])
     """
     lengths = check_lengths(lengths)
     known_name("rule", "rule", rule, RULES)

@@ -93,6 +93,7 @@ REFUSED = [
             (Y[:5], r"labels must hold one class per row .*\(5,\) beside .*\(8, 4\)"),
             (Y[:, None], r"labels must hold one class per row .*\(8, 1\)"),
             (Y.double(), "labels must be whole numbers.*labels=None"),
+            (Y - 1, "labels must be 0 or more, or -100 .*got -1"),
             (["a", "b"] * 4, "labels, one whole number per class, must hold real numbers"),
             ([None] * 8, "labels, one whole number per class, must hold real numbers"),
         ]
