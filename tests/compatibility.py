@@ -1,6 +1,6 @@
 """Requirements of the two environments of ``make compatibility``: ``oldest`` or ``newest``.
 
-Those of topology, geometry and its streaming metrics, compiled or not, and of their tests. Standard
+Those of topology, geometry and its streaming metrics, and of their tests. Standard
 library only: it is called before anything is installed.
 """
 
@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 TESTS = ("hypothesis", "pandas", "pytest", "pytest-timeout")
-EXTRAS = ("fast", "streaming")
+EXTRAS = ("streaming",)
 
 
 def requirements(stack: str) -> list[str]:

@@ -55,7 +55,7 @@ def _alone(code: str, *also: str) -> subprocess.CompletedProcess:
 
 def test_bars_measures_and_penalties_need_gudhi_numpy_scipy_and_torch_alone():
     assert {requirement.name for requirement in CORE} == {"gudhi", "numpy", "scipy", "torch"}
-    assert {"pandas", "datasets", "numba"} <= _not_required()
+    assert {"pandas", "datasets"} <= _not_required()
     done = _alone(LIBRARY, "shrink_utils.study", "shrink_utils.models", "shrink_utils.text")
     assert done.returncode == 0, done.stderr
 

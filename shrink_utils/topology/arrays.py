@@ -1,7 +1,6 @@
-"""The door for arrays, of topology and geometry alike; and numba, where it is installed."""
+"""The door for arrays, of topology and geometry alike."""
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import wraps
 
@@ -16,7 +15,7 @@ HALF = (torch.float16, torch.bfloat16)
 NO_VALUES = (
     "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, "
     "torch.export and torch.jit.trace do not pass on; call it outside of them, and differentiate "
-    "by loss.backward() or torch.autograd.functional"
+    "by loss.backward()"
 )
 
 
@@ -29,30 +28,14 @@ def as_tensor(values: object, name: str) -> Tensor:
         values = torch.stack(list(values))
     if not isinstance(values, Tensor):
         values = _from_numpy(values, name)
-    if (kind := _unread_kind(values)) is not None:
-        raise ValueError(f"{name} must hold real numbers, got {kind}")
-    values = values.resolve_neg()  # as the imaginary part of a conjugate is negated lazily
-    if values.is_floating_point() and values.element_size() == 1:
-        raise ValueError(f"{name} is {values.dtype}, too coarse to measure: pass {name}.float()")
-    return values
-
-
-def _unread_kind(values: Tensor) -> str | None:
-    """What keeps the numbers of a tensor from being read, and what to do; None if nothing does."""
-    if values.is_nested:
-        return "a nested tensor: pass the parts one by one, or join them by torch.cat"
-    shape = tuple(values.shape)
-    if values.is_complex():
-        return f"dtype {values.dtype}, shape {shape}"
-    if values.is_quantized:
-        return f"a quantized tensor of shape {shape}: pass .dequantize()"
-    if values.is_mkldnn:
-        return f"an MKL-DNN tensor of shape {shape}: pass .to_dense()"
-    if values.layout != torch.strided:
-        return f"a sparse tensor: make it dense, shape {shape}"
-    return (
-        f"a tensor of shape {shape} on the meta device, without values" if values.is_meta else None
-    )
+    dense = values.layout == torch.strided and not (values.is_nested or values.is_meta)
+    coarse = values.is_floating_point() and values.element_size() == 1
+    if not dense or values.is_complex() or values.is_quantized or coarse:
+        raise ValueError(
+            f"{name} must hold real numbers in a dense tensor of 16 bits or more; got "
+            f"{values.dtype}, {values.layout}, on {values.device}"
+        )
+    return values.resolve_neg()  # as the imaginary part of a conjugate is negated lazily
 
 
 def _from_numpy(values: object, name: str) -> Tensor:
@@ -102,15 +85,13 @@ def _refuse_proxies(points: Tensor, name: str) -> None:
     torch.func and torch.export pass tensors without memory, forward-mode differentiation pairs of
     them; a trace would keep the choices of its example, such as the edges of a tree.
     """
-    if torch.jit.is_tracing() or not _in_memory(points) or unpack_dual(points).tangent is not None:
-        raise ValueError(NO_VALUES.format(name=name))
-
-
-def _in_memory(points: Tensor) -> bool:
+    readable = not torch.jit.is_tracing() and unpack_dual(points).tangent is None
     try:
-        return points.numel() == 0 or points.data_ptr() != 0
+        readable = readable and (points.numel() == 0 or points.data_ptr() != 0)
     except RuntimeError:
-        return False
+        readable = False
+    if not readable:
+        raise ValueError(NO_VALUES.format(name=name))
 
 
 def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "x") -> Tensor:
@@ -122,7 +103,11 @@ def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "
     x = on_float64_device(as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
     x = x.detach().to(torch.float64)
     if not math.isfinite(x.sum()) and not torch.isfinite(x).all():  # a sum needs no copy
-        raise _not_finite(x.cpu().numpy(), name)
+        bad = ~torch.isfinite(x).all(dim=1)  # (n,)
+        raise ValueError(
+            f"{name} of shape {tuple(x.shape)} has NaN or infinity in {int(bad.sum())} row(s), the "
+            f"first of them row {int(bad.int().argmax())}; drop or repair these rows first"
+        )
     return x
 
 
@@ -131,49 +116,19 @@ def on_float64_device(x: Tensor) -> Tensor:
     return x.cpu() if x.device.type == "mps" else x
 
 
-def to_host(points: Tensor) -> np.ndarray:
-    """Values (n, d) as a contiguous array: float32 for it and half precision, else float64."""
-    if points.dtype not in (torch.float32, torch.float64):
-        points = points.detach()
-        points = points.float() if points.dtype in HALF else points.double()
-    return np.ascontiguousarray(points.numpy(force=True))
-
-
-def host_values(points: Tensor, name: str = "points") -> np.ndarray:
-    """As `to_host`; NaN or infinity are a ``ValueError``."""
-    return values_and_squares(points, name)[0]
-
-
-def values_and_squares(points: Tensor, name: str) -> tuple[np.ndarray, float]:
-    """As `host_values`, with the `sum_of_squares`."""
-    array = to_host(points)
-    squares = sum_of_squares(array)
-    if not math.isfinite(squares) and not np.isfinite(array).all():
-        raise _not_finite(array, name)
-    return array, squares
-
-
-def sum_of_squares(array: np.ndarray) -> float:
-    """Of all entries, and cheap: it vouches for a cloud without NaN, infinity or extreme sizes."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.vdot(array, array))
-
-
-def _not_finite(array: np.ndarray, name: str) -> ValueError:
-    bad = ~np.isfinite(array).all(axis=1)  # (n,)
-    return ValueError(
-        f"{name} of shape {array.shape} has NaN or infinity in {bad.sum()} row(s), the first of "
-        f"them row {bad.argmax()}; drop or repair these rows first"
-    )
-
-
 def power_of_two(x: np.ndarray | Tensor) -> float:
     """The largest power of two up to the largest absolute entry, 1 for zeros.
 
     Dividing by it is exact, and squares of the quotients neither overflow nor vanish.
     """
-    largest = float(abs(x).max()) if len(x) and x.shape[1] else 0.0
+    largest = float(max(x.max(), -x.min())) if len(x) and x.shape[1] else 0.0
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
+
+
+def safe_unit(x: np.ndarray | Tensor) -> float:
+    """1 where squares of the entries stay far inside float64, else their `power_of_two`."""
+    unit = power_of_two(x)
+    return 1.0 if 2.0**-400 < unit < 2.0**400 else unit
 
 
 def rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
@@ -186,18 +141,17 @@ def rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
     """
     precision = torch.finfo(dtype).eps if dtype in HALF else 16 * torch.finfo(torch.float32).eps
     lengths = _lengths(points)
-    if dtype not in HALF and not _of_float32(points, dtype):
-        unit = power_of_two(points)
-        shifted = points / unit - points[0] / unit
-        lengths = np.minimum(lengths, unit * _lengths(shifted - shifted.mean(axis=0)))
+    if len(points) and dtype not in HALF and not _of_float32(points, dtype):
+        shifted = points - points[:1]
+        lengths = np.minimum(lengths, _lengths(shifted - shifted.mean(axis=0)))
     return precision * lengths
 
 
 def _lengths(points: np.ndarray) -> np.ndarray:
     """‖x_i‖, (n,); no square leaves float64."""
-    largest = np.abs(points).max(axis=1, initial=0.0).astype(np.float64)
-    scaled = points / np.where(largest > 0, largest, 1.0)[:, None]
-    return largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    unit = safe_unit(points)
+    scaled = points if unit == 1.0 else points / unit
+    return unit * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
 
 
 def _of_float32(points: np.ndarray, dtype: torch.dtype) -> bool:
@@ -239,39 +193,8 @@ def result_dtype(tensor: Tensor) -> torch.dtype:
     return tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
 
 
-try:
-    import numba
-except ImportError:  # an optional dependency: `pip install shrink-utils[fast]`
-    numba = None
-
-COMPILED = numba is not None
-
-
-def compiled(function: Callable) -> Callable:
-    """Compile `function` with numba, or leave it as it is where numba is missing.
-
-    It is compiled once per dtype and kept on disk, runs in one thread and releases the
-    interpreter's lock. Sums may be taken in any order; nothing else of IEEE arithmetic is given
-    up. numba looks at the time stamp of the module that holds a function, not of those it calls
-    into: let compiled functions call only compiled functions of their own module.
-    """
-    if numba is None:
-        return function
-    options = {"nogil": True, "fastmath": {"reassoc", "contract"}}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # nowhere to keep it
-        warnings.warn(
-            "numba can write no cache: the first call in every process takes some 8 s; "
-            "set NUMBA_CACHE_DIR to a folder that can be written",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        return numba.njit(**options)(function)
-
-
 def eager(function: Callable) -> Callable:
-    """Keep `function` out of the graphs of ``torch.compile``, which cannot read compiled code.
+    """Keep `function` out of the graphs of ``torch.compile``, which cannot trace a tree.
 
     ``torch.compiler.disable`` does so; it loads the compiler, for a second, and so waits until
     something is being compiled.

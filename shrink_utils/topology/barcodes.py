@@ -1,8 +1,8 @@
 """From points to bars: persistent homology of the Vietoris–Rips filtration, differentiable."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import gudhi
 import numpy as np
@@ -13,26 +13,19 @@ from torch import Tensor
 from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import (
     as_matrix,
+    as_rows,
     eager,
-    host_values,
     on_float64_device,
     power_of_two,
     result_dtype,
     unit_rows,
     whole_number,
 )
-from shrink_utils.topology.spanning_tree import (
-    OfEdges,
-    edge_lengths,
-    minimum_spanning_tree,
-    prim_by_rows,
-)
+from shrink_utils.topology.spanning_tree import edge_lengths, minimum_spanning_tree, prim
 
 DISTANCES = ("euclidean", "cosine", "precomputed")
 FIELD = 11  # coefficients are in Z/11, gudhi's own choice
-RIPSER_SIMPLICES = 1 << (
-    128 - (FIELD - 2).bit_length()
-)  # it packs simplex, coefficient in 128 bits
+MOST_SIMPLICES = 10**8  # of one dimension: some 100 bytes each
 
 try:
     from gudhi._ripser_ext import _full as ripser  # in float64, as gudhi.sklearn calls it
@@ -42,7 +35,18 @@ except ImportError:  # an older gudhi
 
 @dataclass(frozen=True, eq=False)
 class H0Barcode:
-    """Bars of connected components: all are born at 0 and die along a spanning-tree edge."""
+    """Bars of connected components: all are born at 0 and die along a spanning-tree edge.
+
+    `lengths` (n − 1,), longest first; `edges` (n − 1, 2), the numbers of the points of each.
+
+    Examples
+    --------
+    >>> import torch
+    >>> bars = h0_barcode(torch.tensor([[0.0], [1.0], [4.0]]))
+    >>> bars.edges
+    tensor([[1, 2],
+            [0, 1]])
+    """
 
     lengths: Tensor
     edges: Tensor
@@ -50,7 +54,18 @@ class H0Barcode:
 
 @dataclass(frozen=True, eq=False)
 class Barcode:
-    """Finite bars of one homology dimension, longest first, in the unit of the points."""
+    """Finite bars of one homology dimension, longest first, in the unit of the points.
+
+    `lengths`, `births` and `deaths`, (m,) each.
+
+    Examples
+    --------
+    >>> import torch
+    >>> square = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    >>> loop = barcode(square)[1]
+    >>> loop.births, loop.deaths
+    (tensor([1.]), tensor([1.4142]))
+    """
 
     lengths: Tensor
     births: Tensor
@@ -90,19 +105,22 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     opposite signs at its two ends, and zero through an edge of length zero (Leygonie et al. 2021,
     arXiv 1910.00960). Which of several equally long edges is listed depends on the order of the
     points; the lengths do not. The method is that of Kudriashov et al. 2025, arXiv 2501.05502.
+
+    Examples
+    --------
+    >>> import torch
+    >>> points = torch.tensor([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0]], requires_grad=True)
+    >>> bars = h0_barcode(points)
+    >>> bars.lengths
+    tensor([5., 1.], grad_fn=<ToCopyBackward0>)
     """
     points = as_matrix(points)
-    if known_name("metric", "metric", metric, DISTANCES) == "cosine":
-        bars = h0_barcode(_directions(points))
-        return H0Barcode(_like(bars.lengths.square() / 2, points), bars.edges.to(points.device))
-    if metric == "precomputed":
-        distances = check_distances(points)
-        array = distances.detach().cpu().numpy()
-        edges, lengths = prim_by_rows(len(array), lambda i: array[i])
-        edges = torch.from_numpy(edges[np.argsort(-lengths, kind="stable")]).to(points.device)
-        return H0Barcode(distances[edges[:, 0], edges[:, 1]], edges)
-    edges, lengths = minimum_spanning_tree(host_values(points))
-    return H0Barcode(_in_graph(points, edges, lengths), torch.from_numpy(edges).to(points.device))
+    space, measure = _space(points, metric)
+    values = space.detach().cpu().numpy()
+    edges = prim(values) if metric == "precomputed" else minimum_spanning_tree(values)
+    lengths, order = measure(edges).sort(descending=True, stable=True)
+    edges = torch.from_numpy(edges).to(points.device)[order.to(points.device)]
+    return H0Barcode(_like(lengths, points), edges)
 
 
 @eager
@@ -128,7 +146,8 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     Raises
     ------
     ValueError
-        As `h0_barcode`, or if `max_dim` is not a whole number ≥ 0.
+        As `h0_barcode`; if `max_dim` is not a whole number ≥ 0; or if there would be more than 10⁸
+        simplices of one dimension, which is 14,000 points for loops.
 
     Notes
     -----
@@ -136,87 +155,99 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     plane, therefore has no bar here; with the Z/2 of ripser's and giotto-ph's defaults it has one.
     Each birth and each death is the length of an edge, through which gradients reach the points.
 
-    gudhi's ripser finds loops among 1,024 points in a second. It tells lengths alone: where
-    another edge is exactly as long as one of a bar's, as in lattices and among copies, gudhi's
-    simplex tree finds the edges, from on the order of n to the power `max_dim` + 2 simplices; keep
-    such clouds to a few hundred points. giotto-ph tells edges too, in the same time; it compares in
-    float32, is under the AGPL, and has no wheel above Python 3.12: it is not offered as a backend.
+    gudhi's ripser finds the loops of 1,024 points in seconds, copies and lattices among them; an
+    older gudhi without it has the simplex tree, for a few hundred points. Where edges are equally
+    long, which of them a bar is born and dies with depends on the order of the points.
+
+    Examples
+    --------
+    >>> import torch
+    >>> angle = torch.arange(12) * torch.pi / 6
+    >>> circle = torch.stack([angle.cos(), angle.sin()], dim=1)
+    >>> components, loops = barcode(circle)
+    >>> len(components.lengths), len(loops.lengths)
+    (11, 1)
     """
     points = as_matrix(points)
     max_dim = whole_number(max_dim, "max_dim")
-    components = h0_barcode(points, metric=metric).lengths
-    bars = [Barcode(components, births=torch.zeros_like(components), deaths=components)]
-    cloud = _directions(points) if metric == "cosine" else points
-    distances = check_distances(points) if metric == "precomputed" else None
-    array = host_values(cloud if distances is None else distances)
-    for dimension in range(1, max_dim + 1):
-        if distances is None:
-            births, deaths = (_in_graph(cloud, *ends) for ends in loop_edges(array, dimension))
-        else:
-            ends = _flag_generators(array.astype(np.float64), dimension).T  # (4, m)
-            ends = torch.from_numpy(ends).to(distances.device)
-            births, deaths = distances[ends[0], ends[1]], distances[ends[2], ends[3]]
-        if metric == "cosine":
-            births, deaths = births.square() / 2, deaths.square() / 2
-        if metric != "euclidean":  # whose bars come in order
-            order = (deaths - births).argsort(descending=True, stable=True)
-            order = order[(deaths > births)[order]]
-            births, deaths = births[order], deaths[order]
-        parts = (deaths - births, births, deaths)
+    lengths = h0_barcode(points, metric=metric).lengths
+    bars = [Barcode(lengths, births=torch.zeros_like(lengths), deaths=lengths)]
+    space, measure = _space(points, metric)
+    for generators in _generators(_distances(space, metric), max_dim) if max_dim else ():
+        births, deaths = measure(generators[:, :2]), measure(generators[:, 2:])
+        lengths, order = (deaths - births).sort(descending=True, stable=True)
+        order = order[lengths > 0]
+        parts = (lengths[lengths > 0], births[order], deaths[order])
         bars.append(Barcode(*(_like(part, points) for part in parts)))
     return bars
 
 
-def _in_graph(points: Tensor, edges: np.ndarray, lengths: np.ndarray) -> Tensor:
-    """Lengths (m,) of edges that were measured already, in the graph and dtype of the points."""
-    dtype = np.float64 if points.dtype == torch.float64 else np.float32
-    value, slopes = lengths.astype(dtype), np.ones_like(lengths)
-    return OfEdges.apply(points, value, edges, lengths, slopes, partial(edge_lengths, edges=edges))
+def _space(points: Tensor, metric: str) -> tuple[Tensor, Callable[[np.ndarray], Tensor]]:
+    """What distances are taken of, checked; and a function of edges (m, 2) to their lengths."""
+    if known_name("metric", "metric", metric, DISTANCES) == "precomputed":
+        distances = check_distances(points)
+        return distances, lambda edges: distances[edges[:, 0], edges[:, 1]]
+    as_rows(points, min_rows=0, min_columns=0, name="points")  # refuses NaN and infinity
+    cloud = on_float64_device(points).double()
+    if metric == "euclidean":
+        return cloud, lambda edges: edge_lengths(cloud, edges)
+    # ‖x̂ − ŷ‖² / 2 is 1 − cos, without its cancellation near 0.
+    directions = unit_rows(cloud, name="points")
+    return directions, lambda edges: edge_lengths(directions, edges).square() / 2
 
 
-def loop_edges(
-    points: np.ndarray, dimension: int
-) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Edges (m, 2) that bars of a dimension ≥ 1 are born and die with, each with its length (m,).
-
-    Aligned, longest bar first; bars of length zero are left out.
-    """
-    unit = power_of_two(points)
-    points = points.astype(np.float64) / unit
-    distances = squareform(pdist(points)) if points.size else np.zeros((len(points),) * 2)
-    vertices = _flag_generators(distances, dimension)
-    birth_edges, death_edges = vertices[:, :2], vertices[:, 2:]
-    births, deaths = (distances[edges[:, 0], edges[:, 1]] for edges in (birth_edges, death_edges))
-    order = np.argsort(births - deaths, kind="stable")
-    order = order[deaths[order] > births[order]]
-    return (birth_edges[order], births[order] * unit), (death_edges[order], deaths[order] * unit)
+def _distances(space: Tensor, metric: str) -> np.ndarray:
+    """Distances (n, n), float64, in some unit, or in one that grows with them."""
+    values = space.detach().cpu().double().numpy()
+    if metric == "precomputed":
+        return values
+    if not values.size:
+        return np.zeros((len(values), len(values)))
+    return squareform(pdist(values / power_of_two(values)))
 
 
-def _flag_generators(distances: np.ndarray, dimension: int) -> np.ndarray:
-    """Vertices (m, 4) of the birth and death edges of the m bars of a dimension ≥ 1.
+def _generators(distances: np.ndarray, max_dim: int) -> list[np.ndarray]:
+    """Vertices (m, 4) of the birth and death edges of the m bars of each dimension from 1 on.
 
-    ripser tells when a bar is born and dies, not by which edges; where no other edge is as long as
-    these, the lengths tell. Where one is, gudhi's simplex tree is asked, a hundred times slower.
+    The filtration knows no lengths, only which edge comes first. Where edges are equally long, as
+    in lattices and among copies, any order gives the same bars, but for some of length 0. So the
+    place of an edge in one fixed order is its distance here: what is born and dies at a place tells
+    the edge, and ties cost no time.
     """
     n = len(distances)
-    radius = distances.max(axis=1, initial=0.0).min(initial=np.inf)  # from it on, a cone: no bar
-    fits = math.comb(n, min(n // 2, dimension + 2)) < RIPSER_SIMPLICES
-    if ripser is not None and fits and n > dimension + 2:
-        found = ripser(distances, dimension, radius, FIELD)[dimension]  # (m, 2): birth, death
-        i, j = np.triu_indices(n, 1)
-        order = np.argsort(distances[i, j], kind="stable")
-        lengths = distances[i, j][order]
-        first, after = (np.searchsorted(lengths, found, side) for side in ("left", "right"))
-        if (after - first == 1).all():
-            edges = order[first]  # (m, 2): the birth's and the death's
-            return np.stack([i[edges], j[edges]], axis=2).reshape(-1, 4)
+    top = min(max_dim, n // 2 - 1)  # a bar of dimension k takes 2 k + 2 points
+    none = [np.empty((0, 4), np.int64)]
+    if top < 1:
+        return none * max_dim
+    simplices = math.comb(n, top + (1 if ripser else 2))
+    if simplices > MOST_SIMPLICES:
+        raise ValueError(
+            f"points: bars of dimension {top} of {n} points are of {simplices:.0e} simplices, more "
+            f"than the {MOST_SIMPLICES:.0e} that memory holds; draw fewer points at random"
+        )
+    i, j = np.triu_indices(n, 1)
+    order = np.argsort(distances[i, j], kind="stable")
+    ends, lengths = np.stack([i, j], axis=1)[order], distances[i, j][order]
+    places = np.empty(len(order))
+    places[order] = np.arange(len(order))
+    found = []
+    for bars in _rips(squareform(places + 1), top):  # (m, 2): births and deaths
+        bars = bars.astype(np.int64) - 1
+        bars = bars[lengths[bars[:, 0]] < lengths[bars[:, 1]]]
+        found.append(ends[bars].reshape(-1, 4))
+    return found + none * (max_dim - top)
+
+
+def _rips(distances: np.ndarray, max_dim: int) -> list[np.ndarray]:
+    """Finite bars (m, 2) of each dimension from 1 on: by ripser, or by gudhi's simplex tree."""
+    radius = distances.max(axis=1).min()  # from it on, a cone: no bar
+    if ripser is not None:
+        return ripser(distances, max_dim, radius, FIELD)[1:]
     rips = gudhi.RipsComplex(distance_matrix=distances, max_edge_length=radius)
-    complex_ = rips.create_simplex_tree(max_dimension=dimension + 1)
-    complex_.compute_persistence(homology_coeff_field=FIELD)
-    found = complex_.flag_persistence_generators()[1]  # may be shorter than the dimension
-    if len(found) < dimension:
-        return np.empty((0, 4), dtype=np.int64)
-    return found[dimension - 1].astype(np.int64)
+    tree = rips.create_simplex_tree(max_dimension=max_dim + 1)
+    tree.compute_persistence(homology_coeff_field=FIELD)
+    bars = [tree.persistence_intervals_in_dimension(k) for k in range(1, max_dim + 1)]
+    return [bar.reshape(-1, 2) for bar in bars]
 
 
 def check_distances(points: Tensor) -> Tensor:
@@ -230,7 +261,7 @@ def check_distances(points: Tensor) -> Tensor:
         raise ValueError(
             f"points must be a square matrix of distances for metric='precomputed'; got {shape}"
         )
-    array = host_values(points)
+    array = as_rows(points, min_rows=0, min_columns=0, name="points").cpu().numpy()
     tolerance = torch.finfo(result_dtype(points)).eps ** 0.5 * array.max(initial=0.0)
     if (array < -tolerance).any():
         raise ValueError(f"points of shape {shape} hold a negative distance, {array.min()}")
@@ -243,12 +274,6 @@ def check_distances(points: Tensor) -> Tensor:
         )
     wide = points.to(result_dtype(points))
     return (wide / 2 + wide.T / 2).clamp_min(0)
-
-
-def _directions(points: Tensor) -> Tensor:
-    """Unit rows: ‖x̂ − ŷ‖² / 2 is 1 − cos, without its cancellation near 0."""
-    host_values(points)  # refuses NaN and infinity
-    return unit_rows(on_float64_device(points).double(), name="points")
 
 
 def _like(values: Tensor, points: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.topology.arrays import as_tensor, compiled, eager, on_float64_device, result_dtype
+from shrink_utils.topology.arrays import as_tensor, eager, on_float64_device, result_dtype
 
 # A bar this much shorter than the longest has p ln p = 0 in float64, and ln p on the edge of −∞.
 NEGLIGIBLE = float(np.finfo(np.float64).tiny)
@@ -38,6 +38,12 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
     :math:`\partial E / \partial \ell_i = -(\ln p_i + E) / \sum_j \ell_j`: it lengthens the bars
     with :math:`p_i < e^{-E}` and shortens the others. At a zero-length bar, where this diverges,
     the gradient is defined as 0 (Atienza, Gonzalez-Diaz & Rucco 2019, arXiv 1701.07857).
+
+    Examples
+    --------
+    >>> import torch
+    >>> persistent_entropy(torch.tensor([1.0, 1.0])) / torch.tensor(2.0).log()
+    tensor(1.)
     """
     lengths = check_lengths(lengths)
     bars = on_float64_device(lengths).double()
@@ -49,27 +55,6 @@ def persistent_entropy(lengths: Tensor) -> Tensor:
 def entropy_of(bars: Tensor) -> Tensor:
     """E of numbers ≥ 0 (m,), one of them positive, in their graph."""
     return torch.special.entr(bars / bars.sum()).sum()
-
-
-@compiled
-def entropy_and_slopes(lengths: np.ndarray, chosen: np.ndarray) -> tuple[float, np.ndarray]:
-    """E of the chosen ones of lengths (m,), float64, and ∂E/∂ℓ (m,), 0 for the others.
-
-    As `persistent_entropy`, in a tenth of the time.
-    """
-    slopes = np.zeros(len(lengths))
-    bars = lengths[chosen]
-    longest = bars.max() if len(bars) else 0.0
-    counted = chosen[bars > NEGLIGIBLE * longest]
-    if len(counted) == 0:
-        return 0.0, slopes
-    p = lengths[counted] / longest  # first to at most 1: the sum below cannot overflow
-    total = p.sum()
-    p = p / total
-    logs = np.log(p)
-    entropy = -(p * logs).sum()
-    slopes[counted] = -(logs + entropy) / total / longest
-    return entropy, slopes
 
 
 def check_lengths(lengths: Tensor) -> Tensor:

@@ -2,8 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,23 +12,19 @@ from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology.arrays import (
     HALF,
     as_matrix,
+    as_rows,
     as_tensor,
     eager,
-    host_values,
     on_float64_device,
+    result_dtype,
     rounding_of_rows,
-    sum_of_squares,
-    values_and_squares,
     whole_number,
 )
-from shrink_utils.topology.barcodes import loop_edges
-from shrink_utils.topology.entropy import NEGLIGIBLE, entropy_and_slopes, entropy_of
+from shrink_utils.topology.barcodes import H0Barcode, barcode, h0_barcode
+from shrink_utils.topology.entropy import persistent_entropy
 from shrink_utils.topology.selection import RULES, prominent_positions, random_positions
-from shrink_utils.topology.spanning_tree import OfEdges, edge_lengths, minimum_spanning_tree
 
 SELECTIONS = ("prominent", "all", "random")
-NO_EDGES, NO_LENGTHS = np.empty((0, 2), np.int64), np.empty(0)
-COARSEST = torch.finfo(torch.bfloat16).eps
 
 
 def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
@@ -53,13 +47,43 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     ------
     ValueError
         As `BarcodeRegularizer`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> classes, clouds = class_clouds(torch.randn(5, 3), torch.tensor([1, 0, 1, -100, 1]))
+    >>> classes, [len(cloud) for cloud in clouds]
+    (tensor([0, 1]), [1, 3])
     """
     embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
-    host_values(embeddings, "embeddings")  # refuses NaN and infinity
-    classes, of_class = _rows_of_classes(labels, embeddings)
     wide = on_float64_device(embeddings).double()
-    clouds = [wide[torch.from_numpy(rows).to(wide.device)] for rows in of_class]
-    return torch.from_numpy(classes).to(embeddings.device), clouds
+    as_rows(wide, min_rows=0, name="embeddings")  # refuses NaN and infinity
+    if labels is None:
+        return torch.zeros(1, dtype=torch.int64, device=embeddings.device), [wide]
+    labels = _checked_labels(labels, embeddings)
+    classes = labels[labels != IGNORED].unique()
+    rows = [(labels == label).nonzero().flatten().to(wide.device) for label in classes]
+    return classes.to(embeddings.device), [wide.index_select(0, own) for own in rows]
+
+
+def _checked_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
+    labels = as_tensor(labels, "labels, one whole number per class,")
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(
+            f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
+            f"beside embeddings of shape {tuple(embeddings.shape)}"
+        )
+    if labels.is_floating_point():
+        raise ValueError(
+            f"labels must be whole numbers, one per class; got {labels.dtype}. "
+            "For regression pass labels=None: all rows are then one class"
+        )
+    negative = labels[(labels < 0) & (labels != IGNORED)]
+    if len(negative):
+        raise ValueError(
+            f"labels must be 0 or more, or {IGNORED} for rows to leave out; got {negative[0]}"
+        )
+    return labels
 
 
 def _warn_if_it_stands_still(term: nn.Module, embeddings: Tensor, moves: bool) -> None:
@@ -79,7 +103,15 @@ def _warn_if_it_stands_still(term: nn.Module, embeddings: Tensor, moves: bool) -
 
 
 class RegularizerOutput(NamedTuple):
-    """What one batch gives. Only `loss` carries a gradient; the rest is for logging."""
+    """What one batch gives. Only `loss` carries a gradient; the rest is for logging.
+
+    Examples
+    --------
+    >>> import torch
+    >>> out = BarcodeRegularizer("all")(torch.tensor([[0.0], [1.0], [2.0]]))
+    >>> out.n_bars, out.entropy
+    (tensor([2]), tensor([0.6931]))
+    """
 
     loss: Tensor  # ()
     classes: Tensor  # (k,), ascending; the other entries are theirs
@@ -89,50 +121,6 @@ class RegularizerOutput(NamedTuple):
     # Lengths (n_bars,) of each class's bars, longest first, float64 on the CPU; None where the
     # barcodes are of other groups of rows than the classes.
     bars: list[Tensor] | None
-
-
-class Bars(NamedTuple):
-    """The bars of one class, longest first, and the edges between its points that make them."""
-
-    lengths: np.ndarray  # (m,), 0 for what is rounding
-    chosen: np.ndarray  # positions of those whose entropy is taken
-    edges: np.ndarray  # (m, 2), or (2m, 2): that of each death, then that of each birth
-    measured: np.ndarray  # lengths of these edges
-
-
-def without_rounding(
-    lengths: np.ndarray,
-    points: np.ndarray,
-    edges: np.ndarray,
-    dtype: torch.dtype,
-    squares: float,
-) -> np.ndarray:
-    """Lengths (m,), longest first, with 0 for edges that rounding of an end explains.
-
-    `squares` is the sum of squares of the points.
-    """
-    if len(lengths) == 0 or lengths[-1] > COARSEST * math.sqrt(squares):
-        return lengths  # as nearly always
-    allowed = rounding_of_rows(points, dtype)[edges].max(axis=1)  # (m,)
-    rounded = lengths <= allowed
-    if dtype in HALF:
-        rounded[rounded] = _rounded_alike(points, edges[rounded], allowed[rounded], dtype)
-    return np.where(rounded, 0.0, lengths)
-
-
-def _rounded_alike(
-    points: np.ndarray, edges: np.ndarray, allowed: np.ndarray, dtype: torch.dtype
-) -> np.ndarray:
-    """Of edges (m, 2), whether every coordinate of their ends may differ by its own rounding, (m,).
-
-    One massive coordinate is rounded coarsely and says nothing about the others. Before they were
-    rounded, rows were float32, whose errors go by the norm.
-    """
-    eps = torch.finfo(dtype).eps
-    first, second = points[edges.T].astype(np.float64)  # (m, d) each
-    of_float32 = 16 * torch.finfo(torch.float32).eps * allowed / eps  # (m,)
-    alike = eps * np.maximum(np.abs(first), np.abs(second)) + of_float32[:, None]
-    return (np.abs(first - second) <= alike).all(axis=1)
 
 
 def check_factor(value: float, name: str) -> float:
@@ -259,53 +247,40 @@ class BarcodeRegularizer(nn.Module):
             If `embeddings` is not a real, finite matrix with columns, `labels` has another length,
             or holds fractions or negative numbers other than −100.
         """
-        embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
-        points, squares = values_and_squares(embeddings, "embeddings")
-        classes, of_class = _rows_of_classes(labels, embeddings)
-        bars = []
-        for rows in of_class:
-            if len(rows) == len(points):
-                bars.append(self._bars(points, squares, embeddings.dtype))
-            else:
-                cloud = points[rows]
-                one = self._bars(cloud, sum_of_squares(cloud), embeddings.dtype)
-                bars.append(one._replace(edges=rows[one.edges]))
-        terms = [self._term(one) for one in bars]
-        losses, entropies, slopes = zip(*terms, strict=True) if terms else ((), (), ())
-        moves = any(len(one.lengths) >= self._least_bars() for one in bars)
+        classes, clouds = class_clouds(embeddings, labels)
+        embeddings = as_matrix(embeddings, name="embeddings")
+        bars = [self._bars(cloud, embeddings.dtype) for cloud in clouds]
+        moves = any(len(lengths) >= self._least_bars() for lengths in bars)
         _warn_if_it_stands_still(self, embeddings, moves)
-        dtype = np.float64 if embeddings.dtype == torch.float64 else np.float32
-        loss = OfEdges.apply(
-            embeddings,
-            np.array(sum(losses), dtype),
-            _joined([one.edges for one in bars], NO_EDGES),
-            _joined([one.measured for one in bars], NO_LENGTHS),
-            _joined(slopes, NO_LENGTHS),
-            partial(self._loss, bars=bars),
-        )
-        logged = (
+        chosen = [self._select(lengths.numpy(force=True)) for lengths in bars]
+        entropies = [
+            persistent_entropy(lengths[kept]) for lengths, kept in zip(bars, chosen, strict=True)
+        ]
+        loss = embeddings[:0].sum(dtype=torch.float64)  # 0, in the graph though there be no class
+        for lengths, kept, entropy in zip(bars, chosen, entropies, strict=True):
+            loss = loss - self.weight * entropy
+            others = np.delete(np.arange(len(lengths)), kept)
+            if self.unselected_l2 and len(others):
+                loss = loss + self.unselected_l2 * lengths[others].mean()
+        dtype, device = result_dtype(embeddings), embeddings.device
+        return RegularizerOutput(
+            loss.to(dtype),
             classes,
-            np.array(entropies, dtype),
-            np.array([len(one.chosen) for one in bars], np.int64),
-            np.array([len(one.lengths) for one in bars], np.int64),
+            torch.tensor([entropy.item() for entropy in entropies], dtype=dtype, device=device),
+            torch.tensor([len(kept) for kept in chosen], dtype=torch.int64, device=device),
+            torch.tensor([len(lengths) for lengths in bars], dtype=torch.int64, device=device),
+            [lengths.detach().cpu() for lengths in bars],
         )
-        device = embeddings.device
-        per_class = [torch.from_numpy(values).to(device) for values in logged]
-        lengths = [torch.from_numpy(one.lengths) for one in bars]
-        return RegularizerOutput(loss, *per_class, bars=lengths)
 
-    def _bars(self, cloud: np.ndarray, squares: float, dtype: torch.dtype) -> Bars:
-        """The bars of one class, whose sum of squares is known, and those that are chosen."""
+    def _bars(self, cloud: Tensor, dtype: torch.dtype) -> Tensor:
+        """Lengths of the bars of one class, longest first; `dtype` is the embeddings'."""
         if self.homology_dim:
-            (births, born), (deaths, died) = loop_edges(cloud, self.homology_dim)
-            edges, measured = np.concatenate([deaths, births]), np.concatenate([died, born])
-            lengths = died - born
-        else:
-            edges, measured = minimum_spanning_tree(cloud, squares)
-            lengths = measured
-            if self.rule != "published":
-                lengths = without_rounding(measured, cloud, edges, dtype, squares)
-        return Bars(lengths, self._select(lengths), edges, measured)
+            return barcode(cloud, max_dim=self.homology_dim)[self.homology_dim].lengths
+        bars = h0_barcode(cloud)
+        if self.rule == "published":
+            return bars.lengths
+        copies = _rounded(bars, cloud, dtype)
+        return torch.where(torch.from_numpy(copies).to(cloud.device), 0.0, bars.lengths)
 
     def _select(self, lengths: np.ndarray) -> np.ndarray:
         """Positions of the bars whose entropy is taken."""
@@ -321,63 +296,22 @@ class BarcodeRegularizer(nn.Module):
         both = self.selection == "all" or self.rule == "published" or self.unselected_l2
         return 2 if both else 3
 
-    def _term(self, bars: Bars) -> tuple[float, float, np.ndarray]:
-        """Loss and entropy of one class, and ∂loss/∂length of each edge."""
-        lengths, chosen = bars.lengths, bars.chosen
-        entropy, slopes = entropy_and_slopes(lengths, chosen)
-        loss, slopes = -self.weight * entropy, -self.weight * slopes
-        if self.unselected_l2 and len(chosen) < len(lengths):
-            others = np.delete(np.arange(len(lengths)), chosen)
-            loss += self.unselected_l2 * lengths[others].mean()
-            slopes[others] = self.unselected_l2 / len(others)
-        if self.homology_dim:
-            slopes = np.concatenate([slopes, -slopes])  # a bar is its death less its birth
-        return loss, entropy, slopes
-
-    def _loss(self, embeddings: Tensor, bars: list[Bars]) -> Tensor:
-        """The loss by torch, of the bars that are known and chosen."""
-        loss = embeddings.new_zeros(())
-        for one in bars:
-            lengths, kept, m = edge_lengths(embeddings, one.edges), one.chosen, len(one.lengths)
-            lengths = lengths[:m] - lengths[m:] if self.homology_dim else lengths
-            positive = kept[one.lengths[kept] > NEGLIGIBLE * one.lengths.max(initial=0.0)]
-            loss = loss - self.weight * entropy_of(lengths[positive])
-            others = np.delete(np.arange(m), kept)
-            if self.unselected_l2 and len(others):
-                loss = loss + self.unselected_l2 * lengths[others].mean()
-        return loss
-
     def extra_repr(self) -> str:
         names = ("selection", "weight", "rule", "homology_dim", "unselected_l2")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
 
-def _rows_of_classes(
-    labels: Tensor | None, embeddings: Tensor
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Classes, ascending, and the numbers of the rows of each; one class, 0, without labels."""
-    if labels is None:
-        return np.zeros(1, np.int64), [np.arange(len(embeddings))]
-    labels = as_tensor(labels, "labels, one whole number per class,")
-    if labels.shape != embeddings.shape[:1]:
-        raise ValueError(
-            f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
-            f"beside embeddings of shape {tuple(embeddings.shape)}"
-        )
-    if labels.is_floating_point():
-        raise ValueError(
-            f"labels must be whole numbers, one per class; got {labels.dtype}. "
-            "For regression pass labels=None: all rows are then one class"
-        )
-    labels = labels.cpu().numpy()
-    if (unknown := (labels < 0) & (labels != IGNORED)).any():
-        raise ValueError(
-            f"labels must be 0 or more, or {IGNORED} for rows to leave out; got "
-            f"{labels[unknown][0]} in {unknown.sum()} row(s)"
-        )
-    classes = np.unique(labels[labels != IGNORED])
-    return classes, [np.flatnonzero(labels == label) for label in classes]
-
-
-def _joined(parts: Sequence[np.ndarray], none: np.ndarray) -> np.ndarray:
-    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
+def _rounded(bars: H0Barcode, cloud: Tensor, dtype: torch.dtype) -> np.ndarray:
+    """Which bars (m,) are no longer than rounding of an end explains."""
+    points, edges = cloud.numpy(force=True), bars.edges.numpy(force=True)
+    allowed = rounding_of_rows(points, dtype)[edges].max(axis=1, initial=0.0)  # (m,)
+    rounded = bars.lengths.numpy(force=True) <= allowed
+    if dtype not in HALF or not rounded.any():
+        return rounded
+    # One massive coordinate is rounded coarsely and says nothing about the others: every one may
+    # differ by its own rounding, and by that of float32, whose errors go by the norm.
+    eps = torch.finfo(dtype).eps
+    first, second = points[edges.T]  # (m, d) each
+    of_float32 = 16 * torch.finfo(torch.float32).eps * allowed / eps  # (m,)
+    alike = eps * np.maximum(np.abs(first), np.abs(second)) + of_float32[:, None]
+    return rounded & (np.abs(first - second) <= alike).all(axis=1)

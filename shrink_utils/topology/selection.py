@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from shrink_utils.names import known_name
-from shrink_utils.topology.arrays import compiled, eager
+from shrink_utils.topology.arrays import eager
 from shrink_utils.topology.entropy import NEGLIGIBLE, check_lengths
 
 
@@ -64,6 +64,14 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
     Zero-length bars are dropped first. Bars that are all equal are all kept, and so is a single
     bar. Decisions are taken in float64: near α = 1 most of them would be rounding in float32.
     They are no function to differentiate: gradients pass through ``lengths[indices]``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> prominent_features(torch.tensor([1.0, 8.0, 1.0, 4.0, 1.0]))
+    tensor([1])
+    >>> prominent_features(torch.tensor([1.0, 8.0, 1.0, 4.0, 1.0]), rule="published")
+    tensor([1, 3])
     """
     lengths = check_lengths(lengths)
     known_name("rule", "rule", rule, RULES)
@@ -83,7 +91,6 @@ def random_positions(n_bars: int, n_drawn: int) -> np.ndarray:
     return np.sort(torch.randperm(n_bars, device="cpu")[:n_drawn].numpy())
 
 
-@compiled
 def _positive(descending: np.ndarray) -> np.ndarray:
     """Those of the bars that have a length, over the longest."""
     if len(descending) == 0 or descending[0] == 0.0:
@@ -96,7 +103,6 @@ def _positive(descending: np.ndarray) -> np.ndarray:
 # return positions in that order. Position 0 is the longest bar, so position i ≥ 1 is ℓ_i above.
 
 
-@compiled
 def _ratio(bars: np.ndarray) -> np.ndarray:
     alpha = bars[-1]
     while True:
@@ -106,7 +112,6 @@ def _ratio(bars: np.ndarray) -> np.ndarray:
         bars = np.append(bars[:i], alpha)
 
 
-@compiled
 def _published(bars: np.ndarray) -> np.ndarray:
     alpha = bars[-1]
     if len(bars) < 4:
@@ -119,20 +124,16 @@ def _published(bars: np.ndarray) -> np.ndarray:
         bars = np.append(bars[: i + 1], alpha)
 
 
-@compiled
 def _first_below_one(bars: np.ndarray) -> int:
-    """The first i with C(i) < 1, from the shortest bar up; that one always qualifies."""
-    total, weighted = 0.0, 0.0  # P_i and W_i without the longest bar, whose ln ℓ is 0
-    for i in range(len(bars) - 1, 0, -1):
-        log = math.log(bars[i])
-        if log >= weighted / (total + bars[0]):
-            return i + 1
-        total += bars[i]
-        weighted += bars[i] * log
-    return 1
+    """The first i with C(i) < 1; there is one, as the shortest bar always qualifies."""
+    others = bars[:0:-1]  # from the shortest bar up, without the longest, whose ln ℓ is 0
+    logs = np.log(others)
+    totals = np.append(0.0, others.cumsum()[:-1])  # P_i of those before each, and their W_i
+    weighted = np.append(0.0, (others * logs).cumsum()[:-1])
+    not_below = logs >= weighted / (totals + bars[0])
+    return len(bars) - int(not_below.argmax()) if not_below.any() else 1
 
 
-@compiled
 def most_features(alpha: float, m: int) -> int:
     """Q = ⌈α m (α − 1 − ln α) / (α − 1)²⌉, the most features that m bars of this α should have."""
     x = 1.0 - alpha

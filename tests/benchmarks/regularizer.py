@@ -123,8 +123,7 @@ def main(argv=None):
     given = parser.parse_args(argv)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)  # ripser takes columns for rows
-    for n in (64, 300):  # compile or load
-        prominent(torch.randn(n, 8))
+    prominent(torch.randn(64, 8))  # load
     seconds = pd.DataFrame({n: measure(n) for n in given.sizes}).reindex(WAYS).dropna(how="all")
     print(f"Milliseconds by number of points, d = {WIDTH}")
     print((1e3 * seconds).round(3).to_string())

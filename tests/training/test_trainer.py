@@ -11,7 +11,7 @@ from transformers import DataCollatorWithPadding, TrainerCallback
 
 from shrink_utils.models import Encoder, hidden_states, load_classifier
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.topology import regularizer as of_topology
+from shrink_utils.topology import barcodes as of_topology
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 from shrink_utils.training import BarcodeTrainer, StepRecorder
 from shrink_utils.training.arguments import _quiet_arguments, _tokenized

@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist, squareform
 from torch import Tensor
 
 from shrink_utils.topology.arrays import as_rows, power_of_two
-from shrink_utils.topology.spanning_tree import prim_by_rows
+from shrink_utils.topology.spanning_tree import prim
 
 UNIT_QUANTILE = 0.9  # the quantile of a cloud's distances that becomes 1
 
@@ -87,7 +87,7 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
         mean = (np.sort(a) + np.sort(b)) / 2
         a, b = (mean[d.argsort(kind="stable").argsort()] for d in (a, b))  # by rank
     of_a, of_b, of_both = (
-        prim_by_rows(len(matrix), matrix.__getitem__)[1].sum()
+        matrix[tuple(prim(matrix).T)].sum()
         for matrix in (squareform(d, checks=False) for d in (a, b, np.minimum(a, b)))
     )
     return float((of_a + of_b) / 2 - of_both)
