@@ -14,6 +14,13 @@ $(if $(filter verify,$(MAKECMDGOALS)),$(if $(RESULTS),,$(error make verify RESUL
 # An exported seed is easily forgotten, and makes another study than the committed one.
 $(if $(filter environment-0-,$(origin SEED)-$(MAKELEVEL)-$(filter 0,$(SEED))),$(info SEED=$(SEED) comes from the environment: `unset SEED` for the committed study))
 
+# Chapters, tests and the set-up run this checkout's code in this environment: what points Python,
+# Jupyter or pip elsewhere is not handed on. (`export PIP_USER` undoes `user = true` of a pip.conf.)
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONSAFEPATH PYTHONOPTIMIZE PYTHONPLATLIBDIR PYTHONWARNINGS
+unexport JUPYTER_PATH IPYTHONDIR SHRINK_HOME PIP_TARGET PIP_PREFIX PIP_ROOT PIP_DRY_RUN PIP_PYTHON PIP_NO_DEPS
+export PYTHONNOUSERSITE := 1
+export PIP_USER := 0
+
 export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
 # Kernels run in notebooks/: a relative folder has to mean the same there.
@@ -90,10 +97,11 @@ $(CHAPTERS): %: $(OUT)/notebooks/%.ipynb
 CPU_INDEX := $(if $(shell command -v nvidia-smi),,--extra-index-url https://download.pytorch.org/whl/cpu)
 TORCH     := $(shell grep '^torch==' requirements.lock)
 $(VENV): requirements.lock pyproject.toml
-	@$(PYTHON) -c '$(IS_NEW)' || { echo "$(TOO_OLD)"; exit 1; }
+	@$(PYTHON) -I -c '$(IS_NEW)' || { echo "$(TOO_OLD)"; exit 1; }
 	@echo "Setting up .venv, once: about 0.7 GB to download, 2.3 GB on disk, 2 to 5 minutes (log: .venv.log)"
-	@{ $(PYTHON) -m venv .venv && $(BIN)/pip install --retries 1 $(CPU_INDEX) $(TORCH) \
-	    && $(BIN)/pip install -r requirements.lock && $(BIN)/pip install --no-deps --no-build-isolation -e . ; \
+	@{ $(PYTHON) -m venv .venv && $(PY) -m pip install --retries 1 $(CPU_INDEX) $(TORCH) \
+	    && $(PY) -m pip install -r requirements.lock && $(PY) -m pip install --no-deps --no-build-isolation -e . \
+	    && $(PY) -P tests/environment.py; \
 	} > .venv.log 2>&1 || { tail -n 20 .venv.log; echo "The set-up failed; all of it is in .venv.log."; exit 1; }
 	@touch $@
 
@@ -106,7 +114,7 @@ $(OUT)/code.mk: $(SOURCES)
 	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/code_version.py $(OUT) && touch $@
 ifeq ($(filter help clean lab lint nightly verify compatibility tables,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
-$(if $(shell $(PYTHON) -c '$(IS_NEW)' 2>/dev/null && echo yes),,$(error $(TOO_OLD)))
+$(if $(shell $(PYTHON) -I -c '$(IS_NEW)' 2>/dev/null && echo yes),,$(error $(TOO_OLD)))
 include $(OUT)/code.mk
 endif
 endif
@@ -147,13 +155,13 @@ ablation: $(OUT)/ablation.complete ## fine-tune the missing runs of the grid
 
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it
-	$(BIN)/jupyter lab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
+	$(PY) -m jupyter lab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
 ON_DEMAND := .venv/.book .venv/.book,browser
 $(ON_DEMAND): .venv/.%: pyproject.toml $(VENV)
 	@echo "Installing the extra $* into .venv"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.lock -e '.[$*]'
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.lock -e '.[$*]'
 	@touch $@
 
 $(OUT)/book/index.html: $(DONE) $(wildcard docs/*.md docs/book/* docs/book/*/* docs/book/*/*/*) .venv/.book
@@ -164,26 +172,26 @@ book: $(VENV) ## build the study as a web book that needs no network: results/PR
 	@echo "Open $(OUT)/book/index.html"
 
 browser: .venv/.book,browser ## test the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)
-	@$(BIN)/pytest -q -m browser tests/browser
+	@$(PY) -m pytest -q -m browser tests/browser
 
 test: $(VENV) ## lint, unit tests, and one smoke study in a clone (13 min with AVX2 alone)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --no-loadscope-reorder tests
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+	@SHRINK_PROFILE=smoke $(PY) -m pytest -q -n 2 --dist loadscope --no-loadscope-reorder tests
 
 unit: $(VENV) ## run the unit tests alone (about 3 min)
-	@$(BIN)/pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser or nightly)' tests
+	@$(PY) -m pytest -q -n 2 --dist loadscope -m 'not (end_to_end or browser or nightly)' tests
 
 course: $(VENV) ## write the exercises as notebooks in notebooks/exercises, for students and teachers
 	@$(PY) -m shrink_utils course
 
 nightly: $(VENV) ## run the long tests: twenty kills, 10,000 clouds per function, the wheel, a cluster (an hour)
-	@SHRINK_PROFILE=smoke $(BIN)/pytest -q -n 2 --dist loadscope --timeout=0 -m nightly tests
-	@HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -q -n 2 --dist worksteal --timeout=0 tests/test_fuzz.py
+	@SHRINK_PROFILE=smoke $(PY) -m pytest -q -n 2 --dist loadscope --timeout=0 -m nightly tests
+	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n 2 --dist worksteal --timeout=0 tests/test_fuzz.py
 
 verify: $(VENV) ## check a folder of results from somebody else: make verify RESULTS=folder
 	@$(PY) -m shrink_utils verify "$(RESULTS)"
 	@echo "Analyses fixed beforehand, against the runs on record here:"
-	@$(BIN)/pytest -q -rs -o addopts= tests/test_registration.py
+	@$(PY) -m pytest -q -rs -o addopts= tests/test_registration.py
 
 # The oldest packages that pyproject.toml allows, and the newest that the index has.
 compatibility: ## test topology and geometry on the oldest and the newest packages (gigabytes)
@@ -200,7 +208,7 @@ bench: $(VENV) ## time the regularizer beside other programs
 	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
 
 lint: $(VENV) ## check style and formatting with ruff
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
 store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFILE=quick)
 	@$(PY) -m shrink_utils store

@@ -28,6 +28,22 @@ def results_dir() -> Path:
     return Path(os.environ.get("SHRINK_RESULTS_DIR") or home() / "results").resolve()
 
 
+def _same_checkout(folder: Path) -> None:
+    """Raise RuntimeError if `folder` lies in a checkout, and this package in another one.
+
+    Its chapters would print the numbers of that other code as their own.
+    """
+    for root in (folder, *folder.parents):
+        if (root / "shrink_utils" / "__init__.py").is_file():
+            ours = Path(__file__).resolve().parents[1]
+            if not root.samefile(ours):
+                raise RuntimeError(
+                    f"shrink_utils is that of {ours}, not that of {root.resolve()}, which holds "
+                    "this notebook: unset PYTHONPATH, and take this checkout's .venv/bin/python"
+                )
+            return
+
+
 def rounding_seed() -> int | None:
     """Seed of a rounding replicate, ``SHRINK_ROUNDING_SEED``; None, as always but in tests.
 

@@ -1,10 +1,16 @@
 """requirements.lock, pyproject.toml and environment.yml say the same."""
 
+import os
 import re
+import runpy
+import shutil
+import subprocess
+import sys
 import tomllib
-from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+import six
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,5 +51,59 @@ def test_the_lock_is_within_the_bounds_of_the_project():
 
 
 def test_the_tests_run_on_the_locked_packages():
-    installed = {name: version(name).split("+")[0] for name in LOCK}
-    assert installed == LOCK
+    assert runpy.run_path(str(ROOT / "tests" / "environment.py"))["faults"]() == []
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A checkout without .venv, whose lock names two small packages; its `make` to be called."""
+    root = tmp_path / "bare"
+    shutil.copytree(ROOT / "shrink_utils", root / "shrink_utils")
+    for name in ("Makefile", "pyproject.toml", "README.md", "LICENSE", "tests/environment.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    pins = "".join(f"{name}=={LOCK[name]}\n" for name in ("setuptools", "six"))
+    (root / "requirements.lock").write_text(pins)
+    makefile = (root / "Makefile").read_text(encoding="utf-8")
+    (root / "Makefile").write_text(makefile.replace("'^torch=='", "'^six=='"))  # what comes first
+
+    def make(**variables):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+        return subprocess.run(
+            ["make", f"PYTHON={sys.executable}", ".venv/.complete"],
+            cwd=root,
+            env=kept | variables,
+            capture_output=True,
+            text=True,
+        )
+
+    return make, root
+
+
+@pytest.mark.nightly  # asks an index
+@pytest.mark.parametrize("name", ["PYTHONPATH", "PIP_TARGET", "PIP_DRY_RUN", "PYTHONHOME"])
+def test_a_set_up_is_whole_whatever_points_elsewhere(bare, tmp_path, name):
+    make, root = bare
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(six.__file__, elsewhere)
+    shutil.copytree(next(Path(six.__file__).parent.glob("six-*")), elsewhere / "six-1.dist-info")
+    done = make(**{name: "1" if name == "PIP_DRY_RUN" else str(elsewhere)})
+    assert done.returncode == 0 and (root / ".venv" / ".complete").is_file(), done.stdout
+    asked = [
+        root / ".venv/bin/python",
+        "-I",
+        "-c",
+        "import six, shrink_utils as s; print(s.__file__)",
+    ]
+    told = subprocess.run(asked, capture_output=True, text=True)
+    assert told.stdout.strip() == str(root / "shrink_utils" / "__init__.py"), told.stderr
+
+
+@pytest.mark.nightly
+def test_a_set_up_that_went_elsewhere_is_not_called_complete(bare, tmp_path):
+    make, root = bare
+    (tmp_path / "pip.conf").write_text(f"[install]\ntarget = {tmp_path / 'elsewhere'}\n")
+    done = make(PIP_CONFIG_FILE=str(tmp_path / "pip.conf"))
+    assert done.returncode and not (root / ".venv" / ".complete").exists()
+    assert "The set-up failed" in done.stdout

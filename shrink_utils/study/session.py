@@ -1,11 +1,13 @@
 """The first line of every notebook: one profile, its threads, its seed, the house style."""
 
 import gc
+from pathlib import Path
 
 import torch
 from IPython import get_ipython
 from threadpoolctl import threadpool_limits
 
+from shrink_utils.paths import _same_checkout
 from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.profiles import Profile, load_profile
 
@@ -15,7 +17,9 @@ def setup_notebook(profile: str, *, seed: int = 0) -> Profile:
 
     Threads are set because they change the last digits of sums; the seed is torch's global one,
     for what a notebook draws itself (runs and samplers take their own); `seed` is the study's.
+    Raises RuntimeError if the package is not that of the checkout that holds the notebook.
     """
+    _same_checkout(Path.cwd())
     loaded = load_profile(profile, seed=seed)
     torch.set_num_threads(loaded.threads)
     threadpool_limits(loaded.threads, user_api="blas")  # NumPy's, which torch does not know

@@ -1,27 +1,28 @@
 """Headless execution: whole, or kept as failed; storing changes outputs and nothing else."""
 
+import os
+import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from shrink_utils.names import WIDGET_VIEW
+from shrink_utils.paths import home
+from shrink_utils.study import setup_notebook
 from shrink_utils.study.publishing.notebooks import run_notebook, store_outputs
 from shrink_utils.study.results import file_lock
 
 
 def _notebook(path, *sources):
+    path.parent.mkdir(exist_ok=True)
     cells = [nbformat.v4.new_code_cell(source, id=f"c{i}") for i, source in enumerate(sources)]
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
     return path
-
-
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-    monkeypatch.setenv("MPLBACKEND", "agg")  # execute sets it; give it back afterwards
-    monkeypatch.setenv("TQDM_DISABLE", "1")
 
 
 def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_path):
@@ -46,6 +47,96 @@ def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
     assert "so far" in (target.parent / "n.failed.ipynb").read_text()
     run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A folder that holds another checkout's package, and what Python runs when it is on a path."""
+    package = tmp_path / "other" / "shrink_utils"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("__version__ = 'of another checkout'\n")
+    for name in ("sitecustomize", "usercustomize", "startup"):
+        (package.parent / f"{name}.py").write_text("import builtins; builtins.intruder = __file__")
+    return package.parent
+
+
+def _home_of_a_user(folder: Path, other: Path) -> dict[str, str]:
+    """What shells, clusters' modules and years of use leave: all of it meant for other work."""
+    kernels = folder / ".local/share/jupyter/kernels/python3"
+    startup = folder / ".ipython/profile_default/startup"
+    jupyter = folder / ".jupyter"
+    for made in (kernels, startup, jupyter):
+        made.mkdir(parents=True)
+    (kernels / "kernel.json").write_text('{"argv": ["false"], "display_name": "mine"}')
+    (startup / "00.py").write_text("import builtins, os; builtins.intruder = 1; os.chdir('/')")
+    (startup.parent / "ipython_config.py").write_text(
+        "c.InteractiveShellApp.exec_lines = ['import builtins; builtins.intruder = 2']\n"
+        "c.InteractiveShellApp.extensions = ['no_such_extension']\n"
+    )
+    (jupyter / "jupyter_config.json").write_text("{no json")
+    return {
+        "HOME": str(folder),
+        "PYTHONPATH": str(other),
+        "PYTHONSTARTUP": str(other / "startup.py"),
+        "PYTHONOPTIMIZE": "2",
+        "JUPYTER_PATH": str(folder / ".local/share/jupyter"),
+        "JUPYTER_CONFIG_DIR": str(jupyter),
+        "IPYTHONDIR": str(folder / ".ipython"),
+    }
+
+
+ASKED = """
+import builtins, os, sys, shrink_utils
+print(sys.executable, shrink_utils.__file__, os.getcwd(), sys.flags.optimize, sep="\\n")
+print(getattr(builtins, "intruder", "nobody"), [p for p in sys.path if "other" in p])
+"""
+
+
+def test_a_kernel_is_of_this_python_and_this_package_whatever_a_user_has(
+    tmp_path, other, monkeypatch
+):
+    for name, value in _home_of_a_user(tmp_path / "home", other).items():
+        monkeypatch.setenv(name, value)
+    target = tmp_path / "out" / "n.ipynb"
+    run_notebook(_notebook(tmp_path / "n.ipynb", ASKED), target)
+    (cell,) = nbformat.read(target, as_version=4).cells
+    package = home() / "shrink_utils" / "__init__.py"
+    found = [sys.executable, str(package), str(tmp_path), "0", "nobody []"]
+    assert cell.outputs[0].text.splitlines() == found
+
+
+def test_a_chapter_of_another_checkout_is_refused_and_both_are_named(tmp_path, other, monkeypatch):
+    chapter = _notebook(other / "notebooks" / "n.ipynb", "1 + 1")
+    with pytest.raises(RuntimeError) as caught:
+        run_notebook(chapter, tmp_path / "n.ipynb")
+    assert str(home()) in str(caught.value) and str(other) in str(caught.value)
+    monkeypatch.chdir(chapter.parent)
+    with pytest.raises(RuntimeError) as caught:
+        setup_notebook("smoke")  # as in a kernel that somebody else has started
+    assert str(home()) in str(caught.value) and str(other) in str(caught.value)
+
+
+@pytest.mark.parametrize("ends", ["import os; os.kill(os.getpid(), 9)", "import os; os._exit(0)"])
+def test_a_kernel_that_ends_names_the_cell_and_what_ran_is_kept(tmp_path, ends):
+    target = tmp_path / "out" / "n.ipynb"
+    source = _notebook(tmp_path / "n.ipynb", "print('so far')", "", ends, "print('never')")
+    with pytest.raises(RuntimeError, match=r"n\.ipynb, cell 2: .*\n.*memory") as caught:
+        run_notebook(source, target)
+    assert str(target.parent / "n.failed.ipynb") in str(caught.value)
+    assert [path.name for path in target.parent.iterdir()] == ["n.failed.ipynb"]
+    assert "so far\\n" in (target.parent / "n.failed.ipynb").read_text()
+
+
+@pytest.mark.parametrize("name", ["s" * 78, "é" * 90, "\udcff" * 3])
+def test_a_folder_for_temporary_files_may_have_any_name(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / name))
+    os.mkdir(tmp_path / name)
+    asked = "import tempfile; print(ascii(tempfile.gettempdir()))"
+    target = tmp_path / "out.ipynb"
+    run_notebook(_notebook(tmp_path / "n.ipynb", asked), target)
+    output = nbformat.read(target, as_version=4).cells[0].outputs[0].text
+    assert output.strip() == ascii(str(tmp_path / name))
 
 
 def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
