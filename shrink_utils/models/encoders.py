@@ -1,5 +1,7 @@
 """Load an encoder, bare or below a classification head; run it without dropout."""
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from pathlib import Path
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import nn
 from transformers import (
@@ -35,6 +37,12 @@ PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sour
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
+# What a weight of few bits has to be multiplied by, or moved by, as the tools name it that write it
+# beside the weight; transformers drops such a key. CLIP's temperature is none.
+SCALES = re.compile(
+    r"((?<!logit)_scale|scales|scale_(inv|weight|2)|SCB|a(bs)?max|q?zeros|zero_points?|quant_state.*)$"
+)
+FLOATS = ("F16", "BF16", "F32", "F64")  # as safetensors names them
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 # What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts; and pieces of their
 # own vocabulary, so many of them.
@@ -200,9 +208,7 @@ def _as_in_its_file(
     tokenizer: PreTrainedTokenizerBase, location: dict[str, object], name: str
 ) -> PreTrainedTokenizerBase:
     """The tokens of tokenizer.json: for some types of model AutoTokenizer builds others."""
-    where = {key: value for key, value in location.items() if key != "gguf_file"}
-    where["path_or_repo_id"] = where.pop("pretrained_model_name_or_path")
-    file = cached_file(**where, filename="tokenizer.json", **dict.fromkeys(MAY_LACK, False))
+    file = _cached(location, "tokenizer.json")
     if file is None or not tokenizer.is_fast or "gguf_file" in location:
         return tokenizer
     of_file = Tokenizer.from_file(str(file))
@@ -289,6 +295,8 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
         )
         part = _text_part(model) if auto_class is AutoModel else model.base_model
         _refuse_made_up(name, model, part, report)
+        if "gguf_file" not in location:  # of whose few bits transformers makes floats
+            _refuse_scaled(name, location, report)
         return rounded_otherwise(part if auto_class is AutoModel else model)
 
 
@@ -320,6 +328,41 @@ def _refuse_made_up(
         f"name: the file of {name!r} lacks {len(made_up)} weights that its layers read, such as "
         f"{first}; {remedy}"
     )
+
+
+def _refuse_scaled(name: str, location: dict[str, object], report: dict[str, set]) -> None:
+    """A ``ValueError`` for weights that say nothing without a scale, which would be left out."""
+    scales = sorted(key for key in report["unexpected_keys"] if SCALES.search(key))
+    found = [f"a scale beside a weight, {key}" for key in scales]
+    for file in [] if found else _weight_files(location):
+        with safe_open(file, "pt") as weights:
+            kinds = {key: weights.get_slice(key).get_dtype() for key in weights.keys()}
+        found += [
+            f"{key} is in {kind}"
+            for key, kind in kinds.items()
+            if kind.startswith("F8") or (key.endswith("weight") and kind not in FLOATS)
+        ]
+    if found:
+        raise ValueError(
+            f"name: the weights of {name!r} are quantized ({found[0]}); take the weights it was "
+            "made from, in 16 or 32 bits"
+        )
+
+
+def _weight_files(location: dict[str, object]) -> list[str]:
+    """The safetensors that transformers has read: one file, or the shards of an index."""
+    if file := _cached(location, "model.safetensors"):
+        return [file]
+    index = _cached(location, "model.safetensors.index.json")
+    shards = json.loads(Path(index).read_text(encoding="utf-8"))["weight_map"] if index else {}
+    return [_cached(location, shard) for shard in sorted(set(shards.values()))]
+
+
+def _cached(location: dict[str, object], file: str) -> str | None:
+    """Path of a file beside the weights, fetched from a hub where it lies there, or None."""
+    where = {key: value for key, value in location.items() if key != "gguf_file"}
+    where["path_or_repo_id"] = where.pop("pretrained_model_name_or_path")
+    return cached_file(**where, filename=file, **dict.fromkeys(MAY_LACK, False))
 
 
 def _computed(model: PreTrainedModel, names: set[str]) -> set[str]:
@@ -391,7 +434,13 @@ def _location(name: str) -> dict[str, object]:
     What lies here and is no model's folder is refused; whatever is not here may be on a hub.
     """
     pinned, path = name in PINNED, Path(name)
-    is_gguf = name == "gemma" or (not pinned and any(path.glob("*.gguf")))
+    several = [] if pinned or any(path.glob("*.safetensors")) else _gguf_files(path)
+    if len(several) > 1:
+        raise ValueError(
+            f"name: the folder {name!r} holds several GGUF files, {', '.join(several)}; keep one "
+            "in a folder of its own"
+        )
+    is_gguf = name == "gemma" or bool(several)
     if is_gguf and find_spec("gguf") is None:  # before it is downloaded
         raise ValueError(
             f"name: the weights of {name!r} are in GGUF, which another package reads: "
@@ -414,7 +463,13 @@ def _location(name: str) -> dict[str, object]:
         "revision": hub_revisions().get(name) or "main",
         "local_files_only": path.is_dir() or not _hub_answers(name),
     }
-    return location | ({"gguf_file": next(path.glob("*.gguf")).name} if is_gguf else {})
+    return location | ({"gguf_file": _gguf_files(path)[0]} if is_gguf else {})
+
+
+def _gguf_files(folder: Path) -> list[str]:
+    """Names of a folder's GGUF files, without those that read pictures for a model of texts."""
+    names = sorted(file.name for file in folder.glob("*.gguf"))
+    return [name for name in names if "mmproj" not in name.lower()]
 
 
 def _hub_answers(name: str) -> bool:

@@ -122,6 +122,27 @@ def _configured(**changes):
     return damage
 
 
+def _with_scales(beside, dtype, *, sharded=False):
+    """A damage: the queries' weights in 8 bits, and what they were divided by beside them."""
+
+    def damage(folder):
+        weights = load_file(folder / "model.safetensors")
+        for name in [name for name in weights if name.endswith("query.weight")]:
+            scale = weights[name].abs().max() / 120
+            weights[name] = (weights[name] / scale).to(dtype)
+            weights |= {name.replace("weight", beside): scale} if beside else {}
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        if sharded:
+            (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
+            index = {
+                "metadata": {},
+                "weight_map": dict.fromkeys(weights, "model-00001-of-00001.safetensors"),
+            }
+            (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+    return damage
+
+
 def _sharded(folder):
     load_encoder(folder).model.save_pretrained(folder, max_shard_size="1MB")
     (folder / "model.safetensors").unlink()
@@ -158,6 +179,20 @@ WRAPPED = "lacks 37 weights that its layers read, such as .*; it has them below"
         (_configured(num_hidden_layers=3), r"lacks 16 weights .*layer\.2"),
         (_configured(hidden_size=48), r"in the file \(32,\), by its config.json \(48,\)"),
         (_configured(quantization_config={"quant_method": "gptq", "bits": 4}), "is quantized"),
+        *(
+            (_with_scales(beside, dtype), f"query.*{beside}.* take the weights it was made from")
+            for beside, dtype in {
+                "weight_scale": torch.float8_e4m3fn,
+                "scale_weight": torch.float8_e5m2,
+                "weight_scale_inv": torch.float8_e4m3fn,
+                "SCB": torch.int8,
+                "weight.absmax": torch.uint8,
+                "zero_point": torch.float32,  # whole numbers in a type of fractions
+                "scales": torch.bfloat16,
+            }.items()
+        ),
+        (_with_scales("", torch.float8_e4m3fn), r"query\.weight is in F8_E4M3"),
+        (_with_scales("", torch.int16, sharded=True), r"query\.weight is in I16"),
         (_configured(model_type=None, architectures=None), "Should have a `model_type` key"),
         (_configured(model_type="nobodys"), "cannot be read: .*`nobodys`"),
         (_sharded, "no encoder can be read from the folder .*model-00001-of"),
@@ -180,6 +215,17 @@ def test_a_folder_that_does_not_hold_the_whole_model_is_refused_in_one_line(
         if (saved / file).is_file():  # in place of its folder
             with pytest.raises(FileNotFoundError, match=f"{file}' is a file; give .*, '.*tiny'"):
                 load(str(saved / file))
+
+
+def test_whole_numbers_that_are_no_weights_and_half_precision_are_read(saved, encoder):
+    weights = load_file(saved / "model.safetensors")
+    weights = {name: weight.to(torch.bfloat16) for name, weight in weights.items()}
+    weights["embeddings.position_ids"] = torch.arange(512)[None]
+    weights |= {"logit_scale": torch.tensor(4.6), "head.scale": torch.ones(1)}
+    weights |= {"h.0.attn.bias": torch.ones(4, 4).byte()}
+    save_file(weights, saved / "model.safetensors", metadata={"format": "pt"})
+    for name, weight in load_encoder(saved).model.state_dict().items():
+        assert torch.equal(weight, encoder.model.state_dict()[name].bfloat16().float())
 
 
 def test_a_pooler_or_a_head_may_be_new(saved, encoder):
@@ -275,6 +321,27 @@ def test_gguf_needs_its_reader_before_anything_is_downloaded(tmp_path, monkeypat
     for name in ("gemma", str(tmp_path)):
         with pytest.raises(ValueError, match=r"are in GGUF.*pip install gguf==0\.19\.0"):
             load_encoder(name)
+
+
+def test_safetensors_are_read_where_a_gguf_lies_beside_and_of_several_gguf_none(saved, encoder):
+    (saved / "model-Q4_K_M.gguf").write_bytes(b"GGUF")
+    (saved / "model-Q8_0.gguf").write_bytes(b"GGUF")
+    assert not _changed(encoder.model, load_encoder(saved).model)
+    (saved / "model.safetensors").unlink()
+    for _ in range(2):  # with a configuration beside them, and without
+        with pytest.raises(ValueError, match=r"^name: .*model-Q4_K_M\.gguf, model-Q8_0\.gguf"):
+            load_encoder(saved)
+        (saved / "config.json").unlink(missing_ok=True)
+
+
+def test_a_gguf_that_reads_pictures_is_not_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoders, "find_spec", lambda name: "gguf")
+    for name in ("mmproj-F16.gguf", "weights.gguf", "a.mmproj.gguf"):
+        (tmp_path / name).write_bytes(b"GGUF")
+    assert encoders._location(str(tmp_path))["gguf_file"] == "weights.gguf"
+    (tmp_path / "weights.gguf").unlink()
+    with pytest.raises(FileNotFoundError, match=r"^name: .*has no config\.json"):
+        load_encoder(tmp_path)
 
 
 def test_a_hub_that_does_not_answer_is_asked_once_and_a_folder_asks_none(saved, monkeypatch):

@@ -8,7 +8,11 @@ import re
 
 import pandas as pd
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
+from shrink_utils.__main__ import main
+from shrink_utils.models import load_encoder, save_classifier
 from shrink_utils.study import diagnose as module
 from shrink_utils.study.diagnose import ANGLES, SHARES, diagnose, read_texts, write_diagnosis
 
@@ -218,3 +222,21 @@ def test_a_folder_and_a_table_with_semicolons_are_named(tmp_path):
     (path := tmp_path / "a.csv").write_text(TABLE.to_csv(index=False, sep=";"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"'label;text' is one column; save the table with commas"):
         read_texts(path, column="text")
+
+
+def test_weights_whose_scales_lie_beside_them_are_refused_by_the_command(tmp_path, capsys):
+    """A full table of numbers came out: SelfSim − AvgSim of −.002 for .556."""
+    encoder = load_encoder("tiny-random")
+    save_classifier(encoder.model, encoder.tokenizer, tmp_path / "fp8")
+    weights = load_file(file := tmp_path / "fp8" / "model.safetensors")
+    for name in [name for name in weights if "encoder.layer" in name and weights[name].ndim == 2]:
+        scale = weights[name].abs().max() / 448
+        weights[name] = (weights[name] / scale).to(torch.float8_e4m3fn)
+        weights[name.replace("weight", "weight_scale")] = scale
+    save_file(weights, file, metadata={"format": "pt"})
+    (path := tmp_path / "a.txt").write_text("\n".join(SENTENCES))
+    given = [str(file.parent), "--text", str(path), "--out", str(tmp_path)]
+    assert main(["diagnose", *given]) == 1
+    error = capsys.readouterr().err
+    assert "fp8" in error and "weight_scale" in error and error.count("\n") == 1
+    assert not list(tmp_path.glob("diagnose-*"))
