@@ -4,10 +4,12 @@ from .arguments import (
     EveryStep as EveryStep,
     fixed_batches as fixed_batches,
 )
-from .config import (
+from .arms import (
     ARMS as ARMS,
-    RunConfig as RunConfig,
     arm_options as arm_options,
+)
+from .config import (
+    RunConfig as RunConfig,
     used_precision as used_precision,
 )
 from .dynamics import (

@@ -30,7 +30,8 @@ from shrink_utils.training.arguments import (
     _QuietTrainer,
     _tokenized,
 )
-from shrink_utils.training.config import RunConfig, arm_options, used_precision
+from shrink_utils.training.arms import arm_options
+from shrink_utils.training.config import RunConfig, used_precision
 from shrink_utils.training.penalties import PENALTIES
 from shrink_utils.training.trainer import (
     BarcodeTrainer,

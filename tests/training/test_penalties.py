@@ -17,7 +17,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
-from shrink_utils.training.config import ARMS
+from shrink_utils.training import ARMS, make_regularizer
 from shrink_utils.training.penalties import (
     PENALTIES,
     AverageCosine,
@@ -26,7 +26,6 @@ from shrink_utils.training.penalties import (
     Regrouped,
     SIGReg,
     SpectralEntropy,
-    make_regularizer,
 )
 
 
