@@ -49,7 +49,17 @@ def _second_texts(rows: Dataset) -> list[str] | None:
 
 
 def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict[str, Tensor]]:
-    """Tokenized rows as batches, in their order, padded by `pad`, a collator of transformers."""
+    """Tokenized rows as batches, in their order, padded by `pad`, a collator of transformers.
+
+    Examples
+    --------
+    >>> from datasets import Dataset
+    >>> from transformers import default_data_collator
+    >>> rows = Dataset.from_dict({"input_ids": [[1, 2], [3, 4], [5, 6]]})
+    >>> batches = fixed_batches(rows, default_data_collator, batch_size=2)
+    >>> [len(batch["input_ids"]) for batch in batches]
+    [2, 1]
+    """
     examples = rows.to_list()
     return [dict(pad(examples[i : i + batch_size])) for i in range(0, len(examples), batch_size)]
 
@@ -122,7 +132,15 @@ class _QuietTrainer(Trainer):
 
 
 class EveryStep(TrainerCallback):
-    """Call `on_step`, without arguments, after every step: progress bars."""
+    """Call `on_step`, without arguments, after every step: progress bars.
+
+    Examples
+    --------
+    >>> steps = []
+    >>> EveryStep(lambda: steps.append(1)).on_step_end(None, None, None)
+    >>> steps
+    [1]
+    """
 
     def __init__(self, on_step: Callable[[], object]) -> None:
         self._on_step = on_step

@@ -36,5 +36,10 @@ def arm_options(arm: str) -> Options | None:
     ------
     ValueError
         No arm has that name.
+
+    Examples
+    --------
+    >>> arm_options("sigreg")
+    {'penalty': 'sigreg'}
     """
     return ARMS[known_name("arm", "arm", arm, ARMS)]

@@ -13,7 +13,17 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """(model, task, arm, seed, hyper-parameters) of a run; raises ValueError for what cannot be."""
+    """(model, task, arm, seed, hyper-parameters) of a run; raises ValueError for what cannot be.
+
+    Examples
+    --------
+    >>> config = RunConfig(
+    ...     model="tiny-random", task="sentiment_movies", arm="all", seed=0, epochs=1, max_length=8,
+    ...     train_rows=16, eval_rows=8, batch_size=8, learning_rate=1e-3, weight_decay=0.0,
+    ... )
+    >>> config.label
+    'tiny-random · sentiment_movies · all · 1 epochs · seed 0'
+    """
 
     model: str  # as `load_classifier` knows it; `task` and `arm` likewise in `load_task` and `ARMS`
     task: str
@@ -78,6 +88,11 @@ def used_precision(precision: str) -> str:
 
     Where bfloat16 is asked for and the device would only emulate it, slowly, that is float32, with
     a warning.
+
+    Examples
+    --------
+    >>> used_precision("float32")
+    'float32'
     """
     if precision == "float32":
         return precision

@@ -56,6 +56,12 @@ class Blocks:
     statistics count it) and ``size`` in scalars.
 
     `model` may be any; what it has outside the names of a BERT-like one is of component "other".
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> Blocks(nn.Linear(2, 3)).table["size"].tolist()
+    [6, 3]
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -122,6 +128,12 @@ def shares(table: pd.DataFrame, *by: str, trunk: bool = False) -> pd.Series:
     ``stack``, ``layer``, ``component``, ``head`` and ``parameter``. `trunk` leaves out embeddings,
     head and what is in no layer, and divides by the sum of the rest: the embeddings' share is so
     large that it hides the others. Contributions that sum to zero are a ValueError.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"layer": [1, 2], "value": [-3.0, -1.0]})
+    >>> shares(table, "layer").tolist()
+    [0.75, 0.25]
     """
     sums = (table[table.layer > 0] if trunk else table).groupby(list(by)).value.sum()
     total = sums.sum()
@@ -153,6 +165,16 @@ class FixedSetLoss:
     -----
     It is the *task's* loss as the model computes it: a regularizer that a trainer adds is not in
     it, so that allocations of runs with and without one are of the same function.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> class Model(nn.Linear):
+    ...     def forward(self, x, labels):
+    ...         return SimpleNamespace(loss=(super().forward(x)[:, 0] - labels).square().mean())
+    >>> loss = FixedSetLoss([{"x": torch.ones(2, 1), "labels": torch.ones(2)}])
+    >>> len([*loss(Model(1, 1))])
+    1
     """
 
     def __init__(self, batches: Sequence[Mapping[str, Tensor]]) -> None:
@@ -244,7 +266,19 @@ NODE_RULES = tuple(NODES)
 
 @dataclass(frozen=True)
 class LossChanges:
-    """What each block contributed to each step, by each rule."""
+    """What each block contributed to each step, by each rule.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> def loss(model):
+    ...     yield (model(torch.ones(1, 1)) - 1).square().sum()
+    >>> before, after = ({"weight": torch.tensor([[w]])} for w in (0.0, 1.0))
+    >>> changes = loss_change(model, loss, before, after)
+    >>> changes.closure("trapezoid")
+    0.0
+    """
 
     blocks: pd.DataFrame  # of `Blocks.table`
     values: dict[str, np.ndarray]  # by rule (steps, blocks); negative where the loss was lowered
@@ -291,6 +325,23 @@ class AllocationRecorder(TrainerCallback):
     training with a recorder gives the same weights, to the bit, as training without one. Under the
     Trainer's mixed precision the model's own forward is in it too, and the closure error says what
     that costs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> def loss(model):
+    ...     yield (model(torch.ones(1, 1)) - 1).square().sum()
+    >>> optimizer, recorder = torch.optim.SGD(model.parameters(), lr=0.1), AllocationRecorder(loss)
+    >>> recorder.begin(model)
+    >>> for _ in range(3):
+    ...     optimizer.zero_grad()
+    ...     sum(loss(model)).backward()
+    ...     recorder.on_pre_optimizer_step()
+    ...     optimizer.step()
+    ...     recorder.on_optimizer_step()
+    >>> recorder.changes().losses.shape
+    (3, 2)
     """
 
     def __init__(self, loss: Loss, *, rules: Sequence[str] = ("trapezoid",)) -> None:
@@ -376,6 +427,17 @@ def loss_change(
     ------
     ValueError
         An unknown rule, weights that are not the model's, or a loss that is not finite.
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> def loss(model):
+    ...     yield (model(torch.ones(1, 1)) - 1).square().sum()
+    >>> before, after = ({"weight": torch.tensor([[w]])} for w in (0.0, 1.0))
+    >>> changes = loss_change(model, loss, before, after)
+    >>> changes.values["trapezoid"]
+    array([[-1.]])
     """
     recorder = AllocationRecorder(loss, rules=rules)
     recorder.begin(model)

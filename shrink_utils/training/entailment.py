@@ -26,7 +26,13 @@ OVERLAPPING = 0.5  # of the common start's pairs that are not entailed share wor
 
 @dataclass(frozen=True, kw_only=True)
 class EntailmentTraining:
-    """How long and how fast a model is trained; raises ValueError for what no training can have."""
+    """How long and how fast a model is trained; raises ValueError for what no training can have.
+
+    Examples
+    --------
+    >>> EntailmentTraining(rows=64, steps=1, learning_rate=1e-3).threads
+    1
+    """
 
     rows: int  # pairs to learn from
     steps: int  # of the optimizer, with 64 pairs each
@@ -53,6 +59,14 @@ def common_start(
 
     `seed` is of weights and texts; `on_step` is called after every step. Output 0 of the model: the
     texts belong together.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import Trunk
+    >>> training = EntailmentTraining(rows=64, steps=1, learning_rate=1e-3)
+    >>> model, tokenizer = common_start(Trunk(width=8, depth=1, heads=1), training)
+    >>> model.num_labels
+    2
     """
     rows = training_pairs(training.rows, counter_examples=OVERLAPPING, seed=seed)
     apart = [int(heuristic == "none") for heuristic in rows["heuristic"]]
@@ -91,13 +105,30 @@ def entailment_model(
         Of the pairs.
     on_step : callable, optional
         Called after every step.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import Trunk
+    >>> training = EntailmentTraining(rows=64, steps=1, learning_rate=1e-3)
+    >>> model, tokenizer = common_start(Trunk(width=8, depth=1, heads=1), training)
+    >>> entailment_model(model, tokenizer, training, counter_examples=0.5, seed=1).training
+    False
     """
     rows = training_pairs(training.rows, counter_examples=counter_examples, seed=data_seed)
     return _train(with_new_head(start, seed=seed), tokenizer, rows, training, seed, on_step)
 
 
 def pair_batches(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Tensor]]:
-    """Pairs as padded batches with labels, in order: what `read_layers` takes."""
+    """Pairs as padded batches with labels, in order: what `read_layers` takes.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import Trunk
+    >>> training = EntailmentTraining(rows=64, steps=1, learning_rate=1e-3)
+    >>> model, tokenizer = common_start(Trunk(width=8, depth=1, heads=1), training)
+    >>> len(pair_batches(training_pairs(300, counter_examples=0.5, seed=0), tokenizer))
+    2
+    """
     pad = DataCollatorWithPadding(tokenizer)
     return fixed_batches(_tokenized(rows, tokenizer), pad, batch_size=256)
 

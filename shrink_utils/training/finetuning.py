@@ -44,7 +44,18 @@ from shrink_utils.training.trainer import (
 
 @dataclass(frozen=True)
 class FinetuneResult:
-    """What a run leaves behind."""
+    """What a run leaves behind.
+
+    Examples
+    --------
+    >>> from shrink_utils.training import RunConfig
+    >>> config = RunConfig(
+    ...     model="tiny-random", task="sentiment_movies", arm="all", seed=0, epochs=1, max_length=8,
+    ...     train_rows=16, eval_rows=8, batch_size=8, learning_rate=1e-3, weight_decay=0.0,
+    ... )
+    >>> finetune(config).embeddings["after"].shape
+    torch.Size([8, 32])
+    """
 
     # One row per training step; a class absent from a batch leaves its columns empty.
     history: pd.DataFrame
@@ -89,6 +100,17 @@ def finetune(
     References
     ----------
     Kudriashov et al. 2025, *Shrink the longest* (arXiv 2501.05502), set-up of section 4.
+
+    Examples
+    --------
+    >>> from shrink_utils.training import RunConfig
+    >>> config = RunConfig(
+    ...     model="tiny-random", task="sentiment_movies", arm="all", seed=0, epochs=1, max_length=8,
+    ...     train_rows=16, eval_rows=8, batch_size=8, learning_rate=1e-3, weight_decay=0.0,
+    ... )
+    >>> result = finetune(config)
+    >>> len(result.history), [row["step"] for row in result.evaluations]
+    (2, [0, 2])
     """
     spec, length = task_spec(config.task), config.max_length
     rows = load_task(
@@ -183,7 +205,13 @@ def _fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
 
 
 def make_regularizer(arm: str, *, weight: float = 1.0) -> nn.Module | None:
-    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor."""
+    """Regularizer of an arm of `ARMS`, None for the arm without one; `weight` is its factor.
+
+    Examples
+    --------
+    >>> make_regularizer("all", weight=0.5).weight
+    0.5
+    """
     if (options := arm_options(arm)) is None:
         return None
     kind = {"penalty": "barcodes"} | options

@@ -137,6 +137,13 @@ def shared_draws(
         One that the processes can communicate from: the embeddings', a GPU with NCCL.
     group : ProcessGroup, optional
         As of `gathered_batch`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> with shared_draws():
+    ...     torch.rand(2).shape
+    torch.Size([2])
     """
     if not _several(group):
         yield

@@ -37,6 +37,15 @@ class ScratchConfig:
     """One pretraining, described completely: equal configurations give equal models.
 
     Raises ValueError for what no training can have.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> config.label
+    'clm · 1 × 8 gelu · products · seed 0'
     """
 
     objective: str  # "mlm" or "clm", as in `scratch_model`
@@ -86,7 +95,17 @@ class ScratchConfig:
 
 
 def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
-    """The tokenizer of every model with this source, number of sentences and vocabulary."""
+    """The tokenizer of every model with this source, number of sentences and vocabulary.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> len(scratch_tokenizer(config)) <= 200
+    True
+    """
     return _tokenizer(config.source, config.sentences, config.vocabulary, config.max_length)
 
 
@@ -121,6 +140,15 @@ def examples(
     ------
     ValueError
         The split has fewer than `n` sentences.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> examples(config, scratch_tokenizer(config), n=3).column_names
+    ['input_ids', 'labels']
     """
     rows = split_sentences(config.source, n=config.sentences)[split]
     n = len(rows) if n is None else n
@@ -147,7 +175,18 @@ def _encoded(
 
 
 def collator(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> Callable:
-    """A function from training examples to a padded batch; of mlm, it masks by `data_seed`."""
+    """A function from training examples to a padded batch; of mlm, it masks by `data_seed`.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> pad = collator(config, scratch_tokenizer(config))
+    >>> sorted(pad([{"input_ids": [5, 6], "labels": [5, 6]}]))
+    ['attention_mask', 'input_ids', 'labels']
+    """
     if config.objective == "mlm":
         return DataCollatorForLanguageModeling(
             tokenizer, mlm_probability=config.masked, seed=config.data_seed
@@ -172,6 +211,15 @@ def held_out_batches(
     ------
     ValueError
         Fewer than `n` sentences are held out.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> len(held_out_batches(config, scratch_tokenizer(config), n=20))
+    2
     """
     rows = examples(config, tokenizer, "held_out", n=n)
     size = 2 * config.batch_size  # the passes over small models cost their number, not their rows
@@ -180,7 +228,17 @@ def held_out_batches(
 
 @dataclass(frozen=True)
 class ScratchResult:
-    """What a pretraining leaves behind."""
+    """What a pretraining leaves behind.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> [row["step"] for row in pretrain(config).evaluations]
+    [0, 1]
+    """
 
     config: ScratchConfig
     model: PreTrainedModel  # in evaluation mode, on the CPU
@@ -207,6 +265,15 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     ----------
     Vázquez et al. 2022, *A Closer Look at Parameter Contributions When Training Neural Language
     and Translation Models* (COLING): one trunk under three objectives.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> pretrain(config).model.training
+    False
     """
     tokenizer = scratch_tokenizer(config)
     rows = split_sentences(config.source, n=config.sentences)
@@ -244,7 +311,17 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
 
 
 def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The model that `pretrain` begins with: the weights of `config.seed`, untrained."""
+    """The model that `pretrain` begins with: the weights of `config.seed`, untrained.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> new_model(config, scratch_tokenizer(config)).config.hidden_size
+    8
+    """
     return scratch_model(
         config.trunk,
         config.objective,
@@ -260,6 +337,16 @@ def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) 
 
     Dropout is off; a mean of one of `held_out_batches` counts by the tokens that it predicts. Every
     module is left in the mode it was in.
+
+    Examples
+    --------
+    >>> config = ScratchConfig(
+    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
+    ... )
+    >>> tokenizer = scratch_tokenizer(config)
+    >>> held_out_loss(new_model(config, tokenizer), held_out_batches(config, tokenizer, n=8)) > 1
+    True
     """
     with evaluating(model):
         return sum(part.item() for part in FixedSetLoss(batches)(model))
