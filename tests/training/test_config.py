@@ -13,29 +13,30 @@ from shrink_utils.training.finetuning import _fine_tuning_arguments
 
 
 @pytest.mark.parametrize(
-    ("fixture", "name", "value", "message"),
+    ("fixture", "name", "value"),
     [
-        ("config", "task", "sentiment_movie", "sentiment_movies"),
-        ("config", "arm", "noen", "arm: no arm 'noen', did you mean 'none'"),
-        ("config", "pooling", "max", "pooling: no pooling 'max' .*cls, mean, first_last"),
-        ("config", "epochs", 0, "epochs: must be at least 1, found 0"),
-        ("config", "precision", "float16", "no precision 'float16'.*float32, bfloat16"),
-        ("config", "train_rows", 1, "train_rows: must be at least 2, found 1"),
-        ("config", "learning_rate", float("nan"), "must be between 0 and 1, found nan"),
-        ("config", "warmup", 1.0, "warmup: must be at least 0 and below 1, found 1.0"),
-        ("config", "weight", -0.1, "weight: must be 0 or more, found -0.1"),
-        ("scratch_config", "objective", "mt", "no objective 'mt'"),
-        ("scratch_config", "heads", 3, "width: 16 does not divide into 3 heads"),
-        ("scratch_config", "activation", "relu", "activation: no activation 'relu'"),
-        ("scratch_config", "sentences", 0, "must be at least 1, or None, found 0"),
-        ("scratch_config", "vocabulary", 5, "must be above the 5 special tokens, found 5"),
-        ("scratch_config", "max_length", 2, "max_length: must be at least 3"),
-        ("scratch_config", "masked", 0.0, "masked: must be between 0 and 1"),
+        ("config", "task", "sentiment_movie"),
+        ("config", "arm", "noen"),
+        ("config", "pooling", "max"),
+        ("config", "epochs", 0),
+        ("config", "precision", "float16"),
+        ("config", "train_rows", 1),
+        ("config", "learning_rate", float("nan")),
+        ("config", "warmup", 1.0),
+        ("config", "weight", -0.1),
+        ("scratch_config", "objective", "mt"),
+        ("scratch_config", "heads", 3),
+        ("scratch_config", "activation", "relu"),
+        ("scratch_config", "sentences", 0),
+        ("scratch_config", "vocabulary", 5),
+        ("scratch_config", "max_length", 2),
+        ("scratch_config", "masked", 0.0),
     ],
 )
-def test_an_impossible_value_is_named(request, fixture, name, value, message):
-    with pytest.raises(ValueError, match=message):
+def test_an_impossible_value_is_named(request, fixture, name, value):
+    with pytest.raises(ValueError, match=name) as error:
         replace(request.getfixturevalue(fixture), **{name: value})
+    assert str(value) in str(error.value)
 
 
 def test_every_arm_but_none_makes_a_regularizer_of_the_given_weight():
