@@ -72,8 +72,8 @@ CORE = ("00", "01", "04", "04b", "05", "06", "07", "07b", "08", "11")
 
 
 def _words(source):
-    """Words of prose: no formulas, no pictures, no addresses of links."""
-    text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|!\[[^]]*\]\([^)]*\)", "", source, flags=re.S)
+    """Words of prose: no formulas, no pictures, no addresses of links, no names of numbers."""
+    text = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|!\[[^]]*\]\([^)]*\)|<!--.*?-->", "", source, flags=re.S)
     return len(re.sub(r"\]\([^)]*\)", "", text).split())
 
 
