@@ -246,6 +246,20 @@ def test_a_chapter_says_truthfully_how_long_it_is_read(number):
     assert words / 200 <= int(told[1]) <= 35, f"{words / 200:.0f} minutes"
 
 
+@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "04b", "05", "06"])
+def test_a_section_asks_for_one_prediction_at_most(number):
+    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
+    cells = nbformat.read(path, as_version=4).cells
+    prose = [
+        c.source
+        for c in cells
+        if c.cell_type == "markdown" and not c.source.startswith("### Exercise")
+    ]
+    sections = re.split(r"^## ", "\n".join(prose), flags=re.MULTILINE)
+    asked = {text.split("\n")[0]: len(re.findall(r"\*Predict", text)) for text in sections}
+    assert max(asked.values()) <= 1, asked
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """The folder of the course, beside copies of the chapters."""

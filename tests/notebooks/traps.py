@@ -70,11 +70,6 @@ def same_to_rsa(x): return x * (np.arange(len(x)) % 2)[:, None]
 # 03.3
 def cka_of_grams(K, L):
     return float((K * L).sum() / np.linalg.norm(K) / np.linalg.norm(L))
-# 03.3
-def cka_of_grams(K, L):
-    H = np.eye(len(K)) - 1 / len(K)
-    K, L = H @ K @ H, H @ L @ H
-    return float((K * L).sum() / ((K * K).sum() * (L * L).sum()))
 # 03.4
 def cka_of_nothing(n, d): return d / n
 # 03.4
@@ -132,12 +127,6 @@ def image(diagram, x, y, sigma):
     total = np.zeros((len(y), len(x)))
     for birth, death in diagram:
         total += np.exp(-((x - birth) ** 2 + (y[:, None] - (death - birth)) ** 2) / (2 * sigma**2))
-    return total
-# 04b.2
-def image(diagram, x, y, sigma):
-    total = 0
-    for b, d in diagram:
-        total += (d - b) * np.exp(-((x - b) ** 2 + (y[:, None] - d) ** 2) / (2 * sigma**2))
     return total
 # 04b.3
 can_change["the entropy of all bars of H0"] = "2δ"
@@ -209,10 +198,6 @@ def accuracy_at(scores, accuracies, target):
 def without_top(x, k):
     top = np.linalg.svd(x, full_matrices=False)[2][:k]
     return x - x @ top.T @ top
-# 08.1
-def without_top(x, k):
-    c, top = x - x.mean(0), np.linalg.svd(x)[2][:k]
-    return c - c @ top.T @ top
 # 08.2
 def most(d, r=5): return d // r
 # 08.2
@@ -222,12 +207,6 @@ def labelled_cloud(n):
     y = np.arange(n) % 2
     x = rng.normal(size=(n, 10))
     x[:, 0] += 20 * y
-    return x, y
-# 08.3
-def labelled_cloud(n):
-    y = np.arange(n) % 2
-    x = rng.normal(size=(n, 10)) * [20, 14, 1, 1, 1, 1, 1, 1, 1, 1]
-    x[:, 2] += 8 * y
     return x, y
 # 08b.1
 def only_turned(x): return 3 * x
@@ -280,18 +259,9 @@ def hurts_above(c): return 1 / c
 def hurting_share(objective, component, layers):
     row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
     return row.positive / row.updates
-# 10.3
-def hurting_share(objective, component, layers):
-    row = counts[(counts.objective == objective) & (counts.component == component)].iloc[0]
-    return row.positive / (row.updates * 6)
 # 11.1
 def judge(p, low, high, direction, margin):
     return "open" if low <= 0 <= high else "supported" if p < 0.05 else "contradicted"
-# 11.1
-def judge(p, low, high, direction, margin):
-    if p < 0.05: return "supported"
-    if -margin < low and high < margin: return "equivalent"
-    return "open" if low <= 0 <= high else "contradicted"
 # 11.2
 def real_coverage(n): return stats.t.cdf(1.96, n - 1)
 # 11.2
@@ -313,10 +283,6 @@ def dimension(n1, L1, n2, L2):
 # 12.3
 def match(a, b): return tuple(((np.sort(a) + np.sort(b)) / 2)[np.argsort(d)] for d in (a, b))
 # 12.3
-def match(a, b):
-    mean = (np.sort(a) + np.sort(b)) / 2
-    return tuple(mean[np.argsort(np.argsort(d))] for d in (b, a))
-# 12.3
 def match(a, b): return np.argsort(np.argsort(a)) + 1, np.argsort(np.argsort(b)) + 1
 # 12.4
 def by_chance(n, m, s): return s * m / (n * (n - 1) / 2)
@@ -330,13 +296,6 @@ def equal_signs(c): return 1 - math.acos(c) / (2 * math.pi)
 def overlap(queries, train, k):
     far = np.linalg.norm(queries[:, None] - train, axis=2)
     sides = (-far, np.sign(queries) @ np.sign(train).T)
-    full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
-    return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
-# 13.2
-def overlap(queries, train, k):
-    unit = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (queries, train)]
-    signs = [np.sign(x - train.mean(axis=0)) for x in (queries, train)]
-    sides = (unit[0] @ unit[1].T, signs[0] @ signs[1].T)
     full, bits = (np.argsort(-p, axis=1, kind="stable")[:, :k] for p in sides)
     return np.mean([len({*a} & {*b}) / k for a, b in zip(full, bits)])
 # 13.3
