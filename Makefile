@@ -10,7 +10,6 @@ $(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(KNOWN),$(PROFILE))),,$(err
 $(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
 $(if $(shell awk 'BEGIN {print ($(SEED) > 4294966 ? "large" : "")}'),$(error SEED=$(SEED) is above 4294966: a run has 1000 times that seed, and random generators take 32 bits))
 $(if $(word 2,$(SHRINK_RESULTS_DIR)),$(error SHRINK_RESULTS_DIR=$(SHRINK_RESULTS_DIR) holds a space, which make cannot follow; take another folder, or a link to it whose path has no space))
-$(if $(filter verify,$(MAKECMDGOALS)),$(if $(RESULTS),,$(error make verify RESULTS=folder, such as RESULTS=results/quick)))
 # An exported seed is easily forgotten, and makes another study than the committed one.
 $(if $(filter environment-0-,$(origin SEED)-$(MAKELEVEL)-$(filter 0,$(SEED))),$(info SEED=$(SEED) comes from the environment: `unset SEED` for the committed study))
 
@@ -188,9 +187,7 @@ nightly: $(VENV) ## run the long tests: twenty kills, 10,000 clouds per function
 	@SHRINK_PROFILE=smoke $(PY) -m pytest -q -n 2 --dist loadscope --timeout=0 -m nightly tests
 	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n 2 --dist worksteal --timeout=0 tests/test_fuzz.py
 
-verify: $(VENV) ## check a folder of results from somebody else: make verify RESULTS=folder
-	@$(PY) -m shrink_utils verify "$(RESULTS)"
-	@echo "Analyses fixed beforehand, against the runs on record here:"
+verify: $(VENV) ## check that preregistered analyses are older than their runs on record
 	@$(PY) -m pytest -q -rs -o addopts= tests/test_registration.py
 
 # The oldest packages that pyproject.toml allows, and the newest that the index has.

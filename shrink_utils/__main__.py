@@ -1,6 +1,6 @@
 """The command line: python -m shrink_utils COMMAND.
 
-People call diagnose, claims, hypotheses, course and verify; make calls the rest.
+People call diagnose, claims, hypotheses and course; make calls the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
 # Of the checkout: each writes the table beside it.
 SCRIPTS = ("tests.study.claims.golden",)
-SHOWN = 5  # faults of a check of `verify` that are named
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 # For terminals that are not UTF-8.
 PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "sec."}
@@ -129,17 +128,6 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
         print(f"The earlier folder is kept, with any answers in it: {kept}")
 
 
-def verify(profile: Profile, options: argparse.Namespace) -> int:
-    """Check a folder of results that somebody sent: its hashes, its tables and its claims."""
-    from shrink_utils.study.verify import verify_folder
-
-    checks = verify_folder(options.folder)
-    for name, faults in checks.items():
-        more = [f"and {len(faults) - SHOWN} more"] * (len(faults) > SHOWN)
-        print("\n      ".join([f"{'FAIL' if faults else 'ok  '}  {name}", *faults[:SHOWN], *more]))
-    return int(any(checks.values()))
-
-
 def book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks."""
     from shrink_utils.study.publishing.book import build_book
@@ -214,15 +202,17 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
     from shrink_utils.study.claims.reference import print_comparison
     from shrink_utils.study.claims.report import print_brief
     from shrink_utils.study.records import print_record_comparison
+    from shrink_utils.study.results import atomic_write, provenance, write_json
     from shrink_utils.study.scheduling import drop_models, run_configs
     from shrink_utils.study.tables import first_steps, write_table
-    from shrink_utils.study.verify import write_provenance
 
     runs = run_configs(profile.all_runs(), profile)
     write_table(first_steps(runs), "first_steps", profile=profile)
     print_brief(profile, runs=len(runs))
     drop_models(profile)
-    write_provenance(profile)
+    about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
+    with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
+        write_json(part, about | {"precision": profile.used_precision} | provenance())
     alike = [print_comparison(profile), print_record_comparison(profile)]
     return int(not all(alike))
 
@@ -264,7 +254,7 @@ def replicate(profile: Profile, options: argparse.Namespace) -> None:
 
 # For people, then for make.
 COMMANDS = (
-    *(diagnose, claims, hypotheses, course, verify, book),
+    *(diagnose, claims, hypotheses, course, book),
     *(ablate, record, tables, execute, report, store, reference, replicate),
 )
 
@@ -287,7 +277,6 @@ def _parser() -> argparse.ArgumentParser:
     made["execute"].add_argument("source", type=Path)
     made["execute"].add_argument("target", type=Path)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
-    made["verify"].add_argument("folder", type=Path, help="the folder, such as results/quick")
     add = made["diagnose"].add_argument
     add("model", help="minilm, mpnet, gemma, tiny-random, a hub id, or a local folder")
     text = "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table (Parquet, "

@@ -19,7 +19,7 @@ NAMED_BY_KEYS = ("training/arms.py",)
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
-WITHOUT_NUMBERS = """claims publishing figures.py explorer.py diagnose.py verify.py records.py
+WITHOUT_NUMBERS = """claims publishing figures.py explorer.py diagnose.py records.py
 full_length.py scheduling.py""".split()
 
 
