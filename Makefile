@@ -22,6 +22,8 @@ export PIP_USER := 0
 
 export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
+# So many processes fine-tune, whatever the profile says.
+$(if $(WORKERS),$(eval export SHRINK_WORKERS := $(WORKERS)))
 # Kernels run in notebooks/: a relative folder has to mean the same there.
 absolute = $(if $($(1)),$(eval export $(1) := $(shell realpath -m "$($(1))")))
 $(foreach folder,SHRINK_GLUE_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
@@ -43,8 +45,7 @@ BIN  := .venv/bin
 PY   := $(BIN)/python
 VENV := .venv/.complete
 # SEED=0 is the committed study; another seed is another study, kept beside it.
-# A rounding replicate plays another processor: see shrink_utils/models/rounding.py.
-OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))$(SHRINK_ROUNDING_SEED:%=-rounding%)
+OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
@@ -62,7 +63,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference replicate tables clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference tables clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -213,11 +214,9 @@ store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFIL
 reference: notebooks ## make this machine's results the committed reference of PROFILE
 	@$(PY) -m shrink_utils reference
 
-replicate: $(VENV) ## keep this study beside the reference: a claim that it moves is not digits
-	@$(PY) -m shrink_utils replicate
-
 tables: $(VENV) ## write the committed tables that follow from the records, as after a change of the claims
 	@$(PY) -m shrink_utils tables
+	@$(PY) -m tests.study.claims.golden
 
 clean: ## remove results/ (keeps .venv and the fetched data)
 	rm -rf results

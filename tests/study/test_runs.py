@@ -8,8 +8,7 @@ import torch
 
 from shrink_utils.models import hidden_states
 from shrink_utils.study import load_run, run_encoder, run_id
-from shrink_utils.study.runs import model_of
-from shrink_utils.study.scheduling import drop_models
+from shrink_utils.study.runs import drop_models, model_of
 from shrink_utils.text import load_task
 from tests.study.conftest import flip_a_byte
 
