@@ -10,7 +10,6 @@ $(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(KNOWN),$(PROFILE))),,$(err
 $(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
 $(if $(shell awk 'BEGIN {print ($(SEED) > 4294966 ? "large" : "")}'),$(error SEED=$(SEED) is above 4294966: a run has 1000 times that seed, and random generators take 32 bits))
 $(if $(word 2,$(SHRINK_RESULTS_DIR)),$(error SHRINK_RESULTS_DIR=$(SHRINK_RESULTS_DIR) holds a space, which make cannot follow; take another folder, or a link to it whose path has no space))
-$(if $(filter verify,$(MAKECMDGOALS)),$(if $(RESULTS),,$(error make verify RESULTS=folder, such as RESULTS=results/quick)))
 # An exported seed is easily forgotten, and makes another study than the committed one.
 $(if $(filter environment-0-,$(origin SEED)-$(MAKELEVEL)-$(filter 0,$(SEED))),$(info SEED=$(SEED) comes from the environment: `unset SEED` for the committed study))
 
@@ -23,6 +22,8 @@ export PIP_USER := 0
 
 export SHRINK_PROFILE := $(PROFILE)
 export SHRINK_SEED    := $(SEED)
+# So many processes fine-tune, whatever the profile says.
+$(if $(WORKERS),$(eval export SHRINK_WORKERS := $(WORKERS)))
 # Kernels run in notebooks/: a relative folder has to mean the same there.
 absolute = $(if $($(1)),$(eval export $(1) := $(shell realpath -m "$($(1))")))
 $(foreach folder,SHRINK_GLUE_DIR SHRINK_DATA_DIR SHRINK_RESULTS_DIR,$(call absolute,$(folder)))
@@ -44,8 +45,7 @@ BIN  := .venv/bin
 PY   := $(BIN)/python
 VENV := .venv/.complete
 # SEED=0 is the committed study; another seed is another study, kept beside it.
-# A rounding replicate plays another processor: see shrink_utils/models/rounding.py.
-OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))$(SHRINK_ROUNDING_SEED:%=-rounding%)
+OUT  := $(or $(SHRINK_RESULTS_DIR),results)/$(PROFILE)$(if $(filter-out 0,$(SEED)),-seed$(SEED))
 
 CHAPTERS := $(sort $(basename $(notdir $(wildcard notebooks/[0-9]*.ipynb))))
 # The longest first, so that none of them is left to run alone at the end.
@@ -63,7 +63,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference replicate tables clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference tables clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -188,9 +188,7 @@ nightly: $(VENV) ## run the long tests: twenty kills, 10,000 clouds per function
 	@SHRINK_PROFILE=smoke $(PY) -m pytest -q -n 2 --dist loadscope --timeout=0 -m nightly tests
 	@HYPOTHESIS_PROFILE=nightly $(PY) -m pytest -q -n 2 --dist worksteal --timeout=0 tests/test_fuzz.py
 
-verify: $(VENV) ## check a folder of results from somebody else: make verify RESULTS=folder
-	@$(PY) -m shrink_utils verify "$(RESULTS)"
-	@echo "Analyses fixed beforehand, against the runs on record here:"
+verify: $(VENV) ## check that preregistered analyses are older than their runs on record
 	@$(PY) -m pytest -q -rs -o addopts= tests/test_registration.py
 
 # The oldest packages that pyproject.toml allows, and the newest that the index has.
@@ -216,11 +214,9 @@ store: notebooks ## copy the executed notebooks' outputs into notebooks/ (PROFIL
 reference: notebooks ## make this machine's results the committed reference of PROFILE
 	@$(PY) -m shrink_utils reference
 
-replicate: $(VENV) ## keep this study beside the reference: a claim that it moves is not digits
-	@$(PY) -m shrink_utils replicate
-
 tables: $(VENV) ## write the committed tables that follow from the records, as after a change of the claims
 	@$(PY) -m shrink_utils tables
+	@$(PY) -m tests.study.claims.golden
 
 clean: ## remove results/ (keeps .venv and the fetched data)
 	rm -rf results

@@ -1,6 +1,6 @@
 """The command line: python -m shrink_utils COMMAND.
 
-People call diagnose, claims, hypotheses, course and verify; make calls the rest.
+People call diagnose, claims, hypotheses and course; make calls the rest.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import codecs
 import os
-import runpy
 import shlex
 import sys
 import unicodedata
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 
 EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
-# Of the checkout: each writes the table beside it.
-SCRIPTS = ("tests.study.claims.golden",)
-SHOWN = 5  # faults of a check of `verify` that are named
+WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 # For terminals that are not UTF-8.
 PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "sec."}
@@ -129,17 +126,6 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
         print(f"The earlier folder is kept, with any answers in it: {kept}")
 
 
-def verify(profile: Profile, options: argparse.Namespace) -> int:
-    """Check a folder of results that somebody sent: its hashes, its tables and its claims."""
-    from shrink_utils.study.verify import verify_folder
-
-    checks = verify_folder(options.folder)
-    for name, faults in checks.items():
-        more = [f"and {len(faults) - SHOWN} more"] * (len(faults) > SHOWN)
-        print("\n      ".join([f"{'FAIL' if faults else 'ok  '}  {name}", *faults[:SHOWN], *more]))
-    return int(any(checks.values()))
-
-
 def book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks."""
     from shrink_utils.study.publishing.book import build_book
@@ -152,17 +138,26 @@ def book(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def ablate(profile: Profile, options: argparse.Namespace) -> None:
-    """Fine-tune the missing runs of the grid and of the weight sweep."""
-    from shrink_utils.study.scheduling import run_configs
+    """Fine-tune the missing runs of the grid and of the weight sweep, or a part of them."""
+    from shrink_utils.study.runs import run_configs
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
-    runs = run_configs(profile.all_runs(), profile)
+    runs = run_configs(profile.all_runs()[options.part], profile)
     print(f"{len(runs)} runs in {profile.folder / 'runs'}")
+
+
+def _part(text: str) -> slice:
+    """Of ``"3/8"``: the third of eight parts, which have every eighth run."""
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r}, expected such as 3/8, the third of eight")
+    return slice(int(number) - 1, None, int(parts))
 
 
 def record(profile: Profile, options: argparse.Namespace) -> None:
     """Keep the tables of finished runs, without their models, in data/reference."""
-    from shrink_utils.study.records import missing_runs, record_all, record_finished
+    from shrink_utils.study.claims.reference import record_all, record_finished
+    from shrink_utils.study.tables import missing_runs
 
     added = (record_all if options.run else record_finished)(profile)
     wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
@@ -170,30 +165,30 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
-    """Decide the hypotheses fixed in docs/preregistration*.md from the runs on record."""
+    """Print what was decided of the hypotheses fixed in docs/preregistration*.md."""
     from shrink_utils.study.claims.report import print_hypotheses, read_hypotheses
-    from shrink_utils.study.full_length import DECIDED, commit_tables
+    from shrink_utils.study.profiles import profile_names
 
-    if profile.name not in DECIDED:
+    folders = (data_dir() / "reference").glob("*/hypotheses.csv")
+    decided = sorted({path.parent.name for path in folders} & {*profile_names()})
+    if profile.name not in decided:
         raise ValueError(
-            f"--profile: {', '.join(DECIDED)} have hypotheses, found {profile.name}; "
-            "`python -m shrink_utils --profile cohort hypotheses` decides them"
+            f"--profile: {', '.join(decided)} have hypotheses, found {profile.name}; "
+            "`python -m shrink_utils --profile cohort hypotheses` shows them"
         )
-    commit_tables(profile)
     print_hypotheses(read_hypotheses(profile.name))
 
 
 def tables(profile: Profile, options: argparse.Namespace) -> None:
-    """Write every committed table that tests compute again, and every number of the pages."""
-    from shrink_utils.study.full_length import WITH_CLAIMS, commit_tables
+    """Write the claims that follow from runs on record, and every number of the pages."""
+    from shrink_utils.study.claims.verdicts import recorded_claims
     from shrink_utils.study.profiles import load_profile
     from shrink_utils.study.publishing.pages import write_pages
+    from shrink_utils.study.results import atomic_write
 
     for name in WITH_CLAIMS:
-        commit_tables(load_profile(name))
-    sys.path.insert(0, str(home()))
-    for script in SCRIPTS:
-        runpy.run_module(script, run_name="__main__")
+        with atomic_write(data_dir() / "reference" / name / "claims.csv") as part:
+            recorded_claims(load_profile(name)).to_csv(part, index=False, float_format="%.6f")
     write_pages()
 
 
@@ -211,18 +206,22 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the end of a study: what was computed, the verdicts, and the committed tables."""
-    from shrink_utils.study.claims.reference import print_comparison
+    from shrink_utils.study.claims.reference import print_comparison, print_record_comparison
     from shrink_utils.study.claims.report import print_brief
-    from shrink_utils.study.records import print_record_comparison
-    from shrink_utils.study.scheduling import drop_models, run_configs
+    from shrink_utils.study.results import atomic_write, provenance, write_json
+    from shrink_utils.study.runs import drop_models, run_configs, tables_of
     from shrink_utils.study.tables import first_steps, write_table
-    from shrink_utils.study.verify import write_provenance
 
     runs = run_configs(profile.all_runs(), profile)
-    write_table(first_steps(runs), "first_steps", profile=profile)
+    for name, table in (left := tables_of(runs)).items():
+        with atomic_write(profile.folder / "tables" / f"{name}.parquet") as part:
+            table.to_parquet(part, index=False)
+    write_table(first_steps(left), "first_steps", profile=profile)
     print_brief(profile, runs=len(runs))
     drop_models(profile)
-    write_provenance(profile)
+    about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
+    with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
+        write_json(part, about | {"precision": profile.used_precision} | provenance())
     alike = [print_comparison(profile), print_record_comparison(profile)]
     return int(not all(alike))
 
@@ -243,29 +242,10 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
     commit_reference(profile)
 
 
-def replicate(profile: Profile, options: argparse.Namespace) -> None:
-    """Keep this study's claims as a replicate of the reference: what moves is not digits.
-
-    A study that is not finished gives those of chapters 09, 09b and 10.
-    """
-    from shrink_utils.study.claims.digits import keep_replicate
-    from shrink_utils.study.claims.reference import machine_name
-    from shrink_utils.study.claims.verdicts import claims_of_models_from_nothing
-    from shrink_utils.study.tables import read_table
-
-    try:
-        claims = read_table("claims", profile=profile)
-    except FileNotFoundError:
-        claims = claims_of_models_from_nothing(profile)
-    folder, name = data_dir() / "reference" / profile.name, machine_name(profile)
-    table = keep_replicate(claims, folder, name)
-    print(f"{name}: {(table.kind == 'digits').sum()} of {len(table)} claims never moved")
-
-
 # For people, then for make.
 COMMANDS = (
-    *(diagnose, claims, hypotheses, course, verify, book),
-    *(ablate, record, tables, execute, report, store, reference, replicate),
+    *(diagnose, claims, hypotheses, course, book),
+    *(ablate, record, tables, execute, report, store, reference),
 )
 
 
@@ -286,8 +266,9 @@ def _parser() -> argparse.ArgumentParser:
         _add_study(made[name], profile=argparse.SUPPRESS, seed=argparse.SUPPRESS)
     made["execute"].add_argument("source", type=Path)
     made["execute"].add_argument("target", type=Path)
+    part = "such as 3/8: the third of eight parts, one per machine or job; default: all"
+    made["ablate"].add_argument("--part", type=_part, default="1/1", help=part)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
-    made["verify"].add_argument("folder", type=Path, help="the folder, such as results/quick")
     add = made["diagnose"].add_argument
     add("model", help="minilm, mpnet, gemma, tiny-random, a hub id, or a local folder")
     text = "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table (Parquet, "

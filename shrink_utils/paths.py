@@ -42,15 +42,3 @@ def _same_checkout(folder: Path) -> None:
                     "this notebook: unset PYTHONPATH, and take this checkout's .venv/bin/python"
                 )
             return
-
-
-def rounding_seed() -> int | None:
-    """Seed of a rounding replicate, ``SHRINK_ROUNDING_SEED``; None, as always but in tests.
-
-    Raises ValueError for what is no whole number.
-    """
-    if not (given := os.environ.get("SHRINK_ROUNDING_SEED")):
-        return None
-    if not given.isdecimal():
-        raise ValueError(f"SHRINK_ROUNDING_SEED: {given!r}, expected a whole number, or nothing")
-    return int(given)

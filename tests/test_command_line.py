@@ -174,7 +174,6 @@ def _make(*arguments, **variables):
         (["SEED=20260101", "reproduce"], "SEED=20260101 is above 4294966"),
         (["PYTHON=python2", "reproduce"], "needs Python 3.11.5 or newer, PYTHON=python2 is none"),
         (["PYTHON=false", "test"], "needs Python 3.11.5 or newer, PYTHON=false is none"),
-        (["verify"], "make verify RESULTS=folder, such as RESULTS=results/quick"),
     ],
 )
 def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, words, says):

@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import dask
-import distributed
 import jedi
 import matplotlib.pyplot as plt
 import nbformat
@@ -257,11 +255,6 @@ def test_the_course_is_written_and_a_notebook_run_without_posix(windows, tmp_pat
         headless.run_notebook(tmp_path / "any.ipynb", tmp_path / "done.ipynb")
     output = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[0].outputs[0]
     assert output.text == "tcp\n"
-
-
-def test_processes_of_a_study_are_spawned():
-    assert distributed.__version__  # importing it sets the options of its workers
-    assert dask.config.get("distributed.worker.multiprocessing-method") == "spawn"
 
 
 def test_every_file_can_be_checked_out_on_windows_and_macos():

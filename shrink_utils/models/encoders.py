@@ -27,7 +27,6 @@ from transformers import (
 from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
-from shrink_utils.models.rounding import rounded_otherwise
 from shrink_utils.names import unknown_name
 from shrink_utils.text import fetch, hub_revisions
 from shrink_utils.topology.arrays import whole_number
@@ -128,7 +127,7 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
     with quiet(), seeded(seed):
         config = trained.model.config
         model = AutoModel.from_config(config, dtype=torch.float32, trust_remote_code=False)
-        part = rounded_otherwise(_text_part(model).eval())
+        part = _text_part(model).eval()
         return Encoder(f"{name}, random weights", part, trained.tokenizer)
 
 
@@ -277,7 +276,7 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
     if name == TINY:  # with MiniLM's vocabulary
         sizes = dict(vocab_size=30522, hidden_size=32, num_hidden_layers=2, num_attention_heads=2)
         tiny = BertConfig(**sizes, intermediate_size=64, **head)
-        return rounded_otherwise(auto_class.from_config(tiny))
+        return auto_class.from_config(tiny)
     location = _location(name)
     with _errors_that_name(name):
         config = AutoConfig.from_pretrained(**location, trust_remote_code=False, **head)
@@ -297,7 +296,7 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
         _refuse_made_up(name, model, part, report)
         if "gguf_file" not in location:  # of whose few bits transformers makes floats
             _refuse_scaled(name, location, report)
-        return rounded_otherwise(part if auto_class is AutoModel else model)
+        return part if auto_class is AutoModel else model
 
 
 def _refuse_made_up(

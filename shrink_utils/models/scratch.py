@@ -25,7 +25,6 @@ from transformers import (
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import quiet, seeded
-from shrink_utils.models.rounding import rounded_otherwise
 from shrink_utils.names import known_name, require
 from shrink_utils.text.pairs import ENTAILMENT
 from shrink_utils.text.word_pieces import SPECIAL_TOKENS
@@ -163,7 +162,7 @@ def scratch_model(
             for module in model.modules():
                 if hasattr(module, "intermediate_act_fn"):
                     module.intermediate_act_fn = SoLU(4 * trunk.width)
-    return rounded_otherwise(model.eval())
+    return model.eval()
 
 
 def new_pair_classifier(
@@ -186,7 +185,7 @@ def new_pair_classifier(
     config.id2label = dict(enumerate(ENTAILMENT))
     config.label2id = {name: i for i, name in enumerate(ENTAILMENT)}
     with _drawing(seed):
-        return rounded_otherwise(BertForSequenceClassification(config).eval())
+        return BertForSequenceClassification(config).eval()
 
 
 def with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
@@ -195,7 +194,7 @@ def with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
         copy = BertForSequenceClassification(model.config)
     copy.bert.embeddings.load_state_dict(model.bert.embeddings.state_dict())
     copy.bert.encoder.load_state_dict(model.bert.encoder.state_dict())
-    return rounded_otherwise(copy.eval())
+    return copy.eval()
 
 
 @contextmanager

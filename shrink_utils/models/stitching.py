@@ -26,7 +26,6 @@ from transformers.masking_utils import create_bidirectional_mask, create_causal_
 
 from shrink_utils.geometry import Alignment, affine
 from shrink_utils.models.encoders import evaluating, seeded
-from shrink_utils.models.rounding import rounded_otherwise
 from shrink_utils.names import IGNORED, known_name, require
 
 Batch = Mapping[str, Tensor]  # input_ids and attention_mask (b, t), labels (b, t) or (b,)
@@ -355,7 +354,7 @@ def train_map(
     with seeded(seed):
         width, width_out = below.shape[2], back.states[0][back_layer].shape[2]
         phi = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, width_out))
-    rounded_otherwise(phi.to(device, below.dtype))
+    phi.to(device, below.dtype)
     parameters = list(phi.parameters())
     optimizer = torch.optim.SGD(parameters, **SGD)
     schedule = get_linear_schedule_with_warmup(optimizer, training.warmup, training.steps)

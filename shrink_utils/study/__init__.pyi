@@ -13,21 +13,18 @@ from .runs import (
     Run as Run,
     load_run as load_run,
     run_encoder as run_encoder,
-    run_id as run_id,
-    run_or_load as run_or_load,
-)
-from .scheduling import (
     default_run as default_run,
     run_grid as run_grid,
+    run_id as run_id,
+    run_or_load as run_or_load,
     run_sweep as run_sweep,
+    study_tables as study_tables,
 )
 from .scratch_models import scratch_config as scratch_config
 from .session import setup_notebook as setup_notebook
 from .tables import (
-    histories as histories,
     read_table as read_table,
     score_table as score_table,
-    summarize as summarize,
     task_table as task_table,
     write_table as write_table,
 )

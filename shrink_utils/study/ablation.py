@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from shrink_utils.study.run_tables import RUN, TASK_OF_MODEL
 from shrink_utils.training import ARMS
-
-TASK_OF_MODEL = ["model", "task"]
-RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
 
 
 class FrontierPoint(NamedTuple):
@@ -27,14 +25,13 @@ class FrontierPoint(NamedTuple):
         return first + self.share * (second - first)
 
 
-def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
+def frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that a frontier is drawn through, one per row.
 
     Parameters
     ----------
-    summary : DataFrame
-        Of `tables.summarize`, of the runs of the grid and of the sweep together; a run may stand
-        there twice.
+    runs : DataFrame
+        The table ``runs``, of the grid and of the sweep together; a run may stand there twice.
 
     Returns
     -------
@@ -48,7 +45,7 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
     ValueError
         If a model and task with a sweep lacks the arm ``none``, where every sweep begins.
     """
-    table = summary.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
+    table = runs.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
     table.loc[table.arm == "none", "weight"] = 0.0
     table = table.drop_duplicates(RUN)
     kept = []
@@ -57,7 +54,7 @@ def frontier_table(summary: pd.DataFrame) -> pd.DataFrame:
         if (n_weights > 1).any():
             if "none" not in set(rows.arm):
                 raise ValueError(
-                    f"summary: {model} on {task} has a sweep of weights and no arm 'none'; add it "
+                    f"runs: {model} on {task} has a sweep of weights and no arm 'none'; add it "
                     "to the profile's grid"
                 )
             kept.append(rows.sort_values(["arm", "weight", "seed"], key=_in_order))

@@ -14,13 +14,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARY = ("topology", "geometry", "text", "models", "training")
-# The key of a run or a table names the options of the arms that it has: a new arm is no new code.
-NAMED_BY_KEYS = ("training/arms.py",)
+# Keys name what a configuration says and the options of its arms: a new arm is no new code.
+NAMED_BY_KEYS = ("training/config.py",)
+MEASURED = "study/run_tables.py"  # what runs rest on, too: the tables that they leave
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
-WITHOUT_NUMBERS = """claims publishing figures.py explorer.py diagnose.py verify.py records.py
-full_length.py scheduling.py""".split()
+WITHOUT_NUMBERS = """claims publishing figures.py explorer.py diagnose.py
+tables.py""".split()
 
 
 @cache
@@ -31,6 +32,7 @@ def code_hash(*, study: bool = False) -> str:
     `WITHOUT_NUMBERS`.
     """
     files = [path for room in LIBRARY for path in (PACKAGE / room).rglob("*.py")]
+    files += PACKAGE.glob(MEASURED)
     if study:
         rest = [*PACKAGE.glob("study/*.py"), *PACKAGE.glob("study/*/*.py")]
         files += (p for p in rest if not {p.parent.name, p.name} & {*WITHOUT_NUMBERS})

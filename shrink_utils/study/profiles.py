@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from shrink_utils.names import unknown_name
-from shrink_utils.paths import results_dir, rounding_seed
+from shrink_utils.paths import results_dir
 from shrink_utils.training import RunConfig, arm_options
 
 FOLDER = Path(__file__).with_suffix("")
@@ -176,8 +176,7 @@ class Profile:
     def folder(self) -> Path:
         """Where the results of this profile (and base seed) live."""
         suffix = f"-seed{self.base_seed}" if self.base_seed else ""
-        rounding = "" if (seed := rounding_seed()) is None else f"-rounding{seed}"
-        return results_dir() / f"{self.name}{suffix}{rounding}"
+        return results_dir() / f"{self.name}{suffix}"
 
     @property
     def hash(self) -> str:

@@ -1,6 +1,8 @@
-"""One way to keep a result: a folder written whole, named by what it rests on, checked when read.
+"""The runner: one way to make results, and to keep them.
 
-Fine-tuning runs, models trained from nothing and measured tables are kept so.
+A result is a folder written whole, named by what it rests on, checked when read. `make_all` makes
+those that are missing in this process, in several, or on a Dask cluster; what fails stops nothing
+else. Fine-tuning runs are made and kept so, and whatever else takes a while.
 """
 
 import hashlib
@@ -14,22 +16,26 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from itertools import count
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TypeVar
+from unittest.mock import patch
 from uuid import uuid4
 
 import psutil
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
 
-from shrink_utils.paths import home, rounding_seed
+from shrink_utils.paths import home
 from shrink_utils.text import source_hashes
 from shrink_utils.text.sources import sha256_of
 
@@ -40,6 +46,8 @@ PART = re.compile(r".+\.(\d+)\.([^.]+)\.[0-9a-f]{8}\.part")  # <name>.<pid>.<hos
 LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "scikit-learn", "gudhi")
 # Named by a result's stamp.
 PACKAGES = "torch transformers datasets numpy pandas gudhi scipy torchmetrics".split()
+ADDRESS = "DASK_SCHEDULER_ADDRESS"
+WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profile says
 Loaded = TypeVar("Loaded")
 
 
@@ -72,7 +80,9 @@ class Result:
             write_json(part / CONFIG, config)
             write_json(part / STAMP, stamp)
             yield part
-            write_json(part / MANIFEST, {name: sha256_of(path) for name, path in _files(part)})
+            files = [path for path in sorted(part.rglob("*")) if path.is_file()]
+            digests = {path.relative_to(part).as_posix(): sha256_of(path) for path in files}
+            write_json(part / MANIFEST, digests)
             try:
                 part.rename(self.folder)
             except OSError:
@@ -115,17 +125,12 @@ class Result:
         """
         name = f"{self.folder.parent.name}/{self.folder.name}"
         try:
-            faults = [fault for fault in self.faults() if not fault.endswith("added")]
+            for file, digest in read_json(self.folder / MANIFEST).items():
+                path = self.folder / file
+                if not path.is_file() or sha256_of(path) != digest:
+                    raise ValueError(f"{file} {'changed' if path.is_file() else 'is missing'}")
         except (OSError, ValueError, AttributeError) as error:
             raise DamagedResultError(f"{name} is damaged: {error}.") from error
-        if faults:
-            raise DamagedResultError(f"{name} is damaged: {', '.join(faults)}.")
-
-    def faults(self) -> Iterator[str]:
-        """How the files differ from the manifest."""
-        manifest, files = read_json(self.folder / MANIFEST), dict(_files(self.folder))
-        del files[MANIFEST]
-        yield from manifest_differences(manifest, files)
 
 
 def quarantine(folder: Path, why: str) -> Path:
@@ -134,27 +139,13 @@ def quarantine(folder: Path, why: str) -> Path:
     return folder.rename(next(name for name in names if not name.exists()))
 
 
-def manifest_differences(listed: dict[str, str], files: dict[str, Path]) -> Iterator[str]:
-    """How files differ from a list of their sha256: ``"<name> is missing"``, added or changed.
-
-    Only `files` are opened: the names in a list that somebody sends lead nowhere.
-    """
-    yield from (f"{name} is missing" for name in sorted(listed.keys() - files.keys()))
-    yield from (f"{name} was added" for name in sorted(files.keys() - listed.keys()))
-    for name in sorted(files.keys() & listed.keys()):
-        if sha256_of(files[name]) != listed[name]:
-            yield f"{name} changed on disk"
-
-
 def result_key(*parts: object, code: str) -> str:
     """Sixteen hex digits that change with what a result rests on.
 
     That is the configuration (`parts`, in JSON values), the `code` that computes it (of
-    `code_hash`), the libraries below, the archives of ``data/sources.toml``, and the seed of a
-    rounding replicate.
+    `code_hash`), the libraries below, and the archives of ``data/sources.toml``.
     """
-    rounding = [] if rounding_seed() is None else [{"rounding_seed": rounding_seed()}]
-    text = json.dumps([*parts, code, _inputs(), *rounding], sort_keys=True)
+    text = json.dumps([*parts, code, _inputs()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -200,21 +191,18 @@ def _remove(part: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [(path.relative_to(folder).as_posix(), path) for path in paths]
-
-
 @contextmanager
-def file_lock(target: Path) -> Iterator[None]:
+def file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
     """Nobody else on this machine is within ``file_lock(target)``; who comes later waits.
 
-    The lock is the operating system's, and goes with the process, however that ends. Its file is in
-    the temporary folder, named by who owns it: results hold nothing but results.
+    Without `wait` it gets a `filelock.Timeout` instead. The lock is the operating system's, and
+    goes with the process, however that ends. Its file is in the temporary folder, named by who owns
+    it: results hold nothing but results.
     """
     name = hashlib.sha256(str(target.resolve()).encode()).hexdigest()[:16]
     owner = os.getuid() if hasattr(os, "getuid") else "me"  # Windows has such a folder per user
-    with FileLock(Path(tempfile.gettempdir()) / f"shrink-{owner}-{name}.lock"):
+    path = Path(tempfile.gettempdir()) / f"shrink-{owner}-{name}.lock"
+    with FileLock(path, timeout=-1 if wait else 0):
         yield
 
 
@@ -272,3 +260,167 @@ def progress_bar(*, total: int, unit: str, description: str = "") -> tqdm:
         dynamic_ncols=True,
         disable=total == 0 or os.environ.get("TQDM_DISABLE", "0") not in ("", "0"),
     )
+
+
+# --- many results ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Work:
+    """A result that is to be made: `make`, called without arguments, leaves the folder `path`."""
+
+    path: Path
+    make: Callable[[], object]  # for other processes: a function of a module, or a partial of one
+    label: str
+
+    @property
+    def log(self) -> Path:
+        """Where it is written why the result could not be made."""
+        return self.path.with_name(f"{self.path.name}.failed.log")
+
+
+def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
+    """Make results, each once, whoever else makes some of them at the same time.
+
+    In this process, by `workers` processes (``SHRINK_WORKERS`` takes the place of that; at least
+    one per GPU, and the i-th has GPU i mod n), or on the Dask cluster at
+    ``DASK_SCHEDULER_ADDRESS``, which sees the same folder. The numbers are the same.
+
+    Raises
+    ------
+    RuntimeError
+        Some could not be made: after all others, with the log of each. A second call tries these
+        alone, as all that was made stays.
+    ConnectionError
+        No scheduler answers at the address.
+    """
+    work = [one for one in work if not one.path.exists()]
+    gpus, workers = _gpus(), _n_workers(workers)
+    workers = min(len(work), max(workers, len(gpus)))
+    for one in work:
+        one.log.unlink(missing_ok=True)
+    with progress_bar(total=len(work), unit="run") as bar:
+        # Those side by side end together: after the first, tqdm would say several times too much.
+        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}{postfix}]"
+        if work and os.environ.get(ADDRESS):
+            _on_cluster(work, bar)
+        elif workers > 1:
+            _side_by_side(work, workers, gpus, bar)
+        elif work:
+            _settle_all(work, bar=bar)
+    if failed := [one for one in work if one.path.name not in os.listdir(one.path.parent)]:
+        told = [f"  {one.label}: {_last_line(one.log)} ({one.log})" for one in failed]
+        raise RuntimeError(
+            f"{len(failed)} of {len(work)} runs failed; the same command tries these again:\n"
+            + "\n".join(told)
+        )
+
+
+def _n_workers(of_profile: int) -> int:
+    given = os.environ.get(WORKERS, "")
+    if given and not (given.isdecimal() and int(given)):
+        raise ValueError(f"{WORKERS}: {given!r}, expected a whole number from 1 up, or nothing")
+    return int(given or of_profile)
+
+
+def _gpus() -> list[str]:
+    """What ``CUDA_VISIBLE_DEVICES`` may name, one per GPU that torch sees."""
+    import torch
+
+    found = range(torch.cuda.device_count())
+    named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return named[: len(found)] or [str(i) for i in found]
+
+
+def _last_line(log: Path) -> str:
+    text = log.read_text(encoding="utf-8") if log.is_file() else "nothing is known of it"
+    return text.strip().splitlines()[-1]
+
+
+def _settle(one: Work) -> bool:
+    """Make a result, unless it is there or was tried; False while another process makes it."""
+    try:
+        with file_lock(one.path.with_name(f"{one.path.name}.made"), wait=False):
+            if one.path.exists() or one.log.exists():
+                return True
+            one.path.parent.mkdir(parents=True, exist_ok=True)
+            one.log.write_text("its process ended in the middle\n", encoding="utf-8")
+            try:
+                one.make()
+            except Exception:
+                one.log.write_text(traceback.format_exc(), encoding="utf-8")
+            else:
+                one.log.unlink()
+            return True
+    except Timeout:
+        return False
+
+
+def _settle_all(work: Sequence[Work], *, gpu: str = "", bar: tqdm | None = None) -> None:
+    """What a process does: all that nobody else does, until nothing is left."""
+    if gpu:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # read when torch first asks for the device
+    waiting, parent = list(work), parent_process()
+    while waiting and (parent is None or parent.is_alive()):
+        for one in [*waiting]:
+            if _settle(one):
+                waiting.remove(one)
+                if bar is not None:
+                    _show(bar, work, workers=1)
+        if waiting:
+            time.sleep(1)
+
+
+def _side_by_side(work: Sequence[Work], workers: int, gpus: list[str], bar: tqdm) -> None:
+    spawn = get_context("spawn")
+    of = [{"work": work, "gpu": gpus[i % len(gpus)] if gpus else ""} for i in range(workers)]
+    team = [spawn.Process(target=_settle_all, kwargs=one, daemon=True) for one in of]
+    for process in team:
+        process.start()
+    try:
+        while any(process.is_alive() for process in team):
+            time.sleep(1)
+            _show(bar, work, workers=workers)
+    finally:
+        for process in team:
+            process.terminate()
+            process.join()
+
+
+def _show(bar: tqdm, work: Sequence[Work], *, workers: int) -> None:
+    """Move the bar to what is made, with the time that all workers together still need."""
+    made = [one.path / STAMP for one in work if one.path.exists()]
+    if not bar.disable and len(made) > bar.n:
+        seconds = [read_json(stamp).get("seconds", 0.0) for stamp in made if stamp.is_file()]
+        left = (len(work) - len(made)) * sum(seconds) / max(1, len(seconds)) / workers
+        bar.set_postfix_str(f"about {left / 60:.0f} min left", refresh=False)
+        bar.update(len(made) - bar.n)
+
+
+def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
+    from distributed import Client, as_completed  # all others do without them
+
+    address = os.environ[ADDRESS]
+    settings = {name: value for name, value in os.environ.items() if name.startswith("SHRINK_")}
+    try:
+        client = Client(address)
+    except OSError as error:
+        raise ConnectionError(
+            f"{ADDRESS}: no scheduler answers at {address}; start one, or unset the variable"
+        ) from error
+    with client:
+        calls = {client.submit(_remote, one, settings, key=str(one.path)): one for one in work}
+        for call in as_completed(calls):
+            if (error := call.exception()) is not None:
+                calls[call].log.write_text(f"{error}\n", encoding="utf-8")
+            _show(bar, work, workers=max(1, len(client.nthreads())))
+
+
+def _remote(one: Work, settings: dict[str, str]) -> None:
+    from distributed import get_worker
+
+    if get_worker().state.nthreads > 1:  # runs of a process share torch's random numbers
+        raise ValueError("its worker has several threads; start workers with `--nthreads 1`")
+    with patch.dict(os.environ, settings):
+        while not _settle(one):
+            time.sleep(1)

@@ -1,4 +1,4 @@
-"""A fine-tuning run: its name, its folder, and run or load: a run is computed once.
+"""Fine-tuning runs: their names, their folders, and run or load: a run is computed once.
 
 A run is named without the Trainer; what needs it loads it.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +19,19 @@ import pandas as pd
 import torch.distributed as dist
 
 from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
-from shrink_utils.study.ablation import RUN
 from shrink_utils.study.code_version import code_hash
+from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     CONFIG,
     STAMP,
     Result,
+    Work,
+    make_all,
     progress_bar,
     read_json,
     result_key,
-    write_json,
 )
+from shrink_utils.study.run_tables import TABLES, tables_of_run
 from shrink_utils.text import hub_revisions
 from shrink_utils.training import RunConfig, arm_options, used_precision
 
@@ -36,7 +40,8 @@ if TYPE_CHECKING:
 
     from shrink_utils.models import Encoder
 
-NAMES = {"runs": "[0-9a-f]{16}", "measured": r"\w+-[0-9a-f]{16}"}  # of folders of results
+NAME = "[0-9a-f]{16}"  # of a run's folder
+VECTORS = "embeddings.safetensors"
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
 
 
@@ -45,13 +50,26 @@ class Run:
     """A finished run."""
 
     config: RunConfig
-    history: pd.DataFrame  # one row per training step
-    # Of the validation rows before training and after every epoch: loss, metrics, anisotropy.
-    evaluations: list[dict]
-    # Before, after (n, d), labels (n,) and predictions (evaluations, n), of the same rows.
-    embeddings: dict[str, Tensor]
+    tables: dict[str, pd.DataFrame]  # what it left, of `run_tables.tables_of_run`
     provenance: dict  # packages, device, threads, commit, seconds
     folder: Path
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """One row per training step."""
+        return self.tables["steps"]
+
+    @property
+    def evaluations(self) -> list[dict]:
+        """Of the validation rows before training and after every epoch: loss, metrics, scores."""
+        return self.tables["evaluations"].to_dict("records")
+
+    @cached_property
+    def embeddings(self) -> dict[str, Tensor]:
+        """Before, after (n, d), labels (n,) and predictions (evaluations, n) of the same rows."""
+        from safetensors.torch import load_file
+
+        return load_file(self.folder / VECTORS)
 
 
 def run_id(config: RunConfig) -> str:
@@ -63,30 +81,21 @@ def run_id(config: RunConfig) -> str:
     return result_key(config.as_dict(), options, commit, code=code_hash())
 
 
-def keys_of(config: RunConfig) -> dict[str, object]:
-    """What tells the runs of a study apart: model, task, arm, weight, seed."""
-    return {name: getattr(config, name) for name in RUN}
-
-
 def load_run(folder: Path) -> Run:
     """Read a run folder; `DamagedResultError` if any file is not as written."""
-    from safetensors.torch import load_file
-
     Result(folder).verify()
     return Run(
         config=RunConfig(**read_json(folder / CONFIG)),
-        history=pd.read_parquet(folder / "history.parquet"),
-        evaluations=read_json(folder / "evaluations.json"),
-        embeddings=load_file(folder / "embeddings.safetensors"),
+        tables={name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES},
         provenance=read_json(folder / STAMP),
         folder=folder,
     )
 
 
-def kept_folders(folder: Path, kind: str) -> list[Path]:
-    """Whole ``"runs"`` or ``"measured"`` tables: none that was moved aside or left half-way."""
-    found = (folder / kind).glob("*")
-    return sorted(path for path in found if re.fullmatch(NAMES[kind], path.name))
+def kept_folders(folder: Path) -> list[Path]:
+    """Whole runs of ``results/<profile>``: none that was moved aside or left half-way."""
+    found = (folder / "runs").glob("*")
+    return sorted(path for path in found if re.fullmatch(NAME, path.name))
 
 
 def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
@@ -96,6 +105,8 @@ def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
     """
     known = {}
     for path in folders:
+        if not (path / f"{TABLES[0]}.parquet").is_file():  # of older code
+            continue
         try:
             config, stamp = RunConfig(**read_json(path / CONFIG)), read_json(path / STAMP)
         except (TypeError, ValueError):
@@ -156,12 +167,91 @@ def _compute(
         processes = int(os.environ.get("WORLD_SIZE") or 1)
         facts = {"threads": config.threads, "precision": config.precision, "processes": processes}
         with Result(target).save(config.as_dict(), since=since, **facts) as part:
-            write_json(part / "evaluations.json", result.evaluations)
-            result.history.to_parquet(part / "history.parquet", index=False)
-            embeddings = {name: x.contiguous() for name, x in result.embeddings.items()}
-            save_file(embeddings, part / "embeddings.safetensors")
+            vectors = {name: x.contiguous() for name, x in result.embeddings.items()}
+            save_file(vectors, part / VECTORS)
+            measured = (config, result.history, result.evaluations, vectors)
+            for name, table in tables_of_run(*measured, read_json(part / STAMP)).items():
+                table.to_parquet(part / f"{name}.parquet", index=False)
     if dist.is_available() and dist.is_initialized():
         dist.barrier()  # all are to find it
+
+
+def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
+    """Some runs of a profile, in their order; those that exist are loaded, the others made.
+
+    `results.make_all` makes them: in this process, in as many as the profile has workers, or on a
+    cluster. Processes of ``accelerate launch`` share every run instead.
+    """
+    paths = [profile.folder / "runs" / run_id(config) for config in configs]
+    wanted = dict(zip(paths, configs, strict=True))  # a configuration may stand there twice
+    runs = {path: Result(path).load(load_run) for path in wanted}
+    # Chapters read the models of the grid; those of the sweep are for the user.
+    read = profile.all_runs() if profile.models_kept == "all" else profile.runs()
+    work = [
+        Work(path, partial(_make, config, path, config in read), config.label)
+        for path, config in wanted.items()
+        if runs[path] is None
+    ]
+    if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        for one in work:
+            one.make()
+    else:
+        make_all(work, workers=profile.workers)
+    return [runs[path] or load_run(path) for path in paths]
+
+
+def _make(config: RunConfig, target: Path, keep_model: bool) -> None:
+    """What makes a run, in whatever process."""
+    if run_id(replace(config, precision=used_precision(config.precision))) != target.name:
+        raise ValueError(
+            "its worker would compute another run: bring its code and its packages up to date and "
+            "start it again; for devices of several kinds set SHRINK_PRECISION=float32"
+        )
+    run_or_load(config, target.parent, keep_model=keep_model)
+
+
+def run_grid(profile: Profile) -> list[Run]:
+    """Every run of the profile's grid, in its order."""
+    return run_configs(profile.runs(), profile)
+
+
+def run_sweep(profile: Profile) -> list[Run]:
+    """Every run of the profile's weight sweep."""
+    return run_configs(profile.sweep_runs(), profile)
+
+
+def tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
+    """The tables of some runs, one below the other."""
+    runs = list(runs)
+    return {
+        name: pd.concat([run.tables[name] for run in runs], ignore_index=True) for name in TABLES
+    }
+
+
+def study_tables(
+    profile: Profile, configs: list[RunConfig] | None = None
+) -> dict[str, pd.DataFrame]:
+    """The tables of some runs of a profile, by default of all; those that are missing are run."""
+    return tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
+
+
+def default_run(profile: Profile, *, arm: str) -> Run:
+    """The profile's first model, task and seed under `arm`: the run that notebooks look into."""
+    for config in profile.runs():
+        if config.arm == arm:
+            return run_or_load(config, profile.folder / "runs")
+    raise ValueError(f"arm: profile {profile.name} runs no arm {arm!r}")
+
+
+def drop_models(profile: Profile) -> None:
+    """Remove those models of a finished study that the profile does not keep."""
+    if profile.models_kept == "all":
+        return
+    kept = {profile.runs()[0].seed} if profile.models_kept == "first seed" else set()
+    for config in profile.all_runs():
+        if config.seed not in kept:
+            model = model_of(profile.folder / "runs" / run_id(config))
+            shutil.rmtree(model.folder, ignore_errors=True)
 
 
 def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:

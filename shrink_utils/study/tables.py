@@ -1,150 +1,165 @@
-"""Tables in the form of STL's Tables 2 and 3, from finished runs."""
+"""One shape of a study's data: five tables of its runs, wherever they lie, and what follows.
+
+A study that was run here and one on record, ``data/reference/<profile>``, are the same tables. The
+analysis of the latter was fixed before the runs (docs/preregistration*.md), and nobody looks at a
+part of them.
+"""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import RUN
-from shrink_utils.study.profiles import Profile
+from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.results import atomic_write
-from shrink_utils.study.runs import Run, keys_of
-from shrink_utils.text import task_spec
+from shrink_utils.study.run_tables import KEYS, LAST, RUN, SCORES, TABLES
+from shrink_utils.training import RunConfig
 
-LAST = 0.3  # STL average their scores over the last 30 % of the training steps
-SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
+Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
+CELL = ["model", "task", "arm"]
+METRICS = ["accuracy", "f1", "matthews", "spearman"]
+AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `add_best_epoch`
 EARLY_STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
 FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
 BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
-METRICS = ["accuracy", "f1", "matthews", "spearman"]
-CELL = ["model", "task", "arm"]
 
 
-def histories(runs: Iterable[Run]) -> pd.DataFrame:
-    """The steps of all runs in one tidy frame; model, task, arm, weight and seed come first."""
-    frames = []
-    for run in runs:
-        frames.append(pd.DataFrame(keys_of(run.config), index=run.history.index).join(run.history))
-    return pd.concat(frames, ignore_index=True)
+# --- reading ---------------------------------------------------------------------------------
 
 
-def summarize(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row per run.
+def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables of a study's runs, of ``data/reference/<profile>`` or ``results/…/tables``.
 
-    Returns
-    -------
-    DataFrame
-        Columns model, task, arm, weight, seed; ``raw_k`` and ``centred_k``, the anisotropy scores
-        averaged over the last 30 % of the steps whose batch was full; ``raw_before``,
-        ``raw_after``, ``centred_before``, ``centred_after``, the first scores of the validation
-        rows; every metric of the task under its name, on the validation rows, averaged over the
-        last 30 % of the epochs, and at least the last one (not the best one, which would favour
-        whatever varies most); ``metric`` and ``value``, the first of them, which claims are about.
+    Raises
+    ------
+    FileNotFoundError
+        One of them is not there.
     """
-    return pd.DataFrame([_summary(run) for run in runs])
+    paths = {name: folder / f"{name}.parquet" for name in TABLES}
+    if absent := [path for path in paths.values() if not path.is_file()]:
+        raise FileNotFoundError(
+            f"{absent[0]} is not there: `make reproduce` writes it in results, "
+            "`python -m shrink_utils record` in data/reference"
+        )
+    return {name: pd.read_parquet(path) for name, path in paths.items()}
 
 
-def _summary(run: Run) -> dict:
-    first, final = run.evaluations[0], run.evaluations[-1]
-    full = run.history[run.history.rows == run.history.rows.max()]
-    epochs = pd.DataFrame(run.evaluations[1:])
-    metrics = task_spec(run.config.task).metrics
-    scores = {name: _last(epochs[name]) for name in metrics}
-    return {
-        **keys_of(run.config),
-        **{name: _last(full[name]) for name in SCORES},
-        **{
-            f"{space}_{when}": of[f"{space}_1"]
-            for space in ("raw", "centred")
-            for when, of in (("before", first), ("after", final))
-        },
-        "metric": metrics[0],
-        "value": scores[metrics[0]],
-        **scores,
-    }
+def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
+    """A profile's tables on record, or None; and a line that says how many of its runs are."""
+    profile = load_profile(name)
+    wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
+    if missing:
+        print(
+            f"{wanted - missing} of the {wanted} runs of profile {name} are on record. Nobody "
+            "looks at them before all are, so this section shows nothing yet."
+        )
+        return None
+    print(f"All {wanted} runs of profile {name} are on record.")
+    return read_tables(records_folder(profile))
 
 
-def first_steps(runs: Iterable[Run]) -> pd.DataFrame:
-    """The first steps of every run, which are the same on every machine but for rounding.
+def read_objectives() -> dict[str, pd.DataFrame]:
+    """Tables of models that were trained from nothing, by name.
 
-    Columns model, task, arm, weight, seed, epochs, step, those of ``FIRST_STEPS`` and, where the
-    step is 1, those of ``BEFORE``: the untrained model on the validation rows.
+    Every training on record counts, by the rule of docs/preregistration_objectives.md.
+
+    Raises
+    ------
+    FileNotFoundError
+        None of them is on record.
     """
-    frames = []
-    for run in runs:
-        steps = run.history.head(EARLY_STEPS)[["step", *FIRST_STEPS]].astype({"step": int})
-        before = {name: run.evaluations[0][key] for key, name in BEFORE.items()}
-        before = pd.DataFrame(before, index=steps.index[:1])
-        keys = keys_of(run.config) | {"epochs": run.config.epochs}
-        frames.append(steps.join(before).assign(**keys))
-    names = [*RUN, "epochs", "step", *FIRST_STEPS, *BEFORE.values()]
-    return pd.concat(frames, ignore_index=True)[names]
+    folder = data_dir() / "reference" / "objectives"
+    if not (folder / "runs.parquet").is_file():
+        raise FileNotFoundError(f"{folder / 'runs.parquet'} is not there: a checkout has it")
+    return {path.stem: _read_records(path) for path in sorted(folder.glob("*.parquet"))}
 
 
-def _last(values: pd.Series) -> float:
-    """Mean of the last 30 %."""
-    return float(values.tail(math.ceil(LAST * len(values))).mean())
+def _read_records(path: Path) -> pd.DataFrame:
+    """A parquet table on record, its categories as text and its numbers in double precision."""
+    table = pd.read_parquet(path)
+    wider = {"category": str, "float32": "float64"}
+    return table.astype({c: wider[str(t)] for c, t in table.dtypes.items() if str(t) in wider})
 
 
-def evaluations(runs: Iterable[Run]) -> pd.DataFrame:
-    """One row per run and evaluation: the run's keys, then what it found (`Run.evaluations`).
+def rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
+    """Rows of a table that has one per run, in the order of the runs, each once."""
+    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(run_key, configs)), names=KEYS)
+    return table.set_index(KEYS).loc[keys].reset_index()
 
-    ``metric`` names the task's first metric, and ``value`` is what it was.
+
+def run_key(config: RunConfig) -> tuple:
+    """What names a run in the tables: `KEYS`."""
+    return tuple(getattr(config, name) for name in KEYS)
+
+
+def named_by_epochs(table: pd.DataFrame) -> pd.DataFrame:
+    """With longer runs' epochs beside their task, so that they are a task of their own."""
+    longer = table.task + " (" + table.epochs.astype(str) + " epochs)"
+    return table.assign(task=table.task.where(table.epochs == table.epochs.min(), longer))
+
+
+# --- what follows from a run's rows ----------------------------------------------------------
+
+
+def graded_runs(profile: Profile, tables: Tables) -> pd.DataFrame:
+    """Rows of the grid's runs, the long ones, then the sweep's, each once, for `claims`.
+
+    Of the table ``runs``, with `add_correctness` and `add_best_epoch`; long runs are a task of
+    their own.
     """
-    rows = []
-    for run in runs:
-        metric = task_spec(run.config.task).metrics[0]
-        for found in run.evaluations:
-            rows.append(keys_of(run.config) | found | {"metric": metric, "value": found[metric]})
-    return pd.DataFrame(rows)
+    configs = [*profile.runs(), *profile.long_runs(), *profile.sweep_runs()]
+    of = {name: named_by_epochs(tables[name]) for name in ("runs", "correct", "evaluations")}
+    runs = add_correctness(named_by_epochs(rows_of(tables["runs"], configs)), of["correct"])
+    return add_best_epoch(runs, of["evaluations"])
 
 
-def correct_rows(runs: Iterable[Run]) -> pd.DataFrame:
-    """Which validation rows a run gets right, of tasks with classes.
+def add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+    """Add the column ``graded``: what the metric is a mean of.
 
-    Returns
-    -------
-    DataFrame
-        Columns model, task, arm, weight, seed, row and ``correct``: the share of the last 30 % of
-        the epochs (at least the last one) in which the row's predicted class is its label.
+    Where the metric is accuracy, that is an array (n,), each validation row's correctness: an
+    interval of these speaks of other rows too. Else it is the metric.
     """
-    judged = [_correct(run) for run in runs if not task_spec(run.config.task).is_regression]
-    columns = [*RUN, "row", "correct"]
-    return pd.concat(judged, ignore_index=True) if judged else pd.DataFrame(columns=columns)
-
-
-def add_correctness(summary: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
-    """Add the column ``graded`` to a table of `summarize`: what the metric is a mean of.
-
-    Where the metric is accuracy, that is an array (n,), each validation row's correctness out of
-    `correct_rows`: an interval of these speaks of other rows too. Else it is the metric.
-    """
-    once = correct.drop_duplicates([*RUN, "row"]).sort_values("row")  # in grid and sweep: twice
-    rows = once.groupby(RUN).correct.agg(lambda column: column.to_numpy())
-    of_run = zip(summary[RUN].itertuples(index=False, name=None), summary.metric, strict=True)
+    rows = correct.sort_values("row").groupby(RUN).correct.agg(lambda column: column.to_numpy())
+    of_run = zip(runs[RUN].itertuples(index=False, name=None), runs.metric, strict=True)
     values = [rows[key] if metric == "accuracy" else None for key, metric in of_run]
-    column = pd.Series(values, summary.index, dtype=object)
-    return summary.assign(graded=column.where(column.notna(), summary.value))
+    column = pd.Series(values, runs.index, dtype=object)
+    return runs.assign(graded=column.where(column.notna(), runs.value))
 
 
-def _correct(run: Run) -> pd.DataFrame:
-    right = run.embeddings["predictions"][1:] == run.embeddings["labels"]  # (epochs, n)
-    share = right[-math.ceil(LAST * len(right)) :].double().mean(dim=0)
-    return pd.DataFrame({**keys_of(run.config), "row": range(len(share)), "correct": share})
+def add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
+    """Add what each run's evaluation of least loss found: the columns `AT_BEST` with ``_best``.
+
+    And two of the course of its validation loss: ``first_loss``, after the first epoch, and
+    ``late_change``, from the beginning of the last 30 % of the epochs to their end, NaN in runs of
+    one epoch. Epoch 0 is before fine-tuning and is left out.
+    """
+    trained = evaluations[evaluations.epoch > 0].reset_index(drop=True)
+    best = trained.loc[trained.groupby(RUN, sort=False).loss.idxmin()]
+    names = {column: f"{column}_best" for column in AT_BEST}
+    best = best.rename(columns={"value": "graded"})[[*RUN, *AT_BEST]].rename(columns=names)
+    course = trained.groupby(RUN, sort=False).apply(_course, include_groups=False)
+    return runs.join(best.set_index(RUN), on=RUN).join(course, on=RUN)
 
 
-def task_table(summary: pd.DataFrame) -> pd.DataFrame:
+def _course(run: pd.DataFrame) -> pd.Series:
+    losses = run.sort_values("epoch").loss.to_numpy()
+    late = math.ceil(LAST * len(losses))
+    change = losses[-1] - losses[-1 - late] if len(losses) > late else math.nan
+    return pd.Series({"first_loss": losses[0], "late_change": change})
+
+
+def task_table(runs: pd.DataFrame) -> pd.DataFrame:
     """STL's Table 2: the task's metrics by arm, mean and standard deviation over seeds."""
-    metrics = [name for name in METRICS if name in summary]
-    tidy = summary.melt([*CELL, "seed"], metrics, var_name="metric", value_name="score").dropna()
+    metrics = [name for name in METRICS if name in runs]
+    tidy = runs.melt([*CELL, "seed"], metrics, var_name="metric", value_name="score").dropna()
     return _over_seeds(tidy, [*CELL, "metric"])
 
 
-def score_table(summary: pd.DataFrame) -> pd.DataFrame:
+def score_table(runs: pd.DataFrame) -> pd.DataFrame:
     """STL's Table 3: first three anisotropy scores by arm, raw and centred."""
-    tidy = summary.melt([*CELL, "seed"], SCORES, var_name="name", value_name="score")
+    tidy = runs.melt([*CELL, "seed"], SCORES, var_name="name", value_name="score")
     tidy[["space", "k"]] = tidy["name"].str.split("_", expand=True)
     return _over_seeds(tidy, [*CELL, "space", "k"])
 
@@ -154,39 +169,19 @@ def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
 
 
-def paired_cells(
-    ours: pd.DataFrame,
-    reference: pd.DataFrame,
-    keys: list[str],
-    columns: list[str] | None = None,
-    *,
-    beside: Iterable[str] = (),
-) -> pd.DataFrame:
-    """Two tables of the same form, cell by cell.
+def first_steps(tables: Tables) -> pd.DataFrame:
+    """The first steps of every run, which are the same on every machine but for rounding.
 
-    Parameters
-    ----------
-    keys : list of str
-        The columns that name a row; one that comes again has another name.
-    columns : list of str, optional
-        Those to compare; by default all.
-    beside : iterable of str
-        Columns that speak of every cell of a row.
-
-    Returns
-    -------
-    DataFrame
-        Columns row, column, ours, reference, those `beside` (``<name>_reference``: as the reference
-        has them), and ``side``: "both", or "left_only" where ours alone has such a row.
+    Columns `KEYS`, step, those of ``FIRST_STEPS`` and, where the step is 1, those of ``BEFORE``:
+    the untrained model on the validation rows.
     """
-    sides = []
-    for name, table in {"ours": ours, "reference": reference}.items():
-        row = table[keys].astype(str).agg(" · ".join, axis=1)
-        again = row.groupby(row).cumcount().map(lambda n: " again" * n)
-        named = table.assign(row=row + again)
-        sides.append(named.melt(["row", *beside], columns, "column", name))
-    cell, suffixes = ["row", "column"], ("", "_reference")
-    return sides[0].merge(sides[1], "outer", cell, suffixes=suffixes, indicator="side")
+    steps = tables["steps"].query("step <= @EARLY_STEPS")[[*KEYS, "step", *FIRST_STEPS]]
+    before = tables["evaluations"].query("epoch == 0").assign(step=1)
+    before = before[[*KEYS, "step", *BEFORE]].rename(columns=BEFORE)
+    return steps.merge(before, "left", [*KEYS, "step"])
+
+
+# --- writing ---------------------------------------------------------------------------------
 
 
 def write_table(table: pd.DataFrame, name: str, *, profile: Profile) -> None:
@@ -211,24 +206,19 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
-def read_objectives() -> dict[str, pd.DataFrame]:
-    """Tables of models that were trained from nothing, by name.
-
-    Every training on record counts, by the rule of docs/preregistration_objectives.md.
-
-    Raises
-    ------
-    FileNotFoundError
-        None of them is on record.
-    """
-    folder = data_dir() / "reference" / "objectives"
-    if not (folder / "runs.parquet").is_file():
-        raise FileNotFoundError(f"{folder / 'runs.parquet'} is not there: a checkout has it")
-    return {path.stem: _read_records(path) for path in sorted(folder.glob("*.parquet"))}
+def missing_runs(profile: Profile) -> list[RunConfig]:
+    """Runs of the profile that are not on record, in its order."""
+    path, known = records_folder(profile) / "runs.parquet", set()
+    if path.is_file():
+        known = set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
+    return [config for config in profile.all_runs() if run_key(config) not in known]
 
 
-def _read_records(path: Path) -> pd.DataFrame:
-    """A parquet table on record, its categories as text and its numbers in double precision."""
-    table = pd.read_parquet(path)
-    wider = {"category": str, "float32": "float64"}
-    return table.astype({c: wider[str(t)] for c, t in table.dtypes.items() if str(t) in wider})
+def records_folder(profile: Profile) -> Path:
+    """Where a profile's records are."""
+    if profile.base_seed:
+        raise ValueError(
+            f"seed: records are of base seed 0, got {profile.base_seed}: another one is another "
+            "study (`unset SEED SHRINK_SEED`)"
+        )
+    return data_dir() / "reference" / profile.name

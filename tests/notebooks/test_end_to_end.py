@@ -140,12 +140,6 @@ def test_another_seed_is_another_study(make, finished):
     assert "results/smoke/notebooks" not in planned
 
 
-def test_the_folder_is_verified_with_every_claim_made_again(make, finished):
-    verified = make("verify", "RESULTS=results/smoke")
-    assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert "ok    claims, made again" in verified.stdout and "FAIL" not in verified.stdout
-
-
 def test_a_failing_notebook_stops_make_and_is_kept(clone, results, make, finished):
     notebook = clone / "notebooks" / "00_setup_and_data.ipynb"
     text = notebook.read_text(encoding="utf-8")
@@ -159,5 +153,4 @@ def test_a_failing_notebook_stops_make_and_is_kept(clone, results, make, finishe
     assert failed.returncode != 0
     assert "00_setup_and_data.ipynb" in failed.stderr and "ZeroDivisionError" in failed.stderr
     assert (results / "notebooks" / "00_setup_and_data.failed.ipynb").is_file()
-    verified = make("verify", "RESULTS=results/smoke")
-    assert verified.returncode != 0 and "provenance.json is missing" in verified.stdout
+    assert not (results / "provenance.json").exists()  # the study is unfinished again

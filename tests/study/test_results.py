@@ -7,12 +7,13 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from shrink_utils.study import cached_table as measuring
 from shrink_utils.study import load_profile, results
-from shrink_utils.study.cached_table import cached_table, load_cached
+from shrink_utils.study.cached_table import MeasuredTables, cached_table
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
@@ -55,7 +56,7 @@ def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
     stamp = read_json(folder / "provenance.json")
     assert {"packages", "device", "threads", "commit", "time", "seconds"} <= set(stamp)
     assert stamp["who"] == "me" and 0 <= stamp["seconds"] < 60
-    assert not list(Result(folder).faults())
+    Result(folder).verify()
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -168,30 +169,30 @@ def test_the_second_call_loads_the_very_numbers_of_the_first(profile, measure, c
     assert len(calls) == 1
     pd.testing.assert_frame_equal(first, second, check_exact=True)
     assert second.value.tolist() == [1 / 3, 2.0**-60]
-    (folder,) = (profile.folder / "measured").iterdir()
-    assert read_json(folder / "config.json")["profile"]["name"] == "smoke"
-    assert read_json(folder / "provenance.json")["seconds"] >= 0
+    (path,) = (profile.folder / "tables").iterdir()
+    said = pd.read_parquet(path).attrs
+    assert path.name == "lengths.parquet" and said["seconds"] >= 0 and said["commit"]
 
 
 def test_another_profile_is_measured_anew_and_takes_the_old_tables_place(profile, measure, calls):
     cached_table("lengths-by-word")(lambda profile: pd.DataFrame({"a": [1]}))(profile)
     measure(profile)
     measure(replace(profile, diagnostic_sentences=7))
-    names = [name[:-17] for name in _names(profile.folder / "measured")]
-    assert len(calls) == 2 and sorted(names) == ["lengths", "lengths-by-word"]
+    assert len(calls) == 2
+    assert _names(profile.folder / "tables") == {"lengths.parquet", "lengths-by-word.parquet"}
 
 
 def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="no table 'lengths' of profile 'smoke'"):
-        load_cached("lengths")(profile)
+    with pytest.raises(FileNotFoundError, match="no table 'lengths'"):
+        MeasuredTables(profile)["lengths"]
     pd.testing.assert_frame_equal(
-        measure(profile), load_cached("lengths")(profile), check_exact=True
+        measure(profile), MeasuredTables(profile)["lengths"], check_exact=True
     )
     with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
-        load_cached("lengths")(replace(profile, diagnostic_sentences=7))
+        MeasuredTables(replace(profile, diagnostic_sentences=7))["lengths"]
     monkeypatch.setattr(measuring, "code_hash", lambda **_: "of other code")
     with pytest.raises(FileNotFoundError, match="as profile and code are now"):
-        load_cached("lengths")(profile)
+        MeasuredTables(profile)["lengths"]
 
 
 @pytest.mark.parametrize(
@@ -274,12 +275,19 @@ def test_a_table_follows_the_precision_and_the_arms_that_its_profile_names(
     assert len(calls) == 4
 
 
-@pytest.mark.parametrize("hurt", [lambda data: data[:40], lambda data: data[:-1] + b"x"])
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        lambda data: data[:40],
+        lambda data: data[:-1] + b"x",
+        lambda data: data.replace(np.float64(1 / 3).tobytes(), np.float64(0.3).tobytes()),
+    ],
+)
 def test_a_damaged_table_is_named_and_measured_again(profile, measure, calls, hurt):
     whole = measure(profile)
-    (path,) = (profile.folder / "measured").glob("lengths-*/table.parquet")
+    (path,) = (profile.folder / "tables").glob("lengths.parquet")
     path.write_bytes(hurt(path.read_bytes()))
-    with pytest.warns(UserWarning, match=r"measured/lengths-.*is damaged.*computing again"):
+    with pytest.warns(UserWarning, match=r"tables/lengths.parquet is damaged.*computed again"):
         again = measure(profile)
     pd.testing.assert_frame_equal(again, whole, check_exact=True)
     assert len(calls) == 2

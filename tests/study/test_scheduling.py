@@ -1,92 +1,144 @@
-"""The grid and the sweep: complete, resumed, tidy."""
+"""Many results: each once, by whoever makes them; what fails stops nothing and is named."""
 
+import io
 import shutil
-from contextlib import nullcontext
+import time
 from dataclasses import replace
-from types import SimpleNamespace
-from unittest.mock import MagicMock
+from functools import partial
 
+import pandas as pd
 import pytest
+import torch
+from distributed import Client, LocalCluster
+from tqdm import tqdm
 
-from shrink_utils.study import run_grid, run_id, run_sweep, scheduling
+from shrink_utils.__main__ import main
+from shrink_utils.study import results, run_grid, run_id, run_sweep, runs
 from shrink_utils.study.profiles import SweepEntry
+from shrink_utils.study.results import ADDRESS, Result, Work, make_all
+from tests.study.makes import die, fail, write, write_gpu_beside_another
 
 
-def _on_a_cluster(monkeypatch, compute, workers):
-    cluster = nullcontext(SimpleNamespace(nthreads=lambda: workers))
-    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://nowhere:1")
-    monkeypatch.setattr(scheduling, "cluster_client", lambda workers: cluster)
-    monkeypatch.setattr(scheduling, "compute_runs", compute)
+def _work(folder, makes):
+    paths = [folder / f"run{i}" for i in range(len(makes))]
+    return [
+        Work(p, partial(make, p), f"label {p.name}") for p, make in zip(paths, makes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("workers", "worst"), [(1, fail), (2, die)])
+def test_what_fails_or_dies_is_named_with_its_log_and_tried_again_alone(tmp_path, workers, worst):
+    work = _work(tmp_path, [write, fail, write, worst, write])
+    with pytest.raises(RuntimeError, match="2 of 5 runs failed") as told:
+        make_all(work, workers=workers)
+    for one in (work[1], work[3]):
+        assert one.label in str(told.value) and str(one.log) in str(told.value)
+    assert "out of memory" in str(told.value) and "Traceback" in work[1].log.read_text()
+    made = {one.path: one.path.stat().st_mtime_ns for one in work if one.path.exists()}
+    assert len(made) == 3
+    make_all(_work(tmp_path, 5 * [write]), workers=1)
+    assert all(one.path.exists() and not one.log.exists() for one in work)
+    assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+def test_each_process_has_a_gpu_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "_gpus", lambda: ["4", "7"])
+    work = _work(tmp_path, 3 * [write_gpu_beside_another])
+    make_all(work)  # though a profile asks for one process
+    found = {(one.path / "value").read_text() for one in work}
+    assert found == {"4", "7"}
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "many"])
+def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, given):
+    monkeypatch.setenv("SHRINK_WORKERS", given)
+    with pytest.raises(ValueError, match="SHRINK_WORKERS") as told:
+        make_all(_work(tmp_path, [write]))
+    assert given in str(told.value) and not list(tmp_path.iterdir())
+
+
+def test_the_time_left_is_that_of_all_processes(tmp_path):
+    """Of four runs of two minutes on two workers."""
+    work, bar = _work(tmp_path, 4 * [write]), tqdm(total=4, file=io.StringIO(), disable=False)
+    for n, minutes in enumerate((3, 2, 1, 0)):
+        with Result(work[n].path).save({}, since=time.perf_counter() - 120):
+            pass
+        results._show(bar, work, workers=2)
+        assert bar.n == n + 1 and bar.postfix == f"about {minutes} min left"
+
+
+def test_two_processes_compute_the_numbers_of_one(tiny_profile, tiny_runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv("SHRINK_WORKERS", "2")
+    one_seed = replace(tiny_profile, seeds=(0,))
+    theirs = [run for run in tiny_runs if run.config.seed == 0]
+    for run, other in zip(run_grid(one_seed), theirs, strict=True):
+        assert run.config == other.config and run.folder.parent != other.folder.parent
+        for name in ("steps", "evaluations", "correct", "clouds"):
+            pd.testing.assert_frame_equal(run.tables[name], other.tables[name], check_exact=True)
+        assert all(torch.equal(run.embeddings[k], x) for k, x in other.embeddings.items())
+
+
+def test_three_parts_are_one_study(tiny_profile, capsys):
+    every = tiny_profile.all_runs()
+    parse = main.__globals__["_part"]
+    parts = [every[parse(f"{i}/3")] for i in (1, 2, 3)]
+    assert sorted((one for part in parts for one in part), key=every.index) == every
+    for text in ("0/3", "4/3", "3", "a/b"):
+        with pytest.raises(SystemExit):
+            main(["ablate", "--part", text])
+        assert text in capsys.readouterr().err
+
+
+def _watched(monkeypatch, trained):
+    run_or_load = runs.run_or_load
+
+    def watched(config, folder, *, keep_model):
+        trained.append((config, keep_model))
+        return run_or_load(config, folder, keep_model=keep_model)
+
+    monkeypatch.setattr(runs, "run_or_load", watched)
 
 
 def test_only_missing_runs_are_computed_and_the_profiles_order_kept(finished, monkeypatch):
-    lost = finished.runs()[2]
+    lost, trained = finished.runs()[2], []
     shutil.rmtree(finished.folder / "runs" / run_id(lost))
-    trained = []
-
-    def watched(config, folder, *, keep_model):
-        trained.append(config)
-        return run_or_load(config, folder, keep_model=keep_model)
-
-    run_or_load = scheduling.run_or_load
-    monkeypatch.setattr(scheduling, "run_or_load", watched)
+    _watched(monkeypatch, trained)
     assert [run.config for run in run_grid(finished)] == finished.runs()
-    assert trained == [lost]
+    assert trained == [(lost, True)]
 
 
-def test_a_damaged_run_counts_as_missing(copied, finished, monkeypatch):
-    """It is moved aside before the work is counted and shared out."""
-    config, folder = copied
-    (folder / run_id(config) / "evaluations.json").unlink()
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(folder))
-    (finished.folder / "runs").mkdir(parents=True)
-    (folder / run_id(config)).rename(finished.folder / "runs" / run_id(config))
-    sent = []
-
-    def compute(client, configs, folder, *, keep):
-        sent.extend(configs)
-        assert set(keep) == set(configs)
-        for name, one in configs.items():
-            scheduling.run_or_load(one, folder)
-            yield name
-
-    _on_a_cluster(monkeypatch, compute, {"tcp://nowhere:2": 1})
+def test_a_damaged_run_counts_as_missing(finished, monkeypatch):
+    config, trained = finished.runs()[0], []
+    (finished.folder / "runs" / run_id(config) / "evaluations.parquet").unlink()
+    _watched(monkeypatch, trained)
     with pytest.warns(UserWarning, match="is damaged"):
         run_grid(finished)
-    assert sent == [run_id(c) for c in finished.runs()]
+    assert trained == [(config, True)]
 
 
 def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, monkeypatch):
     """The weight that the grid has is loaded; one that stands twice is run once."""
-    sweep = SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5))
-    trained = []
-
-    def watched(config, folder, *, keep_model):
-        trained.append((config.arm, config.seed, config.weight))
-        assert not keep_model  # no chapter reads it
-        return scheduling.load_run(folder / run_id(finished.runs()[0]))
-
-    monkeypatch.setattr(scheduling, "run_or_load", watched)
-    runs = run_sweep(replace(finished, sweep=(sweep,)))
-    assert len(runs) == 3 * len(finished.seeds)
-    assert trained == [("all", seed, 0.5) for seed in finished.seeds]
-    assert runs[0] is runs[2] and runs[1].config in finished.runs()
+    sweep, trained = SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5)), []
+    _watched(monkeypatch, trained)
+    found = run_sweep(replace(finished, sweep=(sweep,)))
+    assert len(found) == 3 * len(finished.seeds)
+    assert [(c.seed, c.weight, kept) for c, kept in trained] == [(s, 0.5, False) for s in (0, 1)]
+    assert found[0].folder == found[2].folder and found[1].config in finished.runs()
 
 
-def test_the_time_left_is_that_of_runs_side_by_side(tiny_profile, tmp_path, monkeypatch):
-    """Four runs of two minutes on two workers, which join the cluster after the work is sent."""
-    bar, joined = MagicMock(), {}
-
-    def compute(client, configs, folder, *, keep):
-        for name in configs:
-            joined.update({"tcp://one:1": 1, "tcp://two:1": 1})
-            yield name
-
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    _on_a_cluster(monkeypatch, compute, joined)
-    monkeypatch.setattr(scheduling, "progress_bar", lambda **options: nullcontext(bar))
-    run = SimpleNamespace(provenance={"seconds": 120.0})
-    monkeypatch.setattr(scheduling, "load_run", lambda folder: run)
-    assert run_grid(tiny_profile) == 4 * [run]
-    said = [call.args[0] for call in bar.set_postfix_str.call_args_list]
-    assert said == [f"about {minutes} min left" for minutes in (3, 2, 1, 0)]
+@pytest.mark.nightly
+def test_a_cluster_makes_what_is_missing_and_names_what_fails(tmp_path, monkeypatch):
+    quiet = {"dashboard_address": ":0", "memory_limit": 0, "silence_logs": 60, "processes": False}
+    for threads in (2, 1):
+        with LocalCluster(n_workers=1, threads_per_worker=threads, **quiet) as cluster:
+            monkeypatch.setenv(ADDRESS, cluster.scheduler_address)
+            with Client(cluster):
+                with pytest.raises(RuntimeError, match="label run1") as told:
+                    make_all(_work(tmp_path, [write, fail]))
+        assert ("--nthreads 1" if threads == 2 else "out of memory") in str(told.value)
+    assert (tmp_path / "run0").is_dir()
+    monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:1")
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    with pytest.raises(ConnectionError, match=ADDRESS):
+        make_all(_work(tmp_path, [write, write]))

@@ -3,7 +3,8 @@
 Another machine is a replicate: it rounds otherwise, and training amplifies that. So numbers are of
 two kinds. *Digits*: another machine gives the same ones but for rounding. *Replicates*: two
 machines may differ as two draws of the seeds would, by the intervals of both. Which claims are
-digits is measured (`shrink_utils.study.claims.digits`); the first steps of a run are digits, means
+digits was measured on machines of several kinds (``rounding.csv`` of the reference): one is, if
+none moved it by a tenth of what digits may differ by. The first steps of a run are digits, means
 over fine-tuned runs are not. A table is judged as a whole: one number outside is worth a line, more
 than chance allows are an error. On a machine like the one that made the reference, every number
 counts as digits.
@@ -12,6 +13,8 @@ counts as digits.
 import platform
 import re
 import shutil
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,12 +23,22 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from shrink_utils.paths import data_dir, rounding_seed
+from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
-from shrink_utils.study.claims.digits import judge_replicates, measured_digits, tolerance
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write, read_json, write_json
-from shrink_utils.study.tables import BEFORE, CELL, FIRST_STEPS, paired_cells, read_table
+from shrink_utils.study.run_tables import KEYS, SCORES, TABLES
+from shrink_utils.study.runs import kept_folders, load_run, newest_runs, run_configs, tables_of
+from shrink_utils.study.tables import (
+    BEFORE,
+    CELL,
+    FIRST_STEPS,
+    missing_runs,
+    read_table,
+    read_tables,
+    records_folder,
+    run_key,
+)
 
 # The columns that name a row of each table, and those that are compared.
 COMPARED = {
@@ -35,7 +48,11 @@ COMPARED = {
     "claims": (["claim"], ["estimate"]),
 }
 MACHINE = "machine.json"
+# Of the steps, on record; a regression has no classes.
+STEPS = ["step", "epoch", "rows", "task_loss", "regularizer", "entropy", "entropy_all", *SCORES]
+STEPS += "within_1 between n_selected missing_entropy task_gradient reward_gradient".split()
 ALLOWED_SHARE = {"learning_rate": 0.01}  # too small for an absolute difference: this share of it
+ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
 RARE = 1e-3  # how seldom chance may raise an alarm
 # Of digits of one kind: a near tie falls differently on another machine, and is no fault.
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
@@ -65,7 +82,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     for name, (keys, columns) in COMPARED.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
         sides = (_with_intervals(table, digits) for table in (ours, reference))
-        both = paired_cells(*sides, keys, columns, beside=("half", "chaotic"))
+        both = _paired_cells(*sides, keys, columns, beside=("half", "chaotic"))
         both = both.dropna(subset=["ours", "reference"], how="all")
         both = both.astype({"ours": float, "reference": float})
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
@@ -78,6 +95,19 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     table = pd.concat(compared, ignore_index=True)
     table["within"] = (table.ours - table.reference).abs() <= table.allowed
     return table[["table", "row", "column", "ours", "reference", "kind", "allowed", "within"]]
+
+
+def tolerance(reference: pd.Series) -> pd.Series:
+    """What digits may differ by from a reference value."""
+    return np.maximum(ABSOLUTE, RELATIVE * reference.abs())
+
+
+def measured_digits(folder: Path) -> set[str]:
+    """Names of the claims that are digits; none without a ``rounding.csv``."""
+    if not (path := folder / "rounding.csv").is_file():
+        return set()
+    table = pd.read_csv(path)
+    return set(table.claim[table.kind == "digits"])
 
 
 def judge(compared: pd.DataFrame) -> list[Comparison]:
@@ -126,10 +156,7 @@ def _with_intervals(table: pd.DataFrame, digits: set[str]) -> pd.DataFrame:
 
 
 def machine(profile: Profile) -> dict[str, str | int]:
-    """What decides the last digits: processor, kernels, threads, precision and libraries.
-
-    And the seed of a rounding replicate, which stands for another machine.
-    """
+    """What decides the last digits: processor, kernels, threads, precision and libraries."""
     names = ("model name", "cpu family", "model")
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.is_file() else ""
@@ -141,16 +168,7 @@ def machine(profile: Profile) -> dict[str, str | int]:
         "threads": profile.threads,
         "torch": torch.__version__,
         "numpy": np.__version__,
-        **({} if rounding_seed() is None else {"rounding_seed": rounding_seed()}),
     }
-
-
-def machine_name(profile: Profile) -> str:
-    """A replicate's name: processor, kernels, threads and, where there is one, rounding seed."""
-    found = machine(profile)
-    seed = f", rounding seed {found['rounding_seed']}" if "rounding_seed" in found else ""
-    threads = f"{found['threads']} thread{'s' if found['threads'] > 1 else ''}"
-    return f"{found['processor']}, {found['kernels']}, {threads}{seed}"
 
 
 def changed_verdicts(profile: Profile) -> pd.DataFrame:
@@ -203,7 +221,113 @@ def commit_reference(profile: Profile) -> None:
         with atomic_write(folder / f"{name}.csv") as part:
             shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
     write_json(folder / MACHINE, machine(profile))
-    judge_replicates(folder)
+
+
+def _paired_cells(
+    ours: pd.DataFrame,
+    reference: pd.DataFrame,
+    keys: list[str],
+    columns: list[str] | None = None,
+    *,
+    beside: Iterable[str] = (),
+) -> pd.DataFrame:
+    """Two tables of the same form, cell by cell.
+
+    Columns row (the `keys`; one that comes again has another name), column, ours, reference, those
+    `beside` (which speak of every cell of a row; ``<name>_reference``: as the reference has them),
+    and ``side``: "both", or "left_only" where ours alone has such a row.
+    """
+    sides = []
+    for name, table in {"ours": ours, "reference": reference}.items():
+        row = table[keys].astype(str).agg(" · ".join, axis=1)
+        again = row.groupby(row).cumcount().map(lambda n: " again" * n)
+        named = table.assign(row=row + again)
+        sides.append(named.melt(["row", *beside], columns, "column", name))
+    cell, suffixes = ["row", "column"], ("", "_reference")
+    return sides[0].merge(sides[1], "outer", cell, suffixes=suffixes, indicator="side")
+
+
+def compare_with_records(profile: Profile) -> pd.DataFrame:
+    """Hold the runs in the results folder against those on record, run by run.
+
+    A single run differs more between two processors than a mean over seeds does: the tolerances are
+    those of ``runs`` in ``data/reference/tolerances.toml``.
+
+    Returns
+    -------
+    DataFrame
+        Columns row, column, ours, reference, tolerance, within; empty where no run is on record.
+    """
+    unknown = {run_key(config) for config in missing_runs(profile)}
+    wanted = {run_key(config) for config in profile.all_runs()} - unknown
+    found = newest_runs(kept_folders(profile.folder)) if wanted else {}
+    again = [load_run(path) for config, path in found.items() if run_key(config) in wanted]
+    columns = "row column ours reference tolerance within".split()
+    if not again:
+        return pd.DataFrame(columns=columns)
+    text = (data_dir() / "reference" / "tolerances.toml").read_text("utf-8")
+    allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
+    sides = tables_of(again)["runs"], read_tables(records_folder(profile))["runs"]
+    both = _paired_cells(*sides, KEYS, [*allowed.index]).query("side == 'both'")
+    both = both.join(allowed, on="column")
+    both["tolerance"] = np.maximum(both.absolute, both.relative * both.reference.abs())
+    both["within"] = (both.ours - both.reference).abs() <= both.tolerance
+    return both[columns]
+
+
+def print_record_comparison(profile: Profile) -> bool:
+    """Print how runs computed here compare with their records; False if over 5 % are outside."""
+    if profile.base_seed or (compared := compare_with_records(profile)).empty:
+        return True
+    outside = compared[~compared.within]
+    print(
+        f"Runs on record: {len(compared) - len(outside)} of {len(compared)} numbers of "
+        f"{compared.row.nunique()} runs within tolerance (data/reference/tolerances.toml)."
+    )
+    if len(outside):
+        unseen = ["row", "column"] if missing_runs(profile) else list(outside)
+        print(outside[unseen].to_string(index=False))
+    return len(outside) <= max(1, len(compared) // 20)
+
+
+def record_finished(profile: Profile) -> int:
+    """Add runs in the results folder to the profile's records, and return how many.
+
+    They are known by their configuration, whatever code made them: their ``commit`` says which. A
+    long study can be computed on several machines, a part at a time.
+    """
+    missing = {run_key(config) for config in missing_runs(profile)}
+    found = newest_runs(kept_folders(profile.folder))
+    new = [load_run(path) for config, path in found.items() if run_key(config) in missing]
+    if not new:
+        return 0
+    tables = tables_of(new)
+    steps = tables["steps"].reindex(columns=[*KEYS, *STEPS])
+    tables["steps"] = steps.astype(dict.fromkeys(STEPS[3:], "float32"))
+    paths = {name: records_folder(profile) / f"{name}.parquet" for name in TABLES}
+    if paths["runs"].is_file():
+        earlier = read_tables(records_folder(profile))
+        tables = {
+            name: pd.concat([earlier[name], tables[name]], ignore_index=True) for name in TABLES
+        }
+    if len(precisions := tables["runs"].precision.unique()) > 1:  # differences are paired
+        raise ValueError(
+            f"runs of profile {profile.name} are in the precisions {sorted(map(str, precisions))}: "
+            "a record has one; compute these runs on a machine of the first kind"
+        )
+    for name, path in paths.items():
+        with atomic_write(path) as part:
+            tables[name].to_parquet(part, index=False, compression="zstd")
+    return len(new)
+
+
+def record_all(profile: Profile) -> int:
+    """Compute what is not on record, a seed at a time, record it, and return how many runs."""
+    added = record_finished(profile)
+    while missing := missing_runs(profile):
+        run_configs([run for run in missing if run.seed == missing[0].seed], profile)
+        added += record_finished(profile)
+    return added
 
 
 def _reference(profile: Profile) -> Path | None:

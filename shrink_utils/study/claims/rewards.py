@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from shrink_utils.study.ablation import TASK_OF_MODEL, interpolate_frontier, sweep_of
+from shrink_utils.study.ablation import interpolate_frontier, sweep_of
 from shrink_utils.study.claims.claim import as_table, claim, per_seed
 from shrink_utils.study.claims.stl import ARM
+from shrink_utils.study.run_tables import TASK_OF_MODEL
 
 NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
 OTHERS = {  # what prominent bars are compared with

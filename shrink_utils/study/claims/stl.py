@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import RUN, TASK_OF_MODEL
 from shrink_utils.study.claims.claim import as_table, claim, per_seed
+from shrink_utils.study.run_tables import TASK_OF_MODEL
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -42,8 +42,6 @@ QUESTIONS = [
     ("stl:lowers-three-raw", "none", "raw_three"),
     ("stl:converges-sooner", "none", "first_loss"),
 ]
-LATE = 0.3  # of the epochs: `tables.LAST`, over which STL average
-AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `add_best_epoch`
 DEPARTURES = (
     "AdamW, where STL use Adam; a constant rate after the warm-up, where their code has a cosine "
     "schedule"
@@ -55,35 +53,6 @@ def _with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     first_three = {space: [f"{space}_{k}" for k in (1, 2, 3)] for space in ("centred", "raw")}
     sums = {f"{space}_three": scores[names].sum(axis=1) for space, names in first_three.items()}
     return scores.assign(**sums)
-
-
-def add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
-    """Add what each run's evaluation of least loss found: the columns `AT_BEST` with ``_best``.
-
-    And two of the course of its validation loss: ``first_loss``, after the first epoch, and
-    ``late_change``, from the beginning of the last 30 % of the epochs to their end, NaN in runs of
-    one epoch.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        Of `summarize`.
-    evaluations : DataFrame
-        Of `tables.evaluations`: of these runs; epoch 0 is before fine-tuning and is left out.
-    """
-    trained = evaluations[evaluations.epoch > 0].reset_index(drop=True)
-    best = trained.loc[trained.groupby(RUN, sort=False).loss.idxmin()]  # in grid and sweep: once
-    names = {column: f"{column}_best" for column in AT_BEST}
-    best = best.rename(columns={"value": "graded"})[[*RUN, *AT_BEST]].rename(columns=names)
-    course = trained.groupby(RUN, sort=False).apply(_course, include_groups=False)
-    return runs.join(best.set_index(RUN), on=RUN).join(course, on=RUN)
-
-
-def _course(run: pd.DataFrame) -> pd.Series:
-    losses = run.drop_duplicates("epoch").sort_values("epoch").loss.to_numpy()
-    late = math.ceil(LATE * len(losses))
-    change = losses[-1] - losses[-1 - late] if len(losses) > late else math.nan
-    return pd.Series({"first_loss": losses[0], "late_change": change})
 
 
 def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
@@ -126,9 +95,9 @@ def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]
 
 
 @as_table
-def stl_claims(summary: pd.DataFrame) -> Iterator[dict]:
-    """On every model and task of the ablation; from `summarize`, with `add_correctness`."""
-    for (model, task), runs in _with_sums(summary).groupby(TASK_OF_MODEL, sort=False):
+def stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
+    """On every model and task of the ablation; from `tables.graded_runs`."""
+    for (model, task), runs in _with_sums(graded).groupby(TASK_OF_MODEL, sort=False):
         scores, name = table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             about = about_stl(model, task, arm, table3=name)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import combined_table
-from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
+from shrink_utils.study.claims.clouds import clouds_claims
 from shrink_utils.study.claims.rajaee import rajaee_claims
 from shrink_utils.study.claims.rewards import topology_claims
 from shrink_utils.study.claims.stl import stl_claims
@@ -34,7 +34,7 @@ def every_claim():
     return combined_table(
         [
             stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
-            clouds_claims(measure_clouds(planted.clouds())),
+            clouds_claims(planted.clouds()),
             vazquez_claims(planted.contextuality(), planted.corpus()),
             *models_claims(pd.concat(models)),
             dynamics_claims(planted.objectives()),

@@ -9,6 +9,7 @@ import torch
 
 from shrink_utils.study.ablation import frontier_table
 from shrink_utils.study.loss_changes import COUNTED
+from shrink_utils.study.run_tables import cloud_row
 from shrink_utils.study.stitch_penalties import GROUPS
 from shrink_utils.text.pairs import TEMPLATES
 
@@ -26,8 +27,8 @@ def noisy(rows, columns, *, noise=0.004, of=("value",), seed=0):
 
 
 def summary(model="minilm", task="movies", arms=tuple(LEVEL), noise=0.004):
-    """Of `summarize`: the lower the first score, the higher the second one, but the lower the
-    second raw one; the metric is .8."""
+    """Of `tables.graded_runs`: the lower the first score, the higher the second one, but the lower
+    the second raw one; the metric is .8."""
     rows = [
         (
             model,
@@ -92,20 +93,21 @@ WEAK = {"cosine": (0.58, 0.55, 0.5)}  # never reaches the score of prominent bar
 
 
 def cloud(arm, seed, *, apart=8.0, scale=1.0, task="sentiment_movies", n=60, d=12):
-    """A run with two classes, `apart` along the third axis; before, a round cloud."""
+    """The row of a run with two classes, `apart` along the third axis; before, a round cloud."""
     rng = np.random.default_rng([seed, len(arm)])
     before, after = (torch.from_numpy(rng.normal(size=(n, d))) for _ in range(2))
     labels = torch.arange(n) % 2 if task != "stsb" else torch.from_numpy(rng.random(n))
     after[:, 2] += apart * labels
-    embeddings = {"before": before, "after": scale * after, "labels": labels}
-    config = SimpleNamespace(model="minilm", task=task, arm=arm, weight=1.0, seed=seed)
-    return SimpleNamespace(config=config, embeddings=embeddings)
+    vectors = {"before": before, "after": scale * after, "labels": labels}
+    keys = {"model": "minilm", "task": task, "arm": arm, "weight": 1.0, "seed": seed}
+    return keys | cloud_row(SimpleNamespace(**keys), vectors)
 
 
 def clouds():
-    """Runs whose classes lie closer together, and whose cloud is smaller, with all bars."""
+    """Of runs whose classes lie closer together, and whose cloud is smaller, with all bars."""
     shapes = {"none": (12.0, 1.0), "prominent": (6.0, 1.0), "all": (3.0, 0.5)}
-    return [cloud(a, s, apart=x, scale=y) for a, (x, y) in shapes.items() for s in SEEDS]
+    rows = [cloud(a, s, apart=x, scale=y) for a, (x, y) in shapes.items() for s in SEEDS]
+    return pd.DataFrame(rows)
 
 
 AVG_SIM = (0.1, 0.25, 0.4, 0.3)

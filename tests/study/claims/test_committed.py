@@ -4,19 +4,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
+from shrink_utils.__main__ import main
 from shrink_utils.paths import data_dir, home
-from shrink_utils.study.claims.claim import combined_table
-from shrink_utils.study.claims.clouds import measure_clouds
-from shrink_utils.study.claims.stl import add_best_epoch
-from shrink_utils.study.claims.verdicts import finetuning_claims
-from shrink_utils.study.full_length import FullLength
-from shrink_utils.study.records import record_finished, recorded
-from shrink_utils.study.tables import add_correctness, correct_rows, evaluations, summarize
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = ["cohort/claims", "glue/claims", "models/claims"]
@@ -42,7 +36,7 @@ def test_one_command_writes_every_table_that_follows_from_the_records(
         (clone / table).write_text("".join([head, *rest]), encoding="utf-8")
     text = (home() / page).read_text("utf-8")
     (clone / page).write_text(re.sub(r"(<!--n [^>]*-->)[^<]*", r"\1", text), encoding="utf-8")
-    command = [sys.executable, "-m", "shrink_utils", "tables"]
+    command = ["make", "tables", f"PYTHON={sys.executable}"]
     options = {"cwd": clone, "env": study_environment(clone), "capture_output": True, "text": True}
     done = subprocess.run(command, **options)
     assert done.returncode == 0, done.stderr
@@ -58,15 +52,7 @@ def test_the_three_questions_of_other_tasks_were_fixed_before_and_all_else_is_ex
     assert set(fixed) == expected
 
 
-def test_claims_from_records_are_those_from_run_folders(finished, tiny_runs, monkeypatch, tmp_path):
-    monkeypatch.setattr("shrink_utils.study.records.data_dir", lambda: tmp_path)
-    profile = replace(finished, sweep=())
-    record_finished(profile)
-    runs = add_correctness(summarize(tiny_runs), correct_rows(tiny_runs))
-    runs = add_best_epoch(runs, evaluations(tiny_runs))
-    found = finetuning_claims(runs, runs, measure_clouds(tiny_runs), weight=profile.weight)
-    expected = combined_table(found)
-    claims = FullLength(profile, recorded(profile)).claims
-    claims = claims.assign(kind=claims.kind.str.removesuffix(", exploratory"))
-    assert len(claims) > 10
-    pd.testing.assert_frame_equal(claims, expected)
+@pytest.mark.parametrize(("name", "verdict"), [("strength", "supported"), ("heldout", "good for")])
+def test_the_command_prints_the_decided_hypotheses(capsys, name, verdict):
+    main(["--profile", name, "hypotheses"])
+    assert verdict in capsys.readouterr().out

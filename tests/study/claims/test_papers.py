@@ -10,14 +10,14 @@ import pytest
 
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
-from shrink_utils.study.claims.clouds import clouds_claims, measure_clouds
+from shrink_utils.study.claims.clouds import clouds_claims
 from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
 from shrink_utils.study.claims.rewards import OTHERS, topology_claims
-from shrink_utils.study.claims.stl import LATE, add_best_epoch, stl_claims
+from shrink_utils.study.claims.stl import stl_claims
 from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
 from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.loss_changes import COUNTED
-from shrink_utils.study.tables import LAST
+from shrink_utils.study.tables import add_best_epoch
 from shrink_utils.training import ARMS
 from tests.study.claims import planted
 from tests.study.claims.golden import GOLDEN, every_claim
@@ -186,11 +186,11 @@ def test_an_accuracy_interval_carries_the_choice_of_rows():
 def test_the_shape_of_known_clouds():
     """A cloud ten times as large has every direction elongated by the mean of before."""
     large = [planted.cloud("none", seed, apart=0.0, scale=10.0) for seed in planted.SEEDS]
-    found = clouds_claims(measure_clouds(large)).set_index("claim")
+    found = clouds_claims(pd.DataFrame(large)).set_index("claim")
     rises = found.filter(like="elongated", axis=0)
     assert rises.estimate.tolist() == [0, 12] and set(rises.verdict) == {"described"}
     assert found.verdict["stl:class-normal:minilm:sentiment_movies:none"] == "disagrees"
-    table = measure_clouds([planted.cloud("all", 0), planted.cloud("all", 1, task="stsb")])
+    table = pd.DataFrame([planted.cloud("all", 0), planted.cloud("all", 1, task="stsb")])
     assert table.classes.tolist() == [2, 0]
     assert table.silhouette.isna().tolist() == table.class_cosine.isna().tolist() == [False, True]
     names = clouds_claims(table[table.task == "stsb"]).claim
@@ -201,7 +201,7 @@ def test_isotropy_against_clusters_is_a_difference_with_the_sign_of_isotropys():
     """Of three seeds and two arms: the rounder run's silhouette minus the other's."""
     runs = [planted.cloud(arm, seed) for seed in planted.SEEDS for arm in ("none", "all", "random")]
     isoscore = [0.1, 0.5, 0.05] * 3  # all is rounder than none, random is not
-    table = measure_clouds(runs).assign(isoscore=isoscore)
+    table = pd.DataFrame(runs).assign(isoscore=isoscore)
     found = []
     for silhouette in ([0.9, 0.7, 0.95], [0.9, 0.6, 0.92], [0.9, 0.8, 0.7]):
         found += silhouette
@@ -215,7 +215,7 @@ def test_isotropy_against_clusters_is_a_difference_with_the_sign_of_isotropys():
 def test_clusters_are_kept_where_the_silhouette_falls_by_less_than_the_margin():
     levels = {"none": 0.5, "all": 0.47, "prominent": 0.49}
     runs = [planted.cloud(arm, seed) for arm in levels for seed in planted.SEEDS]
-    table = measure_clouds(runs)
+    table = pd.DataFrame(runs)
     table["silhouette"] = table.arm.map(levels) + 0.001 * table.seed * (table.arm != "none")
     found = clouds_claims(table).set_index("claim")
     cell = "minilm:sentiment_movies"
@@ -233,7 +233,7 @@ def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():
         for epoch, loss, score in ((0, 0.0, 9.0), (1, 0.3, level), (2, 0.8, -9.0)):
             found = {"centred_1": score, "raw_1": score, "value": 0.8 + 0.001 * run.seed}
             rows.append({**keys, "epoch": epoch, "loss": loss, **found})
-    evaluations = pd.DataFrame([*rows, *rows])  # a run of grid and sweep stands there twice
+    evaluations = pd.DataFrame(rows)
     table = add_best_epoch(runs, evaluations)
     assert len(table) == len(runs) and not table.centred_1_best.isin([9.0, -9.0]).any()
     found = stl_claims(table).set_index("claim")
@@ -257,11 +257,10 @@ def test_runs_have_converged_where_their_loss_stands_still_at_the_end_of_ten_epo
             )
             found = {"centred_1": 0.3, "raw_1": 0.3, "value": 0.8 + 0.001 * run.seed}
             rows.append({**keys, "epoch": epoch, "loss": loss + 1e-4 * run.seed * epoch, **found})
-    evaluations = pd.DataFrame([*rows, *rows[::-1]])
+    evaluations = pd.DataFrame(rows[::-1])
     found = stl_claims(add_best_epoch(runs, evaluations)).set_index("claim")
     row = found.loc[f"stl:converged:{CELL}:none"]
     assert row.verdict == verdict and row.estimate == pytest.approx(-late, abs=1e-3)
-    assert LATE == LAST  # the epochs that scores are averaged over
     sooner = found.estimate[f"stl:converges-sooner:{CELL}:prominent"]
     assert sooner == pytest.approx(0.05) and found.kind[f"stl:converged:{CELL}:all"] == "analogue"
     one = evaluations[evaluations.epoch < 2]

@@ -1,6 +1,6 @@
 """A study's tables beside the committed ones: another machine passes, a fault does not."""
 
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -12,9 +12,8 @@ from scipy import stats
 from torch.nn import functional
 
 from shrink_utils import training
-from shrink_utils.models import rounding
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims import digits, reference
+from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
     COMPARED,
     MACHINE,
@@ -26,10 +25,10 @@ from shrink_utils.study.claims.reference import (
 )
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.study.results import write_json
-from shrink_utils.study.runs import Run
+from shrink_utils.study.run_tables import tables_of_run
 from shrink_utils.study.tables import first_steps, read_table, write_table
 from shrink_utils.topology import BarcodeRegularizer, regularizer
-from shrink_utils.training import trainer
+from shrink_utils.training import finetuning, trainer
 
 COMMITTED = data_dir() / "reference" / "quick"
 ELSEWHERE = {"processor": "another", "kernels": "OTHER", "precision": "float32"}
@@ -69,7 +68,7 @@ def _replicate(profile, rng):
     for name, (_, columns) in COMPARED.items():
 
         def change(table, name=name, columns=columns):
-            still = digits.measured_digits(COMMITTED)
+            still = reference.measured_digits(COMMITTED)
             cells = reference._with_intervals(table, still).melt(
                 ["half", "chaotic"], columns, "column"
             )
@@ -143,19 +142,27 @@ def _tiny(profile):
 
 
 def _first_steps(configs):
-    runs = []
+    found = []
     for config in configs:
         result = training.finetune(config)
-        runs.append(Run(config, result.history, result.evaluations, {}, {}, None))
-    return first_steps(runs)
+        left = (result.history, result.evaluations, result.embeddings)
+        found.append(first_steps(tables_of_run(config, *left, {})))
+    return pd.concat(found, ignore_index=True)
 
 
-@contextmanager
 def _rounded(relative=1e-6):
     """Run as a machine whose weights are off by so much."""
-    apart = patch.dict(rounding.APART, {torch.float32: relative})
-    with apart, patch.dict("os.environ", SHRINK_ROUNDING_SEED="1"):
-        yield
+    load = finetuning.load_classifier
+
+    def moved(*args, **options):
+        model, tokenizer = load(*args, **options)
+        draws = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for weights in model.parameters():
+                weights.mul_(1 + relative * torch.randn(weights.shape, generator=draws))
+        return model, tokenizer
+
+    return patch.object(finetuning, "load_classifier", moved)
 
 
 def _through(change):
@@ -212,7 +219,7 @@ def _held_against(sound, ours):
     columns = COMPARED["first_steps"][1]
     both = ours[columns].melt(var_name="column", value_name="ours")
     both["reference"] = sound[columns].melt()["value"]
-    both["allowed"] = digits.tolerance(both.reference)
+    both["allowed"] = reference.tolerance(both.reference)
     both["within"] = (both.ours - both.reference).abs() <= both.allowed
     both = both[both.reference.notna() | both.ours.notna()]
     return all(v.within for v in judge(both.assign(table="first_steps", kind="digits", row="")))
