@@ -155,7 +155,7 @@ ablation: $(OUT)/ablation.complete ## fine-tune the missing runs of the grid
 
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it
-	$(PY) -m jupyter lab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
+	$(PY) -m jupyterlab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
 ON_DEMAND := .venv/.book .venv/.book,browser
@@ -164,11 +164,14 @@ $(ON_DEMAND): .venv/.%: pyproject.toml $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.lock -e '.[$*]'
 	@touch $@
 
-$(OUT)/book/index.html: $(DONE) $(wildcard docs/*.md docs/book/* docs/book/*/* docs/book/*/*/*) .venv/.book
+# Without a finished study, the book shows the outputs that the repository stores.
+STUDY := $(wildcard $(OUT)/provenance.json)
+SHOWN := $(if $(STUDY),$(DONE),$(CHAPTERS:%=notebooks/%.ipynb))
+$(OUT)/book/index.html: $(SHOWN) $(wildcard docs/*.md docs/book/* docs/book/*/* docs/book/*/*/*) .venv/.book
 	@$(PY) -m shrink_utils book
 
-book: $(VENV) ## build the study as a web book that needs no network: results/PROFILE/book/index.html
-	+@$(AT_ONCE) $(OUT)/book/index.html
+book: $(VENV) ## build the web book, of this study or else of what is stored: results/PROFILE/book/index.html
+	+@$(if $(STUDY),$(AT_ONCE),$(MAKE) -s --no-print-directory) $(OUT)/book/index.html
 	@echo "Open $(OUT)/book/index.html"
 
 browser: .venv/.book,browser ## test the book and JupyterLab in a real Chromium (Debian: apt-get install chromium)

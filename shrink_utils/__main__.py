@@ -127,13 +127,20 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
 
 
 def book(profile: Profile, options: argparse.Namespace) -> None:
-    """Build the web book of the executed notebooks."""
+    """Build the web book of the executed notebooks, or, without a finished study, of the stored."""
+    import pandas as pd
+
     from shrink_utils.study.publishing.book import build_book
     from shrink_utils.study.tables import read_table
 
     target = profile.folder / "book"
-    claims = read_table("claims", profile=profile)
-    build_book(profile.folder / "notebooks", claims, target, title=f"profile {profile.name}")
+    if (profile.folder / "provenance.json").is_file():  # what a study writes last
+        of, title = profile.folder / "notebooks", f"profile {profile.name}"
+        claims = read_table("claims", profile=profile)
+    else:
+        of, title = home() / "notebooks", "as stored in the repository"
+        claims = pd.read_csv(data_dir() / "reference" / "quick" / "claims.csv")
+    build_book(of, claims, target, title=title)
     print(f"{target / 'index.html'}")
 
 

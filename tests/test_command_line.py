@@ -1,18 +1,23 @@
 """The command line as a person in a shell uses it."""
 
 import io
+import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 import nbformat
 import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import main
-from shrink_utils.paths import home
+from shrink_utils.paths import data_dir, home
 from shrink_utils.study import profile_names
 from shrink_utils.text import load_sentences
 
@@ -188,17 +193,59 @@ def test_make_names_the_folder_that_it_has_to_be_called_in(tmp_path):
     assert f"call `make -C` with the folder of {home()}/Makefile" in told.stderr
 
 
-def test_make_lab_opens_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shell(tmp_path):
-    folder = tmp_path / "a b (1) & $x'é"
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    for name in ("Makefile", "requirements.lock", "pyproject.toml", "shrink_utils"):
+def test_claims_are_printed_after_a_study_and_asked_for_before(results, capsys):
+    assert main(["claims"]) == 1
+    error = capsys.readouterr().err
+    assert "make reproduce" in error and error.count("\n") == 1
+    tables = results / "smoke" / "tables"
+    tables.mkdir(parents=True)
+    committed = data_dir() / "reference" / "quick" / "claims.csv"
+    shutil.copy(committed, tables / "claims.csv")
+    assert main(["claims"]) == 0
+    assert pd.read_csv(committed).statement[0] in capsys.readouterr().out
+
+
+def test_make_clean_removes_results_and_nothing_else(tmp_path):
+    folder = tmp_path / "study"
+    (folder / "results" / "quick").mkdir(parents=True)
+    for name in ("Makefile", "requirements.lock", "shrink_utils"):
         (folder / name).symlink_to(home() / name)
-    (jupyter := folder / ".venv" / "bin" / "jupyter").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    jupyter.chmod(0o755)
-    (folder / ".venv" / ".complete").touch()
-    options = _make("-s", "-C", str(folder), "lab", "LAB=--port 8899").stdout.splitlines()
-    place = f"--FileContentsManager.preferred_dir={folder / 'notebooks'}"
-    assert options[-5:] == ["lab", "--notebook-dir=.", place, "--port", "8899"]
+    assert _make("-C", str(folder), "clean").returncode == 0
+    assert {path.name for path in folder.iterdir()} == {
+        "Makefile",
+        "requirements.lock",
+        "shrink_utils",
+    }
+
+
+def test_make_lab_serves_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shell(tmp_path):
+    folder = tmp_path / "a b (1) & $x'é"
+    folder.mkdir()
+    for name in ("Makefile", "requirements.lock", "pyproject.toml", "shrink_utils", "notebooks"):
+        (folder / name).symlink_to(home() / name)
+    (folder / ".venv").symlink_to(home() / ".venv")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = f"--no-browser --allow-root --port {port} --IdentityProvider.token="
+    command = ["make", "-C", str(folder), "-o", ".venv/.complete", "lab", f"LAB={options}"]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(command, env=kept, stdout=log, stderr=log, start_new_session=True)
+    try:
+        address = f"http://127.0.0.1:{port}/api/contents/notebooks"
+        for _ in range(240):
+            assert server.poll() is None, (tmp_path / "log").read_text()
+            try:
+                with urllib.request.urlopen(address) as answer:
+                    listed = json.load(answer)["content"]
+                break
+            except urllib.error.URLError:
+                time.sleep(0.5)
+        assert "04_barcodes.ipynb" in [entry["name"] for entry in listed]
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ extensions = [
     "sphinx-mathjax-offline",
 ]
 # Parts of index.md, and what is offered as it is.
-exclude_patterns = ["findings.md", "headlines.md", "_templates", "shrink_utils", "data"]
+exclude_patterns = ["findings.md", "headlines.md", "_templates", "shrink_utils", "data/reference"]
 
 # Notebooks are shown as they were executed.
 nb_execution_mode = "off"

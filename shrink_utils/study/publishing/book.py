@@ -84,9 +84,14 @@ def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     for linked in ("shrink_utils", "data/reference"):  # the book offers their files as they are
         unread = shutil.ignore_patterns("__pycache__")
         shutil.copytree(home() / linked, source / linked, ignore=unread)
-    for page in source.glob("*.md"):  # their links hold in the repository, too
-        text = page.read_text(encoding="utf-8").replace("](../../", "](")
-        page.write_text(text.replace("](../", "](docs/"), encoding="utf-8")
+    for linked in ("README.md", "hub.toml"):
+        shutil.copy(home() / "data" / linked, source / "data")
+    for page in (home() / "docs" / "book").rglob("*.md"):  # their links hold in the repository, too
+        place = page.relative_to(home() / "docs" / "book")
+        up = "../" * (len(place.parts) - 1)
+        text = page.read_text(encoding="utf-8").replace(f"]({up}../../", f"]({up}")
+        text = text.replace(f"]({up}../", f"]({up}docs/")
+        (source / place).write_text(text, encoding="utf-8")
     front = _hypotheses("cohort")
     (source / "headlines.md").write_text(_table(front, "headlines"), encoding="utf-8")
     with (source / "claims.md").open("a", encoding="utf-8") as page:
