@@ -56,7 +56,7 @@ def read_columns(path: Path, columns: Sequence[str] = ()) -> pd.DataFrame:
         It is no table, or not UTF-8; a line has more or fewer fields than the header; or a column
         is not there, or there twice.
     """
-    return _chosen(_read(path), path, columns)
+    return _chosen(_read_file(path), path, columns)
 
 
 def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], list[str]]:
@@ -69,7 +69,7 @@ def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], lis
     column
         Where a table's texts stand.
     """
-    found = _read(path)
+    found = _read_file(path)
     if isinstance(found, list) and not column:
         marked = sum(bool(MARKUP.match(text)) for text in found)
         note = (
@@ -113,7 +113,7 @@ def _chosen(table: pd.DataFrame | list[str], path: Path, columns: Sequence[str])
     return chosen.mask(chosen.map(lambda cell: isinstance(cell, str) and not cell.strip()))
 
 
-def _read(path: Path) -> pd.DataFrame | list[str]:
+def _read_file(path: Path) -> pd.DataFrame | list[str]:
     """A file's table, or its lines where it is plain text."""
     if path.is_dir():
         return _of_folder(path)
