@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import codecs
 import os
-import shlex
 import sys
 import unicodedata
 from pathlib import Path
@@ -35,7 +34,6 @@ def main(arguments: list[str] | None = None) -> int:
     offline = True
     try:
         options = _parser().parse_args(arguments)
-        options.words = sys.argv[1:] if arguments is None else arguments
         from shrink_utils.study.profiles import load_profile  # not there without the study
 
         profile = load_profile(options.profile, seed=options.seed)
@@ -74,38 +72,46 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 
 
 def diagnose(profile: Profile, options: argparse.Namespace) -> None:
-    """Isotropy and contextuality of any encoder on any text, layer by layer."""
+    """Isotropy and contextuality of any encoder on any text, layer by layer, or of two."""
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
     import shrink_utils.study.diagnose as room
     from shrink_utils.text import load_sentences
+    from shrink_utils.text.files import read_texts
 
     room.check_folder(options.out)  # before the work, which may take long
     if options.column and not options.text:
         raise ValueError("--column: it is of the table that --text names")
+    if len(options.models) > 2:
+        raise ValueError(f"model: {len(options.models)} models, expected one, or two to compare")
     if options.text:
         source = options.text.name
-        texts = room.read_texts(options.text, column=options.column)
+        texts, notes = read_texts(options.text, column=options.column)
+        room.check_number(texts, options.text)
     else:
-        n, source = profile.diagnostic_sentences, "snippets"
+        n, source, notes = profile.diagnostic_sentences, "snippets", []
         texts = list(load_sentences("all", n=n, seed=profile.base_seed)["text"])
-    limits = {"max_length": options.max_length, "min_count": options.min_count}
+    limits = ("max_length", "min_count", "max_texts")
     try:
-        table = room.diagnose(options.model, texts, **limits)
+        measure = room.diagnose if len(options.models) == 1 else room.compare
+        table = measure(*options.models, texts, **{name: getattr(options, name) for name in limits})
     except Exception as error:  # a model and texts of any kind, read by several libraries
         told = " ".join(str(error).split()) or type(error).__name__
         for option in limits:
             told = told.replace(option, f"--{option.replace('_', '-')}")
         raise (OSError if isinstance(error, OSError) else ValueError)(told) from error
-    title = f"{options.model} on {len(texts)} texts ({source})"
-    command = f"python -m shrink_utils {shlex.join(options.words)}"
-    name = room.file_name(options.model)
-    written = room.write_diagnosis(table, options.out, name=name, title=title, command=command)
+    read = table.attrs["texts"]
+    of = f" of {len(texts):,}" if read < len(texts) else ""
+    title = f"{' and '.join(options.models)} on {read}{of} texts ({source})"
+    name = "-to-".join(map(room.file_name, options.models))
+    written = room.write_diagnosis(table, options.out, name=name, title=title)
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
+    notes += [f"A sample of {read} texts was read, the same in each call (--max-texts)."] * bool(of)
     if cut := table.attrs["cut"]:
         limit = table.attrs["max_length"]
-        print(f"{cut} of {len(texts)} texts were cut at {limit} tokens (--max-length).")
+        notes.append(f"{cut} of {read} texts were cut at {limit} tokens (--max-length).")
+    print("".join(f"{note}\n" for note in notes), end="")
     print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
 
 
@@ -277,14 +283,18 @@ def _parser() -> argparse.ArgumentParser:
     made["ablate"].add_argument("--part", type=_part, default="1/1", help=part)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
     add = made["diagnose"].add_argument
-    add("model", help="minilm, mpnet, gemma, tiny-random, a hub id, or a local folder")
-    text = "a UTF-8 file or /dev/stdin, one sentence per line, at least 30, or a table (Parquet, "
-    add("--text", type=Path, help=f"{text}CSV, JSON lines); default: sentences of the study")
+    model = "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder; two are compared"
+    add("models", nargs="+", metavar="model", help=model)
+    text = "a UTF-8 file or /dev/stdin, one sentence per line, at least 30; or CSV, TSV, JSON "
+    text += "lines, Parquet, the folder of a data set; default: sentences of the study"
+    add("--text", type=Path, help=text)
     add("--column", help="where the texts stand, if --text is a table")
     add("--max-length", type=int, help="tokens read of a text; default: 128, or fewer")
     texts = "texts in which a word has to stand to have a self-similarity; default: 5"
     add("--min-count", type=int, default=5, help=texts)
-    folder = "folder of the CSV, PNG and HTML page; default: this one"
+    sample = "of more texts a sample is read; default: 5000"
+    add("--max-texts", type=int, default=5000, help=sample)
+    folder = "folder of the CSV and the PNG; default: this one"
     add("--out", type=Path, default=Path(), help=folder)
     return parser
 

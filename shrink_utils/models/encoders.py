@@ -110,7 +110,7 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     with quiet(), seeded(0):
         model = _pretrained(AutoModel, name)
-        return Encoder(name, model.eval().to(device), load_tokenizer(name))
+        return Encoder(name, model.eval().to(device), _load_tokenizer(name))
 
 
 def random_encoder(name: str, *, seed: int = 0) -> Encoder:
@@ -162,7 +162,7 @@ def load_classifier(
         model = _pretrained(AutoModelForSequenceClassification, name, **head)
         if name == TINY:
             model.base_model.load_state_dict(load_encoder(TINY).model.state_dict())
-        tokenizer = load_tokenizer(name)
+        tokenizer = _load_tokenizer(name)
     if getattr(model.config, "pad_token_id", None) is None:  # GPT-2's head looks for padding
         model.config.pad_token_id = tokenizer.pad_token_id
     return model.eval(), tokenizer
@@ -177,7 +177,7 @@ def save_classifier(
         tokenizer.save_pretrained(folder)
 
 
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+def _load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """The tokenizer of `name`, able to pad, on the right: the first vector is the first token's.
 
     It was read from files: without any, transformers makes one up.

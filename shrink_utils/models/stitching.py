@@ -145,7 +145,7 @@ def stitched_logits(
     return torch.cat([logits for logits, _ in found])
 
 
-def upper_logits(
+def _upper_logits(
     model: PreTrainedModel, states: Tensor, layer: int, batch: Batch
 ) -> tuple[Tensor, Tensor]:
     """g_{>m}: run what lies above a layer on given states, at the places that are predicted.
@@ -210,7 +210,7 @@ def _predictions(
     with evaluating(back.model):
         for batch, states in zip(back.batches, front.states, strict=True):
             mapped = phi(states[front_layer].to(back.model.device))
-            yield upper_logits(back.model, mapped, back_layer, batch)
+            yield _upper_logits(back.model, mapped, back_layer, batch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -364,7 +364,7 @@ def train_map(
     with evaluating(back.model), torch.enable_grad():
         for i in torch.cat(rounds)[: training.steps].tolist():
             batch, states = back.batches[i], front.states[i][front_layer].to(device)
-            logits, targets = upper_logits(back.model, phi(states), back_layer, batch)
+            logits, targets = _upper_logits(back.model, phi(states), back_layer, batch)
             loss = cross_entropy(logits, targets, reduction="sum") / len(targets)
             gradients = torch.autograd.grad(loss, parameters)
             for parameter, gradient in zip(parameters, gradients, strict=True):

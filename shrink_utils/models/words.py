@@ -1,6 +1,6 @@
 """Word vectors: the mean of a word's pieces, whatever the tokenizer makes of it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,12 +85,22 @@ def word_batches(
         yield _pooled(batch, owner, words, chosen)
 
 
-def word_states(encoder: Encoder, texts: Iterable[str], **options: Any) -> WordBatch:
+def word_states(
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    progress: Callable[[int], object] = lambda n_texts: None,
+    **options: Any,
+) -> WordBatch:
     """All word vectors of `word_batches` at once, in the order of the texts.
 
-    Parameters are those of `word_batches`. The vectors take n_layers × n_words × d × 4 bytes.
+    Other parameters are those of `word_batches`; ``progress`` is called with the number of texts of
+    each batch that was read. The vectors take n_layers × n_words × d × 4 bytes.
     """
-    batches = list(word_batches(encoder, texts, **options))
+    batches = []
+    for batch in word_batches(encoder, texts, **options):
+        batches.append(batch)
+        progress(batch.n_texts)
     sentence, order = torch.cat([batch.sentence for batch in batches]).sort(stable=True)
     words = [word for batch in batches for word in batch.word]
     return WordBatch(

@@ -20,7 +20,7 @@ ENTAILED = ("entailment", "not_entailment")
 
 
 @dataclass(frozen=True)
-class GlueFormat:
+class _GlueFormat:
     """Where a task's fields stand in GLUE's files and on the hub."""
 
     folder: str
@@ -32,22 +32,22 @@ class GlueFormat:
 
 
 GLUE = {
-    "cola": GlueFormat("CoLA", (3, 1), ("sentence",)),
-    "sst2": GlueFormat("SST-2", ("sentence", "label")),
-    "mrpc": GlueFormat("MRPC", ("#1 String", "#2 String", "Quality"), PAIR),
+    "cola": _GlueFormat("CoLA", (3, 1), ("sentence",)),
+    "sst2": _GlueFormat("SST-2", ("sentence", "label")),
+    "mrpc": _GlueFormat("MRPC", ("#1 String", "#2 String", "Quality"), PAIR),
     # QQP's train.tsv has some broken rows, which its readers leave out.
-    "qqp": GlueFormat("QQP", ("question1", "question2", "is_duplicate"), skip_short_rows=True),
-    "stsb": GlueFormat("STS-B", (*PAIR, "score"), labels=()),
-    "mnli": GlueFormat(
+    "qqp": _GlueFormat("QQP", ("question1", "question2", "is_duplicate"), skip_short_rows=True),
+    "stsb": _GlueFormat("STS-B", (*PAIR, "score"), labels=()),
+    "mnli": _GlueFormat(
         "MNLI",
         (*PAIR, "gold_label"),
         ("premise", "hypothesis"),
         labels=("entailment", "neutral", "contradiction"),
         matched="_matched",
     ),
-    "qnli": GlueFormat("QNLI", ("question", "sentence", "label"), labels=ENTAILED),
-    "rte": GlueFormat("RTE", (*PAIR, "label"), labels=ENTAILED),
-    "wnli": GlueFormat("WNLI", (*PAIR, "label")),
+    "qnli": _GlueFormat("QNLI", ("question", "sentence", "label"), labels=ENTAILED),
+    "rte": _GlueFormat("RTE", (*PAIR, "label"), labels=ENTAILED),
+    "wnli": _GlueFormat("WNLI", (*PAIR, "label")),
 }
 
 
@@ -91,7 +91,7 @@ def read_glue(name: str) -> dict[str, dict[str, list]]:
     }
 
 
-def _read_tsv(form: GlueFormat, path: Path) -> dict[str, list]:
+def _read_tsv(form: _GlueFormat, path: Path) -> dict[str, list]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: GLUE's file is missing")
     # Quotation marks are text in GLUE's files and often unbalanced: split at tabs, nothing more.
@@ -114,7 +114,7 @@ def _read_tsv(form: GlueFormat, path: Path) -> dict[str, list]:
     return labelled_columns(rows)
 
 
-def _label(form: GlueFormat, word: str, where: str) -> int | float:
+def _label(form: _GlueFormat, word: str, where: str) -> int | float:
     try:
         return form.labels.index(word) if form.labels else float(word)
     except ValueError:
@@ -122,7 +122,7 @@ def _label(form: GlueFormat, word: str, where: str) -> int | float:
         raise ValueError(f"{where}: label {word!r}, expected {expected}") from None
 
 
-def _from_hub(name: str, form: GlueFormat) -> dict[str, dict[str, list]]:
+def _from_hub(name: str, form: _GlueFormat) -> dict[str, dict[str, list]]:
     try:
         import datasets
 

@@ -36,7 +36,7 @@ LEXICONS = {
 }
 
 
-class Template(NamedTuple):
+class _Template(NamedTuple):
     """A premise and a hypothesis made of its words, with places for words of a lexicon.
 
     `heuristic` is the narrowest that calls the pair an entailment. By ``"lexical_overlap"`` all
@@ -90,7 +90,7 @@ PATTERNS = {
         ("or", "The {a} {i}, or the {b} {v} the {c}.", "The {b} {v} the {c}."),
     ],
 }
-TEMPLATES = [Template(*kind, *row) for kind, rows in PATTERNS.items() for row in rows]
+TEMPLATES = [_Template(*kind, *row) for kind, rows in PATTERNS.items() for row in rows]
 
 # Not entailed, and never among the counter-examples of a training set: one of each heuristic.
 HELD_OUT = ("place_swap", "subject_relative", "perhaps")
@@ -191,7 +191,7 @@ def _generator(n: int, split: str, seed: int, *salt: str) -> np.random.Generator
 
 
 def _filled(
-    templates: Sequence[Template],
+    templates: Sequence[_Template],
     n: int,
     lexicon: str,
     split: str,

@@ -1,0 +1,260 @@
+"""Texts and tables out of files of any form, with the lines that they stand on."""
+
+import bz2
+import gzip
+import json
+import lzma
+import pickle
+import re
+
+import pandas as pd
+import pytest
+from datasets import Dataset, DatasetDict
+
+from shrink_utils.text.files import empty_lines, read_columns, read_texts
+
+LINES = [f'line {i}, "quoted"\u2028and on' for i in range(40)]
+TABLE = pd.DataFrame({"label": range(40), "text": LINES})
+PLAIN = "\r\n".join(LINES).encode()
+FORMS = {
+    "a.txt": PLAIN,
+    "a.txt.gz": gzip.compress(PLAIN),
+    "a.bz2": bz2.compress(PLAIN),
+    "a.csv": TABLE.to_csv(index=False).encode(),
+    "a.tsv.xz": lzma.compress(TABLE.to_csv(index=False, sep="\t").encode()),
+    "a.parquet": TABLE.to_parquet(index=False),
+    "a.json": TABLE.to_json(orient="records").encode(),
+    "a.jsonl": TABLE.to_json(orient="records", lines=True).encode(),
+    "mark.jsonl": b"\xef\xbb\xbf" + TABLE.to_json(orient="records", lines=True).encode(),
+    "stdin": gzip.compress(TABLE.to_json(orient="records", lines=True).encode()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_texts_are_read_from_lines_and_from_tables(tmp_path, name):
+    (path := tmp_path / name).write_bytes(FORMS[name])
+    is_table = name not in ("a.txt", "a.txt.gz", "a.bz2")
+    assert read_texts(path, column="text" if is_table else None) == (LINES, [])
+    if is_table:
+        for column, found in ((None, "label, text.*--column"), ("tex", "'tex'.*'text'")):
+            with pytest.raises(ValueError, match=found):
+                read_texts(path, column=column)
+    else:
+        with pytest.raises(ValueError, match=r"plain text.*--column"):
+            read_texts(path, column="text")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        *(
+            (content, "given: this is a binary file, (?!.*save it as UTF-8)")
+            for content in (
+                b"PK\x03\x04...",
+                b"%PDF-1.7",
+                b"\x28\xb5\x2f\xfd...",
+                b"\x89PNG\r\n\x1a\n\x00\x00",
+                b"\xff\xd8\xff\xe0\x00\x10JFIF",
+                pickle.dumps(LINES),
+            )
+        ),
+        ("a dog\n".encode("utf-16"), "is not UTF-8"),
+        (gzip.compress(PLAIN)[:-20], "text: .*: Compressed file ended"),
+        (b"PAR1 and no more", "text: .*: .*[Pp]arquet"),
+        ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
+    ],
+)
+def test_what_holds_no_texts_is_named_in_one_line(tmp_path, content, message):
+    (path := tmp_path / "given").write_bytes(content)
+    with pytest.raises(ValueError, match=message) as told:
+        read_texts(path)
+    assert "\n" not in str(told.value)
+
+
+SENTENCES = [f"the dog {i} sees a house" for i in range(40)]
+
+
+TEXTS = [{"text": text} for text in SENTENCES]
+
+
+def _lines(rows):
+    return "\n".join(map(json.dumps, rows))
+
+
+def _rows(*, mark="{}", at=range(40), header="id\ttext", separator="\t"):
+    """A table of 40 rows; those `at` have their text in `mark`."""
+    texts = [mark.format(text) if i in at else text for i, text in enumerate(SENTENCES)]
+    return "\n".join([header, *(f"{i}{separator}{text}" for i, text in enumerate(texts))]), texts
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("a.tsv", _rows(mark='"{}', at=(9, 29))),
+        ("a.tsv", _rows(mark='"{}" she said', at=(9,))),
+        ("a.tab", _rows(mark="{}, well", at=(3,))),
+        ("a.csv", _rows(separator=",", header="id,text")),
+        (
+            "a.csv",
+            (
+                _rows(mark='"{}, ""well"""', separator=",", header="id,text")[0],
+                [f'{text}, "well"' for text in SENTENCES],
+            ),
+        ),
+        (
+            "a.csv",
+            (
+                f"text\r\n{'x' * 200_000}\r\n\r\n" + "\r\n".join(SENTENCES),
+                ["x" * 200_000, *SENTENCES],
+            ),
+        ),
+        ("a.json", (json.dumps(TEXTS, indent=1), SENTENCES)),
+        ("a", (json.dumps(TEXTS, indent=1), SENTENCES)),
+        ("a.jsonl", (_lines({"text": text, "id": 10**20} for text in SENTENCES), SENTENCES)),
+        ("a.jsonl", (_lines([*TEXTS, {"text": None}, {}]) + "\n\n", SENTENCES)),
+    ],
+)
+def test_a_table_gives_the_texts_that_stand_in_it(tmp_path, name, given):
+    content, texts = given
+    (path := tmp_path / name).write_bytes(content.encode())
+    assert read_texts(path, column="text")[0] == texts
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [
+        (SENTENCES, "0"),
+        ([[text, 1] for text in SENTENCES], "0"),
+        ([[1, t] for t in SENTENCES], "1"),
+    ],
+)
+def test_columns_without_names_are_counted(tmp_path, rows, column):
+    (tmp_path / "whole.json").write_text(json.dumps(rows))
+    (tmp_path / "pretty").write_text(json.dumps(rows, indent=1))
+    (tmp_path / "lines.jsonl").write_text(_lines(rows))
+    for name in ("whole.json", "pretty", "lines.jsonl"):
+        assert read_texts(tmp_path / name, column=column) == (SENTENCES, [])
+        with pytest.raises(ValueError, match=r"columns 0.*by --column"):
+            read_texts(tmp_path / name)
+
+
+NOTEBOOK = {"cells": [{"source": SENTENCES}], "nbformat": 4}
+COLUMNS = {"text": dict(enumerate(SENTENCES))}
+
+
+@pytest.mark.parametrize("column", [None, "text"])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "text\nwell, a dog\nwell, a house", "line 2 has 2 fields, the header 1"),
+        ("a.csv", "id,text\n1,a\n2,b,c", "line 3 has 3 fields, the header 2"),
+        ("a.csv", "id,text\n1,a\n\n2", "line 4 has 1 fields, the header 2"),
+        ("a.csv", 'id,text\n1,"a \\"b\\", c"\n', "line 2: ',' expected after '\"'"),
+        ("a.csv", "id,text\n1,'a, b'\n", "line 2 has 3 fields"),
+        ("a.csv", 'id,text\n1,"a\n2,b\n', "line 3: unexpected end of data"),
+        ("a.csv", "id;text\n1;a", "'id;text' is one column; save the table with commas"),
+        ("a.tsv", "id,text\n1,a", "'id,text' is one column; save the table with tabs"),
+        ("a.tsv", "id\ttext\n1\ta\tb", "line 2 has 3 fields, the header 2"),
+        ("a.tsv", 'id\ttext\n1\t"a\n2\tb"\n3\tc', "line 2 has tabs or line ends between two"),
+        *(
+            (name, json.dumps({"data": TEXTS}, indent=n), "this is one JSON object, no table; save")
+            for name in ("a.json", "a", "a.txt")
+            for n in (None, 1)
+        ),
+        ("a.json", json.dumps(COLUMNS), "this is one JSON object"),
+        ("a.ipynb", json.dumps(NOTEBOOK, indent=1), "this is a notebook, no table"),
+        ("a.jsonl", '{"text": "a"}\n{"text": "b"', "line 2 is no JSON"),
+        ("a", "\n".join(json.dumps(row, indent=1) for row in TEXTS), "line 1 is no JSON"),
+        ("a.json", "\n".join(SENTENCES), "line 1 is no JSON"),
+        ("a.json", json.dumps([*TEXTS, "a"]), "a JSON list of dict, str, expected one of objects"),
+        ("a.json", "[1, 2]", "a JSON list of int"),
+        ("a.arrows", b"\xff\xff\xff\xff".decode("latin-1"), "is not UTF-8"),
+    ],
+)
+def test_what_is_no_table_of_texts_is_refused_with_its_line(
+    tmp_path, name, content, message, column
+):
+    (path := tmp_path / name).write_bytes(content.encode("latin-1"))
+    with pytest.raises(ValueError, match=re.escape(message)) as told:
+        read_texts(path, column=column)
+    assert "\n" not in str(told.value) and "plain text" not in str(told.value)
+
+
+def test_plain_text_may_begin_with_a_bracket(tmp_path):
+    for first in ("[MASK] is a token", "{curly} braces", "[1] a note", "[[a page]]"):
+        (path := tmp_path / "a.txt").write_text("\n".join([first, *SENTENCES]))
+        assert read_texts(path) == ([first, *SENTENCES], [])
+
+
+def test_a_table_with_semicolons_is_named(tmp_path):
+    (path := tmp_path / "a.csv").write_text(TABLE.to_csv(index=False, sep=";"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"'label;text' is one column; save the table with commas"):
+        read_texts(path, column="text")
+
+
+def test_no_file_is_told_with_the_nearest_name_and_a_folder_as_one(tmp_path):
+    (tmp_path / "tickets.csv").write_text("text\na")
+    with pytest.raises(FileNotFoundError, match=r"ticket\.csv, did you mean 'tickets\.csv'"):
+        read_columns(tmp_path / "ticket.csv")
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        read_texts(tmp_path)
+
+
+def test_the_folder_of_a_data_set_is_a_table(tmp_path):
+    data = Dataset.from_dict({"text": SENTENCES, "label": [*range(40)]})
+    data.save_to_disk(tmp_path / "one")
+    DatasetDict(train=data, test=data).save_to_disk(tmp_path / "two")
+    for folder in ("one", "two/train"):
+        table = read_columns(tmp_path / folder, ["label", "text"])
+        assert [*table] == ["label", "text"] and table.text.tolist() == SENTENCES
+    with pytest.raises(FileNotFoundError, match="splits test, train"):
+        read_columns(tmp_path / "two")
+
+
+def test_rows_have_the_lines_that_they_begin_on_and_empty_ones_are_counted(tmp_path):
+    (path := tmp_path / "a.csv").write_text('text,label\n"two\nlines",1\n\n  ,2\nNA,\nnone,4\n')
+    table = read_columns(path, ["text", "label"])
+    assert table.index.tolist() == [2, 5, 6, 7] and table.index.name == "line"
+    assert table.text.tolist()[2:] == ["NA", "none"]  # words, until somebody says otherwise
+    assert empty_lines(table, "text") == "1 of 4 rows have no text (lines 5)"
+    assert empty_lines(table, "label") == "1 of 4 rows have no label (lines 6)"
+    texts, notes = read_texts(path, column="text")
+    assert texts == ["two\nlines", "NA", "none"] and "lines 5" in notes[0]
+    lines = path.with_suffix(".jsonl")
+    lines.write_text('{"text": "a"}\n\n{"label": 2}\n{"text": null}\n{"text": ""}')
+    table = read_columns(lines, ["text"])
+    assert table.index.tolist() == [1, 3, 4, 5] and "lines 3, 4, 5" in empty_lines(table, "text")
+    assert empty_lines(read_columns(path)[:0], "text") == ""
+
+
+def test_a_number_is_no_text_and_names_its_line(tmp_path):
+    (path := tmp_path / "a.jsonl").write_text('{"text": "a"}\n\n{"text": 2.5}')
+    with pytest.raises(ValueError, match=r"column text: 2\.5 in line 3"):
+        read_texts(path, column="text")
+    pd.DataFrame({"text": [1.5, 2.5]}).to_parquet(path := tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"column text: 1\.5 in line 1"):
+        read_texts(path, column="text")
+
+
+def test_columns_of_one_name_and_columns_that_are_the_index(tmp_path):
+    (path := tmp_path / "a.csv").write_text("text,text,,\na,b,,\n")
+    with pytest.raises(ValueError, match=r"2 columns .* named text"):
+        read_texts(path, column="text")
+    TABLE.set_index("text").to_parquet(path := tmp_path / "a.parquet")
+    assert read_texts(path, column="text") == (LINES, [])
+    TABLE.set_index(["label", "text"]).assign(k=1).to_parquet(path)
+    assert read_columns(path, ["text", "label"]).shape == (40, 2)
+
+
+@pytest.mark.parametrize(
+    ("mark", "noted"),
+    [("1\t{}", True), ("<p>{}</p>", True), ("00:01 --> 00:02 {}", True), ("a < b > {}", False)],
+)
+def test_markup_that_is_read_as_sentences_is_noted(tmp_path, mark, noted):
+    path = tmp_path / "a.srt"
+    for marked in (15, 25):  # of 40
+        texts = [mark.format(t) if i < marked else t for i, t in enumerate(SENTENCES)]
+        path.write_text("\n".join(texts))
+        found, notes = read_texts(path)
+        assert found == texts and bool(notes) == (noted and marked > 20)
+        assert not notes or str(marked) in notes[0]
