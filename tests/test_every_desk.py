@@ -149,7 +149,6 @@ def test_nothing_below_the_chapters_of_sessions_1_to_3_is_of_posix_alone():
     assert {
         "study.results",
         "study.runs",
-        "study.scheduling",
         "text.sources",
         "training.finetuning",
     } < reached
