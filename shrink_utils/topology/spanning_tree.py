@@ -31,9 +31,9 @@ from torch import Tensor
 from shrink_utils.topology.arrays import on_float64_device, power_of_two, safe_unit
 
 FLOAT32_FROM = 1024  # points from which a product in float32 saves more than its near ties cost
-MANY = 8  # near ties per point, beyond which they are left to float64
+MOST_TIES = 8  # near ties per point, beyond which they are left to float64
 MOST_IN_MATRIX = 8192  # points: 256 MiB in float32
-BLOCK = 256  # pairs that are measured at a time
+AT_A_TIME = 256  # pairs that are measured at a time
 
 
 def minimum_spanning_tree(points: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def _near_ties(
 ) -> np.ndarray | None:
     """Pairs (m, 2) among which the tree is: its edges, and what rounding may have hidden.
 
-    None where there are more than `most`, unless told `MANY` per point.
+    None where there are more than `most`, unless told `MOST_TIES` per point.
     """
     n, d = points.shape
     rows = points - points[0]  # so that equal rows are exact zeros
@@ -81,7 +81,7 @@ def _near_ties(
     np.subtract(halves, squared, out=squared)
     squared += halves[:, None]  # ‖x − y‖² / 2, which is ordered alike
     slack = 4 * (d + 8) * np.finfo(dtype).eps * halves.max()  # 2 δ / 2, as eps is 2 u
-    return prim(squared, slack, MANY * n if most is None else most)
+    return prim(squared, slack, MOST_TIES * n if most is None else most)
 
 
 def prim(distances: np.ndarray, slack: float = 0.0, most: float = math.inf) -> np.ndarray | None:
@@ -121,10 +121,10 @@ def prim(distances: np.ndarray, slack: float = 0.0, most: float = math.inf) -> n
 def _shortest(points: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """The tree among pairs (m, 2) that connect all points, (n − 1, 2)."""
     squared = np.empty(len(pairs))
-    for start in range(0, len(pairs), BLOCK):
-        first, second = pairs[start : start + BLOCK].T
+    for start in range(0, len(pairs), AT_A_TIME):
+        first, second = pairs[start : start + AT_A_TIME].T
         difference = points[first] - points[second]
-        squared[start : start + BLOCK] = np.einsum("ij,ij->i", difference, difference)
+        squared[start : start + AT_A_TIME] = np.einsum("ij,ij->i", difference, difference)
     order = np.argsort(squared, kind="stable")
     rank = np.empty(len(pairs))  # SciPy would take a length of zero for no edge
     rank[order] = np.arange(1, len(pairs) + 1)

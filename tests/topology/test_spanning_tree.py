@@ -16,9 +16,9 @@ from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 
 WAYS = {
     "float64": {"FLOAT32_FROM": 10**9},
-    "float32": {"FLOAT32_FROM": 0, "MANY": 10**9},
-    "clusters": {"FLOAT32_FROM": 0, "MANY": 0},  # every near tie is too many for float32
-    "parts": {"FLOAT32_FROM": 8, "MOST_IN_MATRIX": 9, "BLOCK": 3},
+    "float32": {"FLOAT32_FROM": 0, "MOST_TIES": 10**9},
+    "clusters": {"FLOAT32_FROM": 0, "MOST_TIES": 0},  # every near tie is too many for float32
+    "parts": {"FLOAT32_FROM": 8, "MOST_IN_MATRIX": 9, "AT_A_TIME": 3},
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
