@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+PAGES = [ROOT / "README.md", ROOT / ".github/CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 STUDY = "tests/notebooks/test_end_to_end.py"
 LINE = "tests/test_command_line.py"
 # The file that runs a command, and what stands there when it does. What takes too long for `make
@@ -17,13 +17,13 @@ RUN_BY = {
     "make book": (".ci/run", "make book"),
     "make help": (STUDY, 'make("help")'),
     "make course": (STUDY, 'make("course")'),
-    "make verify": (STUDY, 'make("verify", "RESULTS=results/smoke")'),
+    "make verify": ("Makefile", "-m pytest -q -rs -o addopts= tests/test_registration.py"),
     "make notebooks": (STUDY, 'make("-n", "notebooks")'),  # a prerequisite of `reproduce`
     "make ablation": ("Makefile", "-s --no-print-directory ablation"),  # begins `reproduce`
     "make lab": (LINE, '"lab", f"LAB={options}"'),
     "make lint": ("Makefile", "-m ruff check . && $(PY) -m ruff format --check ."),  # in `test`
     "make clean": (LINE, '_make("-C", str(folder), "clean")'),
-    "make tables": ("tests/study/claims/test_committed.py", '"shrink_utils", "tables"'),
+    "make tables": ("tests/study/claims/test_committed.py", '["make", "tables",'),
     "python -m shrink_utils diagnose": (LINE, 'main(["diagnose", "tiny-random"'),
     "python -m shrink_utils hypotheses": (
         "tests/study/claims/test_committed.py",

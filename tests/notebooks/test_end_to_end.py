@@ -17,7 +17,7 @@ from shrink_utils.study import load_profile
 from shrink_utils.study.runs import load_run, run_id, run_or_load
 
 CHAPTERS = sorted((home() / "notebooks").glob("[0-9]*.ipynb"))
-SECONDS = ("01", "03", "04", "04b", "05", "11", "13")  # chapters that take them under smoke
+SECONDS = ("01", "03", "04", "04b", "05")  # chapters that take them under smoke
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1800)]
 
 
