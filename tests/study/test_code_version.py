@@ -24,7 +24,7 @@ def package(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
     (tmp_path / "training").mkdir()
-    (tmp_path / "training" / "config.py").write_text("ARMS = 1\n")
+    (tmp_path / "training" / "arms.py").write_text("ARMS = 1\n")
     monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
     monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
     return tmp_path
@@ -37,7 +37,7 @@ def package(tmp_path, monkeypatch):
         ("study/chapter/experiment.py", [False, True]),
         ("study/figures.py", [False, False]),
         (CLAIM, [False, False]),
-        ("training/config.py", [False, False]),  # keys name the options of their arms
+        ("training/arms.py", [False, False]),  # keys name the options of their arms
     ],
 )
 def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):
@@ -75,7 +75,7 @@ def copied(tmp_path, monkeypatch):
         ("study/diagnose.py", "the measures are of words", "of words", [False, False]),
         ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),
         ("study/run_tables.py", "RATIO = 5.0", "RATIO = 4.0", [True, True]),  # runs leave it
-        (FORMULA, "-(p * logs).sum()", "(p * logs).sum()", [True, True]),
+        (FORMULA, "entr(bars / bars.sum()).sum()", "entr(bars).sum()", [True, True]),
         ("study/stitch_penalties.py", "(within + other) / 2", "within + other", [False, True]),
         ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
     ],
