@@ -14,8 +14,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARY = ("topology", "geometry", "text", "models", "training")
-# Keys name what a configuration says and the options of its arms: a new arm is no new code.
-NAMED_BY_KEYS = ("training/config.py",)
+# The key of a run or a table names the options of the arms that it has: a new arm is no new code.
+NAMED_BY_KEYS = ("training/arms.py",)
 MEASURED = "study/run_tables.py"  # what runs rest on, too: the tables that they leave
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and

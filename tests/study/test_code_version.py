@@ -24,7 +24,7 @@ def package(tmp_path, monkeypatch):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
     (tmp_path / "training").mkdir()
-    (tmp_path / "training" / "config.py").write_text("ARMS = 1\n")
+    (tmp_path / "training" / "arms.py").write_text("ARMS = 1\n")
     monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
     monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
     return tmp_path
@@ -37,7 +37,7 @@ def package(tmp_path, monkeypatch):
         ("study/chapter/experiment.py", [False, True]),
         ("study/figures.py", [False, False]),
         (CLAIM, [False, False]),
-        ("training/config.py", [False, False]),  # keys name the options of their arms
+        ("training/arms.py", [False, False]),  # keys name the options of their arms
     ],
 )
 def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):

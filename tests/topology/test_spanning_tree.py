@@ -112,12 +112,12 @@ def test_no_rounded_distance_is_off_by_more_than_half_the_slack(dtype, points):
     halves, slack, _ = taken["given"]
     exact = [[Fraction(float(v)) for v in row] for row in points]
     true = [
-        [sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / 2 for y in exact] for x in exact
+        sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / 2 for x in exact for y in exact
     ]
     # The unit that they are taken in, a power of two, from the largest of them.
     shifted = points.astype(np.float64) - points[0]
     unit = Fraction(spanning_tree.power_of_two(shifted - shifted.mean(axis=0)))
-    for rounded, exactly in zip(halves.ravel().tolist(), sum(true, []), strict=True):
+    for rounded, exactly in zip(halves.ravel().tolist(), true, strict=True):
         assert abs(Fraction(rounded) - exactly / unit**2) <= Fraction(float(slack)) / 2
 
 
