@@ -111,9 +111,7 @@ def test_no_rounded_distance_is_off_by_more_than_half_the_slack(dtype, points):
         spanning_tree._near_ties(points.astype(np.float64), dtype)
     halves, slack, _ = taken["given"]
     exact = [[Fraction(float(v)) for v in row] for row in points]
-    true = [
-        sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / 2 for x in exact for y in exact
-    ]
+    true = [sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / 2 for x in exact for y in exact]
     # The unit that they are taken in, a power of two, from the largest of them.
     shifted = points.astype(np.float64) - points[0]
     unit = Fraction(spanning_tree.power_of_two(shifted - shifted.mean(axis=0)))
