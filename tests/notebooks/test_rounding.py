@@ -35,7 +35,7 @@ def test_twelve_planted_ties_are_found_and_nothing_else(tmp_path, nbval):
     unmarked = new('print(f"{np.mean([1.0, 0.75]):.2f}")')
     path = tmp_path / "ties.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[first, unmarked, *marked]), path)
-    told = nbval(path).stdout
+    told = nbval(path).stdout.partition(" short test summary ")[0]  # which CI does not shorten
     parts = dict(
         zip(*[iter(re.split(r"_+ ties\.ipynb::Cell (\d+) _+\n", told)[1:])] * 2, strict=True)
     )
