@@ -285,7 +285,7 @@ class LossChanges:
     losses: np.ndarray  # (steps, 2), before and after each step
 
     def closure(self, rule: str) -> float:
-        """|ΣA − ΔL| / |ΔL| over all steps; NaN when the loss did not change."""
+        """abs(ΣA − ΔL) / abs(ΔL) over all steps; NaN when the loss did not change."""
         change = float((self.losses[:, 1] - self.losses[:, 0]).sum())
         if change == 0:
             return float("nan")
