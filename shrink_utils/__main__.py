@@ -117,9 +117,9 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
 
 def claims(profile: Profile, options: argparse.Namespace) -> None:
     """Print the table of claims of a finished study."""
-    from shrink_utils.study.claims.report import print_claims
+    from shrink_utils.study.claims.report import _print_claims
 
-    print_claims(profile)
+    _print_claims(profile)
 
 
 def course(profile: Profile, options: argparse.Namespace) -> None:
@@ -169,17 +169,17 @@ def _part(text: str) -> slice:
 
 def record(profile: Profile, options: argparse.Namespace) -> None:
     """Keep the tables of finished runs, without their models, in data/reference."""
-    from shrink_utils.study.claims.reference import record_all, record_finished
-    from shrink_utils.study.tables import missing_runs
+    from shrink_utils.study.claims.reference import _record_all, _record_finished
+    from shrink_utils.study.tables import _missing_runs
 
-    added = (record_all if options.run else record_finished)(profile)
-    wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
+    added = (_record_all if options.run else _record_finished)(profile)
+    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
     print(f"{added} runs recorded: {wanted - missing} of {wanted} of profile {profile.name}")
 
 
 def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Print what was decided of the hypotheses fixed in docs/preregistration*.md."""
-    from shrink_utils.study.claims.report import print_hypotheses, read_hypotheses
+    from shrink_utils.study.claims.report import _print_hypotheses, _read_hypotheses
     from shrink_utils.study.profiles import profile_names
 
     folders = (data_dir() / "reference").glob("*/hypotheses.csv")
@@ -189,19 +189,19 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
             f"--profile: {', '.join(decided)} have hypotheses, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` shows them"
         )
-    print_hypotheses(read_hypotheses(profile.name))
+    _print_hypotheses(_read_hypotheses(profile.name))
 
 
 def tables(profile: Profile, options: argparse.Namespace) -> None:
     """Write the claims that follow from runs on record, and every number of the pages."""
-    from shrink_utils.study.claims.verdicts import recorded_claims
+    from shrink_utils.study.claims.verdicts import _recorded_claims
     from shrink_utils.study.profiles import load_profile
     from shrink_utils.study.publishing.pages import write_pages
     from shrink_utils.study.results import atomic_write
 
     for name in WITH_CLAIMS:
         with atomic_write(data_dir() / "reference" / name / "claims.csv") as part:
-            recorded_claims(load_profile(name)).to_csv(part, index=False, float_format="%.6f")
+            _recorded_claims(load_profile(name)).to_csv(part, index=False, float_format="%.6f")
     write_pages()
 
 
@@ -219,23 +219,23 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
 
 def report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the end of a study: what was computed, the verdicts, and the committed tables."""
-    from shrink_utils.study.claims.reference import print_comparison, print_record_comparison
-    from shrink_utils.study.claims.report import print_brief
-    from shrink_utils.study.results import atomic_write, provenance, write_json
-    from shrink_utils.study.runs import drop_models, run_configs, tables_of
-    from shrink_utils.study.tables import first_steps, write_table
+    from shrink_utils.study.claims.reference import _print_comparison, _print_record_comparison
+    from shrink_utils.study.claims.report import _print_brief
+    from shrink_utils.study.results import _write_json, atomic_write, provenance
+    from shrink_utils.study.runs import _drop_models, run_configs, tables_of
+    from shrink_utils.study.tables import _first_steps, write_table
 
     runs = run_configs(profile.all_runs(), profile)
     for name, table in (left := tables_of(runs)).items():
         with atomic_write(profile.folder / "tables" / f"{name}.parquet") as part:
             table.to_parquet(part, index=False)
-    write_table(first_steps(left), "first_steps", profile=profile)
-    print_brief(profile, runs=len(runs))
-    drop_models(profile)
+    write_table(_first_steps(left), "first_steps", profile=profile)
+    _print_brief(profile, runs=len(runs))
+    _drop_models(profile)
     about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
     with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
-        write_json(part, about | {"precision": profile.used_precision} | provenance())
-    alike = [print_comparison(profile), print_record_comparison(profile)]
+        _write_json(part, about | {"precision": profile.used_precision} | provenance())
+    alike = [_print_comparison(profile), _print_record_comparison(profile)]
     return int(not all(alike))
 
 
@@ -250,9 +250,9 @@ def store(profile: Profile, options: argparse.Namespace) -> None:
 
 def reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
-    from shrink_utils.study.claims.reference import commit_reference
+    from shrink_utils.study.claims.reference import _commit_reference
 
-    commit_reference(profile)
+    _commit_reference(profile)
 
 
 # For people, then for make.

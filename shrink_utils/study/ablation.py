@@ -11,7 +11,7 @@ from shrink_utils.study.run_tables import RUN, TASK_OF_MODEL
 from shrink_utils.training import ARMS
 
 
-class FrontierPoint(NamedTuple):
+class _FrontierPoint(NamedTuple):
     """A point between two of a sweep: `share` of the way from the first to the second."""
 
     first: int
@@ -25,7 +25,7 @@ class FrontierPoint(NamedTuple):
         return first + self.share * (second - first)
 
 
-def frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
+def _frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs that a frontier is drawn through, one per row.
 
     Parameters
@@ -37,7 +37,7 @@ def frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
-        `tables.add_correctness` has added it), sorted; of the models and tasks with an arm at two
+        `tables._add_correctness` has added it), sorted; of the models and tasks with an arm at two
         weights or more. The arm ``none`` has weight 0.
 
     Raises
@@ -66,13 +66,13 @@ def _in_order(column: pd.Series) -> pd.Series:
     return column.map([*ARMS].index) if column.name == "arm" else column
 
 
-def sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
+def _sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
     """Rows of an arm, and those of ``none`` in front: its weights from 0 up, of one cell."""
     rows = frontier[frontier.arm.isin(["none", arm])]
     return rows.sort_values(["weight", "seed"])
 
 
-def interpolate_frontier(scores: ArrayLike, score: float) -> FrontierPoint:
+def interpolate_frontier(scores: ArrayLike, score: float) -> _FrontierPoint:
     """Where an arm's sweep, by weight from 0 up, passes a score.
 
     On the first pair of neighbouring weights that have the score between them, linear in the
@@ -83,6 +83,6 @@ def interpolate_frontier(scores: ArrayLike, score: float) -> FrontierPoint:
         low, high = sorted(scores[i : i + 2])
         if low <= score <= high:
             share = (score - scores[i]) / (scores[i + 1] - scores[i]) if low < high else 0.0
-            return FrontierPoint(i, i + 1, float(share), passed=True)
+            return _FrontierPoint(i, i + 1, float(share), passed=True)
     nearest = int(np.abs(scores - score).argmin())
-    return FrontierPoint(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
+    return _FrontierPoint(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))

@@ -66,11 +66,11 @@ def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.Da
         that a cloud of so few rows does not allow are left out.
     """
     x, right = x.double(), {}
-    folds = deal_folds(np.arange(len(labels)), n_folds=2, seed=seed)
+    folds = _deal_folds(np.arange(len(labels)), n_folds=2, seed=seed)
     for fold in np.unique(folds):
         fit, rest = folds != fold, folds == fold
-        for key, treat in treatments(x[fit]).items():
-            probe = linear(RidgeClassifierCV(ALPHAS)).fit(treat(x[fit]).numpy(), labels[fit])
+        for key, treat in _treatments(x[fit]).items():
+            probe = _linear(RidgeClassifierCV(ALPHAS)).fit(treat(x[fit]).numpy(), labels[fit])
             right.setdefault(key, []).append(probe.predict(treat(x[rest]).numpy()) == labels[rest])
         guess = DummyClassifier().fit(labels[fit], labels[fit]).predict(labels[rest])
         right.setdefault(("commonest", 0, 0), []).append(labels[rest] == guess)
@@ -79,13 +79,13 @@ def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.Da
     return pd.DataFrame(rows, columns=columns).assign(measure="accuracy")
 
 
-def treatments(fit: Tensor) -> dict[tuple[str, int, int], Callable[[Tensor], Tensor]]:
+def _treatments(fit: Tensor) -> dict[tuple[str, int, int], Callable[[Tensor], Tensor]]:
     """Every treatment fitted on a cloud (n, d), by (name, directions removed, skipped)."""
     found: dict = {("untreated", 0, 0): lambda rows: rows}
     whole = principal_axes(fit)
     # The control removes the directions k + 1 … 2k.
     removals = [k for k in REMOVED if 2 * k <= len(whole.directions[0])]
-    clusters = cluster_axes(fit, rank=2 * max(removals, default=0))
+    clusters = _cluster_axes(fit, rank=2 * max(removals, default=0))
     for name, axes in (("global", whole), ("clusters", clusters)):
         found[name, 0, 0] = axes.treatment()
         for k in removals:
@@ -94,7 +94,7 @@ def treatments(fit: Tensor) -> dict[tuple[str, int, int], Callable[[Tensor], Ten
     return found
 
 
-def cluster_axes(fit: Tensor, *, rank: int, most: int = MOST_CLUSTERS) -> PrincipalAxes:
+def _cluster_axes(fit: Tensor, *, rank: int, most: int = MOST_CLUSTERS) -> PrincipalAxes:
     """Principal axes of k-means clusters, each of which varies in `rank` directions at least.
 
     Begins with `most` clusters and takes one less as long as one of them varies in too few.
@@ -109,12 +109,12 @@ def cluster_axes(fit: Tensor, *, rank: int, most: int = MOST_CLUSTERS) -> Princi
     return principal_axes(fit)
 
 
-def linear(model):
+def _linear(model):
     """A linear model of standardized features, to be fitted."""
     return make_pipeline(StandardScaler(), model)
 
 
-def deal_folds(groups: ArrayLike, *, n_folds: int, seed: int = 0) -> np.ndarray:
+def _deal_folds(groups: ArrayLike, *, n_folds: int, seed: int = 0) -> np.ndarray:
     """Deal groups of rows to folds as equal in number of groups as can be, (n,).
 
     `groups` has a label per row. Rows of one group share their fold, so that none of them is
@@ -126,7 +126,7 @@ def deal_folds(groups: ArrayLike, *, n_folds: int, seed: int = 0) -> np.ndarray:
     return dealt[index]
 
 
-class Target(NamedTuple):
+class _Target(NamedTuple):
     """What is to be read off which word vectors; vectors of one group share their fold."""
 
     probe: str
@@ -135,44 +135,44 @@ class Target(NamedTuple):
     groups: np.ndarray  # (n,)
     labels: str = "true"
 
-    def shuffled(self) -> "Target":
+    def shuffled(self) -> "_Target":
         """The control: the same vectors, with the values of others."""
         dealt = np.random.default_rng(0).permutation(self.values)
         return self._replace(values=dealt, labels="shuffled")
 
 
-def frequency_target(words: WordBatch, counts: Counter) -> Target:
+def frequency_target(words: WordBatch, counts: Counter) -> _Target:
     """ln of a word's count in all corpora, from one occurrence per word: new words are held out.
 
     The mean over occurrences would betray the count by its length: means of many are shorter.
     """
     rows = np.sort(np.unique(words.word, return_index=True)[1])
     values = np.array([math.log(counts[words.word[row]]) for row in rows])
-    return Target("frequency", rows, values, rows)
+    return _Target("frequency", rows, values, rows)
 
 
-def type_target(words: WordBatch) -> Target:
+def type_target(words: WordBatch) -> _Target:
     """Which of the 40 commonest words it is, from all their occurrences: sentences are held out."""
     common = {word for word, _ in Counter(words.word).most_common(TYPES)}
     rows = np.array([row for row, word in enumerate(words.word) if word in common])
     values = np.array(words.word)[rows]
-    return Target("type", rows, values, words.sentence.numpy()[rows])
+    return _Target("type", rows, values, words.sentence.numpy()[rows])
 
 
-def probed(x: Tensor, target: Target, *, seed: int = 0) -> dict:
+def probed(x: Tensor, target: _Target, *, seed: int = 0) -> dict:
     """What a ridge regression reads off word vectors (n, d), each half predicted from the other.
 
     ``value`` is R² for frequencies and accuracy for types; ``chance`` is the same of predicting the
     mean or the commonest type of the other half.
     """
-    x, halves = x[target.rows].double().numpy(), deal_folds(target.groups, n_folds=2, seed=seed)
+    x, halves = x[target.rows].double().numpy(), _deal_folds(target.groups, n_folds=2, seed=seed)
     ridge, dummy, score = {
         "frequency": (RidgeCV(ALPHAS), DummyRegressor(), r2_score),
         "type": (RidgeClassifierCV(ALPHAS), DummyClassifier(), accuracy_score),
     }[target.probe]
     value, chance = (
         score(target.values, cross_val_predict(model, x, target.values, cv=PredefinedSplit(halves)))
-        for model in (linear(ridge), dummy)
+        for model in (_linear(ridge), dummy)
     )
     found = {"probe": target.probe, "labels": target.labels, "n": len(x)}
     return found | {"value": float(value), "chance": float(chance)}

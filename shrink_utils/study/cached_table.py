@@ -17,9 +17,9 @@ from textwrap import dedent
 
 import pandas as pd
 
-from shrink_utils.study.code_version import code_hash, code_only
+from shrink_utils.study.code_version import _code_only, code_hash
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import atomic_write, file_lock, provenance, result_key
+from shrink_utils.study.results import _file_lock, _result_key, atomic_write, provenance
 from shrink_utils.text import hub_revisions
 
 Measure = Callable[[Profile], pd.DataFrame]
@@ -43,11 +43,11 @@ def cached_table(name: str, *, of: Measure | None = None) -> Callable[[Measure],
         @wraps(measure)
         def load_or_measure(profile: Profile) -> pd.DataFrame:
             parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
-            key = result_key(*parts, _own_code(of or measure), code=code_hash(study=True))
+            key = _result_key(*parts, _own_code(of or measure), code=code_hash(study=True))
             path = profile.folder / "tables" / f"{name}.parquet"
             if (table := _read(path, key=key)) is not None:
                 return table
-            with file_lock(path):  # another process may have it in the meantime
+            with _file_lock(path):  # another process may have it in the meantime
                 if (table := _read(path, key=key)) is None:
                     _save(measure, profile, path, key)
             return table if table is not None else _read(path, key=key)
@@ -131,7 +131,7 @@ def _own_code(function: Callable) -> dict[str, object]:
         name, value = waiting.popitem()
         if inspect.isfunction(value) and value.__module__ == function.__module__:
             source = dedent(inspect.getsource(value))
-            found[name] = code_only(source)
+            found[name] = _code_only(source)
             names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
             names &= function.__globals__.keys() - found.keys()
             waiting |= {named: function.__globals__[named] for named in names}

@@ -26,7 +26,7 @@ tables.py""".split()
 
 @cache
 def code_hash(*, study: bool = False) -> str:
-    """Sixteen hex digits over the code of the library: of `code_only`.
+    """Sixteen hex digits over the code of the library: of `_code_only`.
 
     That is what runs rest on. Measured tables rest on the code of `study` as well, but for
     `WITHOUT_NUMBERS`.
@@ -43,12 +43,12 @@ def _hash(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(path for path in files if path.stem != "__init__"):  # passes names on
         digest.update(path.relative_to(PACKAGE).as_posix().encode())
-        digest.update(code_only(path.read_text(encoding="utf-8")).encode())
+        digest.update(_code_only(path.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:16]
 
 
 @cache
-def code_only(source: str) -> str:
+def _code_only(source: str) -> str:
     """The syntax tree as text: equal for code that does the same.
 
     It has no comments, no docstrings, and no words of errors and warnings.

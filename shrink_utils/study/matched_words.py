@@ -77,7 +77,7 @@ def shuffled(x: Tensor, *, seed: int = 0) -> Tensor:
     return x[np.random.default_rng(seed).permutation(len(x))]
 
 
-def equal_layers(x: Layers, y: Layers, measures: Iterable[str] = TRACKED) -> list[Similarity]:
+def _equal_layers(x: Layers, y: Layers, measures: Iterable[str] = TRACKED) -> list[Similarity]:
     """Every layer of x beside the same layer of y."""
     return [
         (name, i, i, similarity_grid(name, [a], [b]).item())
@@ -98,13 +98,13 @@ def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Simil
         encoder, config = run_encoder(run, device="auto"), run.config
         before, chance, after = matched_layers(*states, word_states(encoder, texts))
         first = config.arm == "none" and config.seed == profile.runs()[0].seed
-        yield "finetuned", config, equal_layers(before, after, SIMILARITIES if first else TRACKED)
+        yield "finetuned", config, _equal_layers(before, after, SIMILARITIES if first else TRACKED)
         yield "within", config, _all_pairs(after)
         if config.arm == "none":
             plain[config.seed] = after
             yield "neighbours", config, _neighbours(after, chance, profile.base_seed)
         elif config.seed in plain:
-            yield "arms", config, equal_layers(plain[config.seed], after)
+            yield "arms", config, _equal_layers(plain[config.seed], after)
 
 
 def chosen_runs(profile: Profile) -> list[Run]:

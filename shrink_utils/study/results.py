@@ -60,7 +60,7 @@ class Result:
 
     It holds ``config.json`` (what was computed), ``provenance.json`` (by what, where and when), the
     files of its kind, and ``manifest.json``: the sha256 of every other file. Its name has the
-    `result_key` what it rests on: what is stale has another name, and is not found.
+    `_result_key` what it rests on: what is stale has another name, and is not found.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,12 +77,12 @@ class Result:
         stamp = provenance() | facts | {"seconds": round(time.perf_counter() - since, 1)}
         with _part(self.folder) as part:
             part.mkdir()
-            write_json(part / CONFIG, config)
-            write_json(part / STAMP, stamp)
+            _write_json(part / CONFIG, config)
+            _write_json(part / STAMP, stamp)
             yield part
             files = [path for path in sorted(part.rglob("*")) if path.is_file()]
             digests = {path.relative_to(part).as_posix(): sha256_of(path) for path in files}
-            write_json(part / MANIFEST, digests)
+            _write_json(part / MANIFEST, digests)
             try:
                 part.rename(self.folder)
             except OSError:
@@ -99,7 +99,7 @@ class Result:
             return read(self.folder) if self.folder.exists() else None
         except DamagedResultError as damage:
             with suppress(FileNotFoundError):  # another process has moved it
-                aside = quarantine(self.folder, "damaged")
+                aside = _quarantine(self.folder, "damaged")
                 warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
             return None
 
@@ -113,7 +113,7 @@ class Result:
         """
         if (found := self.load(read)) is not None:
             return found
-        with file_lock(self.folder) if lock else nullcontext():
+        with _file_lock(self.folder) if lock else nullcontext():
             if not self.folder.exists():  # else another process has saved it in the meantime
                 compute()
         return read(self.folder)
@@ -125,7 +125,7 @@ class Result:
         """
         name = f"{self.folder.parent.name}/{self.folder.name}"
         try:
-            for file, digest in read_json(self.folder / MANIFEST).items():
+            for file, digest in _read_json(self.folder / MANIFEST).items():
                 path = self.folder / file
                 if not path.is_file() or sha256_of(path) != digest:
                     raise ValueError(f"{file} {'changed' if path.is_file() else 'is missing'}")
@@ -133,13 +133,13 @@ class Result:
             raise DamagedResultError(f"{name} is damaged: {error}.") from error
 
 
-def quarantine(folder: Path, why: str) -> Path:
+def _quarantine(folder: Path, why: str) -> Path:
     """Rename a folder to ``<name>.<why>-<n>``, the first that is free, and return that."""
     names = (folder.with_name(f"{folder.name}.{why}-{n}") for n in count(1))
     return folder.rename(next(name for name in names if not name.exists()))
 
 
-def result_key(*parts: object, code: str) -> str:
+def _result_key(*parts: object, code: str) -> str:
     """Sixteen hex digits that change with what a result rests on.
 
     That is the configuration (`parts`, in JSON values), the `code` that computes it (of
@@ -192,7 +192,7 @@ def _remove(part: Path) -> None:
 
 
 @contextmanager
-def file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
+def _file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
     """Nobody else on this machine is within ``file_lock(target)``; who comes later waits.
 
     Without `wait` it gets a `filelock.Timeout` instead. The lock is the operating system's, and
@@ -206,15 +206,15 @@ def file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def read_json(path: Path):
-    """The value that `write_json` wrote; a ValueError names a file that holds something else."""
+def _read_json(path: Path):
+    """The value that `_write_json` wrote; a ValueError names a file that holds something else."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: no JSON ({error})") from error
 
 
-def write_json(path: Path, value: object) -> None:
+def _write_json(path: Path, value: object) -> None:
     """Write a value of plain types, to be read by people too."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
@@ -340,7 +340,7 @@ def _last_line(log: Path) -> str:
 def _settle(one: Work) -> bool:
     """Make a result, unless it is there or was tried; False while another process makes it."""
     try:
-        with file_lock(one.path.with_name(f"{one.path.name}.made"), wait=False):
+        with _file_lock(one.path.with_name(f"{one.path.name}.made"), wait=False):
             if one.path.exists() or one.log.exists():
                 return True
             one.path.parent.mkdir(parents=True, exist_ok=True)
@@ -391,7 +391,7 @@ def _show(bar: tqdm, work: Sequence[Work], *, workers: int) -> None:
     """Move the bar to what is made, with the time that all workers together still need."""
     made = [one.path / STAMP for one in work if one.path.exists()]
     if not bar.disable and len(made) > bar.n:
-        seconds = [read_json(stamp).get("seconds", 0.0) for stamp in made if stamp.is_file()]
+        seconds = [_read_json(stamp).get("seconds", 0.0) for stamp in made if stamp.is_file()]
         left = (len(work) - len(made)) * sum(seconds) / max(1, len(seconds)) / workers
         bar.set_postfix_str(f"about {left / 60:.0f} min left", refresh=False)
         bar.update(len(made) - bar.n)

@@ -26,12 +26,12 @@ from shrink_utils.study.results import (
     STAMP,
     Result,
     Work,
+    _read_json,
+    _result_key,
     make_all,
     progress_bar,
-    read_json,
-    result_key,
 )
-from shrink_utils.study.run_tables import TABLES, tables_of_run
+from shrink_utils.study.run_tables import TABLES, _tables_of_run
 from shrink_utils.text import hub_revisions
 from shrink_utils.training import RunConfig, arm_options, used_precision
 
@@ -50,7 +50,7 @@ class Run:
     """A finished run."""
 
     config: RunConfig
-    tables: dict[str, pd.DataFrame]  # what it left, of `run_tables.tables_of_run`
+    tables: dict[str, pd.DataFrame]  # what it left, of `run_tables._tables_of_run`
     provenance: dict  # packages, device, threads, commit, seconds
     folder: Path
 
@@ -78,27 +78,27 @@ def run_id(config: RunConfig) -> str:
     The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
     options, commit = arm_options(config.arm), hub_revisions().get(config.model)
-    return result_key(config.as_dict(), options, commit, code=code_hash())
+    return _result_key(config.as_dict(), options, commit, code=code_hash())
 
 
 def load_run(folder: Path) -> Run:
     """Read a run folder; `DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return Run(
-        config=RunConfig(**read_json(folder / CONFIG)),
+        config=RunConfig(**_read_json(folder / CONFIG)),
         tables={name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES},
-        provenance=read_json(folder / STAMP),
+        provenance=_read_json(folder / STAMP),
         folder=folder,
     )
 
 
-def kept_folders(folder: Path) -> list[Path]:
+def _kept_folders(folder: Path) -> list[Path]:
     """Whole runs of ``results/<profile>``: none that was moved aside or left half-way."""
     found = (folder / "runs").glob("*")
     return sorted(path for path in found if re.fullmatch(NAME, path.name))
 
 
-def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
+def _newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
     """The folder of each configuration: the newest one, where older code has left others.
 
     Left out is what this code cannot read: other results, fields or values of other code, damage.
@@ -108,19 +108,19 @@ def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
         if not (path / f"{TABLES[0]}.parquet").is_file():  # of older code
             continue
         try:
-            config, stamp = RunConfig(**read_json(path / CONFIG)), read_json(path / STAMP)
+            config, stamp = RunConfig(**_read_json(path / CONFIG)), _read_json(path / STAMP)
         except (TypeError, ValueError):
             continue
         known[path] = str(stamp.get("time", "")), config  # all times are UTC and of one form
     return {known[path][1]: path for path in sorted(known, key=lambda path: known[path][0])}
 
 
-def model_of(run: Path) -> Result:
+def _model_of(run: Path) -> Result:
     """Where a run's model is, if it was kept: a result beside the run, ``<id>.model``."""
     return Result(run.with_name(f"{run.name}.{MODEL}"))
 
 
-def load_model(folder: Path) -> Path:
+def _load_model(folder: Path) -> Path:
     """The model in such a folder; `DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return folder / MODEL
@@ -170,7 +170,7 @@ def _compute(
             vectors = {name: x.contiguous() for name, x in result.embeddings.items()}
             save_file(vectors, part / VECTORS)
             measured = (config, result.history, result.evaluations, vectors)
-            for name, table in tables_of_run(*measured, read_json(part / STAMP)).items():
+            for name, table in _tables_of_run(*measured, _read_json(part / STAMP)).items():
                 table.to_parquet(part / f"{name}.parquet", index=False)
     if dist.is_available() and dist.is_initialized():
         dist.barrier()  # all are to find it
@@ -243,14 +243,14 @@ def default_run(profile: Profile, *, arm: str) -> Run:
     raise ValueError(f"arm: profile {profile.name} runs no arm {arm!r}")
 
 
-def drop_models(profile: Profile) -> None:
+def _drop_models(profile: Profile) -> None:
     """Remove those models of a finished study that the profile does not keep."""
     if profile.models_kept == "all":
         return
     kept = {profile.runs()[0].seed} if profile.models_kept == "first seed" else set()
     for config in profile.all_runs():
         if config.seed not in kept:
-            model = model_of(profile.folder / "runs" / run_id(config))
+            model = _model_of(profile.folder / "runs" / run_id(config))
             shutil.rmtree(model.folder, ignore_errors=True)
 
 
@@ -261,7 +261,7 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
     """
     from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
 
-    model = model_of(run.folder).load_or_compute(load_model, lambda: _train_again(run))
+    model = _model_of(run.folder).load_or_compute(_load_model, lambda: _train_again(run))
     return replace(load_encoder(str(model), device=device), name=run.config.label)
 
 
@@ -278,5 +278,5 @@ def _save_model(
     """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 
-    with model_of(run).save(config.as_dict(), since=since) as part:
+    with _model_of(run).save(config.as_dict(), since=since) as part:
         save_classifier(result.model, result.tokenizer, part / MODEL)

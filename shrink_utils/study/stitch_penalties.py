@@ -22,7 +22,7 @@ def with_models_named(stitches: pd.DataFrame) -> pd.DataFrame:
     return named
 
 
-def penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
+def _penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
     """By how much penalties differ between pairs of models that differ in their seed alone.
 
     Of `with_models_named`: ``kind``, ``depth``, ``layer`` and ``floor``, which is the standard
@@ -34,7 +34,7 @@ def penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
     return (variance.groupby(cell).mean() ** 0.5).rename("floor").reset_index()
 
 
-class Turned(NamedTuple):
+class _Turned(NamedTuple):
     """Change of a stitch when its two models change places."""
 
     mixed: pd.Series  # SoLU below GeLU minus GeLU below SoLU, by the pair's number
@@ -42,13 +42,13 @@ class Turned(NamedTuple):
     floor: float  # the root mean square of `alike`, where no direction is special
 
 
-def turned(stitched: pd.DataFrame, value: str) -> Turned:
+def _turned(stitched: pd.DataFrame, value: str) -> _Turned:
     """Differences of a column (penalty or loss) between both directions of each pair of models."""
     mixed, alike = (stitched[stitched.relation == name] for name in ("activation", "seed"))
     mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
     alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
     alike = alike - alike.swaplevel().reindex(alike.index)
-    return Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
+    return _Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
 
 
 def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def numbers_of(rows: pd.DataFrame) -> list[int]:
     return sorted(set(rows.number) | set(rows.other_number) - {-1})
 
 
-def gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
+def _gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
     """Mean of pairs within the groups minus that of pairs between them, at one layer.
 
     `rows` are of `pairs_of`; only models of these `numbers` count.
@@ -80,7 +80,7 @@ def gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
 
 
 def crossed(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
-    """Mean with a generalizing model below minus that with one above; arguments as of `gap`."""
+    """Mean with a generalizing model below minus that with one above; arguments as of `_gap`."""
     cell = rows[rows.layer == layer]
     above, below = (_mean(cell[cell.crossing == crossing], numbers) for crossing in CROSSINGS)
     return below - above

@@ -15,7 +15,7 @@ CLASS_ROWS = 32  # per class and batch, as in a batch of 64
 STEP, MOST_STEPS = 0.02, 600  # length of a step of the map (Frobenius), whatever the gradient's
 
 
-class Clouds(NamedTuple):
+class _Clouds(NamedTuple):
     """A batch: points (n, D), class (n,) and sub-cluster within the class (n,)."""
 
     points: Tensor
@@ -23,7 +23,7 @@ class Clouds(NamedTuple):
     parts: Tensor
 
 
-def draw_clouds(rows: int, noise: float, generator: torch.Generator) -> Clouds:
+def draw_clouds(rows: int, noise: float, generator: torch.Generator) -> _Clouds:
     """Two classes, each of two sub-clusters with unit noise and an axis of its own.
 
     Parameters
@@ -40,7 +40,7 @@ def draw_clouds(rows: int, noise: float, generator: torch.Generator) -> Clouds:
     x[:, 0] *= noise
     x[:, 1] += 2 * SEPARATION * classes
     x[torch.arange(2 * rows), 2 + classes] += SEPARATION * (2.0 * parts - 1)
-    return Clouds(x, classes, parts)
+    return _Clouds(x, classes, parts)
 
 
 def trained_map(reward: nn.Module, noise: float, seed: int) -> Tensor:
@@ -68,14 +68,14 @@ def trained_map(reward: nn.Module, noise: float, seed: int) -> Tensor:
     raise ValueError(f"reward: {MOST_STEPS} steps did not halve the noise's share of the variance")
 
 
-def noise_share(clouds: Clouds, weights: Tensor) -> float:
+def noise_share(clouds: _Clouds, weights: Tensor) -> float:
     """The noise's share of the variance inside classes, after the map `weights` (D, D)."""
     of_class = [clouds.points[clouds.classes == c] for c in (0, 1)]
     noise = sum((x[:, :1] @ weights[:1]).var(dim=0).sum() for x in of_class)
     return float(noise / sum((x @ weights).var(dim=0).sum() for x in of_class))
 
 
-def silhouette(clouds: Clouds, weights: Tensor) -> float:
+def silhouette(clouds: _Clouds, weights: Tensor) -> float:
     """Mean silhouette of the sub-clusters inside their class, after the map `weights` (D, D)."""
     of_class = [clouds.classes == c for c in (0, 1)]
     values = [silhouette_score(clouds.points[x] @ weights, clouds.parts[x]) for x in of_class]

@@ -20,7 +20,7 @@ from shrink_utils.training import RunConfig
 Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
 CELL = ["model", "task", "arm"]
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
-AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `add_best_epoch`
+AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `_add_best_epoch`
 EARLY_STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
 FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
 BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
@@ -49,7 +49,7 @@ def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
 def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
     """A profile's tables on record, or None; and a line that says how many of its runs are."""
     profile = load_profile(name)
-    wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
+    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
     if missing:
         print(
             f"{wanted - missing} of the {wanted} runs of profile {name} are on record. Nobody "
@@ -57,7 +57,7 @@ def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
         )
         return None
     print(f"All {wanted} runs of profile {name} are on record.")
-    return read_tables(records_folder(profile))
+    return read_tables(_records_folder(profile))
 
 
 def read_objectives() -> dict[str, pd.DataFrame]:
@@ -83,13 +83,13 @@ def _read_records(path: Path) -> pd.DataFrame:
     return table.astype({c: wider[str(t)] for c, t in table.dtypes.items() if str(t) in wider})
 
 
-def rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
+def _rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
     """Rows of a table that has one per run, in the order of the runs, each once."""
-    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(run_key, configs)), names=KEYS)
+    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(_run_key, configs)), names=KEYS)
     return table.set_index(KEYS).loc[keys].reset_index()
 
 
-def run_key(config: RunConfig) -> tuple:
+def _run_key(config: RunConfig) -> tuple:
     """What names a run in the tables: `KEYS`."""
     return tuple(getattr(config, name) for name in KEYS)
 
@@ -103,19 +103,19 @@ def named_by_epochs(table: pd.DataFrame) -> pd.DataFrame:
 # --- what follows from a run's rows ----------------------------------------------------------
 
 
-def graded_runs(profile: Profile, tables: Tables) -> pd.DataFrame:
+def _graded_runs(profile: Profile, tables: Tables) -> pd.DataFrame:
     """Rows of the grid's runs, the long ones, then the sweep's, each once, for `claims`.
 
-    Of the table ``runs``, with `add_correctness` and `add_best_epoch`; long runs are a task of
+    Of the table ``runs``, with `_add_correctness` and `_add_best_epoch`; long runs are a task of
     their own.
     """
     configs = [*profile.runs(), *profile.long_runs(), *profile.sweep_runs()]
     of = {name: named_by_epochs(tables[name]) for name in ("runs", "correct", "evaluations")}
-    runs = add_correctness(named_by_epochs(rows_of(tables["runs"], configs)), of["correct"])
-    return add_best_epoch(runs, of["evaluations"])
+    runs = _add_correctness(named_by_epochs(_rows_of(tables["runs"], configs)), of["correct"])
+    return _add_best_epoch(runs, of["evaluations"])
 
 
-def add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+def _add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     """Add the column ``graded``: what the metric is a mean of.
 
     Where the metric is accuracy, that is an array (n,), each validation row's correctness: an
@@ -128,7 +128,7 @@ def add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(graded=column.where(column.notna(), runs.value))
 
 
-def add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
+def _add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Add what each run's evaluation of least loss found: the columns `AT_BEST` with ``_best``.
 
     And two of the course of its validation loss: ``first_loss``, after the first epoch, and
@@ -169,7 +169,7 @@ def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
 
 
-def first_steps(tables: Tables) -> pd.DataFrame:
+def _first_steps(tables: Tables) -> pd.DataFrame:
     """The first steps of every run, which are the same on every machine but for rounding.
 
     Columns `KEYS`, step, those of ``FIRST_STEPS`` and, where the step is 1, those of ``BEFORE``:
@@ -206,15 +206,15 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
-def missing_runs(profile: Profile) -> list[RunConfig]:
+def _missing_runs(profile: Profile) -> list[RunConfig]:
     """Runs of the profile that are not on record, in its order."""
-    path, known = records_folder(profile) / "runs.parquet", set()
+    path, known = _records_folder(profile) / "runs.parquet", set()
     if path.is_file():
         known = set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
-    return [config for config in profile.all_runs() if run_key(config) not in known]
+    return [config for config in profile.all_runs() if _run_key(config) not in known]
 
 
-def records_folder(profile: Profile) -> Path:
+def _records_folder(profile: Profile) -> Path:
     """Where a profile's records are."""
     if profile.base_seed:
         raise ValueError(

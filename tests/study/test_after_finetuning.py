@@ -10,14 +10,14 @@ import torch
 from shrink_utils.models import WordBatch, hidden_states, load_encoder
 from shrink_utils.study.after_finetuning import (
     REMOVED,
-    Target,
-    cluster_axes,
-    deal_folds,
+    _cluster_axes,
+    _deal_folds,
+    _Target,
+    _treatments,
     frequency_target,
     probed,
     text_states,
     treated_accuracies,
-    treatments,
     type_target,
 )
 from shrink_utils.text import load_task
@@ -50,36 +50,36 @@ def test_removing_the_direction_of_the_class_loses_it_and_the_next_or_the_mean_n
 
 def test_clusters_are_treated_each_by_itself():
     x, _ = _cloud()
-    own = cluster_axes(x, rank=2 * max(REMOVED))
+    own = _cluster_axes(x, rank=2 * max(REMOVED))
     assert len(own.means) > 1
     for k in (0, *REMOVED):
-        assert torch.equal(treatments(x)["clusters", k, 0](x), own.treatment(remove=k)(x))
+        assert torch.equal(_treatments(x)["clusters", k, 0](x), own.treatment(remove=k)(x))
 
 
 def test_a_tight_small_cluster_is_merged_and_not_fitted_alone():
     x = torch.cat([_cloud(n=100)[0], 1e3 + _cloud(n=3)[0]])
-    assert len(cluster_axes(x, rank=9, most=2).means) == 1
+    assert len(_cluster_axes(x, rank=9, most=2).means) == 1
 
 
 def test_folds_are_of_equal_size_and_rows_of_one_group_share_theirs():
-    assert sorted(np.bincount(deal_folds(np.arange(103), n_folds=4))) == [25, 26, 26, 26]
+    assert sorted(np.bincount(_deal_folds(np.arange(103), n_folds=4))) == [25, 26, 26, 26]
     groups = np.random.default_rng(0).integers(0, 30, size=300)
-    folds = deal_folds(groups, n_folds=2)
+    folds = _deal_folds(groups, n_folds=2)
     assert all(len(set(folds[groups == g])) == 1 for g in set(groups))
 
 
 def test_a_held_out_row_never_helps_to_predict_itself():
     """A column that names each row: a probe that saw the row would read its label off it."""
     every, labels = np.arange(40), np.arange(40) % 2
-    assert probed(torch.eye(40), Target("type", every, labels, every))["value"] < 0.7
+    assert probed(torch.eye(40), _Target("type", every, labels, every))["value"] < 0.7
 
 
 def test_chance_is_the_commonest_class_of_the_other_half():
-    halves = deal_folds(np.arange(16), n_folds=2)
+    halves = _deal_folds(np.arange(16), n_folds=2)
     labels = np.where(halves == 0, "a", "b")
     labels[np.flatnonzero(halves == 0)[0]] = "b"  # two classes to fit on
     labels[np.flatnonzero(halves == 1)[0]] = "a"
-    target = Target("type", np.arange(16), labels, np.arange(16))
+    target = _Target("type", np.arange(16), labels, np.arange(16))
     assert probed(torch.randn(16, 2), target)["chance"] == 2 / 16
 
 

@@ -92,12 +92,12 @@ def test_what_an_error_is_and_when_it_is_raised_is_code():
         """if x > 0:\n    raise ValueError("x is " f"{x}", 2)\nwarnings.warn("w", stacklevel=2)"""
     )
     free = {"x is ": "found ", "{x}": "{x:.2f}", 'f"{x}"': '"x"', '"w"': 'f"{x}"'}
-    assert {code_version.code_only(code.replace(*change)) for change in free.items()} == {
-        code_version.code_only(code)
+    assert {code_version._code_only(code.replace(*change)) for change in free.items()} == {
+        code_version._code_only(code)
     }
     counts = {"ValueError": "TypeError", "x > 0": "x > 1", ", 2)": ", 3)", "raise": "return"}
-    changed = [code_version.code_only(code.replace(*change)) for change in counts.items()]
-    assert code_version.code_only(code) not in changed
+    changed = [code_version._code_only(code.replace(*change)) for change in counts.items()]
+    assert code_version._code_only(code) not in changed
 
 
 def test_rooms_without_numbers_are_there_and_none_that_counts_calls_them():

@@ -3,7 +3,7 @@
 import torch
 
 from shrink_utils.models import WordBatch
-from shrink_utils.study.matched_words import Layers, equal_layers, matched_layers, shuffled
+from shrink_utils.study.matched_words import Layers, _equal_layers, matched_layers, shuffled
 
 
 def _states(names):
@@ -43,7 +43,7 @@ def test_equal_layers_are_compared_in_order_and_shuffled_rows_are_the_same_rows(
     words = torch.randn(3, 60, 4, generator=torch.Generator().manual_seed(0))
     x = Layers(words, torch.arange(60) // 5)
     y = Layers(words.flip(0), x.sentence)
-    rows = equal_layers(x, y, ("cka",))
+    rows = _equal_layers(x, y, ("cka",))
     assert [row[:3] for row in rows] == [("cka", i, i) for i in range(3)]
     assert [row[3] > 0.999 for row in rows] == [False, True, False]  # the middle one is its own
     mixed = shuffled(words[0])

@@ -19,9 +19,9 @@ from shrink_utils.study.results import (
     HOST,
     DamagedResultError,
     Result,
+    _file_lock,
+    _read_json,
     atomic_write,
-    file_lock,
-    read_json,
 )
 from shrink_utils.training import ARMS
 
@@ -36,7 +36,7 @@ def _save(folder, value=1):
 
 def _read(folder):
     Result(folder).verify()
-    return read_json(folder / "config.json")["value"]
+    return _read_json(folder / "config.json")["value"]
 
 
 def _names(folder):
@@ -53,7 +53,7 @@ def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
     assert Result(folder).load(_read) == 7
     assert _names(folder.parent) == {"abc"}
     assert _names(folder) == {"config.json", "provenance.json", "manifest.json", "inner"}
-    stamp = read_json(folder / "provenance.json")
+    stamp = _read_json(folder / "provenance.json")
     assert {"packages", "device", "threads", "commit", "time", "seconds"} <= set(stamp)
     assert stamp["who"] == "me" and 0 <= stamp["seconds"] < 60
     Result(folder).verify()
@@ -123,8 +123,8 @@ def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(t
 HOLD = """
 import sys, time
 from pathlib import Path
-from shrink_utils.study.results import file_lock
-with file_lock(Path(sys.argv[1])):
+from shrink_utils.study.results import _file_lock
+with _file_lock(Path(sys.argv[1])):
     print("in", flush=True)
     time.sleep(30)
 """
@@ -134,10 +134,10 @@ def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path
     command = [sys.executable, "-c", HOLD, str(tmp_path / "result")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "in\n"
-        with file_lock(tmp_path / "another"):
+        with _file_lock(tmp_path / "another"):
             process.kill()
     started = time.monotonic()
-    with file_lock(tmp_path / "result"):
+    with _file_lock(tmp_path / "result"):
         assert time.monotonic() - started < 10
 
 

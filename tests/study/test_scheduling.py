@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from shrink_utils.__main__ import main
 from shrink_utils.study import results, run_grid, run_id, run_sweep, runs
-from shrink_utils.study.profiles import SweepEntry
+from shrink_utils.study.profiles import _SweepEntry
 from shrink_utils.study.results import ADDRESS, Result, Work, make_all
 from tests.study.makes import die, fail, write, write_gpu_beside_another
 
@@ -119,7 +119,7 @@ def test_a_damaged_run_counts_as_missing(finished, monkeypatch):
 
 def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, monkeypatch):
     """The weight that the grid has is loaded; one that stands twice is run once."""
-    sweep, trained = SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5)), []
+    sweep, trained = _SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5)), []
     _watched(monkeypatch, trained)
     found = run_sweep(replace(finished, sweep=(sweep,)))
     assert len(found) == 3 * len(finished.seeds)

@@ -26,18 +26,18 @@ from scipy import stats
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import atomic_write, read_json, write_json
+from shrink_utils.study.results import _read_json, _write_json, atomic_write
 from shrink_utils.study.run_tables import KEYS, SCORES, TABLES
-from shrink_utils.study.runs import kept_folders, load_run, newest_runs, run_configs, tables_of
+from shrink_utils.study.runs import _kept_folders, _newest_runs, load_run, run_configs, tables_of
 from shrink_utils.study.tables import (
     BEFORE,
     CELL,
     FIRST_STEPS,
-    missing_runs,
+    _missing_runs,
+    _records_folder,
+    _run_key,
     read_table,
     read_tables,
-    records_folder,
-    run_key,
 )
 
 # The columns that name a row of each table, and those that are compared.
@@ -58,14 +58,14 @@ RARE = 1e-3  # how seldom chance may raise an alarm
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
 
 
-class Comparison(NamedTuple):
+class _Comparison(NamedTuple):
     """How one group of numbers compares: a line of the report."""
 
     text: str
     within: bool
 
 
-def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
+def _compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     """Hold every number of the tables against ``data/reference/<profile>``.
 
     Returns
@@ -77,8 +77,8 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     """
     if (folder := _reference(profile)) is None:
         return None
-    same, compared = read_json(folder / MACHINE) == machine(profile), []
-    digits = measured_digits(folder)
+    same, compared = _read_json(folder / MACHINE) == _machine(profile), []
+    digits = _measured_digits(folder)
     for name, (keys, columns) in COMPARED.items():
         ours, reference = read_table(name, profile=profile), pd.read_csv(folder / f"{name}.csv")
         sides = (_with_intervals(table, digits) for table in (ours, reference))
@@ -88,7 +88,7 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
         chaotic = both.chaotic.eq(True) | both.chaotic_reference.eq(True)
         both["kind"] = np.where(chaotic & (not same), "replicate", "digits")
         small = both.column.map(ALLOWED_SHARE) * both.reference.abs()
-        rounding = small.fillna(tolerance(both.reference))
+        rounding = small.fillna(_tolerance(both.reference))
         sampling = np.hypot(both.half, both.half_reference)
         both["allowed"] = np.where(both.kind == "digits", rounding, np.fmax(sampling, rounding))
         compared.append(both.assign(table=name))
@@ -97,12 +97,12 @@ def compare_with_reference(profile: Profile) -> pd.DataFrame | None:
     return table[["table", "row", "column", "ours", "reference", "kind", "allowed", "within"]]
 
 
-def tolerance(reference: pd.Series) -> pd.Series:
+def _tolerance(reference: pd.Series) -> pd.Series:
     """What digits may differ by from a reference value."""
     return np.maximum(ABSOLUTE, RELATIVE * reference.abs())
 
 
-def measured_digits(folder: Path) -> set[str]:
+def _measured_digits(folder: Path) -> set[str]:
     """Names of the claims that are digits; none without a ``rounding.csv``."""
     if not (path := folder / "rounding.csv").is_file():
         return set()
@@ -110,7 +110,7 @@ def measured_digits(folder: Path) -> set[str]:
     return set(table.claim[table.kind == "digits"])
 
 
-def judge(compared: pd.DataFrame) -> list[Comparison]:
+def _judge(compared: pd.DataFrame) -> list[_Comparison]:
     """Whether more numbers lie outside than chance allows, by kind and, for digits, by table.
 
     Of the first steps each quantity is judged by itself, because a fault may be in one alone.
@@ -133,14 +133,14 @@ def judge(compared: pd.DataFrame) -> list[Comparison]:
         ]
         wrong = [line for line in lines if not line.within]
         whole = f"{rows.within.sum()} of {len(rows)} numbers of {table} agree to rounding"
-        found += wrong or [Comparison(whole, True)]
+        found += wrong or [_Comparison(whole, True)]
     return found
 
 
-def _compared_line(name: str, rows: pd.DataFrame, chance: int) -> Comparison:
+def _compared_line(name: str, rows: pd.DataFrame, chance: int) -> _Comparison:
     outside = int((~rows.within).sum())
     text = f"{len(rows) - outside} of {len(rows)} numbers agree ({name}; up to {chance} may not)"
-    return Comparison(text, outside <= chance)
+    return _Comparison(text, outside <= chance)
 
 
 def _with_intervals(table: pd.DataFrame, digits: set[str]) -> pd.DataFrame:
@@ -155,7 +155,7 @@ def _with_intervals(table: pd.DataFrame, digits: set[str]) -> pd.DataFrame:
     return table.assign(half=half, chaotic=chaotic)
 
 
-def machine(profile: Profile) -> dict[str, str | int]:
+def _machine(profile: Profile) -> dict[str, str | int]:
     """What decides the last digits: processor, kernels, threads, precision and libraries."""
     names = ("model name", "cpu family", "model")
     info = Path("/proc/cpuinfo")
@@ -171,7 +171,7 @@ def machine(profile: Profile) -> dict[str, str | int]:
     }
 
 
-def changed_verdicts(profile: Profile) -> pd.DataFrame:
+def _changed_verdicts(profile: Profile) -> pd.DataFrame:
     """Claims whose verdict is not the reference's: columns claim, ours, reference.
 
     Empty without a reference. A verdict can change while every number is within what is allowed,
@@ -185,21 +185,21 @@ def changed_verdicts(profile: Profile) -> pd.DataFrame:
     return both[both.ours != both.reference]
 
 
-def print_comparison(profile: Profile) -> bool:
+def _print_comparison(profile: Profile) -> bool:
     """Print how the tables compare with the reference; False when more differs than chance allows.
 
     Every number outside is a line of ``tables/outside.csv``; the first few are printed.
     """
-    compared = compare_with_reference(profile)
+    compared = _compare_with_reference(profile)
     if compared is None:
         print(f"No reference tables are committed for profile {profile.name} with this seed.")
         return True
-    of = read_json(_reference(profile) / MACHINE)
+    of = _read_json(_reference(profile) / MACHINE)
     print(
         f"Compared with data/reference/{profile.name}, made with {of['processor']} "
         f"({of['kernels']}, {of['precision']}):"
     )
-    verdicts, outside = judge(compared), compared[~compared.within]
+    verdicts, outside = _judge(compared), compared[~compared.within]
     for text, within in verdicts:
         print(f"  {'' if within else 'TOO FEW: '}{text}")
     if len(outside):
@@ -207,12 +207,12 @@ def print_comparison(profile: Profile) -> bool:
             outside.to_csv(part, index=False)
         names = (outside.table + ": " + outside.row + " " + outside.column).head(3)
         print(f"  outside: {'; '.join(names)}{', …' if len(outside) > 3 else ''} (outside.csv)")
-    if len(changed := changed_verdicts(profile)):
+    if len(changed := _changed_verdicts(profile)):
         print(f"  verdicts that moved, with a bound near zero: {', '.join(changed.claim.head(6))}")
     return all(within for _, within in verdicts)
 
 
-def commit_reference(profile: Profile) -> None:
+def _commit_reference(profile: Profile) -> None:
     """Copy this machine's tables into ``data/reference/<profile>``."""
     for name in COMPARED:
         read_table(name, profile=profile)  # a clear error where the study is not finished
@@ -220,7 +220,7 @@ def commit_reference(profile: Profile) -> None:
     for name in COMPARED:
         with atomic_write(folder / f"{name}.csv") as part:
             shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
-    write_json(folder / MACHINE, machine(profile))
+    _write_json(folder / MACHINE, _machine(profile))
 
 
 def _paired_cells(
@@ -247,7 +247,7 @@ def _paired_cells(
     return sides[0].merge(sides[1], "outer", cell, suffixes=suffixes, indicator="side")
 
 
-def compare_with_records(profile: Profile) -> pd.DataFrame:
+def _compare_with_records(profile: Profile) -> pd.DataFrame:
     """Hold the runs in the results folder against those on record, run by run.
 
     A single run differs more between two processors than a mean over seeds does: the tolerances are
@@ -258,16 +258,16 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     DataFrame
         Columns row, column, ours, reference, tolerance, within; empty where no run is on record.
     """
-    unknown = {run_key(config) for config in missing_runs(profile)}
-    wanted = {run_key(config) for config in profile.all_runs()} - unknown
-    found = newest_runs(kept_folders(profile.folder)) if wanted else {}
-    again = [load_run(path) for config, path in found.items() if run_key(config) in wanted]
+    unknown = {_run_key(config) for config in _missing_runs(profile)}
+    wanted = {_run_key(config) for config in profile.all_runs()} - unknown
+    found = _newest_runs(_kept_folders(profile.folder)) if wanted else {}
+    again = [load_run(path) for config, path in found.items() if _run_key(config) in wanted]
     columns = "row column ours reference tolerance within".split()
     if not again:
         return pd.DataFrame(columns=columns)
     text = (data_dir() / "reference" / "tolerances.toml").read_text("utf-8")
     allowed = pd.DataFrame(tomllib.loads(text)["runs"]).T  # absolute and relative, by column
-    sides = tables_of(again)["runs"], read_tables(records_folder(profile))["runs"]
+    sides = tables_of(again)["runs"], read_tables(_records_folder(profile))["runs"]
     both = _paired_cells(*sides, KEYS, [*allowed.index]).query("side == 'both'")
     both = both.join(allowed, on="column")
     both["tolerance"] = np.maximum(both.absolute, both.relative * both.reference.abs())
@@ -275,9 +275,9 @@ def compare_with_records(profile: Profile) -> pd.DataFrame:
     return both[columns]
 
 
-def print_record_comparison(profile: Profile) -> bool:
+def _print_record_comparison(profile: Profile) -> bool:
     """Print how runs computed here compare with their records; False if over 5 % are outside."""
-    if profile.base_seed or (compared := compare_with_records(profile)).empty:
+    if profile.base_seed or (compared := _compare_with_records(profile)).empty:
         return True
     outside = compared[~compared.within]
     print(
@@ -285,28 +285,28 @@ def print_record_comparison(profile: Profile) -> bool:
         f"{compared.row.nunique()} runs within tolerance (data/reference/tolerances.toml)."
     )
     if len(outside):
-        unseen = ["row", "column"] if missing_runs(profile) else list(outside)
+        unseen = ["row", "column"] if _missing_runs(profile) else list(outside)
         print(outside[unseen].to_string(index=False))
     return len(outside) <= max(1, len(compared) // 20)
 
 
-def record_finished(profile: Profile) -> int:
+def _record_finished(profile: Profile) -> int:
     """Add runs in the results folder to the profile's records, and return how many.
 
     They are known by their configuration, whatever code made them: their ``commit`` says which. A
     long study can be computed on several machines, a part at a time.
     """
-    missing = {run_key(config) for config in missing_runs(profile)}
-    found = newest_runs(kept_folders(profile.folder))
-    new = [load_run(path) for config, path in found.items() if run_key(config) in missing]
+    missing = {_run_key(config) for config in _missing_runs(profile)}
+    found = _newest_runs(_kept_folders(profile.folder))
+    new = [load_run(path) for config, path in found.items() if _run_key(config) in missing]
     if not new:
         return 0
     tables = tables_of(new)
     steps = tables["steps"].reindex(columns=[*KEYS, *STEPS])
     tables["steps"] = steps.astype(dict.fromkeys(STEPS[3:], "float32"))
-    paths = {name: records_folder(profile) / f"{name}.parquet" for name in TABLES}
+    paths = {name: _records_folder(profile) / f"{name}.parquet" for name in TABLES}
     if paths["runs"].is_file():
-        earlier = read_tables(records_folder(profile))
+        earlier = read_tables(_records_folder(profile))
         tables = {
             name: pd.concat([earlier[name], tables[name]], ignore_index=True) for name in TABLES
         }
@@ -321,12 +321,12 @@ def record_finished(profile: Profile) -> int:
     return len(new)
 
 
-def record_all(profile: Profile) -> int:
+def _record_all(profile: Profile) -> int:
     """Compute what is not on record, a seed at a time, record it, and return how many runs."""
-    added = record_finished(profile)
-    while missing := missing_runs(profile):
+    added = _record_finished(profile)
+    while missing := _missing_runs(profile):
         run_configs([run for run in missing if run.seed == missing[0].seed], profile)
-        added += record_finished(profile)
+        added += _record_finished(profile)
     return added
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from shrink_utils.study.ablation import interpolate_frontier, sweep_of
-from shrink_utils.study.claims.claim import as_table, claim, per_seed
+from shrink_utils.study.ablation import _sweep_of, interpolate_frontier
+from shrink_utils.study.claims.claim import _as_table, _per_seed, claim
 from shrink_utils.study.claims.stl import ARM
 from shrink_utils.study.run_tables import TASK_OF_MODEL
 
@@ -25,9 +25,9 @@ OTHERS = {  # what prominent bars are compared with
 CALIBRATIONS = ("cosine", "isoscore", "spectral")  # rewards of isotropy without bars
 
 
-@as_table
-def topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[dict]:
-    """Prominent bars against other arms, at the weight of the grid; from `frontier_table`.
+@_as_table
+def _topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[dict]:
+    """Prominent bars against other arms, at the weight of the grid; from `_frontier_table`.
 
     Without a sweep there are no claims.
 
@@ -60,14 +60,14 @@ def _beside(
     weight = ours.weight.iloc[0]
     about = about | {"arm": ARM, "other": other, "spoken": OTHERS[other], "weight": weight}
     theirs = rows[(rows.arm == other) & (rows.weight == weight)]
-    score, graded = per_seed(ours, "centred_1"), per_seed(ours, "graded")
+    score, graded = _per_seed(ours, "centred_1"), _per_seed(ours, "graded")
     if len(theirs) and other != "all":
-        less = score - per_seed(theirs, "centred_1")
+        less = score - _per_seed(theirs, "centred_1")
         yield claim("topology:lowers-more", less, **about)
     if len(theirs):
-        more = graded - per_seed(theirs, "graded")
+        more = graded - _per_seed(theirs, "graded")
         yield claim("topology:metric-no-worse", more, **about)
-    sweep = dict(list(sweep_of(rows, other).groupby("seed")))
+    sweep = dict(list(_sweep_of(rows, other).groupby("seed")))
     places = {
         seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
     }
@@ -86,8 +86,8 @@ def _calibration(about: dict[str, str], rows: pd.DataFrame, other: str) -> dict:
     """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
     theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
     best = theirs.groupby("weight").value.mean().idxmax()
-    gained = per_seed(theirs[theirs.weight == best], "graded")
-    lost = per_seed(plain, "graded")[gained.index] - gained
+    gained = _per_seed(theirs[theirs.weight == best], "graded")
+    lost = _per_seed(plain, "graded")[gained.index] - gained
     tries = theirs.weight.nunique()
     words = {"arm": other, "spoken": OTHERS[other], "tries": tries}
     return claim("topology:calibration", lost, **words, **about)
@@ -100,7 +100,7 @@ def _stronger(about: dict[str, str], rows: pd.DataFrame, weight: float) -> Itera
         arms = dict(list(both.groupby("arm")))
         if len(arms) == 2:
             apart, more = (
-                per_seed(arms[ARM], column) - per_seed(arms["all"], column)
+                _per_seed(arms[ARM], column) - _per_seed(arms["all"], column)
                 for column in ("centred_1", "graded")
             )
             words = {"arm": ARM, "stronger": stronger, "apart": apart.mean()}

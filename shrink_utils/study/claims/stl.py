@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import as_table, claim, per_seed
+from shrink_utils.study.claims.claim import _as_table, _per_seed, claim
 from shrink_utils.study.run_tables import TASK_OF_MODEL
 
 ARM = "prominent"
@@ -55,7 +55,7 @@ def _with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(**sums)
 
 
-def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
+def _table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     """STL's Table 3 for a model and task, arms × ``centred_1``, …; and what to call it.
 
     ``centred_three`` and ``raw_three`` are the sums of three scores.
@@ -76,7 +76,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
 
-def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
+def _about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
     """Words of a `claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
     kind, analogue = "scaled test", "analogue"
     if table3 == TABLE3:
@@ -94,13 +94,13 @@ def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]
     }
 
 
-@as_table
-def stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
-    """On every model and task of the ablation; from `tables.graded_runs`."""
+@_as_table
+def _stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
+    """On every model and task of the ablation; from `tables._graded_runs`."""
     for (model, task), runs in _with_sums(graded).groupby(TASK_OF_MODEL, sort=False):
-        scores, name = table3(model, task)
+        scores, name = _table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
-            about = about_stl(model, task, arm, table3=name)
+            about = _about_stl(model, task, arm, table3=name)
             yield from _converged(about, rows)
             if arm == "none":
                 yield from _rises(about, rows)
@@ -111,14 +111,14 @@ def stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
 def _rises(about: dict[str, str], none: pd.DataFrame) -> Iterator[dict]:
     """Scores of the validation rows, before and after fine-tuning."""
     for space in ("centred", "raw"):
-        rise = per_seed(none, f"{space}_after") - per_seed(none, f"{space}_before")
+        rise = _per_seed(none, f"{space}_after") - _per_seed(none, f"{space}_before")
         yield claim(f"stl:rises-{space}", rise, **about)
 
 
 def _converged(about: dict[str, str], rows: pd.DataFrame) -> Iterator[dict]:
     """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
     if "late_change" in rows and rows.late_change.notna().all():
-        yield claim("stl:converged", -per_seed(rows, "late_change").abs(), **about)
+        yield claim("stl:converged", -_per_seed(rows, "late_change").abs(), **about)
 
 
 def _arm(
@@ -128,7 +128,7 @@ def _arm(
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
     for name, other, column in QUESTIONS:
         if other in others and column in runs:
-            less = per_seed(rows, column) - per_seed(runs[runs.arm == other], column)
+            less = _per_seed(rows, column) - _per_seed(runs[runs.arm == other], column)
             published = math.nan
             if {arm, other} <= set(scores.index) and column in scores:
                 published = scores.at[arm, column] - scores.at[other, column]

@@ -15,11 +15,11 @@ import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
-    as_table,
+    _as_table,
+    _jackknife_over_models,
+    _most_favourable,
+    _with_model_name,
     claim,
-    jackknife_over_models,
-    most_favourable,
-    with_model_name,
 )
 from shrink_utils.study.loss_changes import COUNTED, OBJECTIVE_NAMES, correlations, profiles_of
 from shrink_utils.training.dynamics import shares
@@ -27,8 +27,8 @@ from shrink_utils.training.dynamics import shares
 STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
 
 
-@as_table
-def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[dict]:
+@_as_table
+def _vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[dict]:
     """On one pretrained encoder; from two tables that chapter 02 keeps.
 
     An interval speaks of more sentences or words like these, read by the same encoder, and of no
@@ -76,7 +76,7 @@ def _bert() -> dict[str, pd.Series]:
 def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]:
     # BERT's own last layer falls (.675 to .477), so the claim holds if either of the last two is
     # higher; the interval allows for two tries.
-    rises = most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
+    rises = _most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
     yield claim("v:avgsim-rises", **rises, published=bert[11] - bert[0])
     yield claim(
         "v:avgsim-gradual",
@@ -105,11 +105,11 @@ def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]
         yield claim(f"v:intrasim-falls-{short}", **falls)
 
 
-def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The same rows of every further model of the profile; from a table that 02 keeps."""
     for model, rows in tables.groupby("model", sort=False):
         parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))
-        yield with_model_name(vazquez_claims(*parts), model)
+        yield _with_model_name(_vazquez_claims(*parts), model)
 
 
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------
@@ -130,7 +130,7 @@ _lca = partial(
 )
 
 
-@as_table
+@_as_table
 def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
     """On loss change allocation; from the tables of `read_objectives`.
 
@@ -211,9 +211,9 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
     """
     floor = float(pairs.r[pairs.run == pairs.other].std())
     for differs, texts in TEXTS.items():
-        less = jackknife_over_models(pairs, "seed", partial(_excess, couples=[texts]))
+        less = _jackknife_over_models(pairs, "seed", partial(_excess, couples=[texts]))
         yield _lca(f"v:lca-stable-{differs}", less, floor=floor)
-    beyond = jackknife_over_models(pairs, "seed", _excess_of_objectives)
+    beyond = _jackknife_over_models(pairs, "seed", _excess_of_objectives)
     yield _lca("v:lca-objective-over-data", beyond, floor=floor)
     for name, half, like, unlike in (
         ("encoder", "mt", "mlm", "clm"),
@@ -223,7 +223,7 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
         def closer(some: pd.DataFrame, half=half, like=like, unlike=unlike) -> float:
             return _mean_r(some, half, like) - _mean_r(some, half, unlike)
 
-        nearer = jackknife_over_models(pairs, "seed", closer)
+        nearer = _jackknife_over_models(pairs, "seed", closer)
         yield _lca(f"v:lca-{name}-like-{like}", nearer)
 
 

@@ -13,11 +13,11 @@ import pandas as pd
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
 from shrink_utils.study.claims.report import (
-    by_paper,
+    _by_paper,
+    _p_as_text,
+    _read_hypotheses,
+    _sentence_table,
     claims_in_brief,
-    p_as_text,
-    read_hypotheses,
-    sentence_table,
     signed,
 )
 from shrink_utils.study.publishing.notebooks import executed_notebooks, store_outputs
@@ -127,7 +127,7 @@ def _lay_notebook(executed: Path, target: Path) -> None:
 
 def _hypotheses(profile: str) -> pd.DataFrame:
     """As the command ``hypotheses`` left them; the verdict stands beside its claim, for phones."""
-    answer = read_hypotheses(profile)
+    answer = _read_hypotheses(profile)
     first = ["hypothesis", "verdict", "difference"]
     return answer[[*first, *answer.columns.drop([*first, "kind of test"])]]
 
@@ -135,14 +135,14 @@ def _hypotheses(profile: str) -> pd.DataFrame:
 def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     """Adjusted verdicts counted by section, then tables that book.js searches and sorts."""
     glue, cohort = (pd.read_csv(data_dir() / "reference" / p / "claims.csv") for p in RECORDED)
-    sections = {RECORDED["glue"]: glue, **by_paper(claims), RECORDED["cohort"]: cohort}
+    sections = {RECORDED["glue"]: glue, **_by_paper(claims), RECORDED["cohort"]: cohort}
     links = {title: f"[{title}](#claims-{i})" for i, title in enumerate(sections)}
     verdicts = {links[title]: rows.adjusted.value_counts() for title, rows in sections.items()}
     counts = pd.DataFrame(verdicts).T.reindex(columns=get_args(Verdict)).fillna(0).astype(int)
     counts = counts.loc[:, counts.any()].rename_axis("claims of").reset_index()
     both = pd.concat([claims, cohort]).drop_duplicates("claim", keep="last")
     order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
-    sentences = sentence_table(both)[order]
+    sentences = _sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
     analyses = ((STRENGTH, "strength"), (HELDOUT, "heldout"), (FROM_NOTHING, "objectives"))
     for title, name in analyses:
@@ -158,7 +158,7 @@ def _rules() -> pd.DataFrame:
     """Each family under both rules; the last column says which one was planned for it."""
     rules = pd.read_csv(data_dir() / "reference" / "cohort" / "rules.csv")
     rules["estimate"] = rules.estimate.map(signed)
-    rules[["p by Holm", "p by BH"]] = rules[["holm", "bh"]].map(p_as_text)
+    rules[["p by Holm", "p by BH"]] = rules[["holm", "bh"]].map(_p_as_text)
     rules["planned"] = rules.family.map({"cohort": "one-sided, Holm", "glue": "two-sided, BH"})
     by_rule = [f"{what} by {rule}" for rule in ("Holm", "BH") for what in ("verdict", "p")]
     return rules[["hypothesis", "estimate", *by_rule, "planned"]]

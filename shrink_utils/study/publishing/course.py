@@ -15,7 +15,7 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from shrink_utils.study.results import quarantine
+from shrink_utils.study.results import _quarantine
 
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
 # In a chapter a check says what is wrong and lets the cells below run; see `setup_notebook`.
@@ -61,7 +61,7 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
 
     old = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     if not all(map(is_as_made, old)):
-        kept = quarantine(folder, "before")
+        kept = _quarantine(folder, "before")
     for path, notebook in new.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)

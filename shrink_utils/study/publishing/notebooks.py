@@ -16,7 +16,7 @@ from zmq import ZMQError
 
 from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.paths import _same_checkout
-from shrink_utils.study.results import atomic_write, file_lock
+from shrink_utils.study.results import _file_lock, atomic_write
 
 # Of the variables that Python, IPython and Jupyter read, those that change nothing a chapter says.
 HARMLESS = ("PYTHONHASHSEED", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
@@ -72,7 +72,7 @@ def run_notebook(source: Path, target: Path) -> float:
     target.parent.mkdir(parents=True, exist_ok=True)
     part, failed = (target.with_suffix(f".{name}.ipynb") for name in ("part", "failed"))
     started = time.perf_counter()
-    with file_lock(target), tempfile.TemporaryDirectory(prefix="shrink-", dir=_short()) as folder:
+    with _file_lock(target), tempfile.TemporaryDirectory(prefix="shrink-", dir=_short()) as folder:
         reached = {"connection_file": f"{folder}/kernel.json", **_transport(folder)}
         try:
             papermill.execute_notebook(

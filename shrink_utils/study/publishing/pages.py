@@ -18,7 +18,7 @@ from statsmodels.stats.multitest import multipletests
 
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study.ablation import interpolate_frontier
-from shrink_utils.study.claims.report import counted, p_as_text, read_hypotheses, signed
+from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.statistics import Interval, paired_interval, pseudo_values
 from shrink_utils.study.tables import _read_records
@@ -241,14 +241,14 @@ _KINDS: dict[str, Callable[[dict[str, Any]], Interval | str]] = {
 
 @cache
 def _all_rows() -> pd.DataFrame:
-    """The rows of all registered analyses, as `read_hypotheses` has them, and p over all of them.
+    """The rows of all registered analyses, as `_read_hypotheses` has them, and p over all of them.
 
     Letters are one per family: the fourth analysis' S, which its page registered, is called T.
     """
     rows = []
     for name in _ANALYSES:
         file = "decided" if name in ("cohort", "strength") else "hypotheses"
-        numbers, text = _recorded_table(f"{name}/{file}.csv"), read_hypotheses(name)
+        numbers, text = _recorded_table(f"{name}/{file}.csv"), _read_hypotheses(name)
         text = text.assign(analysis=name, p=numbers.p.to_numpy(), holm=numbers.holm.to_numpy())
         text["edge"] = _edges(numbers)
         rows.append(text)
@@ -287,7 +287,7 @@ def _verdict_table(name: str) -> str:
     shown = "difference", "simultaneous interval", "seeds", "p (Holm)"
     lines = [" | ".join(["hypothesis", "verdict", *shown, "p, all"]), " | ".join(["---"] * 7)]
     for row in rows.to_dict("records"):
-        cells = [*(row[name] for name in shown), p_as_text(row["of all"])]
+        cells = [*(row[name] for name in shown), _p_as_text(row["of all"])]
         if row["verdict"] == "not tested":
             cells = ["\N{EN DASH}" if cell != row["seeds"] else cell for cell in cells]
         verdict = row["verdict"] + (" \N{DAGGER}" if row["edge"] else "")

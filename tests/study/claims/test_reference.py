@@ -18,16 +18,16 @@ from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
     COMPARED,
     MACHINE,
-    changed_verdicts,
-    commit_reference,
-    compare_with_reference,
-    judge,
-    print_comparison,
+    _changed_verdicts,
+    _commit_reference,
+    _compare_with_reference,
+    _judge,
+    _print_comparison,
 )
 from shrink_utils.study.profiles import load_profile
-from shrink_utils.study.results import write_json
-from shrink_utils.study.run_tables import tables_of_run
-from shrink_utils.study.tables import first_steps, read_table, write_table
+from shrink_utils.study.results import _write_json
+from shrink_utils.study.run_tables import _tables_of_run
+from shrink_utils.study.tables import _first_steps, read_table, write_table
 from shrink_utils.topology import BarcodeRegularizer, regularizer
 from shrink_utils.training import finetuning, trainer
 
@@ -43,14 +43,14 @@ def quick(tmp_path, monkeypatch):
     for name in COMPARED:
         write_table(pd.read_csv(COMMITTED / f"{name}.csv"), name, profile=profile)
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path / "data"))
-    commit_reference(profile)
+    _commit_reference(profile)
     return profile
 
 
 @pytest.fixture
 def elsewhere(quick, tmp_path):
     """The same, where another machine made the reference."""
-    write_json(tmp_path / "data" / "reference" / "quick" / MACHINE, ELSEWHERE)
+    _write_json(tmp_path / "data" / "reference" / "quick" / MACHINE, ELSEWHERE)
     return quick
 
 
@@ -61,7 +61,7 @@ def _change(profile, name, change):
 
 
 def _is_within(profile):
-    return all(within for _, within in judge(compare_with_reference(profile)))
+    return all(within for _, within in _judge(_compare_with_reference(profile)))
 
 
 def _replicate(profile, rng):
@@ -69,7 +69,7 @@ def _replicate(profile, rng):
     for name, (_, columns) in COMPARED.items():
 
         def change(table, name=name, columns=columns):
-            still = reference.measured_digits(COMMITTED)
+            still = reference._measured_digits(COMMITTED)
             cells = reference._with_intervals(table, still).melt(
                 ["half", "chaotic"], columns, "column"
             )
@@ -85,10 +85,10 @@ def _replicate(profile, rng):
 
 
 def test_equal_tables_are_within_and_named_by_kind(quick, elsewhere):
-    table = compare_with_reference(elsewhere)
+    table = _compare_with_reference(elsewhere)
     assert table.within.all() and set(table.table) == set(COMPARED)
     assert set(table.kind) == {"digits", "replicate"}
-    assert changed_verdicts(elsewhere).empty
+    assert _changed_verdicts(elsewhere).empty
 
 
 def test_another_machine_passes(elsewhere):
@@ -104,15 +104,15 @@ def test_one_number_outside_or_a_changed_verdict_is_a_line_and_no_failure(elsewh
     row = read_table("claims", profile=elsewhere).query("unit != 'seeds'").index[0]
     _change(elsewhere, "claims", lambda t: t.__setitem__("estimate", t.estimate + (t.index == row)))
     _change(elsewhere, "claims", lambda t: t.__setitem__("verdict", [*t.verdict[:-1], "x"]))
-    assert print_comparison(elsewhere)
+    assert _print_comparison(elsewhere)
     claims, told = read_table("claims", profile=elsewhere).claim, capsys.readouterr().out
     assert claims[row] in told and claims.iloc[-1] in told
 
 
 def test_on_the_same_machine_fine_tuned_numbers_are_digits(quick):
-    assert set(compare_with_reference(quick).kind) == {"digits"}
+    assert set(_compare_with_reference(quick).kind) == {"digits"}
     _change(quick, "anisotropy", lambda t: t.__setitem__("mean", t["mean"] + 0.02))
-    assert not print_comparison(quick)
+    assert not _print_comparison(quick)
 
 
 def test_a_learning_rate_is_compared_though_it_is_small(elsewhere):
@@ -123,13 +123,13 @@ def test_a_learning_rate_is_compared_though_it_is_small(elsewhere):
 
 def test_a_missing_row_is_outside(quick):
     write_table(read_table("claims", profile=quick).iloc[1:], "claims", profile=quick)
-    outside = compare_with_reference(quick).query("not within")
+    outside = _compare_with_reference(quick).query("not within")
     assert len(outside) == 1 and outside.ours.isna().all()
 
 
 def test_there_is_nothing_to_compare_without_a_reference_or_with_another_seed(quick):
     for profile in (replace(quick, base_seed=1), replace(quick, name="unknown")):
-        assert compare_with_reference(profile) is None and changed_verdicts(profile).empty
+        assert _compare_with_reference(profile) is None and _changed_verdicts(profile).empty
 
 
 # --- planted faults: the runs of quick with a tiny encoder, four steps each ----------------------
@@ -142,12 +142,12 @@ def _tiny(profile):
     return [replace(run, **small) for run in runs if run.arm in ("prominent", "all")]
 
 
-def _first_steps(configs):
+def _steps_of(configs):
     found = []
     for config in configs:
         result = training.finetune(config)
         left = (result.history, result.evaluations, result.embeddings)
-        found.append(first_steps(tables_of_run(config, *left, {})))
+        found.append(_first_steps(_tables_of_run(config, *left, {})))
     return pd.concat(found, ignore_index=True)
 
 
@@ -212,7 +212,7 @@ CHANGES = {
 
 @pytest.fixture(scope="module")
 def sound():
-    return _first_steps(_tiny(load_profile("quick")))
+    return _steps_of(_tiny(load_profile("quick")))
 
 
 def _held_against(sound, ours):
@@ -220,10 +220,10 @@ def _held_against(sound, ours):
     columns = COMPARED["first_steps"][1]
     both = ours[columns].melt(var_name="column", value_name="ours")
     both["reference"] = sound[columns].melt()["value"]
-    both["allowed"] = reference.tolerance(both.reference)
+    both["allowed"] = reference._tolerance(both.reference)
     both["within"] = (both.ours - both.reference).abs() <= both.allowed
     both = both[both.reference.notna() | both.ours.notna()]
-    return all(v.within for v in judge(both.assign(table="first_steps", kind="digits", row="")))
+    return all(v.within for v in _judge(both.assign(table="first_steps", kind="digits", row="")))
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, *CHANGES])
@@ -233,16 +233,16 @@ def test_a_planted_fault_is_found(sound, fault):
     change = CHANGES.get(fault, lambda config: config)
     with FAULTS.get(fault, nullcontext)(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the Trainer names one of them itself
-        ours = _first_steps([change(config) for config in configs])
+        ours = _steps_of([change(config) for config in configs])
     ours[keys] = sound[keys]  # it says that it is the same study
     assert not _held_against(sound, ours), fault
 
 
 def test_the_same_code_again_has_no_fault(sound):
-    assert _held_against(sound, _first_steps(_tiny(load_profile("quick"))))
+    assert _held_against(sound, _steps_of(_tiny(load_profile("quick"))))
 
 
 def test_a_rounding_replicate_has_no_fault(sound):
     with _rounded():
-        ours = _first_steps(_tiny(load_profile("quick")))
+        ours = _steps_of(_tiny(load_profile("quick")))
     assert not ours.equals(sound) and _held_against(sound, ours)

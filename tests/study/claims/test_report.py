@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import load_profile, write_table
-from shrink_utils.study.claims.claim import COLUMNS, adjust, judged
+from shrink_utils.study.claims.claim import COLUMNS, _judged, adjust
 from shrink_utils.study.claims.report import (
     PAPERS,
+    _print_claims,
+    _print_hypotheses,
+    _read_hypotheses,
+    _sentence_table,
     claims_in_brief,
     counted,
-    print_claims,
-    print_hypotheses,
-    read_hypotheses,
     reworded_hypotheses,
-    sentence_table,
     signed,
 )
 from tests.study.claims.golden import GOLDEN
@@ -34,7 +34,7 @@ def claims():
     known = {"source": "S", "kind": "scaled test", "floor": math.nan}
     row = known | {"task": "", "arm": "", "published": math.nan, "unit": "seeds", "departures": ""}
     of_stl = {"task": "movies", "arm": "all", "published": -0.1234, "departures": "AdamW"}
-    less, greater = (judged((-1.0, -1.5), direction) for direction in ("less", "greater"))
+    less, greater = (_judged((-1.0, -1.5), direction) for direction in ("less", "greater"))
     rows = [
         row | {"claim": "stl:a", "statement": "first"} | of_stl | less,
         row | {"claim": "v:b", "statement": "second", "unit": "words"} | greater,
@@ -70,7 +70,7 @@ def test_the_report_groups_by_paper_and_has_a_claim_in_one_line(
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     profile = load_profile("smoke")
     write_table(claims.assign(adjusted="inconclusive", floor=0.25), "claims", profile=profile)
-    print_claims(profile)
+    _print_claims(profile)
     printed = capsys.readouterr().out
     places = [printed.index(PAPERS[paper]) for paper in ("stl", "v", "rp")]
     assert places == sorted(places)
@@ -84,17 +84,17 @@ def test_on_a_terminal_no_line_is_wider_than_it_is(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")
     answer = pd.read_csv(REFERENCE / "cohort" / "hypotheses.csv", dtype=str, keep_default_na=False)
-    print_hypotheses(answer)
+    _print_hypotheses(answer)
     piped = capsys.readouterr().out.splitlines()
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    print_hypotheses(answer)
+    _print_hypotheses(answer)
     shown = capsys.readouterr().out.splitlines()
     assert max(map(len, shown)) <= 100 < max(map(len, piped))
 
 
 @pytest.mark.parametrize("profile", ["cohort", "strength", "heldout", "objectives"])
 def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(profile):
-    registered, shown = read_hypotheses(profile), reworded_hypotheses(profile)
+    registered, shown = _read_hypotheses(profile), reworded_hypotheses(profile)
     ids = [table.hypothesis.str.partition(" ")[0].tolist() for table in (registered, shown)]
     assert ids[0] == ids[1]
     old_words = r"another \w+ than|another (?:accuracy|silhouette)|selected|matched|isoscore| \.\d"
@@ -223,7 +223,7 @@ def test_what_turned_when_all_runs_were_made_once_more_is_what_11_says():
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
     fixed = pd.read_csv(REFERENCE / "objectives" / "hypotheses.csv")
     verdicts = fixed.set_index("id").verdict
-    table = sentence_table(pd.read_csv(GOLDEN)).set_index("row")
+    table = _sentence_table(pd.read_csv(GOLDEN)).set_index("row")
     row = table.loc["objectives:V1, objectives:V2"]
     assert row["kind of test"] == "fixed before its runs"
     assert row["adjusted verdicts"] == counted(verdicts[["V1", "V2"]])

@@ -14,7 +14,7 @@ from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.paths import home
 from shrink_utils.study import setup_notebook
 from shrink_utils.study.publishing.notebooks import run_notebook, store_outputs
-from shrink_utils.study.results import file_lock
+from shrink_utils.study.results import _file_lock
 
 
 def _notebook(path, *sources):
@@ -144,7 +144,7 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
     held, done = threading.Event(), []
 
     def first():
-        with file_lock(target):
+        with _file_lock(target):
             held.set()
             time.sleep(1)
             done.append(target.exists())
