@@ -13,6 +13,7 @@ from distributed import Client, LocalCluster
 from tqdm import tqdm
 
 from shrink_utils.__main__ import main
+from shrink_utils.paths import home
 from shrink_utils.study import results, run_grid, run_id, run_sweep, runs
 from shrink_utils.study.profiles import _SweepEntry
 from shrink_utils.study.results import ADDRESS, Result, Work, make_all
@@ -24,6 +25,12 @@ def _work(folder, makes):
     return [
         Work(p, partial(make, p), f"label {p.name}") for p, make in zip(paths, makes, strict=True)
     ]
+
+
+@pytest.fixture(autouse=True)
+def _found_by_other_processes(monkeypatch):
+    """The functions of `tests.study.makes`, however pytest was called."""
+    monkeypatch.syspath_prepend(str(home()))
 
 
 @pytest.mark.parametrize(("workers", "worst"), [(1, fail), (2, die)])
@@ -67,6 +74,7 @@ def test_the_time_left_is_that_of_all_processes(tmp_path):
         assert bar.n == n + 1 and bar.postfix == f"about {minutes} min left"
 
 
+@pytest.mark.timeout(900)  # four imports of everything, on busy cores
 def test_two_processes_compute_the_numbers_of_one(tiny_profile, tiny_runs, tmp_path, monkeypatch):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     monkeypatch.setenv("SHRINK_WORKERS", "2")
