@@ -71,12 +71,12 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
     return "".join(plain), error.end
 
 
-def diagnose(profile: Profile, options: argparse.Namespace) -> None:
+def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
     """Isotropy and contextuality of any encoder on any text, layer by layer, or of two."""
     import matplotlib
 
     matplotlib.use("agg")  # a file, no window
-    import shrink_utils.study.diagnose as room
+    import shrink_utils.study.diagnosis as room
     from shrink_utils.text import load_sentences
     from shrink_utils.text.files import read_texts
 
@@ -115,14 +115,14 @@ def diagnose(profile: Profile, options: argparse.Namespace) -> None:
     print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
 
 
-def claims(profile: Profile, options: argparse.Namespace) -> None:
+def _do_claims(profile: Profile, options: argparse.Namespace) -> None:
     """Print the table of claims of a finished study."""
     from shrink_utils.study.claims.report import _print_claims
 
     _print_claims(profile)
 
 
-def course(profile: Profile, options: argparse.Namespace) -> None:
+def _do_course(profile: Profile, options: argparse.Namespace) -> None:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
     from shrink_utils.study.publishing.course import write_course
 
@@ -132,7 +132,7 @@ def course(profile: Profile, options: argparse.Namespace) -> None:
         print(f"The earlier folder is kept, with any answers in it: {kept}")
 
 
-def book(profile: Profile, options: argparse.Namespace) -> None:
+def _do_book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks, or, without a finished study, of the stored."""
     import pandas as pd
 
@@ -150,7 +150,7 @@ def book(profile: Profile, options: argparse.Namespace) -> None:
     print(f"{target / 'index.html'}")
 
 
-def ablate(profile: Profile, options: argparse.Namespace) -> None:
+def _do_ablate(profile: Profile, options: argparse.Namespace) -> None:
     """Fine-tune the missing runs of the grid and of the weight sweep, or a part of them."""
     from shrink_utils.study.runs import run_configs
 
@@ -159,7 +159,7 @@ def ablate(profile: Profile, options: argparse.Namespace) -> None:
     print(f"{len(runs)} runs in {profile.folder / 'runs'}")
 
 
-def _part(text: str) -> slice:
+def _slice_of_part(text: str) -> slice:
     """Of ``"3/8"``: the third of eight parts, which have every eighth run."""
     number, _, parts = text.partition("/")
     if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts)):
@@ -167,7 +167,7 @@ def _part(text: str) -> slice:
     return slice(int(number) - 1, None, int(parts))
 
 
-def record(profile: Profile, options: argparse.Namespace) -> None:
+def _do_record(profile: Profile, options: argparse.Namespace) -> None:
     """Keep the tables of finished runs, without their models, in data/reference."""
     from shrink_utils.study.claims.reference import _record_all, _record_finished
     from shrink_utils.study.tables import _missing_runs
@@ -177,7 +177,7 @@ def record(profile: Profile, options: argparse.Namespace) -> None:
     print(f"{added} runs recorded: {wanted - missing} of {wanted} of profile {profile.name}")
 
 
-def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
+def _do_hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     """Print what was decided of the hypotheses fixed in docs/preregistration*.md."""
     from shrink_utils.study.claims.report import _print_hypotheses, _read_hypotheses
     from shrink_utils.study.profiles import profile_names
@@ -192,7 +192,7 @@ def hypotheses(profile: Profile, options: argparse.Namespace) -> None:
     _print_hypotheses(_read_hypotheses(profile.name))
 
 
-def tables(profile: Profile, options: argparse.Namespace) -> None:
+def _do_tables(profile: Profile, options: argparse.Namespace) -> None:
     """Write the claims that follow from runs on record, and every number of the pages."""
     from shrink_utils.study.claims.verdicts import _recorded_claims
     from shrink_utils.study.profiles import load_profile
@@ -205,7 +205,7 @@ def tables(profile: Profile, options: argparse.Namespace) -> None:
     write_pages()
 
 
-def execute(profile: Profile, options: argparse.Namespace) -> None:
+def _do_execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
     from shrink_utils.study.publishing.notebooks import executed_notebooks, run_notebook
 
@@ -217,7 +217,7 @@ def execute(profile: Profile, options: argparse.Namespace) -> None:
     print(f"{name}: {seconds:.0f} s, {done} of {chapters} chapters", flush=True)
 
 
-def report(profile: Profile, options: argparse.Namespace) -> int:
+def _do_report(profile: Profile, options: argparse.Namespace) -> int:
     """Print the end of a study: what was computed, the verdicts, and the committed tables."""
     from shrink_utils.study.claims.reference import _print_comparison, _print_record_comparison
     from shrink_utils.study.claims.report import _print_brief
@@ -239,7 +239,7 @@ def report(profile: Profile, options: argparse.Namespace) -> int:
     return int(not all(alike))
 
 
-def store(profile: Profile, options: argparse.Namespace) -> None:
+def _do_store(profile: Profile, options: argparse.Namespace) -> None:
     """Put the outputs of the executed notebooks into notebooks/."""
     from shrink_utils.study.publishing.notebooks import executed_notebooks, store_outputs
 
@@ -248,7 +248,7 @@ def store(profile: Profile, options: argparse.Namespace) -> None:
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
 
 
-def reference(profile: Profile, options: argparse.Namespace) -> None:
+def _do_reference(profile: Profile, options: argparse.Namespace) -> None:
     """Make this machine's tables the committed reference of the profile."""
     from shrink_utils.study.claims.reference import _commit_reference
 
@@ -257,8 +257,8 @@ def reference(profile: Profile, options: argparse.Namespace) -> None:
 
 # For people, then for make.
 COMMANDS = (
-    *(diagnose, claims, hypotheses, course, book),
-    *(ablate, record, tables, execute, report, store, reference),
+    *(_do_diagnose, _do_claims, _do_hypotheses, _do_course, _do_book),
+    *(_do_ablate, _do_record, _do_tables, _do_execute, _do_report, _do_store, _do_reference),
 )
 
 
@@ -272,7 +272,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     made = {}
     for function in COMMANDS:
-        name, text = function.__name__, function.__doc__
+        name, text = function.__name__.removeprefix("_do_"), function.__doc__
         made[name] = commands.add_parser(name, help=text, description=text)
         made[name].set_defaults(command=function)
         # A default here would undo what stands before the command.
@@ -280,7 +280,7 @@ def _parser() -> argparse.ArgumentParser:
     made["execute"].add_argument("source", type=Path)
     made["execute"].add_argument("target", type=Path)
     part = "such as 3/8: the third of eight parts, one per machine or job; default: all"
-    made["ablate"].add_argument("--part", type=_part, default="1/1", help=part)
+    made["ablate"].add_argument("--part", type=_slice_of_part, default="1/1", help=part)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
     add = made["diagnose"].add_argument
     model = "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder; two are compared"

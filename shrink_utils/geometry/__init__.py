@@ -8,7 +8,7 @@ from shrink_utils.geometry.alignment import (
 from shrink_utils.geometry.contextuality import (
     IntraSim as IntraSim,
     MaxExplainableVariance as MaxExplainableVariance,
-    SelfSim as SelfSim,
+    OverWords as OverWords,
     intra_sim as intra_sim,
     max_explainable_variance as max_explainable_variance,
     self_sim as self_sim,

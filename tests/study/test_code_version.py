@@ -72,7 +72,7 @@ def copied(tmp_path, monkeypatch):
         ("text/glue.py", "{len(fields)} fields, expected", "expected", [False, False]),
         ("geometry/similarity/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
         ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
-        ("study/diagnose.py", "the measures are of words", "of words", [False, False]),
+        ("study/diagnosis.py", "the measures are of words", "of words", [False, False]),
         ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),
         ("study/run_tables.py", "RATIO = 5.0", "RATIO = 4.0", [True, True]),  # runs leave it
         (FORMULA, "entr(bars / bars.sum())", "entr(bars)", [True, True]),

@@ -89,7 +89,7 @@ def test_two_processes_compute_the_numbers_of_one(tiny_profile, tiny_runs, tmp_p
 
 def test_three_parts_are_one_study(tiny_profile, capsys):
     every = tiny_profile.all_runs()
-    parse = main.__globals__["_part"]
+    parse = main.__globals__["_slice_of_part"]
     parts = [every[parse(f"{i}/3")] for i in (1, 2, 3)]
     assert sorted((one for part in parts for one in part), key=every.index) == every
     for text in ("0/3", "4/3", "3", "a/b"):

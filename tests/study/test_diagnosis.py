@@ -8,8 +8,8 @@ from transformers import BertConfig, BertModel
 
 from shrink_utils.__main__ import main
 from shrink_utils.models import load_encoder, save_classifier
-from shrink_utils.study import diagnose as module
-from shrink_utils.study.diagnose import ANGLES, SHARES, compare, diagnose, write_diagnosis
+from shrink_utils.study import diagnosis as module
+from shrink_utils.study.diagnosis import ANGLES, SHARES, compare, diagnose, write_diagnosis
 from shrink_utils.text import load_sentences
 
 
