@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 from shrink_utils import geometry
 from shrink_utils.geometry.dimension import nearest_distances
 from shrink_utils.geometry.invariances import INVARIANCES
-from shrink_utils.study.language.trees import rtd_lite
+from shrink_utils.study.language import rtd_lite
 from shrink_utils.topology import BarcodeRegularizer, barcode, h0_barcode
 from tests.geometry.conftest import MEASURES, OTHER, ROWS
 
