@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,6 @@ from shrink_utils.study.claims.claim import (
     _with_model_name,
     claim,
 )
-from shrink_utils.study.loss_changes import COUNTED, OBJECTIVE_NAMES, correlations, profiles_of
 from shrink_utils.training.dynamics import shares
 
 STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
@@ -242,3 +241,49 @@ def _excess(pairs: pd.DataFrame, couples: Sequence[tuple[str, str]]) -> float:
 def _excess_of_objectives(pairs: pd.DataFrame) -> float:
     """Of other objectives less that of other texts; noise also shrinks an excess, by its factor."""
     return _excess(pairs, COUPLES) - _excess(pairs, list(TEXTS.values()))
+
+
+# --- what chapter 10 and the claims read off records of loss changes ------------------------------
+
+BLOCK = ["layer", "component"]
+OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
+COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
+
+
+def profiles_of(places: pd.DataFrame) -> pd.DataFrame:
+    """Shares of the trunk's loss change by layer and component in the first updates followed.
+
+    Of all trainings these are as many; cross-attention is left out. `places` is the table of that
+    name of `read_objectives`. A row of sum 1 per training, whose index has its ``run`` and its
+    ``seed``: a run is an objective, of translation the encoder, whose "decoder" is a run of its
+    own; where the text is what varies, a run is its source.
+    """
+    of = places[(places.rule == "trapezoid") & (places["window"] == 0)]
+    of = of[~of.component.str.startswith("cross ")]
+    named = of.objective.where(of.part == "objectives", of.source)
+    of = of.assign(run=named.where(of["stack"] != "decoder", "decoder"))
+    runs = {run: shares(rows, *BLOCK, trunk=True) for run, rows in of.groupby(["run", "seed"])}
+    return pd.DataFrame(runs).T.rename_axis(index=["run", "seed"])
+
+
+def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's r of profiles that begin from different seeds.
+
+    Runs of one seed begin with equal weights: what they share is no effect of their data.
+
+    Parameters
+    ----------
+    profiles : DataFrame
+        Of `profiles_of`.
+
+    Returns
+    -------
+    DataFrame
+        Both orders of every pair: ``run``, ``other``, ``front_seed``, ``back_seed`` and ``r``.
+    """
+    rows = [
+        (run, other, i, j, float(np.corrcoef(x, y)[0, 1]))
+        for ((run, i), x), ((other, j), y) in permutations(profiles.iterrows(), 2)
+        if i != j
+    ]
+    return pd.DataFrame(rows, columns=["run", "other", "front_seed", "back_seed", "r"])

@@ -17,11 +17,10 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from shrink_utils.paths import data_dir, home
-from shrink_utils.study.ablation import interpolate_frontier
 from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.statistics import Interval, paired_interval, pseudo_values
-from shrink_utils.study.tables import _read_records
+from shrink_utils.study.tables import _read_records, interpolate_frontier
 
 _MARK = re.compile(r"(<!--n ([\w.]+) ?([^>]*?)-->).*?(<!--/n-->)", re.DOTALL)
 _INNER = re.compile(r"\{([\w.]+) ([^}]+)\}")  # of a text of numbers.toml

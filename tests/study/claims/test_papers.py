@@ -10,13 +10,15 @@ import pytest
 
 from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
-from shrink_utils.study.claims.clouds import _clouds_claims
 from shrink_utils.study.claims.rajaee import _rajaee_claims, accuracy_drops
-from shrink_utils.study.claims.rewards import OTHERS, _topology_claims
-from shrink_utils.study.claims.stl import _stl_claims
-from shrink_utils.study.claims.vazquez import _models_claims, _vazquez_claims, dynamics_claims
+from shrink_utils.study.claims.stl import OTHERS, _clouds_claims, _stl_claims, _topology_claims
+from shrink_utils.study.claims.vazquez import (
+    COUNTED,
+    _models_claims,
+    _vazquez_claims,
+    dynamics_claims,
+)
 from shrink_utils.study.claims.verdicts import _further_models_claims
-from shrink_utils.study.loss_changes import COUNTED
 from shrink_utils.study.tables import _add_best_epoch
 from shrink_utils.training import ARMS
 from tests.study.claims import planted

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from shrink_utils.study import load_profile
-from shrink_utils.study.loss_changes import NOWHERE, record_table
 from shrink_utils.study.scratch_models import dynamics_config
 from shrink_utils.training import held_out_batches, pretrain, scratch_tokenizer
-from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss
+from shrink_utils.training.dynamics import NOWHERE, AllocationRecorder, FixedSetLoss, record_table
 
 
 def test_every_contribution_is_in_the_table_once():
