@@ -76,7 +76,7 @@ def copied(tmp_path, monkeypatch):
         ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),
         ("study/run_tables.py", "RATIO = 5.0", "RATIO = 4.0", [True, True]),  # runs leave it
         (FORMULA, "entr(bars / bars.sum())", "entr(bars)", [True, True]),
-        ("study/after_finetuning.py", "// (rank + 1)", "// rank", [False, True]),
+        ("study/experiments.py", "// (rank + 1)", "// rank", [False, True]),
         ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
     ],
 )

@@ -11,9 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study import cached_table as measuring
-from shrink_utils.study import load_profile, results
-from shrink_utils.study.cached_table import MeasuredTables, cached_table
+from shrink_utils.study import load_profile, results, tables
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
@@ -23,6 +21,7 @@ from shrink_utils.study.results import (
     _read_json,
     atomic_write,
 )
+from shrink_utils.study.tables import MeasuredTables, cached_table
 from shrink_utils.training import ARMS
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
@@ -190,14 +189,14 @@ def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, mo
     )
     with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
         MeasuredTables(replace(profile, diagnostic_sentences=7))["lengths"]
-    monkeypatch.setattr(measuring, "code_hash", lambda **_: "of other code")
+    monkeypatch.setattr(tables, "code_hash", lambda **_: "of other code")
     with pytest.raises(FileNotFoundError, match="as profile and code are now"):
         MeasuredTables(profile)["lengths"]
 
 
 @pytest.mark.parametrize(
     ("module", "pins"),
-    [(measuring, "hub_revisions"), (results, "source_hashes"), (measuring, "code_hash")],
+    [(tables, "hub_revisions"), (results, "source_hashes"), (tables, "code_hash")],
 )
 def test_what_other_pins_and_code_bring_is_measured_anew(
     profile, measure, calls, monkeypatch, module, pins

@@ -1,4 +1,4 @@
-"""Isotropy and treated vectors of fine-tuned encoders; what a probe reads off words."""
+"""Probes of fine-tuned vectors, words of two encoders matched, and planted sub-clusters."""
 
 import math
 from collections import Counter
@@ -8,19 +8,30 @@ import pytest
 import torch
 
 from shrink_utils.models import WordBatch, hidden_states, load_encoder
-from shrink_utils.study.after_finetuning import (
+from shrink_utils.study.experiments import (
     REMOVED,
+    SEPARATION,
+    D,
+    Layers,
     _cluster_axes,
     _deal_folds,
+    _equal_layers,
     _Target,
     _treatments,
+    draw_clouds,
     frequency_target,
+    matched_layers,
+    noise_share,
     probed,
+    shuffled,
+    silhouette,
     text_states,
+    trained_map,
     treated_accuracies,
     type_target,
 )
 from shrink_utils.text import load_task
+from shrink_utils.training import make_regularizer
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
@@ -122,3 +133,75 @@ def test_a_frequency_in_the_vectors_is_read_off_for_words_held_out():
     target = frequency_target(words, counts)
     assert probed(x, target)["value"] > 0.99
     assert probed(x, target.shuffled())["value"] < 0.1
+
+
+def _states(names):
+    """A vector that tells its sentence and position, in two layers."""
+    sentence, position = torch.tensor(names).T
+    vectors = torch.stack([sentence, position], dim=1).float()
+    return WordBatch(
+        vectors=torch.stack([vectors, vectors + 100]),
+        sentence=sentence,
+        position=position,
+        word=["w"] * len(names),
+        n_texts=3,
+    )
+
+
+def test_words_are_matched_by_sentence_and_position():
+    first = _states([(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)])
+    second = _states([(2, 1), (0, 0), (0, 2), (1, 0)])
+    x, y = matched_layers(first, second)
+    assert x.words[0].tolist() == [[0, 0], [0, 2], [2, 1]]
+    assert torch.equal(x.words, y.words)
+    assert x.sentence.tolist() == y.sentence.tolist() == [0, 0, 2]
+    assert x.rows("rsa")[0].tolist() == [[0, 1], [2, 1]]  # the means of both sentences
+
+
+def test_many_words_are_thinned_evenly_and_few_are_kept():
+    many = Layers(torch.arange(5000.0).reshape(1, 5000, 1), torch.arange(5000) // 10)
+    kept = many.thinned()
+    assert kept.words.shape == (1, 2000, 1)
+    assert kept.words[0, :4, 0].tolist() == [0, 2, 5, 7]
+    assert kept.sentence.tolist() == (kept.words[0, :, 0].long() // 10).tolist()
+    few = Layers(many.words[:, :30], many.sentence[:30])
+    assert torch.equal(few.rows("cka"), few.words)
+
+
+def test_equal_layers_are_compared_in_order_and_shuffled_rows_are_the_same_rows():
+    words = torch.randn(3, 60, 4, generator=torch.Generator().manual_seed(0))
+    x = Layers(words, torch.arange(60) // 5)
+    y = Layers(words.flip(0), x.sentence)
+    rows = _equal_layers(x, y, ("cka",))
+    assert [row[:3] for row in rows] == [("cka", i, i) for i in range(3)]
+    assert [row[3] > 0.999 for row in rows] == [False, True, False]  # the middle one is its own
+    mixed = shuffled(words[0])
+    assert not torch.equal(mixed, words[0])
+    assert torch.equal(mixed[mixed[:, 0].argsort()], words[0][words[0][:, 0].argsort()])
+
+
+EYE = torch.eye(D, dtype=torch.float64)
+
+
+def test_the_clouds_are_what_they_are_said_to_be():
+    clouds = draw_clouds(4000, 5.0, torch.Generator().manual_seed(0))
+    one = clouds.points[clouds.classes == 1]
+    assert one.std(dim=0)[0].item() == pytest.approx(5.0, rel=0.05)
+    parts = clouds.parts[clouds.classes == 1]
+    apart = one[parts == 1].mean(0) - one[parts == 0].mean(0)
+    assert apart[3].item() == pytest.approx(2 * SEPARATION, abs=0.2) and apart[2].abs() < 0.2
+    total = 25 + SEPARATION**2 + D - 1  # of the variance inside a class
+    assert noise_share(clouds, EYE) == pytest.approx(25 / total, rel=0.05)
+    without = EYE.clone()
+    without[0] = 0.0
+    assert noise_share(clouds, without) == 0.0
+    assert silhouette(clouds, without) > silhouette(clouds, EYE)
+
+
+def test_rewards_are_compared_at_an_equal_removal_of_the_noise():
+    clouds = draw_clouds(500, 6.0, torch.Generator().manual_seed(1))
+    maps = {arm: trained_map(make_regularizer(arm), 6.0, seed=0) for arm in ("all", "isoscore")}
+    for weights in maps.values():
+        assert 0.4 < noise_share(clouds, weights) / noise_share(clouds, EYE) < 0.55
+    assert not torch.equal(*maps.values())
+    assert torch.equal(trained_map(make_regularizer("all"), 6.0, seed=0), maps["all"])
