@@ -124,7 +124,7 @@ def _do_claims(profile: Profile, options: argparse.Namespace) -> None:
 
 def _do_course(profile: Profile, options: argparse.Namespace) -> None:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
-    from shrink_utils.study.publishing.course import write_course
+    from shrink_utils.study.course import write_course
 
     folder, kept = write_course(home() / "notebooks")
     print(f"For students: {folder}\nWith solutions, for teachers: {folder / 'instructor'}")
@@ -136,7 +136,7 @@ def _do_book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks, or, without a finished study, of the stored."""
     import pandas as pd
 
-    from shrink_utils.study.publishing.book import build_book
+    from shrink_utils.study.book import build_book
     from shrink_utils.study.tables import read_table
 
     target = profile.folder / "book"
@@ -195,8 +195,8 @@ def _do_hypotheses(profile: Profile, options: argparse.Namespace) -> None:
 def _do_tables(profile: Profile, options: argparse.Namespace) -> None:
     """Write the claims that follow from runs on record, and every number of the pages."""
     from shrink_utils.study.claims.verdicts import _recorded_claims
+    from shrink_utils.study.pages import write_pages
     from shrink_utils.study.profiles import load_profile
-    from shrink_utils.study.publishing.pages import write_pages
     from shrink_utils.study.results import atomic_write
 
     for name in WITH_CLAIMS:
@@ -207,7 +207,7 @@ def _do_tables(profile: Profile, options: argparse.Namespace) -> None:
 
 def _do_execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
-    from shrink_utils.study.publishing.notebooks import executed_notebooks, run_notebook
+    from shrink_utils.study.notebooks import executed_notebooks, run_notebook
 
     # The kernel reads its profile and seed from here.
     os.environ |= {"SHRINK_PROFILE": options.profile, "SHRINK_SEED": str(options.seed)}
@@ -241,7 +241,7 @@ def _do_report(profile: Profile, options: argparse.Namespace) -> int:
 
 def _do_store(profile: Profile, options: argparse.Namespace) -> None:
     """Put the outputs of the executed notebooks into notebooks/."""
-    from shrink_utils.study.publishing.notebooks import executed_notebooks, store_outputs
+    from shrink_utils.study.notebooks import executed_notebooks, store_outputs
 
     for executed in executed_notebooks(profile.folder / "notebooks"):
         store_outputs(executed, home() / "notebooks" / executed.name)

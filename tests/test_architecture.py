@@ -16,7 +16,7 @@ PACKAGE = ROOT / "shrink_utils"
 ROOMS = ["study", "training", "models", "text", "geometry", "topology"]
 # Bounds, of names and not of lines, which buy density: public functions and classes of the package,
 # its modules, the longest chain of imports, and lines of a function's body.
-PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 349, 81, 10, 40
+PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 349, 80, 10, 40
 # Names that modules share on purpose.
 TWICE = {
     "__all__": "Python's own",

@@ -20,7 +20,7 @@ MEASURED = "study/run_tables.py"  # what runs rest on, too: the tables that they
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
-WITHOUT_NUMBERS = """claims publishing figures.py diagnosis.py
+WITHOUT_NUMBERS = """claims book.py course.py diagnosis.py figures.py notebooks.py pages.py
 tables.py""".split()
 
 

@@ -9,14 +9,14 @@ import nbformat
 import numpy as np
 import pytest
 
-from shrink_utils.study.publishing.course import (
+from shrink_utils.study.course import (
     SETUP,
     SOLUTIONS,
     course_notebook,
     read_section,
     write_course,
 )
-from shrink_utils.study.publishing.notebooks import run_notebook
+from shrink_utils.study.notebooks import run_notebook
 from tests.notebooks.traps import NULLS, TRAPS, UNUSUAL
 
 ROOT = Path(__file__).resolve().parents[2]

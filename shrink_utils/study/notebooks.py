@@ -44,7 +44,7 @@ class _OwnKernel(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])  # leaves the one that this Python's ipykernel is
 
     async def start_kernel(self, **options: object) -> None:
-        ours = {"PYTHONPATH": str(Path(__file__).resolve().parents[3]), "PYTHONNOUSERSITE": "1"}
+        ours = {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PYTHONNOUSERSITE": "1"}
         ours |= {"TQDM_DISABLE": "1", "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
         read = ("PYTHON", "IPYTHON", "JUPYTER")
         kept = {k: v for k, v in os.environ.items() if k in HARMLESS or not k.startswith(read)}

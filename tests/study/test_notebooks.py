@@ -13,7 +13,7 @@ import pytest
 from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.paths import home
 from shrink_utils.study import setup_notebook
-from shrink_utils.study.publishing.notebooks import run_notebook, store_outputs
+from shrink_utils.study.notebooks import run_notebook, store_outputs
 from shrink_utils.study.results import _file_lock
 
 

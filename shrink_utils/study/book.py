@@ -20,7 +20,7 @@ from shrink_utils.study.claims.report import (
     claims_in_brief,
     signed,
 )
-from shrink_utils.study.publishing.notebooks import executed_notebooks, store_outputs
+from shrink_utils.study.notebooks import executed_notebooks, store_outputs
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"

@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from shrink_utils.__main__ import main
-from shrink_utils.study.publishing.course import (
+from shrink_utils.study.course import (
     PATIENT,
     SOLUTIONS,
     course_notebook,

@@ -8,8 +8,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from shrink_utils.names import WIDGET_VIEW
-from shrink_utils.study.publishing import book
-from shrink_utils.study.publishing.book import build_book, gather
+from shrink_utils.study import book
+from shrink_utils.study.book import build_book, gather
 
 
 @pytest.fixture
