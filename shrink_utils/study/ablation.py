@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from shrink_utils.study.config import ARMS
 from shrink_utils.study.run_tables import RUN, TASK_OF_MODEL
-from shrink_utils.training import ARMS
 
 
 class FrontierPoint(NamedTuple):

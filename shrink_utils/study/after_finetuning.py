@@ -21,7 +21,7 @@ from torch import Tensor
 
 from shrink_utils.geometry import PrincipalAxes, nearest_centre, principal_axes
 from shrink_utils.models import Encoder, WordBatch, pool, state_batches
-from shrink_utils.training.arguments import _second_texts
+from shrink_utils.study.finetuning import _second_texts
 
 REMOVED = (1, 3, 10)  # directions
 MOST_CLUSTERS = 8

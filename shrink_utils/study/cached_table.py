@@ -17,10 +17,10 @@ from textwrap import dedent
 
 import pandas as pd
 
+from shrink_utils.sources import hub_revisions
 from shrink_utils.study.code_version import code_hash, code_only
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write, file_lock, provenance, result_key
-from shrink_utils.text import hub_revisions
 
 Measure = Callable[[Profile], pd.DataFrame]
 

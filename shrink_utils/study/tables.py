@@ -12,10 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 from shrink_utils.paths import data_dir
+from shrink_utils.study.config import RunConfig
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.run_tables import KEYS, LAST, RUN, SCORES, TABLES
-from shrink_utils.training import RunConfig
 
 Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
 CELL = ["model", "task", "arm"]

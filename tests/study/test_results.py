@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shrink_utils.study import ARMS, load_profile, results
 from shrink_utils.study import cached_table as measuring
-from shrink_utils.study import load_profile, results
 from shrink_utils.study.cached_table import MeasuredTables, cached_table
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
@@ -23,7 +23,6 @@ from shrink_utils.study.results import (
     file_lock,
     read_json,
 )
-from shrink_utils.training import ARMS
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
 

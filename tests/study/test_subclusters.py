@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from shrink_utils.study import make_regularizer
 from shrink_utils.study.subclusters import (
     SEPARATION,
     D,
@@ -11,7 +12,6 @@ from shrink_utils.study.subclusters import (
     silhouette,
     trained_map,
 )
-from shrink_utils.training import make_regularizer
 
 EYE = torch.eye(D, dtype=torch.float64)
 

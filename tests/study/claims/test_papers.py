@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shrink_utils.study import ARMS
 from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
 from shrink_utils.study.claims.clouds import clouds_claims
@@ -18,7 +19,6 @@ from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, va
 from shrink_utils.study.claims.verdicts import further_models_claims
 from shrink_utils.study.loss_changes import COUNTED
 from shrink_utils.study.tables import add_best_epoch
-from shrink_utils.training import ARMS
 from tests.study.claims import planted
 from tests.study.claims.golden import GOLDEN, every_claim
 
