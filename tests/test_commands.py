@@ -40,7 +40,7 @@ BY_HAND |= {"make store", "make reference", "make replicate"}  # they change wha
 # What a card of the project names, where it works in earnest.
 PACKAGES = {
     "torch": "shrink_utils/topology/regularizer.py",
-    "transformers": "shrink_utils/training/finetuning.py",
+    "transformers": "shrink_utils/study/finetuning.py",
     "datasets": "shrink_utils/text/tasks.py",
     "gudhi": "shrink_utils/topology/barcodes.py",
     "jupyterlab": "Makefile",

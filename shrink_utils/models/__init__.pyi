@@ -9,14 +9,6 @@ from .encoders import (
     random_encoder as random_encoder,
     save_classifier as save_classifier,
 )
-from .scratch import (
-    OBJECTIVES as OBJECTIVES,
-    SoLU as SoLU,
-    Trunk as Trunk,
-    new_pair_classifier as new_pair_classifier,
-    scratch_model as scratch_model,
-    with_new_head as with_new_head,
-)
 from .states import (
     POOLINGS as POOLINGS,
     StateBatch as StateBatch,

@@ -28,7 +28,7 @@ from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text import fetch, hub_revisions
+from shrink_utils.sources import fetch, hub_revisions
 from shrink_utils.topology.arrays import whole_number
 
 TINY = "tiny-random"

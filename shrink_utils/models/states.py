@@ -12,8 +12,7 @@ from torch import Tensor
 
 from shrink_utils.models.encoders import NO_LIMIT, Encoder, evaluating
 from shrink_utils.models.products import OneDNN
-from shrink_utils.names import POOLINGS, known_name
-from shrink_utils.text.corpora import as_texts
+from shrink_utils.names import POOLINGS, as_texts, known_name
 from shrink_utils.topology.arrays import whole_number
 
 MAX_LENGTH = 128  # tokens, where nobody says more or fewer
@@ -128,7 +127,7 @@ def state_batches(
         Run in evaluation mode, on the device where it is.
     texts, text_pairs
         n texts, and n second texts when the encoder reads pairs, by position: lists, columns,
-        arrays, generators, … (see `text.corpora.as_texts`).
+        arrays, generators, … (see `names.as_texts`).
     batch_size
         Texts in a forward pass. Texts of like length go together, which changes the result only by
         rounding. Only texts of equal length do so where padding changes a model's vectors (FNet,

@@ -1,21 +1,39 @@
 """Word vectors: the mean of a word's pieces, whatever the tokenizer makes of it."""
 
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import regex
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from shrink_utils.models.encoders import Encoder
 from shrink_utils.models.states import StateBatch, chosen_layers, state_batches, states_of
-from shrink_utils.text.corpora import WORD, as_texts, refuse_unspaced, spelled
+from shrink_utils.names import as_texts
 
 SAMPLE = 256  # texts that are looked at for unknown pieces
 SPACES = "▁Ġ"  # as SentencePiece and byte-level tokenizers spell a space
 MOST_UNKNOWN = 0.9  # of the pieces; in a language that the tokenizer knows they are a few in 100
+# Unicode's words (UAX 29): letters and digits with the marks, joiners and soft hyphens that belong
+# to them (WB4); apostrophes and their like stand inside a word (WB6, WB7: don't is one), and so
+# do Armenian marks, which are letters there. But full stops and colons end it: "the end.Next".
+SPAN = r"[\p{L}\p{N}\p{Pc}][\p{L}\p{N}\p{Pc}\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
+INNER = r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=ALetter}]"
+INNER = rf"(?![\p{{L}}.:．：﹒﹕︓․]){INNER}"
+WORD = regex.compile(rf"""{SPAN}(?:(?:{INNER}|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){SPAN})*""")
+INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
+LETTER = regex.compile(r"\p{L}")
+# Scripts without spaces between words. A run of katakana alone is a word as a rule.
+UNSPACED = regex.compile(
+    r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Javanese}\p{Balinese}\p{Tibetan}]+"
+)
+KATAKANA = regex.compile(r"[\p{Katakana}ー]+")
+LONGEST_MEAN = 3.5  # letters per run; words of such scripts have fewer where they stand apart
+FOREIGN_SHARE = 0.25  # of the letters: names of other scripts within a text
 
 
 @dataclass(frozen=True)
@@ -37,8 +55,32 @@ def split_words(text: str) -> list[str]:
     Composed and decomposed text give the same words. Raises ValueError for a text of a script
     without spaces between words, such as Chinese or Thai, unless spaces were put there.
     """
-    refuse_unspaced([text])
-    return [spelled(word) for word in WORD.findall(text)]
+    _refuse_unspaced([text])
+    return [_spelled(word) for word in WORD.findall(text)]
+
+
+def _spelled(word: str) -> str:
+    """A match of `WORD` in lower case, composed and without what is not seen."""
+    return unicodedata.normalize("NFC", INVISIBLE.sub("", word).lower())
+
+
+def _refuse_unspaced(texts: Iterable[str]) -> None:
+    """A ``ValueError`` for texts of a script without spaces: their runs of letters are no words.
+
+    Texts of such a script whose words stand apart are welcome.
+    """
+    runs, total = [], 0
+    for text in texts:
+        total += len(LETTER.findall(text))
+        if not text.isascii():
+            runs += [run for run in UNSPACED.findall(text) if not KATAKANA.fullmatch(run)]
+    letters = sum(len(LETTER.findall(run)) for run in runs)
+    if letters > FOREIGN_SHARE * total and letters > LONGEST_MEAN * len(runs):
+        longest = max(runs, key=len)
+        raise ValueError(
+            f"texts: {letters / total:.0%} of their letters are of a script without spaces between "
+            f"words, such as {longest[:20]!r}; put spaces between the words, as a segmenter does"
+        )
 
 
 def word_batches(
@@ -77,7 +119,7 @@ def word_batches(
             f"encoder: the tokenizer of {encoder.name} cannot tell where in a text a piece stands; "
             "take a model that has a tokenizer.json"
         )
-    refuse_unspaced(texts)
+    _refuse_unspaced(texts)
     _refuse_unknown(encoder, texts)
     for batch in state_batches(encoder, texts, batch_size=batch_size, max_length=max_length):
         words = _WordsOfBatch([texts[row] for row in batch.rows])
@@ -134,7 +176,7 @@ class _WordsOfBatch:
     def __init__(self, texts: Sequence[str]) -> None:
         self.joined = joined = "\n".join(texts)  # no word goes across a line break
         spans = [match.span() for match in WORD.finditer(joined)]
-        self.word = [spelled(joined[start:end]) for start, end in spans]
+        self.word = [_spelled(joined[start:end]) for start, end in spans]
         # (w,): where each word stands in the texts joined to one, and in which text.
         self.start, self.end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
         lengths = np.array([len(text) + 1 for text in texts])

@@ -14,9 +14,10 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARY = ("topology", "geometry", "text", "models", "training")
+# What runs rest on, too: how they are made, and the tables that they leave.
+MEASURED = ("sources.py", *(f"study/{name}.py" for name in ("config", "finetuning", "run_tables")))
 # The key of a run or a table names the options of the arms that it has: a new arm is no new code.
-NAMED_BY_KEYS = ("training/arms.py",)
-MEASURED = "study/run_tables.py"  # what runs rest on, too: the tables that they leave
+NAMED_BY_KEYS = "ARMS"
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
@@ -32,11 +33,11 @@ def code_hash(*, study: bool = False) -> str:
     `WITHOUT_NUMBERS`.
     """
     files = [path for room in LIBRARY for path in (PACKAGE / room).rglob("*.py")]
-    files += PACKAGE.glob(MEASURED)
+    files += filter(Path.is_file, (PACKAGE / name for name in MEASURED))
     if study:
         rest = [*PACKAGE.glob("study/*.py"), *PACKAGE.glob("study/*/*.py")]
         files += (p for p in rest if not {p.parent.name, p.name} & {*WITHOUT_NUMBERS})
-    return _hash(path for path in files if not path.as_posix().endswith(NAMED_BY_KEYS))
+    return _hash(files)
 
 
 def _hash(files: Iterable[Path]) -> str:
@@ -51,9 +52,10 @@ def _hash(files: Iterable[Path]) -> str:
 def _code_only(source: str) -> str:
     """The syntax tree as text: equal for code that does the same.
 
-    It has no comments, no docstrings, and no words of errors and warnings.
+    It has no comments, no docstrings, no words of errors and warnings, and no list of arms.
     """
     tree = ast.parse(source)
+    tree.body = [node for node in tree.body if not _is_named_by_keys(node)]
     for node in ast.walk(tree):
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
@@ -61,6 +63,10 @@ def _code_only(source: str) -> str:
         elif isinstance(node, ast.Raise) or _warns(node):
             _WithoutWords().visit(node)
     return ast.dump(tree)
+
+
+def _is_named_by_keys(node: ast.AST) -> bool:
+    return isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == NAMED_BY_KEYS
 
 
 def _warns(node: ast.AST) -> bool:

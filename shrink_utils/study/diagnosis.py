@@ -24,11 +24,11 @@ from shrink_utils.geometry import (
 )
 from shrink_utils.models import PINNED, WordBatch, load_encoder, word_states
 from shrink_utils.models.states import MAX_LENGTH
-from shrink_utils.names import unknown_name
+from shrink_utils.names import as_texts, unknown_name
 from shrink_utils.study.experiments import Layers
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.results import atomic_write, progress_bar
-from shrink_utils.text.corpora import as_texts, check_maximum, hash_order, stable_hash
+from shrink_utils.text.corpora import check_maximum, hash_order, stable_hash
 
 LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
 

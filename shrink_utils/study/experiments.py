@@ -36,10 +36,10 @@ from shrink_utils.models import (
     state_batches,
     word_states,
 )
+from shrink_utils.study.finetuning import _second_texts
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run, RunConfig, run_encoder, run_or_load
 from shrink_utils.text import load_sentences
-from shrink_utils.training.arguments import _second_texts
 
 REMOVED = (1, 3, 10)  # directions
 MOST_CLUSTERS = 8

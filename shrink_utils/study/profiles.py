@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
-from shrink_utils.training import RunConfig, arm_options
+from shrink_utils.study.config import RunConfig, arm_options
 
 FOLDER = Path(__file__).with_suffix("")
 # What the environment says takes the place of what the file says.
@@ -194,7 +194,7 @@ class Profile:
     @property
     def used_precision(self) -> str:
         """What `precision` means on this machine: "float32" or "bfloat16"."""
-        from shrink_utils.training import used_precision  # it asks torch
+        from shrink_utils.study.config import used_precision  # it asks torch
 
         return used_precision(self.precision)
 

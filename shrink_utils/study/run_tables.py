@@ -14,9 +14,9 @@ from sklearn.metrics import silhouette_score
 from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
+from shrink_utils.study.config import RunConfig
 from shrink_utils.text import task_spec
 from shrink_utils.topology import h0_barcode
-from shrink_utils.training import RunConfig
 
 TASK_OF_MODEL = ["model", "task"]
 RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch.distributed as dist
 
-from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
+from shrink_utils.sources import hub_revisions
 from shrink_utils.study.code_version import code_hash
+from shrink_utils.study.config import RunConfig, arm_options, used_precision
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     CONFIG,
@@ -32,13 +33,12 @@ from shrink_utils.study.results import (
     progress_bar,
 )
 from shrink_utils.study.run_tables import TABLES, _tables_of_run
-from shrink_utils.text import hub_revisions
-from shrink_utils.training import RunConfig, arm_options, used_precision
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from shrink_utils.models import Encoder
+    from shrink_utils.study.finetuning import FinetuneResult
 
 NAME = "[0-9a-f]{16}"  # of a run's folder
 VECTORS = "embeddings.safetensors"
@@ -159,8 +159,10 @@ def _compute(
 ) -> None:
     from safetensors.torch import save_file
 
+    from shrink_utils.study.finetuning import finetune  # it loads the Trainer, for seconds
+
     since = time.perf_counter()
-    result = training.finetune(config, on_row=on_row)
+    result = finetune(config, on_row=on_row)
     if _rank() == 0:
         if keep_model:
             _save_model(config, result, target, since)
@@ -266,15 +268,15 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
 
 
 def _train_again(run: Run) -> None:
+    from shrink_utils.study.finetuning import finetune
+
     since, label = time.perf_counter(), f"{run.config.label}, whose model was not kept"
     with progress_bar(total=len(run.history), unit="step", description=label) as bar:
-        result = training.finetune(run.config, on_row=lambda row: bar.update())
+        result = finetune(run.config, on_row=lambda row: bar.update())
     _save_model(run.config, result, run.folder, since)
 
 
-def _save_model(
-    config: RunConfig, result: training.FinetuneResult, run: Path, since: float
-) -> None:
+def _save_model(config: RunConfig, result: FinetuneResult, run: Path, since: float) -> None:
     """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 

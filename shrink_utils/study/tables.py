@@ -23,12 +23,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from shrink_utils.paths import data_dir
+from shrink_utils.sources import hub_revisions
 from shrink_utils.study.code_version import _code_only, code_hash
+from shrink_utils.study.config import ARMS, RunConfig
 from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.results import _file_lock, _result_key, atomic_write, provenance
 from shrink_utils.study.run_tables import KEYS, LAST, RUN, SCORES, TABLES, TASK_OF_MODEL
-from shrink_utils.text import hub_revisions
-from shrink_utils.training import ARMS, RunConfig
 
 Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
 CELL = ["model", "task", "arm"]

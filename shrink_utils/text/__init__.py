@@ -10,14 +10,6 @@ from shrink_utils.text.pairs import (
     heuristic_pairs as heuristic_pairs,
     training_pairs as training_pairs,
 )
-from shrink_utils.text.sources import (
-    Source as Source,
-    fetch as fetch,
-    hub_revisions as hub_revisions,
-    source_hashes as source_hashes,
-    source_path as source_path,
-    sources as sources,
-)
 from shrink_utils.text.tasks import (
     TASKS as TASKS,
     TaskSpec as TaskSpec,

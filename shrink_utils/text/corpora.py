@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import html
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import regex
-
 from shrink_utils.names import known_name
-from shrink_utils.text.sources import fetch, lines_of
+from shrink_utils.sources import fetch, lines_of
 
 if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
     from datasets import Dataset
@@ -28,22 +25,6 @@ CORPORA = {
     "editorials": "nytEditorialSnippets_GroundTruth.txt",
     "tweets": "tweets_GroundTruth.txt",
 }
-# Unicode's words (UAX 29): letters and digits with the marks, joiners and soft hyphens that belong
-# to them (WB4); apostrophes and their like stand inside a word (WB6, WB7: don't is one), and so
-# do Armenian marks, which are letters there. But full stops and colons end it: "the end.Next".
-SPAN = r"[\p{L}\p{N}\p{Pc}][\p{L}\p{N}\p{Pc}\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
-INNER = r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=ALetter}]"
-INNER = rf"(?![\p{{L}}.:．：﹒﹕︓․]){INNER}"
-WORD = regex.compile(rf"""{SPAN}(?:(?:{INNER}|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){SPAN})*""")
-INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
-LETTER = regex.compile(r"\p{L}")
-# Scripts without spaces between words. A run of katakana alone is a word as a rule.
-UNSPACED = regex.compile(
-    r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Javanese}\p{Balinese}\p{Tibetan}]+"
-)
-KATAKANA = regex.compile(r"[\p{Katakana}ー]+")
-LONGEST_MEAN = 3.5  # letters per run; words of such scripts have fewer where they stand apart
-FOREIGN_SHARE = 0.25  # of the letters: names of other scripts within a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,60 +123,3 @@ def stable_hash(*parts: object) -> int:
 def hash_order(n: int, *salt: object) -> Sequence[int]:
     """The integers below ``n`` in an order that looks random and depends on ``salt`` alone."""
     return sorted(range(n), key=lambda i: stable_hash(*salt, i))
-
-
-def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:
-    """Texts by position, read once, from whatever holds them.
-
-    Parameters
-    ----------
-    texts
-        A list, tuple, generator, Series with any index, array, Arrow array, column of a data set.
-
-    Raises
-    ------
-    ValueError
-        A string, a table, a set or a mapping in place of texts in an order; no texts; an item that
-        is no text, or that holds half a surrogate pair, which no tokenizer reads.
-    """
-    in_a_row = isinstance(texts, Iterable) and len(getattr(texts, "shape", (0,))) == 1
-    if not in_a_row or isinstance(texts, str | bytes | Mapping | set | frozenset):
-        found = "a string" if isinstance(texts, str) else f"a {type(texts).__name__}"
-        raise ValueError(f"{argument}: {found}, expected a list of texts, or a column of them")
-    # pyarrow's scalars are no strings.
-    items = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
-    if not items:
-        raise ValueError(f"{argument}: empty, expected at least one text")
-    for i, item in enumerate(items):
-        if not isinstance(item, str):
-            raise ValueError(f"{argument}: item {i} is {item!r}, expected a string")
-        if not item.isascii() and regex.search(r"\p{Cs}", item):
-            raise ValueError(
-                f"{argument}: item {i}, {item[:50]!r}, holds half a surrogate pair; clean it by "
-                "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-            )
-    return [str(item) for item in items]  # NumPy's strings are a kind of their own
-
-
-def spelled(word: str) -> str:
-    """A match of `WORD` in lower case, composed and without what is not seen."""
-    return unicodedata.normalize("NFC", INVISIBLE.sub("", word).lower())
-
-
-def refuse_unspaced(texts: Iterable[str]) -> None:
-    """A ``ValueError`` for texts of a script without spaces: their runs of letters are no words.
-
-    Texts of such a script whose words stand apart are welcome.
-    """
-    runs, total = [], 0
-    for text in texts:
-        total += len(LETTER.findall(text))
-        if not text.isascii():
-            runs += [run for run in UNSPACED.findall(text) if not KATAKANA.fullmatch(run)]
-    letters = sum(len(LETTER.findall(run)) for run in runs)
-    if letters > FOREIGN_SHARE * total and letters > LONGEST_MEAN * len(runs):
-        longest = max(runs, key=len)
-        raise ValueError(
-            f"texts: {letters / total:.0%} of their letters are of a script without spaces between "
-            f"words, such as {longest[:20]!r}; put spaces between the words, as a segmenter does"
-        )

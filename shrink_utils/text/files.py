@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text.sources import lines_of
+from shrink_utils.sources import lines_of
 
 COMPRESSED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}

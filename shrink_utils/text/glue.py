@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shrink_utils.paths import data_dir
-from shrink_utils.text.sources import hub_revisions, lines_of
+from shrink_utils.sources import hub_revisions, lines_of
 
 HUB_ID = "nyu-mll/glue"
 PAIR = ("sentence1", "sentence2")

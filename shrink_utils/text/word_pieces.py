@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from shrink_utils.names import as_texts
 from shrink_utils.text.corpora import (
-    as_texts,
     check_maximum,
     hash_order,
     load_sentences,

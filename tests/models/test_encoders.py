@@ -20,7 +20,7 @@ from transformers.utils import logging as transformers_logging
 
 from shrink_utils.models import encoders, hidden_states, random_encoder, word_states
 from shrink_utils.models.encoders import load_classifier, load_encoder, save_classifier
-from shrink_utils.text import source_path
+from shrink_utils.sources import source_path
 
 SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48)
 

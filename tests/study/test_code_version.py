@@ -23,8 +23,7 @@ def package(tmp_path, monkeypatch):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
-    (tmp_path / "training").mkdir()
-    (tmp_path / "training" / "arms.py").write_text("ARMS = 1\n")
+    (tmp_path / "study" / "config.py").write_text('ARMS: dict = {"none": None}\n')
     monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
     monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
     return tmp_path
@@ -37,7 +36,7 @@ def package(tmp_path, monkeypatch):
         ("study/chapter/experiment.py", [False, True]),
         ("study/figures.py", [False, False]),
         (CLAIM, [False, False]),
-        ("training/arms.py", [False, False]),  # keys name the options of their arms
+        ("study/config.py", [True, True]),
     ],
 )
 def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):
@@ -46,6 +45,13 @@ def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, na
     path.write_text(path.read_text() + "\n\nx = 2\n")
     after = [code_version.code_hash(study=study) for study in (False, True)]
     assert [old != new for old, new in zip(before, after, strict=True)] == stale
+
+
+def test_an_arm_is_no_new_code(package):
+    """The key of a run names the options of its arm."""
+    before, path = code_version.code_hash(), package / "study" / "config.py"
+    path.write_text(path.read_text().replace("}", ', "all": {}}'))
+    assert code_version.code_hash() == before
 
 
 def test_comments_and_docstrings_are_free_and_numbers_are_not(package):

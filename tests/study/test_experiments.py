@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from shrink_utils.models import WordBatch, hidden_states, load_encoder
+from shrink_utils.study import make_regularizer
 from shrink_utils.study.experiments import (
     REMOVED,
     SEPARATION,
@@ -31,7 +32,6 @@ from shrink_utils.study.experiments import (
     type_target,
 )
 from shrink_utils.text import load_task
-from shrink_utils.training import make_regularizer
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study import load_profile, results, tables
+from shrink_utils.study import ARMS, load_profile, results, tables
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
@@ -22,7 +22,6 @@ from shrink_utils.study.results import (
     atomic_write,
 )
 from shrink_utils.study.tables import MeasuredTables, cached_table
-from shrink_utils.training import ARMS
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
 

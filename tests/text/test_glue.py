@@ -6,7 +6,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from shrink_utils.text import hub_revisions, load_task
+from shrink_utils.sources import hub_revisions
+from shrink_utils.text import load_task
 from shrink_utils.text.glue import GLUE, glue_dir, read_glue
 
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"

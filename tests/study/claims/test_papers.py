@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shrink_utils.study import ARMS
 from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
 from shrink_utils.study.claims.rajaee import _rajaee_claims, accuracy_drops
@@ -20,7 +21,6 @@ from shrink_utils.study.claims.vazquez import (
 )
 from shrink_utils.study.claims.verdicts import _further_models_claims
 from shrink_utils.study.tables import _add_best_epoch
-from shrink_utils.training import ARMS
 from tests.study.claims import planted
 from tests.study.claims.golden import GOLDEN, every_claim
 

@@ -12,8 +12,8 @@ import torch
 from scipy import stats
 from torch.nn import functional
 
-from shrink_utils import training
 from shrink_utils.paths import data_dir
+from shrink_utils.study import finetuning
 from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
     COMPARED,
@@ -29,7 +29,7 @@ from shrink_utils.study.results import _write_json
 from shrink_utils.study.run_tables import _tables_of_run
 from shrink_utils.study.tables import _first_steps, read_table, write_table
 from shrink_utils.topology import BarcodeRegularizer, regularizer
-from shrink_utils.training import finetuning, trainer
+from shrink_utils.training import trainer
 
 COMMITTED = data_dir() / "reference" / "quick"
 ELSEWHERE = {"processor": "another", "kernels": "OTHER", "precision": "float32"}
@@ -145,7 +145,7 @@ def _tiny(profile):
 def _steps_of(configs):
     found = []
     for config in configs:
-        result = training.finetune(config)
+        result = finetuning.finetune(config)
         left = (result.history, result.evaluations, result.embeddings)
         found.append(_first_steps(_tables_of_run(config, *left, {})))
     return pd.concat(found, ignore_index=True)

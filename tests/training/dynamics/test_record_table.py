@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from shrink_utils.study import load_profile
-from shrink_utils.study.scratch_models import dynamics_config
-from shrink_utils.training import held_out_batches, pretrain, scratch_tokenizer
+from shrink_utils.study import load_profile, pretrain
+from shrink_utils.study.pretraining import dynamics_config, held_out_batches, scratch_tokenizer
 from shrink_utils.training.dynamics import NOWHERE, AllocationRecorder, FixedSetLoss, record_table
 
 

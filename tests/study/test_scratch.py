@@ -6,8 +6,14 @@ import pytest
 import torch
 from transformers import EncoderDecoderModel
 
-from shrink_utils.models import OBJECTIVES, SoLU, Trunk, scratch_model
-from shrink_utils.models.scratch import new_pair_classifier, with_new_head
+from shrink_utils.study.scratch import (
+    OBJECTIVES,
+    SoLU,
+    Trunk,
+    new_pair_classifier,
+    scratch_model,
+    with_new_head,
+)
 
 TRUNK = Trunk(width=16, depth=2, heads=2)
 

@@ -1,12 +1,22 @@
-"""One run: fine-tune an encoder on a task, with or without the regularizer, and keep its story."""
+"""One run: fine-tune an encoder on a task, with or without the regularizer, and keep its story.
+
+Before that stands what every training of the study shares: tokens and batches, a quiet Trainer, a
+closed room.
+"""
 
 import os
-from collections.abc import Callable
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
+from datasets import Dataset
 from sklearn.metrics import silhouette_score
 from torch import Tensor, nn
 from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
@@ -16,22 +26,18 @@ from transformers import (
     EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
     TrainingArguments,
 )
 from transformers.trainer_utils import EvalLoopOutput
 
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.models.products import OneDNN
+from shrink_utils.study.config import RunConfig, arm_options, used_precision
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training.arguments import (
-    _isolated_training,
-    _quiet_arguments,
-    _QuietTrainer,
-    _tokenized,
-)
-from shrink_utils.training.arms import arm_options
-from shrink_utils.training.config import RunConfig, used_precision
 from shrink_utils.training.penalties import PENALTIES
 from shrink_utils.training.trainer import (
     BarcodeTrainer,
@@ -42,13 +48,162 @@ from shrink_utils.training.trainer import (
 )
 
 
+def _tokenized(
+    rows: Dataset, tokenizer: PreTrainedTokenizerBase, *, max_length: int | None = None
+) -> Dataset:
+    """Tokens of ``text`` (and ``text_pair``), with the label in ``labels``.
+
+    Longer rows than `max_length` are cut; by default at what the tokenizer says.
+
+    Raises
+    ------
+    ValueError
+        `max_length` leaves no token of a text beside the special ones.
+    """
+    pairs = _second_texts(rows)
+    special = tokenizer.num_special_tokens_to_add(pair=pairs is not None)
+    least = special + (1 if pairs is None else 2)
+    if max_length is not None and max_length < least:
+        raise ValueError(
+            f"max_length: {max_length} tokens, expected at least {least}: "
+            f"{special} are special tokens, and one per text is to be left"
+        )
+    tokens = tokenizer(list(rows["text"]), pairs, truncation=True, max_length=max_length)
+    return Dataset.from_dict({**tokens, "labels": list(rows["label"])})
+
+
+def _second_texts(rows: Dataset) -> list[str] | None:
+    """Second texts; None for a task of single texts."""
+    return None if rows["text_pair"][0] is None else list(rows["text_pair"])
+
+
+def fixed_batches(rows: Dataset, pad: Callable, *, batch_size: int) -> list[dict[str, Tensor]]:
+    """Tokenized rows as batches, in their order, padded by `pad`, a collator of transformers.
+
+    Examples
+    --------
+    >>> from datasets import Dataset
+    >>> from transformers import default_data_collator
+    >>> rows = Dataset.from_dict({"input_ids": [[1, 2], [3, 4], [5, 6]]})
+    >>> batches = fixed_batches(rows, default_data_collator, batch_size=2)
+    >>> [len(batch["input_ids"]) for batch in batches]
+    [2, 1]
+    """
+    examples = rows.to_list()
+    return [dict(pad(examples[i : i + batch_size])) for i in range(0, len(examples), batch_size)]
+
+
+def _quiet_arguments(folder: str, **options: object) -> TrainingArguments:
+    """Arguments of a training that logs every step, keeps nothing on disk and prints nothing.
+
+    Parameters
+    ----------
+    folder : str
+        A temporary one: the Trainer wants to have one.
+    **options
+        Of ``transformers.TrainingArguments``.
+
+    Raises
+    ------
+    ValueError
+        This process sees several GPUs: the Trainer would give a batch to *each* of them, so that a
+        step took several times the rows.
+
+    Notes
+    -----
+    Where the device that the Trainer takes has no float64 (Apple's MPS), in which terms and scores
+    are summed, the processor trains.
+    """
+    make = partial(
+        TrainingArguments,
+        output_dir=folder,
+        logging_steps=1,
+        logging_nan_inf_filter=False,  # a NaN is to be seen, not smoothed over
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,  # the study's own bars show the progress
+        log_level="error",
+        dataloader_pin_memory=torch.cuda.is_available(),
+        **options,
+    )
+    arguments = make()
+    if not _has_float64(arguments.device):
+        arguments = make(use_cpu=True)
+    if arguments.n_gpu > 1:
+        raise ValueError(
+            f"CUDA_VISIBLE_DEVICES: one GPU per process, found {arguments.n_gpu}; set it to 0, "
+            "or let several processes share a run (docs/running.md)"
+        )
+    return arguments
+
+
+def _has_float64(device: torch.device) -> bool:
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (TypeError, RuntimeError):
+        return False
+    return True
+
+
+class _QuietTrainer(Trainer):
+    """transformers' Trainer for `_quiet_arguments`: it prints nothing, and counts no operations.
+
+    To count them it walks over all parameters at every step, a tenth of a small model's training.
+    """
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.remove_callback(PrinterCallback)  # it prints every log line
+
+    def floating_point_ops(self, inputs: dict) -> int:
+        """None are counted."""
+        return 0
+
+
+class EveryStep(TrainerCallback):
+    """Call `on_step`, without arguments, after every step: progress bars.
+
+    Examples
+    --------
+    >>> steps = []
+    >>> EveryStep(lambda: steps.append(1)).on_step_end(None, None, None)
+    >>> steps
+    [1]
+    """
+
+    def __init__(self, on_step: Callable[[], object]) -> None:
+        self._on_step = on_step
+
+    def on_step_end(self, args, state, control, **kwargs) -> None:
+        """A step is finished."""
+        self._on_step()
+
+
+@contextmanager
+def _isolated_training(threads: int) -> Iterator[str]:
+    """A temporary folder, and a number of threads for torch, until the training is over.
+
+    Python, NumPy and torch draw afterwards as before: the Trainer seeds their generators.
+    """
+    found, of_python, of_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        torch.set_num_threads(threads)
+        with torch.random.fork_rng(devices), tempfile.TemporaryDirectory(prefix="shrink-") as path:
+            yield path
+    finally:
+        torch.set_num_threads(found)
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
+
+
 @dataclass(frozen=True)
 class FinetuneResult:
     """What a run leaves behind.
 
     Examples
     --------
-    >>> from shrink_utils.training import RunConfig
+    >>> from shrink_utils.study import RunConfig
     >>> config = RunConfig(
     ...     model="tiny-random", task="sentiment_movies", arm="all", seed=0, epochs=1, max_length=8,
     ...     train_rows=16, eval_rows=8, batch_size=8, learning_rate=1e-3, weight_decay=0.0,
@@ -103,7 +258,7 @@ def finetune(
 
     Examples
     --------
-    >>> from shrink_utils.training import RunConfig
+    >>> from shrink_utils.study import RunConfig
     >>> config = RunConfig(
     ...     model="tiny-random", task="sentiment_movies", arm="all", seed=0, epochs=1, max_length=8,
     ...     train_rows=16, eval_rows=8, batch_size=8, learning_rate=1e-3, weight_decay=0.0,

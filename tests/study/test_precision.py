@@ -8,10 +8,10 @@ from transformers import DataCollatorWithPadding
 
 from shrink_utils.models import pool
 from shrink_utils.models.products import OneDNN
+from shrink_utils.study import finetune, finetuning
+from shrink_utils.study.config import _native_precision
+from shrink_utils.study.finetuning import _tokenized
 from shrink_utils.text import load_task
-from shrink_utils.training import finetune, finetuning
-from shrink_utils.training.arguments import _tokenized
-from shrink_utils.training.config import _native_precision
 
 
 @pytest.mark.parametrize(

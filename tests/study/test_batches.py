@@ -4,7 +4,7 @@ import pytest
 from datasets import Dataset
 
 from shrink_utils.models import load_encoder
-from shrink_utils.training.arguments import _second_texts, _tokenized
+from shrink_utils.study.finetuning import _second_texts, _tokenized
 
 TEXTS = ["a film", "a much longer film about a dog and a cat", "dull", "no", "a good one"]
 

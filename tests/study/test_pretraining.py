@@ -9,16 +9,17 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback
 
-from shrink_utils.text import split_sentences
-from shrink_utils.training import (
+from shrink_utils.study import pretrain
+from shrink_utils.study.pretraining import (
+    LANGUAGE_MODELS,
+    collator,
     examples,
     held_out_batches,
     held_out_loss,
     new_model,
-    pretrain,
     scratch_tokenizer,
 )
-from shrink_utils.training.pretraining import LANGUAGE_MODELS, collator
+from shrink_utils.text import split_sentences
 
 
 @pytest.fixture

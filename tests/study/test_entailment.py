@@ -3,9 +3,14 @@
 import pytest
 import torch
 
-from shrink_utils.models import Trunk
+from shrink_utils.study.pretraining import (
+    EntailmentTraining,
+    common_start,
+    entailment_model,
+    pair_batches,
+)
+from shrink_utils.study.scratch import Trunk
 from shrink_utils.text import training_pairs
-from shrink_utils.training import EntailmentTraining, common_start, entailment_model, pair_batches
 
 TRUNK = Trunk(width=16, depth=1, heads=2, dropout=0.0)
 SHORT = EntailmentTraining(rows=128, steps=3, learning_rate=2e-3)

@@ -15,8 +15,7 @@ import pytest
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from shrink_utils.models import random_encoder
-from shrink_utils.text import fetch, hub_revisions, source_path, sources
-from shrink_utils.text.sources import _extract, pip_download
+from shrink_utils.sources import _extract, fetch, hub_revisions, pip_download, source_path, sources
 
 FILES = {"toy-1.0/LICENSE.txt": b"free", "corpus/words.txt": b"one\r\ntwo\r\n"}
 

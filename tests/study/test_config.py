@@ -7,9 +7,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from transformers import TrainingArguments, training_args
 
-from shrink_utils.training import ARMS, finetune, make_regularizer, pretrain
-from shrink_utils.training.arguments import _quiet_arguments
-from shrink_utils.training.finetuning import _fine_tuning_arguments
+from shrink_utils.study import ARMS, finetune, make_regularizer, pretrain
+from shrink_utils.study.finetuning import _fine_tuning_arguments, _quiet_arguments
 
 
 @pytest.mark.parametrize(
