@@ -22,8 +22,9 @@ from shrink_utils.geometry import (
     iso_score,
     self_sim,
 )
-from shrink_utils.models import PINNED, WordBatch, load_encoder, word_states
-from shrink_utils.models.states import MAX_LENGTH
+from shrink_utils.models import load_encoder, word_states
+from shrink_utils.models.encoders import PINNED
+from shrink_utils.models.states import MAX_LENGTH, WordBatch
 from shrink_utils.names import as_texts, unknown_name
 from shrink_utils.study.experiments import Layers
 from shrink_utils.study.figures import looks_of, use_house_style
