@@ -5,7 +5,7 @@ from shrink_utils.text.corpora import (
     load_sentences as load_sentences,
     read_snippets as read_snippets,
 )
-from shrink_utils.text.glue import GLUE as GLUE, glue_dir as glue_dir
+from shrink_utils.text.tasks import GLUE as GLUE, glue_dir as glue_dir
 from shrink_utils.text.pairs import (
     heuristic_pairs as heuristic_pairs,
     training_pairs as training_pairs,
@@ -16,7 +16,7 @@ from shrink_utils.text.tasks import (
     load_task as load_task,
     task_spec as task_spec,
 )
-from shrink_utils.text.word_pieces import (
+from shrink_utils.text.corpora import (
     split_sentences as split_sentences,
     train_tokenizer as train_tokenizer,
 )
