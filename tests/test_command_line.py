@@ -77,8 +77,7 @@ def test_a_seed_that_is_too_large_is_named_before_the_work(results, capsys):
         ("--min-count 2", "a dog\n" * 40, ""),
         ("--max-length 2", "a dog\n" * 40, "--max-length: 2, expected 3 to 512 tokens"),
         ("--column text", "a dog\n" * 40, "leave out --column"),
-        ("", '{"text": "a dog", "label": 1}\n' * 40, "the columns text, label; name"),
-        ("--column text", '{"text": "a dog", "label": 1}\n' * 40, ""),
+        ("", '{"text": "a dog", "label": 1}\n' * 40, "40 of 40 lines"),
     ],
 )
 def test_a_text_is_diagnosed_or_refused_in_one_line(results, capsys, options, content, message):

@@ -9,13 +9,12 @@ and ``-worked``. A chapter contains an answer without what stands between ``### 
 """
 
 import re
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
-
-from shrink_utils.study.results import _quarantine
 
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
 # In a chapter a check says what is wrong and lets the cells below run; see `setup_notebook`.
@@ -61,7 +60,8 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
 
     old = [path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts]
     if not all(map(is_as_made, old)):
-        kept = _quarantine(folder, "before")
+        names = (folder.with_name(f"{folder.name}.before-{n}") for n in count(1))
+        kept = folder.rename(next(name for name in names if not name.exists()))
     for path, notebook in new.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)

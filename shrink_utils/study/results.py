@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from itertools import count
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TypeVar
@@ -91,15 +90,14 @@ class Result:
     def load(self, read: Callable[[Path], Loaded]) -> Loaded | None:
         """What `read` makes of the folder; None where there is none.
 
-        A damaged folder, of which `read` raises `DamagedResultError`, is moved aside
-        (``<name>.damaged-<n>``) with a warning, and then there is none.
+        A damaged folder, of which `read` raises `DamagedResultError`, is removed, with a warning.
         """
         try:
             return read(self.folder) if self.folder.exists() else None
         except DamagedResultError as damage:
-            with suppress(FileNotFoundError):  # another process has moved it
-                aside = _quarantine(self.folder, "damaged")
-                warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
+            warnings.warn(f"{damage} It is computed again.", stacklevel=3)
+            with _part(self.folder) as part, suppress(FileNotFoundError):  # another process has it
+                self.folder.rename(part)
             return None
 
     def load_or_compute(
@@ -130,12 +128,6 @@ class Result:
                     raise ValueError(f"{file} {'changed' if path.is_file() else 'is missing'}")
         except (OSError, ValueError, AttributeError) as error:
             raise DamagedResultError(f"{name} is damaged: {error}.") from error
-
-
-def _quarantine(folder: Path, why: str) -> Path:
-    """Rename a folder to ``<name>.<why>-<n>``, the first that is free, and return that."""
-    names = (folder.with_name(f"{folder.name}.{why}-{n}") for n in count(1))
-    return folder.rename(next(name for name in names if not name.exists()))
 
 
 def _result_key(*parts: object, code: str) -> str:

@@ -6,7 +6,6 @@ A run is named without the Trainer; what needs it loads it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from shrink_utils.models import Encoder
     from shrink_utils.study.finetuning import FinetuneResult
 
-NAME = "[0-9a-f]{16}"  # of a run's folder
 VECTORS = "embeddings.safetensors"
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
 
@@ -92,29 +90,6 @@ def load_run(folder: Path) -> Run:
     )
 
 
-def _kept_folders(folder: Path) -> list[Path]:
-    """Whole runs of ``results/<profile>``: none that was moved aside or left half-way."""
-    found = (folder / "runs").glob("*")
-    return sorted(path for path in found if re.fullmatch(NAME, path.name))
-
-
-def _newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
-    """The folder of each configuration: the newest one, where older code has left others.
-
-    Left out is what this code cannot read: other results, fields or values of other code, damage.
-    """
-    known = {}
-    for path in folders:
-        if not (path / f"{TABLES[0]}.parquet").is_file():  # of older code
-            continue
-        try:
-            config, stamp = RunConfig(**_read_json(path / CONFIG)), _read_json(path / STAMP)
-        except (TypeError, ValueError):
-            continue
-        known[path] = str(stamp.get("time", "")), config  # all times are UTC and of one form
-    return {known[path][1]: path for path in sorted(known, key=lambda path: known[path][0])}
-
-
 def _model_of(run: Path) -> Result:
     """Where a run's model is, if it was kept: a result beside the run, ``<id>.model``."""
     return Result(run.with_name(f"{run.name}.{MODEL}"))
@@ -137,7 +112,7 @@ def run_or_load(
 
     `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
     training step; `keep_model` saves the model of a run that is computed beside it. A damaged run
-    is moved aside (``<id>.damaged-<n>``), with a warning, and computed again.
+    is computed again, with a warning.
     """
     config = replace(config, precision=used_precision(config.precision))
     target = folder / run_id(config)

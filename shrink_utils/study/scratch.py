@@ -26,8 +26,8 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import quiet, seeded
 from shrink_utils.names import known_name, require
+from shrink_utils.text.corpora import SPECIAL_TOKENS
 from shrink_utils.text.pairs import ENTAILMENT
-from shrink_utils.text.word_pieces import SPECIAL_TOKENS
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
 ACTIVATIONS = ("gelu", "solu")

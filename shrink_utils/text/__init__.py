@@ -1,4 +1,4 @@
-"""The texts of the study: verified sources, labelled tasks, sentences for diagnostics."""
+"""The texts of the study: labelled tasks, sentences for diagnostics, pairs."""
 
 from shrink_utils.text.corpora import (
     CORPORA as CORPORA,

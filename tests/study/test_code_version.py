@@ -74,8 +74,8 @@ def copied(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "old", "new", "stale"),
     [
-        ("text/glue.py", "GLUE's file is missing", "no such file", [False, False]),
-        ("text/glue.py", "{len(fields)} fields, expected", "expected", [False, False]),
+        ("text/tasks.py", "GLUE's file is missing", "no such file", [False, False]),
+        ("text/tasks.py", "{len(fields)} fields, expected", "expected", [False, False]),
         ("geometry/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
         ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
         ("study/diagnosis.py", "the measures are of words", "of words", [False, False]),

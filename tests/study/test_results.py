@@ -89,15 +89,13 @@ def test_the_folder_is_not_there_before_it_is_whole_and_the_first_of_two_writers
     ],
     ids=["changed", "missing", "manifest", "no object", "no manifest"],
 )
-def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
-    for n in (1, 2):
-        hurt(folder)
-        with pytest.raises(DamagedResultError, match="runs/abc is damaged"):
-            Result(folder).verify()
-        with pytest.warns(UserWarning, match=f"abc is damaged.*Moved to abc.damaged-{n}, comput"):
-            assert Result(folder).load(_read) is None
-        assert _names(folder.parent) == {f"abc.damaged-{i}" for i in range(1, n + 1)}
-        _save(folder)
+def test_damage_is_noticed_and_the_folder_removed(folder, hurt):
+    hurt(folder)
+    with pytest.raises(DamagedResultError, match="runs/abc is damaged"):
+        Result(folder).verify()
+    with pytest.warns(UserWarning, match="abc is damaged"):
+        assert Result(folder).load(_read) is None
+    assert not _names(folder.parent)
 
 
 def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(tmp_path):

@@ -31,10 +31,9 @@ def test_a_model_that_is_damaged_or_was_not_kept_is_trained_again(copied):
     run = load_run(folder / run_id(config))
     kept, whole = _model_of(run.folder).folder, run_encoder(run).model.state_dict()
     flip_a_byte(kept / "model" / "model.safetensors")
-    with pytest.warns(UserWarning, match="model.safetensors changed.*computing again"):
+    with pytest.warns(UserWarning, match="model.safetensors changed"):
         again = run_encoder(load_run(run.folder)).model.state_dict()
     assert all(torch.equal(again[name], weights) for name, weights in whole.items())
-    assert (folder / f"{run_id(config)}.model.damaged-1").is_dir()
     shutil.rmtree(kept)
     again = run_encoder(run).model.state_dict()
     assert all(torch.equal(again[name], weights) for name, weights in whole.items())
