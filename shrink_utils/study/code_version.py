@@ -70,9 +70,9 @@ def _is_named_by_keys(node: ast.AST) -> bool:
 
 
 def _warns(node: ast.AST) -> bool:
-    """Whether this is the statement ``warnings.warn(…)``, or ``warn(…)`` of geometry."""
+    """Whether this is the statement ``warnings.warn(…)``, or ``_warn(…)`` of geometry."""
     call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("warnings.warn", "warn")
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("warnings.warn", "_warn")
 
 
 class _WithoutWords(ast.NodeTransformer):

@@ -29,7 +29,7 @@ from shrink_utils.study.finetuning import (
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.scratch import Trunk, new_pair_classifier, scratch_model, with_new_head
 from shrink_utils.text import heuristic_pairs, training_pairs
-from shrink_utils.text.word_pieces import split_sentences, train_tokenizer
+from shrink_utils.text.corpora import split_sentences, train_tokenizer
 from shrink_utils.training.dynamics import FixedSetLoss
 
 LANGUAGE_MODELS = ("mlm", "clm")  # of one text: translation needs pairs

@@ -25,7 +25,7 @@ from shrink_utils.names import known_name
 from shrink_utils.paths import data_dir
 from shrink_utils.sources import hub_revisions, lines_of
 from shrink_utils.text.corpora import (
-    CORPORA,
+    ALL,
     Snippet,
     check_maximum,
     hash_order,
@@ -185,7 +185,7 @@ TASKS = {
     for spec in (
         *(
             _spec(f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(sentiment, s))
-            for s in CORPORA
+            for s in ALL
         ),
         _spec("word_order", "matthews accuracy", "swapped acceptable", build=word_order),
         _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=coherence),
@@ -228,6 +228,12 @@ def load_task(
         Unknown task; a maximum below 1.
     ConnectionError, FileNotFoundError
         The task's source cannot be had; see `fetch` and `read_glue`.
+
+    Examples
+    --------
+    >>> rows = load_task("sentiment_movies", max_train=8, max_eval=4)
+    >>> len(rows["train"]), len(rows["validation"])
+    (8, 4)
     """
     from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
