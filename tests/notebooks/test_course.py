@@ -232,24 +232,20 @@ def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer
         assert not cell.source.startswith(VALUES) or "slow" not in printed, printed
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "04b", "05", "06"])
-def test_a_chapter_says_truthfully_how_long_it_is_read(number):
+def test_a_chapter_says_truthfully_how_long_it_is_read(chapter):
     """Prose, captions and visible code without the exercises, at 200 words a minute."""
-    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
     words, told = 0, None
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in nbformat.read(chapter, as_version=4).cells:
         if not {"hide-input", "exercise", "solution", "check"} & {*cell.metadata.get("tags", [])}:
             words += len(cell.source.split())
-            told = told or re.search(r"\*\*Reading time.\*\* About (\d+) minutes", cell.source)
+            told = told or re.search(r"\*\*Reading time.\*\*\D+?bout (\d+) minutes", cell.source)
         for output in cell.get("outputs", []):
             words += len(output.get("data", {}).get("text/markdown", "").split())
     assert words / 200 <= int(told[1]) <= 35, f"{words / 200:.0f} minutes"
 
 
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "04b", "05", "06"])
-def test_a_section_asks_for_one_prediction_at_most(number):
-    path = next(path for path in CHAPTERS if path.stem.split("_")[0] == number)
-    cells = nbformat.read(path, as_version=4).cells
+def test_a_section_asks_for_one_prediction_at_most(chapter):
+    cells = nbformat.read(chapter, as_version=4).cells
     prose = [
         c.source
         for c in cells
