@@ -6,10 +6,8 @@ People call diagnose, claims, hypotheses and course; make calls the rest.
 from __future__ import annotations
 
 import argparse
-import codecs
 import os
 import sys
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +20,12 @@ EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
-# For terminals that are not UTF-8.
-PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "sec."}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
-    codecs.register_error("plain", _plain)
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has none, and takes everything
-        sys.stdout.reconfigure(errors="plain")
+        sys.stdout.reconfigure(errors="replace")  # of terminals that are not UTF-8
     offline = True
     try:
         options = _parser().parse_args(arguments)
@@ -61,14 +56,6 @@ def main(arguments: list[str] | None = None) -> int:
             names = " and ".join(", ".join(OFFLINE).rsplit(", ", 1))
             print(f"Profiles {names} need no model hub.", file=sys.stderr)
         return 1
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that a terminal does not have."""
-    letters = error.object[error.start : error.end].translate(str.maketrans(PLAIN))
-    letters = (unicodedata.normalize("NFKD", letter) for letter in letters)  # é: e and its accent
-    plain = (letter.encode("ascii", "ignore").decode() or "?" for letter in letters)
-    return "".join(plain), error.end
 
 
 def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:

