@@ -184,4 +184,4 @@ def test_models_are_read_from_safetensors_and_their_code_is_refused():
             assert "trust_remote_code" in off, called
             weightless = re.search("Tokenizer|Config", called)
             assert weightless or options.get("use_safetensors") == "True", called
-    assert loads > 3
+    assert loads >= 3

@@ -107,6 +107,9 @@ OF_ONE = {
     "intra_sim": lambda x: g.intra_sim(x, _labels(x)),
     "max_explainable_variance": lambda x: g.max_explainable_variance(x, _labels(x), min_count=2),
     "principal_axes": lambda x: g.principal_axes(x).treatment(remove=1)(x),
+    "whitening": lambda x: g.whitening(x)(x),
+    "all_but_the_top": lambda x: g.all_but_the_top(x, remove=1)(x),
+    "random_rotation": lambda x: g.random_rotation(x)(x),
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),
     "AvgSim": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x),
     "AvgSim of groups": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x, _labels(x)),
@@ -141,6 +144,9 @@ OF_TWO = {
     "CKA": lambda x, y: _streamed(streaming.CKA(x.shape[1], y.shape[1]), x, y),
     "similarity_grid": lambda x, y: g.similarity_grid("rsa", [x, y], [y]),
     "mutual_knn": lambda x, y: g.mutual_knn(x, y, k=1),
+    "search": lambda x, y: g.search(x, y, k=1),
+    "search, by one bit": lambda x, y: g.search(x, y, k=1, bits=1, rescore=1),
+    "search, by eight bits": lambda x, y: g.search(x, y, k=1, bits=8),
     "calibrated_maximum": lambda x, y: g.calibrated_maximum("cka", [x], [y], permutations=2),
 }
 # How an answer grows with its cloud: the function and the power of the scale.

@@ -36,6 +36,13 @@ from shrink_utils.geometry.isotropy import (
     rogue_dimensions as rogue_dimensions,
     within_classes as within_classes,
 )
+from shrink_utils.geometry.search import (
+    SearchResult as SearchResult,
+    all_but_the_top as all_but_the_top,
+    random_rotation as random_rotation,
+    search as search,
+    whitening as whitening,
+)
 from shrink_utils.geometry.similarity.cca import (
     cca as cca,
     pwcca as pwcca,

@@ -13,10 +13,14 @@ from .states import (
     POOLINGS as POOLINGS,
     StateBatch as StateBatch,
     TokenStates as TokenStates,
+    WordBatch as WordBatch,
     hidden_states as hidden_states,
     pool as pool,
+    split_words as split_words,
     state_batches as state_batches,
     token_states as token_states,
+    word_batches as word_batches,
+    word_states as word_states,
 )
 from .stitching import (
     Activations as Activations,
@@ -26,10 +30,4 @@ from .stitching import (
     stitch_grid as stitch_grid,
     stitched as stitched,
     stitched_logits as stitched_logits,
-)
-from .words import (
-    WordBatch as WordBatch,
-    split_words as split_words,
-    word_batches as word_batches,
-    word_states as word_states,
 )

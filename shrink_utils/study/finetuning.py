@@ -34,7 +34,7 @@ from transformers import (
 from transformers.trainer_utils import EvalLoopOutput
 
 from shrink_utils.models import Encoder, load_classifier
-from shrink_utils.models.products import OneDNN
+from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study.config import RunConfig, arm_options, used_precision
 from shrink_utils.text import TaskSpec, load_task, task_spec
 from shrink_utils.topology import BarcodeRegularizer

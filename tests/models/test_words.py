@@ -5,19 +5,12 @@ from unicodedata import normalize
 import pandas as pd
 import pytest
 import torch
-from transformers import T5Config, T5EncoderModel
 
 from shrink_utils.models import load_encoder, split_words, word_batches, word_states
-from shrink_utils.models.words import WORD
+from shrink_utils.models.states import WORD
 
 WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**WIDE, "intermediate_size": 48}
-T5 = {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2}
-BART = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 1}
-BART |= {f"{half}_attention_heads": 2 for half in ("encoder", "decoder")}
-BART |= {f"{half}_ffn_dim": 48 for half in ("encoder", "decoder")}
-VISION = {"image_size": 32, "patch_size": 16, **BERT}
-TEXT = {**BERT, "vocab_size": 376, "bos_token_id": 2, "eos_token_id": 3}
 HEAD = {"head_dim": 16, "num_key_value_heads": 2}
 ARCHITECTURES = {
     "bert": ("pieces", BERT),
@@ -38,14 +31,8 @@ ARCHITECTURES = {
     "qwen3": ("bytes", {**BERT, **HEAD}),
     "bloom": ("bytes", {"hidden_size": 32, "n_layer": 2, "n_head": 2}),
     "mamba": ("bytes", {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}),
-    "t5": ("unigram", T5),
-    "bart": ("bytes", BART),
-    "clip": ("pieces", {"text_config": TEXT, "vision_config": VISION}),
-    # Padding changes the vectors of these two; the third has embeddings of a class of its own.
-    "fnet": ("pieces", BERT),
-    "convbert": ("pieces", {**BERT, "embedding_size": 32, "head_ratio": 1, "conv_kernel_size": 3}),
     "ibert": ("pieces", BERT),
-    "gemma3": ("unigram", {"text_config": {**TEXT, **HEAD}, "vision_config": VISION}),
+    "gemma3_text": ("unigram", {**BERT, **HEAD}),
 }
 TEXTS = [
     *("The small dog sees a quiet house.", "don't they, O’Neil? rock'n'roll", "naïve café ﬁne"),
@@ -93,12 +80,6 @@ def test_words_are_those_of_each_text_alone(kind, save_tiny):
     torch.testing.assert_close(found.vectors, expected, rtol=1e-4, atol=1e-5)
     position = [split_words(TEXTS[0]).index(word) for word in found.word[:5]]
     assert found.position[:5].tolist() == position and found.n_texts == len(TEXTS)
-
-
-def test_an_encoder_saved_alone_is_read(save_tiny):
-    encoder = load_encoder(save_tiny("", model=T5EncoderModel(T5Config(vocab_size=376, **T5))))
-    assert word_states(encoder, ["the small dog"]).vectors.shape == (3, 3, 32)
-    assert not any("decoder" in name for name, _ in encoder.model.named_parameters())
 
 
 def test_batches_hold_all_words_once_and_the_shortest_texts_first(encoder):

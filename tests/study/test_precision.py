@@ -7,7 +7,7 @@ import torch
 from transformers import DataCollatorWithPadding
 
 from shrink_utils.models import pool
-from shrink_utils.models.products import OneDNN
+from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study import finetune, finetuning
 from shrink_utils.study.config import _native_precision
 from shrink_utils.study.finetuning import _tokenized

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shrink_utils.geometry.rows import centred, same_rows
+from shrink_utils.geometry.rows import centred, mean_row, same_rows
 from shrink_utils.topology.arrays import Array, as_rows, unit_rows
 
 # What is equal but for rounding must tie: that of a share of the largest distance, and that of
@@ -68,14 +68,18 @@ def prepare_rsa(x: Array, name: str = "x") -> Ranks:
     return Ranks(n, ranks / torch.linalg.vector_norm(ranks))
 
 
-def cosine_steps(x: Tensor) -> Tensor:
-    """Distances 1 − cos of unit rows, (n, n), in whole steps of what rounding can tell apart.
+def cosine_steps(x: Tensor, y: Tensor | None = None) -> Tensor:
+    """Distances 1 − cos of unit rows, of x and y or of x alone, (n, m), in whole steps.
 
-    ‖x̂ − ŷ‖²/2 by products of centred rows: what cancels is relative to the largest distance.
+    A step is what rounding can tell apart. ‖x̂ − ŷ‖²/2 by products of centred rows: what cancels is
+    relative to the largest distance.
     """
-    x = centred(x)
-    half = x.square().sum(dim=1) / 2
-    distances = half[:, None] + half - x @ x.T
+    if y is None:
+        x = y = centred(x)
+    else:
+        mean = mean_row(y)
+        x, y = x - mean, y - mean
+    distances = x.square().sum(dim=1)[:, None] / 2 + y.square().sum(dim=1) / 2 - x @ y.T
     largest = float(distances.max())
     step = max(_TIED * largest, _OFF_UNIT * math.sqrt(max(largest, 0.0)))
     return (distances / step).round() if step > 0 else torch.zeros_like(distances)
