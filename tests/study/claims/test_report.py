@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from shrink_utils.study import load_profile, write_table
+from shrink_utils.study import load_profile
 from shrink_utils.study.claims.claim import COLUMNS, _judged, adjust
 from shrink_utils.study.claims.report import (
     PAPERS,
@@ -65,8 +65,7 @@ def test_the_report_groups_by_paper_and_has_a_claim_in_one_line(
 ):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     profile = load_profile("smoke")
-    write_table(claims.assign(adjusted="inconclusive", floor=0.25), "claims", profile=profile)
-    _print_claims(profile)
+    _print_claims(claims.assign(adjusted="inconclusive", floor=0.25), profile)
     printed = capsys.readouterr().out
     places = [printed.index(PAPERS[paper]) for paper in ("stl", "v", "rp")]
     assert places == sorted(places)
