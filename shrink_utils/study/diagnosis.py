@@ -32,7 +32,7 @@ MOST_TEXTS = 5000  # some .4 MB each in MiniLM: half an hour and 2 GiB on one co
 MOST_WORDS = 2000  # that the shape of a cloud is measured of
 TENTHS, T_95 = 10, 2.262  # of texts, each left out once; Student's quantile of 9 degrees of freedom
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
-SHARES = ["first score, raw", "first score, centred", "IsoScore"]
+SHARES = ["top share, raw", "PC1 share", "IsoScore"]
 
 
 def _check_folder(folder: Path) -> None:
@@ -80,10 +80,11 @@ def diagnose(
     -------
     DataFrame
         One row per layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
-        ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
-        ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
-        Its ``attrs`` hold the same of an isotropic Gaussian cloud (``null``), how many ``texts``
-        were read and how many of them ``cut`` at ``max_length``.
+        ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); the ``top share`` of the
+        raw vectors' squared singular values and the ``PC1 share`` of their variance, ``IsoScore``
+        (bias-corrected) and ``effective rank`` (centred). Its ``attrs`` hold the same of an
+        isotropic Gaussian cloud (``null``), how many ``texts`` were read and how many of them
+        ``cut`` at ``max_length``.
 
     Raises
     ------
@@ -198,8 +199,8 @@ def _of_layer(x: Tensor, words: WordBatch, min_count: int) -> dict[str, float]:
         "AvgSim": avg_sim(x, groups=words.sentence).value,
         "SelfSim − AvgSim": of_words.corrected,
         "IntraSim − null": intra_sim(x, words.sentence).excess,
-        "first score, raw": float(anisotropy(x, k=1)[0]),
-        "first score, centred": float(anisotropy(x, k=1, center=True)[0]),
+        "top share, raw": float(anisotropy(x, k=1)[0]),
+        "PC1 share": float(anisotropy(x, k=1, center=True)[0]),
         "IsoScore": iso_score(thinned, bias_corrected=True),
         "effective rank": effective_rank(thinned),
     }

@@ -192,11 +192,6 @@ def run_grid(profile: Profile) -> list[Run]:
     return run_configs(profile.runs(), profile)
 
 
-def run_sweep(profile: Profile) -> list[Run]:
-    """Every run of the profile's weight sweep."""
-    return run_configs(profile.sweep_runs(), profile)
-
-
 def _tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
     """The tables of some runs, one below the other."""
     runs = list(runs)

@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import home
-from shrink_utils.study import results, run_grid, run_id, run_sweep, runs
+from shrink_utils.study import results, run_grid, run_id, runs
 from shrink_utils.study.profiles import _SweepEntry
 from shrink_utils.study.results import ADDRESS, Work, make_all
 from tests.study.makes import die, fail, write, write_gpu_beside_another
@@ -116,7 +116,8 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     """The weight that the grid has is loaded; one that stands twice is run once."""
     sweep, trained = _SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5)), []
     _watched(monkeypatch, trained)
-    found = run_sweep(replace(finished, sweep=(sweep,)))
+    swept = replace(finished, sweep=(sweep,))
+    found = runs.run_configs(swept.sweep_runs(), swept)
     assert len(found) == 3 * len(finished.seeds)
     assert [(c.seed, c.weight, kept) for c, kept in trained] == [(s, 0.5, False) for s in (0, 1)]
     assert found[0].folder == found[2].folder and found[1].config in finished.runs()
