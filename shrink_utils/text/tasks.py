@@ -77,7 +77,7 @@ def _spec(name: str, metrics: str, labels: str = "", **options: object) -> TaskS
     )
 
 
-def sentiment(source: str) -> dict[str, dict[str, list]]:
+def _sentiment(source: str) -> dict[str, dict[str, list]]:
     """Is a snippet positive (1) or negative (0)? The sign of its mean rating, where |rating| ≥ 0.5.
 
     Returns ``{"train": columns, "validation": columns}`` with ``text``, ``text_pair``, ``label``.
@@ -89,7 +89,7 @@ def sentiment(source: str) -> dict[str, dict[str, list]]:
     }
 
 
-def word_order() -> dict[str, dict[str, list]]:
+def _word_order() -> dict[str, dict[str, list]]:
     """Is a sentence as it was written (1), or were two neighbouring words of it swapped (0)?
 
     Sentences of editorials with at least five words; every second one, in hashed order, is swapped.
@@ -117,7 +117,7 @@ def word_order() -> dict[str, dict[str, list]]:
     return columns
 
 
-def coherence() -> dict[str, dict[str, list]]:
+def _coherence() -> dict[str, dict[str, list]]:
     """Does the second sentence follow the first in one editorial (1), or come from another one (0)?
 
     Of all pairs of consecutive sentences every second one, in hashed order, has its second sentence
@@ -184,11 +184,13 @@ TASKS = {
     spec.name: spec
     for spec in (
         *(
-            _spec(f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(sentiment, s))
+            _spec(
+                f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(_sentiment, s)
+            )
             for s in CORPORA
         ),
-        _spec("word_order", "matthews accuracy", "swapped acceptable", build=word_order),
-        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=coherence),
+        _spec("word_order", "matthews accuracy", "swapped acceptable", build=_word_order),
+        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=_coherence),
         _spec("cola", "matthews accuracy", "unacceptable acceptable"),
         _spec("mrpc", "accuracy f1", "not_equivalent equivalent", is_pair=True),
         _spec("stsb", "spearman", is_pair=True),
