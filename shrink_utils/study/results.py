@@ -49,7 +49,7 @@ WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profil
 Loaded = TypeVar("Loaded")
 
 
-class DamagedResultError(ValueError):
+class _DamagedResultError(ValueError):
     """A result whose files are not those that were written."""
 
 
@@ -90,11 +90,11 @@ class Result:
     def load(self, read: Callable[[Path], Loaded]) -> Loaded | None:
         """What `read` makes of the folder; None where there is none.
 
-        A damaged folder, of which `read` raises `DamagedResultError`, is removed, with a warning.
+        A damaged folder, of which `read` raises `_DamagedResultError`, is removed, with a warning.
         """
         try:
             return read(self.folder) if self.folder.exists() else None
-        except DamagedResultError as damage:
+        except _DamagedResultError as damage:
             warnings.warn(f"{damage} It is computed again.", stacklevel=3)
             with _part(self.folder) as part, suppress(FileNotFoundError):  # another process has it
                 self.folder.rename(part)
@@ -116,7 +116,7 @@ class Result:
         return read(self.folder)
 
     def verify(self) -> None:
-        """Raise `DamagedResultError` if a file is missing, or not what was written.
+        """Raise `_DamagedResultError` if a file is missing, or not what was written.
 
         A file that was added is no harm.
         """
@@ -127,7 +127,7 @@ class Result:
                 if not path.is_file() or sha256_of(path) != digest:
                     raise ValueError(f"{file} {'changed' if path.is_file() else 'is missing'}")
         except (OSError, ValueError, AttributeError) as error:
-            raise DamagedResultError(f"{name} is damaged: {error}.") from error
+            raise _DamagedResultError(f"{name} is damaged: {error}.") from error
 
 
 def _result_key(*parts: object, code: str) -> str:
@@ -291,8 +291,8 @@ def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     for one in work:
         one.log.unlink(missing_ok=True)
     with progress_bar(total=len(work), unit="run") as bar:
-        # Those side by side end together: after the first, tqdm would say several times too much.
-        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}{postfix}]"
+        # Those side by side end together: after the first, tqdm's time left is far too much.
+        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}]"
         if work and os.environ.get(ADDRESS):
             _on_cluster(work, bar)
         elif workers > 1:
@@ -357,7 +357,7 @@ def _settle_all(work: Sequence[Work], *, gpu: str = "", bar: tqdm | None = None)
             if _settle(one):
                 waiting.remove(one)
                 if bar is not None:
-                    _show(bar, work, workers=1)
+                    _show(bar, work)
         if waiting:
             time.sleep(1)
 
@@ -371,21 +371,16 @@ def _side_by_side(work: Sequence[Work], workers: int, gpus: list[str], bar: tqdm
     try:
         while any(process.is_alive() for process in team):
             time.sleep(1)
-            _show(bar, work, workers=workers)
+            _show(bar, work)
     finally:
         for process in team:
             process.terminate()
             process.join()
 
 
-def _show(bar: tqdm, work: Sequence[Work], *, workers: int) -> None:
-    """Move the bar to what is made, with the time that all workers together still need."""
-    made = [one.path / STAMP for one in work if one.path.exists()]
-    if not bar.disable and len(made) > bar.n:
-        seconds = [_read_json(stamp).get("seconds", 0.0) for stamp in made if stamp.is_file()]
-        left = (len(work) - len(made)) * sum(seconds) / max(1, len(seconds)) / workers
-        bar.set_postfix_str(f"about {left / 60:.0f} min left", refresh=False)
-        bar.update(len(made) - bar.n)
+def _show(bar: tqdm, work: Sequence[Work]) -> None:
+    """Move the bar to what is made."""
+    bar.update(sum(one.path.exists() for one in work) - bar.n)
 
 
 def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
@@ -404,7 +399,7 @@ def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
         for call in as_completed(calls):
             if (error := call.exception()) is not None:
                 calls[call].log.write_text(f"{error}\n", encoding="utf-8")
-            _show(bar, work, workers=max(1, len(client.nthreads())))
+            _show(bar, work)
 
 
 def _remote(one: Work, settings: dict[str, str]) -> None:

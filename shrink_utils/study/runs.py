@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from shrink_utils.models import Encoder
-    from shrink_utils.study.finetuning import FinetuneResult
+    from shrink_utils.study.finetuning import _FinetuneResult
 
 VECTORS = "embeddings.safetensors"
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
@@ -80,7 +80,7 @@ def run_id(config: RunConfig) -> str:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder; `DamagedResultError` if any file is not as written."""
+    """Read a run folder; `_DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return Run(
         config=RunConfig(**_read_json(folder / CONFIG)),
@@ -96,7 +96,7 @@ def _model_of(run: Path) -> Result:
 
 
 def _load_model(folder: Path) -> Path:
-    """The model in such a folder; `DamagedResultError` if any file is not as written."""
+    """The model in such a folder; `_DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return folder / MODEL
 
@@ -192,12 +192,7 @@ def run_grid(profile: Profile) -> list[Run]:
     return run_configs(profile.runs(), profile)
 
 
-def run_sweep(profile: Profile) -> list[Run]:
-    """Every run of the profile's weight sweep."""
-    return run_configs(profile.sweep_runs(), profile)
-
-
-def tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
+def _tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
     """The tables of some runs, one below the other."""
     runs = list(runs)
     return {
@@ -209,7 +204,7 @@ def study_tables(
     profile: Profile, configs: list[RunConfig] | None = None
 ) -> dict[str, pd.DataFrame]:
     """The tables of some runs of a profile, by default of all; those that are missing are run."""
-    return tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
+    return _tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
 
 
 def default_run(profile: Profile, *, arm: str) -> Run:
@@ -251,7 +246,7 @@ def _train_again(run: Run) -> None:
     _save_model(run.config, result, run.folder, since)
 
 
-def _save_model(config: RunConfig, result: FinetuneResult, run: Path, since: float) -> None:
+def _save_model(config: RunConfig, result: _FinetuneResult, run: Path, since: float) -> None:
     """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 

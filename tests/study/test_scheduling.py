@@ -1,8 +1,6 @@
 """Many results: each once, by whoever makes them; what fails stops nothing and is named."""
 
-import io
 import shutil
-import time
 from dataclasses import replace
 from functools import partial
 
@@ -10,13 +8,12 @@ import pandas as pd
 import pytest
 import torch
 from distributed import Client, LocalCluster
-from tqdm import tqdm
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import home
-from shrink_utils.study import results, run_grid, run_id, run_sweep, runs
+from shrink_utils.study import results, run_grid, run_id, runs
 from shrink_utils.study.profiles import _SweepEntry
-from shrink_utils.study.results import ADDRESS, Result, Work, make_all
+from shrink_utils.study.results import ADDRESS, Work, make_all
 from tests.study.makes import die, fail, write, write_gpu_beside_another
 
 
@@ -62,16 +59,6 @@ def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, gi
     with pytest.raises(ValueError, match="SHRINK_WORKERS") as told:
         make_all(_work(tmp_path, [write]))
     assert given in str(told.value) and not list(tmp_path.iterdir())
-
-
-def test_the_time_left_is_that_of_all_processes(tmp_path):
-    """Of four runs of two minutes on two workers."""
-    work, bar = _work(tmp_path, 4 * [write]), tqdm(total=4, file=io.StringIO(), disable=False)
-    for n, minutes in enumerate((3, 2, 1, 0)):
-        with Result(work[n].path).save({}, since=time.perf_counter() - 120):
-            pass
-        results._show(bar, work, workers=2)
-        assert bar.n == n + 1 and bar.postfix == f"about {minutes} min left"
 
 
 @pytest.mark.timeout(900)  # four imports of everything, on busy cores
@@ -129,7 +116,8 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     """The weight that the grid has is loaded; one that stands twice is run once."""
     sweep, trained = _SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5)), []
     _watched(monkeypatch, trained)
-    found = run_sweep(replace(finished, sweep=(sweep,)))
+    swept = replace(finished, sweep=(sweep,))
+    found = runs.run_configs(swept.sweep_runs(), swept)
     assert len(found) == 3 * len(finished.seeds)
     assert [(c.seed, c.weight, kept) for c, kept in trained] == [(s, 0.5, False) for s in (0, 1)]
     assert found[0].folder == found[2].folder and found[1].config in finished.runs()

@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from shrink_utils.text import load_sentences
-from shrink_utils.text.word_pieces import split_sentences, train_tokenizer
+from shrink_utils.text.corpora import split_sentences, train_tokenizer
 
 
 @pytest.mark.parametrize(
