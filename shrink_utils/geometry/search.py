@@ -10,7 +10,7 @@ from torch import Tensor
 from shrink_utils.geometry.alignment import Alignment, _side
 from shrink_utils.geometry.directions import Treatment, principal_axes
 from shrink_utils.geometry.rows import in_range, mean_row, ranked_svd, warn
-from shrink_utils.geometry.similarity.neighbours import nearest_shares
+from shrink_utils.geometry.similarity.neighbours import _nearest_shares
 from shrink_utils.geometry.similarity.rsa import cosine_steps
 from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
 
@@ -302,12 +302,12 @@ def search(
         raise ValueError(f"calibration is for bits=8, which has ranges; got bits={bits}")
     distances, vectors = _compare(queries, corpus, bits, ranges, alone=alone)
     if rescore is not None:
-        candidates = nearest_shares(distances, rescore) > 0
+        candidates = _nearest_shares(distances, rescore) > 0
         distances, vectors = _compare(queries, corpus, None, ranges, alone=alone)
         distances.masked_fill_(~candidates, torch.inf)
     rows = distances.argsort(dim=1, stable=True)[:, :k]
     similarity = torch.einsum("qd,qkd->qk", vectors[0], vectors[1][rows])
-    return SearchResult(rows, similarity, nearest_shares(distances, k))
+    return SearchResult(rows, similarity, _nearest_shares(distances, k))
 
 
 def _compare(

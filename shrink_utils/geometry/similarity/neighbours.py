@@ -51,10 +51,10 @@ def prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
     farthest = distances.amax(dim=1)
     if (farthest == distances.fill_diagonal_(math.inf).amin(dim=1)).all():
         raise ValueError(f"{name} has all {len(x)} rows at the same cosine distance: none is near")
-    return nearest_shares(distances, k)
+    return _nearest_shares(distances, k)
 
 
-def nearest_shares(distances: Tensor, k: int) -> Tensor:
+def _nearest_shares(distances: Tensor, k: int) -> Tensor:
     """What each column is of the k nearest of a row: 1, 0 or, of those tied at the end, a part."""
     last = distances.kthvalue(k, dim=1, keepdim=True).values  # (n, 1)
     nearer, tied = distances < last, distances == last
