@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"  # how a notebook names a widget's output
@@ -37,3 +37,36 @@ def require(config: object, names: str, holds: Callable[..., bool], expected: st
     for name in names.split():
         if not holds(value := getattr(config, name)):
             raise ValueError(f"{name}: must be {expected}, found {value!r}")
+
+
+def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:
+    """Texts by position, read once, from whatever holds them.
+
+    Parameters
+    ----------
+    texts
+        A list, tuple, generator, Series with any index, array, Arrow array, column of a data set.
+
+    Raises
+    ------
+    ValueError
+        A string, a table, a set or a mapping in place of texts in an order; no texts; an item that
+        is no text, or that holds half a surrogate pair, which no tokenizer reads.
+    """
+    in_a_row = isinstance(texts, Iterable) and len(getattr(texts, "shape", (0,))) == 1
+    if not in_a_row or isinstance(texts, str | bytes | Mapping | set | frozenset):
+        found = "a string" if isinstance(texts, str) else f"a {type(texts).__name__}"
+        raise ValueError(f"{argument}: {found}, expected a list of texts, or a column of them")
+    # pyarrow's scalars are no strings.
+    items = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
+    if not items:
+        raise ValueError(f"{argument}: empty, expected at least one text")
+    for i, item in enumerate(items):
+        if not isinstance(item, str):
+            raise ValueError(f"{argument}: item {i} is {item!r}, expected a string")
+        if not item.isascii() and any("\ud800" <= letter <= "\udfff" for letter in item):
+            raise ValueError(
+                f"{argument}: item {i}, {item[:50]!r}, holds half a surrogate pair; clean it by "
+                "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
+            )
+    return [str(item) for item in items]  # NumPy's strings are a kind of their own

@@ -12,19 +12,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "shrink_utils"
-# Each room may import those further right, and itself; names and paths stand below all.
-ROOMS = ["study", "training", "models", "text", "geometry", "topology"]
+# Each room may import itself, and those that are named; names, paths and sources stand below all.
+LIBRARY = ["training", "models", "geometry", "topology"]  # each also those to its right
+ROOMS = {"study": [*LIBRARY, "text"], "text": []} | {
+    room: LIBRARY[i + 1 :] for i, room in enumerate(LIBRARY)
+}
 # Bounds, of names and not of lines, which buy density: public functions and classes of the package,
 # its modules, the longest chain of imports, and lines of a function's body.
-PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 499, 99, 10, 40
+PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 326, 73, 9, 40
 # Names that modules share on purpose.
 TWICE = {
-    "SelfSim": "what self_sim returns, and the metric of the same name that streams",
     "__all__": "Python's own",
     "__dir__": "Python's own",
     "__getattr__": "Python's own",
 }
-COMMANDS = "__main__"  # its functions are named as the commands, and some as what they call
 
 
 def _name(path: Path) -> str:
@@ -69,11 +70,10 @@ IMPORTS = {
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_only_rooms_below_it(room):
-    below = ROOMS[ROOMS.index(room) :]
     inside = {m: found for m, found in IMPORTS.items() if m.split(".")[0] == room}
     assert inside
     for module, found in inside.items():
-        allowed = {*below, "names", "paths"}
+        allowed = {room, *ROOMS[room], "names", "paths", "sources"}
         assert {name.split(".")[0] for name in found} <= allowed, module
 
 
@@ -114,7 +114,7 @@ def test_no_name_means_two_things_in_two_modules():
     """Nor have two files one name: a reader who searches for it finds one place."""
     places = defaultdict(list)
     for module, tree in TREES.items():
-        for name in _top_level(tree) if module != COMMANDS else ():
+        for name in _top_level(tree):
             places[name].append(module)
     assert {name for name, found in places.items() if len(found) > 1} == {*TWICE}
     stems = Counter(path.stem for path in MODULES.values() if path.stem != "__init__")
@@ -184,4 +184,4 @@ def test_models_are_read_from_safetensors_and_their_code_is_refused():
             assert "trust_remote_code" in off, called
             weightless = re.search("Tokenizer|Config", called)
             assert weightless or options.get("use_safetensors") == "True", called
-    assert loads > 3
+    assert loads >= 3

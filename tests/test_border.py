@@ -69,7 +69,7 @@ def test_bars_measures_and_penalties_need_gudhi_numpy_scipy_and_torch_alone():
             "streaming needs torchmetrics, .* '.[streaming]'",
         ),
         ("from shrink_utils.training import BarcodeTrainer", "BarcodeTrainer needs .* '.[study]'"),
-        ("from shrink_utils.training import finetune", "finetune needs .* '.[study]'"),
+        ("from shrink_utils.study import finetune", "finetune needs .* '.[study]'"),
         ("from shrink_utils.models import load_encoder", "load_encoder needs .* '.[study]'"),
         ("from shrink_utils.study import run_grid", "run_grid needs .* '.[study]'"),
         ("from shrink_utils.__main__ import main; sys.exit(main(['claims']))", "'.[study]'"),

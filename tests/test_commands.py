@@ -30,7 +30,7 @@ RUN_BY = {
         'main(["--profile", name, "hypotheses"])',
     ),
     "python -m shrink_utils claims": (LINE, 'main(["claims"])'),
-    "python -m shrink_utils course": ("tests/study/publishing/test_course.py", 'main(["course"])'),
+    "python -m shrink_utils course": ("tests/study/test_course_made.py", 'main(["course"])'),
     "python -m shrink_utils book": (".ci/run", "make book"),
     "python -m shrink_utils record": (LINE, "-m shrink_utils record"),
     "python -m shrink_utils ablate": (LINE, '"shrink_utils", "ablate"'),
@@ -40,11 +40,11 @@ BY_HAND |= {"make store", "make reference", "make replicate"}  # they change wha
 # What a card of the project names, where it works in earnest.
 PACKAGES = {
     "torch": "shrink_utils/topology/regularizer.py",
-    "transformers": "shrink_utils/training/finetuning.py",
+    "transformers": "shrink_utils/study/finetuning.py",
     "datasets": "shrink_utils/text/tasks.py",
     "gudhi": "shrink_utils/topology/barcodes.py",
     "jupyterlab": "Makefile",
-    "papermill": "shrink_utils/study/publishing/notebooks.py",
+    "papermill": "shrink_utils/study/notebooks.py",
     "seaborn": "shrink_utils/study/figures.py",
     "pandas": "shrink_utils/study/tables.py",
     "nbval": "tests/notebooks/conftest.py",

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from shrink_utils import geometry as g
 from shrink_utils import topology as t
 from shrink_utils.geometry import streaming
+from shrink_utils.geometry.maps import nearest_centre
 
 CASES = settings(max_examples=max(100, settings().max_examples))
 DTYPES = [np.float16, np.float32, np.float64, np.int32]
@@ -107,6 +108,9 @@ OF_ONE = {
     "intra_sim": lambda x: g.intra_sim(x, _labels(x)),
     "max_explainable_variance": lambda x: g.max_explainable_variance(x, _labels(x), min_count=2),
     "principal_axes": lambda x: g.principal_axes(x).treatment(remove=1)(x),
+    "whitening": lambda x: g.whitening(x)(x),
+    "all_but_the_top": lambda x: g.all_but_the_top(x, remove=1)(x),
+    "random_rotation": lambda x: g.random_rotation(x)(x),
     "cka_distance": lambda x: g.cka_distance(_lengths(x)),
     "AvgSim": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x),
     "AvgSim of groups": lambda x: _streamed(streaming.AvgSim(x.shape[1]), x, _labels(x)),
@@ -134,13 +138,15 @@ OF_TWO = {
     "rsa": g.rsa,
     "cka": g.cka,
     "cka, debiased": lambda x, y: g.cka(x, y, debiased=True),
-    "minibatch_cka": lambda x, y: g.minibatch_cka([(x[:6], y[:6]), (x[6:], y[6:])]),
     "procrustes": lambda x, y: g.procrustes(x, y, scaling=True),
     "affine": g.affine,
-    "nearest_centre": g.nearest_centre,
+    "nearest_centre": nearest_centre,
     "CKA": lambda x, y: _streamed(streaming.CKA(x.shape[1], y.shape[1]), x, y),
     "similarity_grid": lambda x, y: g.similarity_grid("rsa", [x, y], [y]),
     "mutual_knn": lambda x, y: g.mutual_knn(x, y, k=1),
+    "search": lambda x, y: g.search(x, y, k=1),
+    "search, by one bit": lambda x, y: g.search(x, y, k=1, bits=1, rescore=1),
+    "search, by eight bits": lambda x, y: g.search(x, y, k=1, bits=8),
     "calibrated_maximum": lambda x, y: g.calibrated_maximum("cka", [x], [y], permutations=2),
 }
 # How an answer grows with its cloud: the function and the power of the scale.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from shrink_utils.study.publishing import pages
+from shrink_utils.study import pages
 
 ROOT = Path(__file__).resolve().parents[1]
 RENDERED = pages._rendered_pages()

@@ -40,7 +40,7 @@ def test_the_other_rewards_that_are_named_stand_behind_the_same_call(name):
 
 @pytest.mark.nightly
 def test_a_diagnosis_prints_the_lines_that_are_shown():
-    from shrink_utils.study.diagnose import diagnose  # transformers: seconds
+    from shrink_utils.study.diagnosis import diagnose  # transformers: seconds
 
     if not (data_dir() / "raw" / "minilm").is_dir():
         pytest.skip("minilm has not been fetched")

@@ -80,7 +80,7 @@ def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tenso
 
 
 @dataclass(frozen=True)
-class SelfSim(OverUnits):
+class OverWords(OverUnits):
     """Self-similarity of frequent words."""
 
     per_word: dict[Hashable, float]  # mean cosine between its occurrences, words sorted
@@ -95,7 +95,7 @@ class SelfSim(OverUnits):
 
 def self_sim(
     x: Array, words: Array, *, sentences: Array | None = None, min_count: int = 5
-) -> SelfSim:
+) -> OverWords:
     """Average cosine similarity between the occurrences of a word, for every frequent word.
 
     Parameters
@@ -132,7 +132,7 @@ def self_sim(
     what = "rows" if sentences is None else "different sentences"
     kept = frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
     names = [vocabulary[w] for w in kept.tolist()]
-    return SelfSim(
+    return OverWords(
         per_word=dict(zip(names, self_sims(sums[kept], counts[kept]).tolist(), strict=True)),
         counts=dict(zip(names, counts[kept, 1].long().tolist(), strict=True)),
         null=avg_sim(x, groups=sentences).value,

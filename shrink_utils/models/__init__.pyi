@@ -1,43 +1,25 @@
 """Encoders: load one, read its layers, pool its tokens: the list of `__init__.py`."""
 
 from .encoders import (
-    PINNED as PINNED,
     Encoder as Encoder,
-    evaluating as evaluating,
     load_classifier as load_classifier,
     load_encoder as load_encoder,
     random_encoder as random_encoder,
     save_classifier as save_classifier,
 )
-from .scratch import (
-    OBJECTIVES as OBJECTIVES,
-    SoLU as SoLU,
-    Trunk as Trunk,
-    new_pair_classifier as new_pair_classifier,
-    scratch_model as scratch_model,
-    with_new_head as with_new_head,
-)
 from .states import (
-    POOLINGS as POOLINGS,
-    StateBatch as StateBatch,
-    TokenStates as TokenStates,
     hidden_states as hidden_states,
     pool as pool,
+    split_words as split_words,
     state_batches as state_batches,
     token_states as token_states,
+    word_batches as word_batches,
+    word_states as word_states,
 )
 from .stitching import (
-    Activations as Activations,
     MapTraining as MapTraining,
-    Stitched as Stitched,
     read_layers as read_layers,
     stitch_grid as stitch_grid,
     stitched as stitched,
     stitched_logits as stitched_logits,
-)
-from .words import (
-    WordBatch as WordBatch,
-    split_words as split_words,
-    word_batches as word_batches,
-    word_states as word_states,
 )

@@ -3,6 +3,9 @@
 from . import figures as figures
 from .claims.rajaee import accuracy_drops as accuracy_drops
 from .claims.report import claims_in_brief as claims_in_brief
+from .config import ARMS as ARMS, RunConfig as RunConfig
+from .finetuning import finetune as finetune, make_regularizer as make_regularizer
+from .pretraining import ScratchConfig as ScratchConfig, pretrain as pretrain
 from .profiles import (
     Profile as Profile,
     load_profile as load_profile,
@@ -17,10 +20,8 @@ from .runs import (
     run_grid as run_grid,
     run_id as run_id,
     run_or_load as run_or_load,
-    run_sweep as run_sweep,
     study_tables as study_tables,
 )
-from .scratch_models import scratch_config as scratch_config
 from .session import setup_notebook as setup_notebook
 from .tables import (
     read_table as read_table,

@@ -1,4 +1,4 @@
-"""The house style of the figures, and how a notebook shows one: saved, captioned, with alt text."""
+"""The house style of the figures, and how a notebook shows one: captioned, or below controls."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ from shrink_utils.study.results import atomic_write
 
 if TYPE_CHECKING:
     from torch import Tensor
+from collections.abc import Callable, Mapping
+from html import escape
+
+import ipywidgets as widgets
 
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 MANY = 1000  # points of a figure; so many are pictures inside an SVG, else large and slow
@@ -163,7 +167,7 @@ def show(
     if widget is None:
         display(Image(png, format="png", alt=alt, retina=True, metadata={"figure": name}))
     else:
-        shown, metadata = with_fallback(widget, png, alt=alt)
+        shown, metadata = _with_fallback(widget, png, alt=alt)
         metadata["image/png"]["figure"] = name
         display(shown, metadata=metadata, raw=True)
     display(Markdown(caption))
@@ -176,7 +180,7 @@ def show_table(table: pd.DataFrame) -> None:
     display(HTML(re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)))
 
 
-def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
+def _with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
     """Data and metadata that IPython's `display(…, raw=True)` takes to show widget or picture.
 
     A frontend shows the richest kind that it knows: JupyterLab the widget; GitHub, the book and a
@@ -214,3 +218,69 @@ def _svg(fig: Figure) -> bytes:
     with plt.rc_context({"svg.hashsalt": "shrink", "svg.fonttype": "path"}):
         FigureCanvasSVG(fig).print_svg(drawn, metadata={"Date": None})
     return drawn.getvalue()
+
+
+# --- controls above a figure that is drawn anew when one of them changes --------------------------
+
+
+def interactive_figure(
+    controls: Mapping[str, widgets.ValueWidget],
+    draw: Callable[..., Figure],
+    describe: Callable[..., str],
+) -> widgets.VBox:
+    """A figure below its controls, for a notebook that somebody reads with a kernel.
+
+    Parameters
+    ----------
+    controls : mapping of str to Widget
+        Named as the parameters that their values are given as.
+    draw : callable
+        ``draw(**values)``: the figure. Its ``ValueError`` is shown in the figure's place.
+    describe : callable
+        ``describe(**values)``: what the figure shows, in a sentence; alt text and the line below.
+
+    Returns
+    -------
+    VBox
+        The row of controls, and the picture: the figure as it is now, or what is wrong with the
+        values.
+    """
+    picture = widgets.HTML()
+
+    def redraw(change: object = None) -> None:
+        values = {name: control.value for name, control in controls.items()}
+        image, buffer = "", io.BytesIO()
+        try:
+            figure, said = draw(**values), escape(describe(**values))
+        except ValueError as problem:  # the reader typed something that cannot be shown
+            said = escape(str(problem))
+        else:
+            figure.savefig(buffer, format="png")
+            plt.close(figure)
+            data = base64.b64encode(buffer.getvalue()).decode("ascii")
+            fits = "max-width: 100%; height: auto"
+            image = f'<img alt="{said}" style="{fits}" src="data:image/png;base64,{data}">'
+        picture.value = f'{image}<p role="status">{said}</p>'
+
+    for control in controls.values():
+        control.observe(redraw, "value")
+    redraw()
+    row = widgets.HBox(list(controls.values()), layout={"flex_flow": "row wrap"})
+    return widgets.VBox([row, picture])
+
+
+def slider(values: list[float], *, name: str, start: int = 0) -> widgets.SelectionSlider:
+    """A slider over ascending values, shown with two decimals or as whole numbers.
+
+    `name` stands beside it, and a screen reader says it; `start` is the index of the first value.
+    """
+    whole = all(float(value).is_integer() for value in values)
+    options = [(f"{value:.0f}" if whole else f"{value:.2f}", value) for value in values]
+    return widgets.SelectionSlider(
+        options=options,
+        index=start,
+        description=name,
+        continuous_update=False,  # a figure takes longer than a mouse moves
+        style={"description_width": "initial"},
+        layout={"width": "32em"},
+    )

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from shrink_utils.names import unknown_name
 from shrink_utils.paths import results_dir
-from shrink_utils.training import RunConfig, arm_options
+from shrink_utils.study.config import RunConfig, arm_options
 
 FOLDER = Path(__file__).with_suffix("")
 # What the environment says takes the place of what the file says.
@@ -32,7 +32,7 @@ configuration = dataclass(frozen=True, kw_only=True, config=STRICT)
 
 
 @configuration
-class GridEntry:
+class _GridEntry:
     """One task of the ablation: its arms, its size and its hyper-parameters, as in `RunConfig`."""
 
     task: str
@@ -46,7 +46,7 @@ class GridEntry:
 
 
 @configuration
-class SweepEntry:
+class _SweepEntry:
     """One arm of the weight sweep, on a task of the grid and with its hyper-parameters."""
 
     task: str
@@ -55,7 +55,7 @@ class SweepEntry:
 
 
 @configuration
-class LongEntry:
+class _LongEntry:
     """Runs of many epochs on a task of the grid: lower level, or only a later rise?"""
 
     task: str
@@ -67,7 +67,7 @@ class LongEntry:
 
 
 @configuration
-class Pretraining:
+class _Pretraining:
     """The trunk that every objective trains here, and what it is trained on."""
 
     sentences: int | None = None  # at most so many to train on; None takes all
@@ -86,20 +86,20 @@ class Pretraining:
 
 
 @configuration
-class Stitching:
+class _Stitching:
     """What stitches are judged on and fitted to."""
 
     sentences: int  # held out, to judge a stitch
     fitted: int  # training sentences that maps are fitted to
-    vocabulary: int | None = None  # of notebook 09's language models; None: as in `Pretraining`
-    model_steps: int | None = None  # their training; None: as in `Pretraining`
+    vocabulary: int | None = None  # of notebook 09's language models; None: as in `_Pretraining`
+    model_steps: int | None = None  # their training; None: as in `_Pretraining`
 
 
 @configuration
-class Heuristics:
+class _Heuristics:
     """Models of pairs of sentences that follow the overlap heuristic, and that do not."""
 
-    # Of either group, trained here on the trunk of `Pretraining`; an interval leaves one out.
+    # Of either group, trained here on the trunk of `_Pretraining`; an interval leaves one out.
     models: Annotated[int, Field(ge=3)]
     train_rows: int  # pairs that a model learns from
     test_rows: int  # pairs of each kind that judge it
@@ -112,8 +112,8 @@ class Heuristics:
 
 
 @configuration
-class Dynamics:
-    """What loss change allocation follows: a short run of the trunk of `Pretraining`.
+class _Dynamics:
+    """What loss change allocation follows: a short run of the trunk of `_Pretraining`.
 
     An allocation costs several times what a step does; its rules are the more exact the shorter
     the steps are.
@@ -135,18 +135,18 @@ class Profile:
     description: str
     models: Annotated[Names, Field(min_length=1)]  # the diagnostic notebooks look at the first
     seeds: Annotated[Integers, Field(min_length=1)]  # of each (model, task, arm)
-    grid: Annotated[tuple[GridEntry, ...], Field(min_length=1)]
+    grid: Annotated[tuple[_GridEntry, ...], Field(min_length=1)]
     epochs: int
     batch_size: int
     threads: int
     weight = 1.0  # of the regularizer, outside of sweep and long runs: `RunConfig`'s own
     diagnostic_sentences: Annotated[int, Field(ge=2)]  # that the geometry notebooks measure
-    pretraining: Pretraining
-    stitching: Stitching
-    heuristics: Heuristics
-    dynamics: Dynamics
-    sweep: tuple[SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
-    long: tuple[LongEntry, ...] = ()
+    pretraining: _Pretraining
+    stitching: _Stitching
+    heuristics: _Heuristics
+    dynamics: _Dynamics
+    sweep: tuple[_SweepEntry, ...] = ()  # arms at several weights: task against anisotropy
+    long: tuple[_LongEntry, ...] = ()
     # Of fine-tuning; "auto" takes bfloat16 where the device has it. See `used_precision`.
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     # Which fine-tuned models stay on disk when the study is finished (90 MB each of MiniLM).
@@ -194,7 +194,7 @@ class Profile:
     @property
     def used_precision(self) -> str:
         """What `precision` means on this machine: "float32" or "bfloat16"."""
-        from shrink_utils.training import used_precision  # it asks torch
+        from shrink_utils.study.config import used_precision  # it asks torch
 
         return used_precision(self.precision)
 
@@ -229,14 +229,14 @@ class Profile:
         every = dict.fromkeys(run for part in parts for run in part(precision=precision))
         return sorted(every, key=lambda run: self.seeds.index(run.seed % SEED_STEP))
 
-    def _entry(self, part: str, task: str) -> GridEntry:
+    def _entry(self, part: str, task: str) -> _GridEntry:
         for entry in self.grid:
             if entry.task == task:
                 return entry
         raise ValueError(f"{part}: its task {task!r} is none of the grid's")
 
     def _runs(
-        self, parts: list[tuple[GridEntry, Integers, dict]], precision: str | None
+        self, parts: list[tuple[_GridEntry, Integers, dict]], precision: str | None
     ) -> list[RunConfig]:
         """Runs of entries with these seeds (none: all) and values of their own."""
         shared = {name: getattr(self, name) for name in ("epochs", "batch_size", "threads")}

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from itertools import count
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TypeVar
@@ -36,8 +35,7 @@ from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
 
 from shrink_utils.paths import home
-from shrink_utils.text import source_hashes
-from shrink_utils.text.sources import sha256_of
+from shrink_utils.sources import sha256_of, source_hashes
 
 CONFIG, STAMP, MANIFEST = "config.json", "provenance.json", "manifest.json"
 HOST = socket.gethostname().replace(".", "-")
@@ -48,10 +46,13 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "scikit-learn"
 PACKAGES = "torch transformers datasets numpy pandas gudhi scipy torchmetrics".split()
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profile says
+# On one GPU: more processes gained nothing; what CUDA itself takes of each; a margin, as the first
+# run need not be the largest.
+MOST_ON_GPU, CONTEXT_GB, MARGIN = 16, 0.6, 1.5
 Loaded = TypeVar("Loaded")
 
 
-class DamagedResultError(ValueError):
+class _DamagedResultError(ValueError):
     """A result whose files are not those that were written."""
 
 
@@ -60,7 +61,7 @@ class Result:
 
     It holds ``config.json`` (what was computed), ``provenance.json`` (by what, where and when), the
     files of its kind, and ``manifest.json``: the sha256 of every other file. Its name has the
-    `result_key` what it rests on: what is stale has another name, and is not found.
+    `_result_key` what it rests on: what is stale has another name, and is not found.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,12 +78,12 @@ class Result:
         stamp = provenance() | facts | {"seconds": round(time.perf_counter() - since, 1)}
         with _part(self.folder) as part:
             part.mkdir()
-            write_json(part / CONFIG, config)
-            write_json(part / STAMP, stamp)
+            _write_json(part / CONFIG, config)
+            _write_json(part / STAMP, stamp)
             yield part
             files = [path for path in sorted(part.rglob("*")) if path.is_file()]
             digests = {path.relative_to(part).as_posix(): sha256_of(path) for path in files}
-            write_json(part / MANIFEST, digests)
+            _write_json(part / MANIFEST, digests)
             try:
                 part.rename(self.folder)
             except OSError:
@@ -92,15 +93,14 @@ class Result:
     def load(self, read: Callable[[Path], Loaded]) -> Loaded | None:
         """What `read` makes of the folder; None where there is none.
 
-        A damaged folder, of which `read` raises `DamagedResultError`, is moved aside
-        (``<name>.damaged-<n>``) with a warning, and then there is none.
+        A damaged folder, of which `read` raises `_DamagedResultError`, is removed, with a warning.
         """
         try:
             return read(self.folder) if self.folder.exists() else None
-        except DamagedResultError as damage:
-            with suppress(FileNotFoundError):  # another process has moved it
-                aside = quarantine(self.folder, "damaged")
-                warnings.warn(f"{damage} Moved to {aside.name}, computing again.", stacklevel=3)
+        except _DamagedResultError as damage:
+            warnings.warn(f"{damage} It is computed again.", stacklevel=3)
+            with _part(self.folder) as part, suppress(FileNotFoundError):  # another process has it
+                self.folder.rename(part)
             return None
 
     def load_or_compute(
@@ -113,33 +113,27 @@ class Result:
         """
         if (found := self.load(read)) is not None:
             return found
-        with file_lock(self.folder) if lock else nullcontext():
+        with _file_lock(self.folder) if lock else nullcontext():
             if not self.folder.exists():  # else another process has saved it in the meantime
                 compute()
         return read(self.folder)
 
     def verify(self) -> None:
-        """Raise `DamagedResultError` if a file is missing, or not what was written.
+        """Raise `_DamagedResultError` if a file is missing, or not what was written.
 
         A file that was added is no harm.
         """
         name = f"{self.folder.parent.name}/{self.folder.name}"
         try:
-            for file, digest in read_json(self.folder / MANIFEST).items():
+            for file, digest in _read_json(self.folder / MANIFEST).items():
                 path = self.folder / file
                 if not path.is_file() or sha256_of(path) != digest:
                     raise ValueError(f"{file} {'changed' if path.is_file() else 'is missing'}")
         except (OSError, ValueError, AttributeError) as error:
-            raise DamagedResultError(f"{name} is damaged: {error}.") from error
+            raise _DamagedResultError(f"{name} is damaged: {error}.") from error
 
 
-def quarantine(folder: Path, why: str) -> Path:
-    """Rename a folder to ``<name>.<why>-<n>``, the first that is free, and return that."""
-    names = (folder.with_name(f"{folder.name}.{why}-{n}") for n in count(1))
-    return folder.rename(next(name for name in names if not name.exists()))
-
-
-def result_key(*parts: object, code: str) -> str:
+def _result_key(*parts: object, code: str) -> str:
     """Sixteen hex digits that change with what a result rests on.
 
     That is the configuration (`parts`, in JSON values), the `code` that computes it (of
@@ -192,7 +186,7 @@ def _remove(part: Path) -> None:
 
 
 @contextmanager
-def file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
+def _file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
     """Nobody else on this machine is within ``file_lock(target)``; who comes later waits.
 
     Without `wait` it gets a `filelock.Timeout` instead. The lock is the operating system's, and
@@ -206,15 +200,15 @@ def file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def read_json(path: Path):
-    """The value that `write_json` wrote; a ValueError names a file that holds something else."""
+def _read_json(path: Path):
+    """The value that `_write_json` wrote; a ValueError names a file that holds something else."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: no JSON ({error})") from error
 
 
-def write_json(path: Path, value: object) -> None:
+def _write_json(path: Path, value: object) -> None:
     """Write a value of plain types, to be read by people too."""
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
@@ -229,9 +223,24 @@ def provenance() -> dict[str, object]:
         "platform": f"{platform.system()} {platform.machine()}",
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "threads": torch.get_num_threads(),
+        "memory_gb": round(_peak_memory() / 1e9, 2),
         "commit": _commit(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _peak_memory() -> int:
+    """Bytes that this process has held at once: of its GPU, or else of the machine."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_reserved()
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _commit() -> str:
@@ -282,9 +291,10 @@ class Work:
 def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     """Make results, each once, whoever else makes some of them at the same time.
 
-    In this process, by `workers` processes (``SHRINK_WORKERS`` takes the place of that; at least
-    one per GPU, and the i-th has GPU i mod n), or on the Dask cluster at
-    ``DASK_SCHEDULER_ADDRESS``, which sees the same folder. The numbers are the same.
+    In this process, by `workers` processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``,
+    which sees the same folder. ``SHRINK_WORKERS`` takes the place of `workers`. On GPUs, where it
+    is not set, as many work as the memory that the first result took allows; there is at least one
+    per GPU, and the i-th has GPU i mod n. The numbers are the same.
 
     Raises
     ------
@@ -300,11 +310,14 @@ def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     for one in work:
         one.log.unlink(missing_ok=True)
     with progress_bar(total=len(work), unit="run") as bar:
-        # Those side by side end together: after the first, tqdm would say several times too much.
-        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}{postfix}]"
+        # Those side by side end together: after the first, tqdm's time left is far too much.
+        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}]"
         if work and os.environ.get(ADDRESS):
             _on_cluster(work, bar)
-        elif workers > 1:
+        elif workers > 1 or gpus:
+            if gpus and not os.environ.get(WORKERS):
+                _side_by_side(work[:1], 1, gpus, bar)
+                workers = min(len(work), len(gpus) * _fit_on_gpu(work[0], len(gpus)))
             _side_by_side(work, workers, gpus, bar)
         elif work:
             _settle_all(work, bar=bar)
@@ -332,6 +345,17 @@ def _gpus() -> list[str]:
     return named[: len(found)] or [str(i) for i in found]
 
 
+def _fit_on_gpu(first: Work, gpus: int) -> int:
+    """How many processes one GPU holds, by the memory that the first result took; 1 if unknown."""
+    import torch
+
+    stamp = first.path / STAMP
+    took = read_json(stamp).get("memory_gb", 0.0) if stamp.is_file() else 0.0
+    has = torch.cuda.get_device_properties(0).total_memory / 1e9
+    by_memory = int(has / (MARGIN * took + CONTEXT_GB)) if took else 1
+    return max(1, min(MOST_ON_GPU, by_memory, (os.cpu_count() or 1) // gpus))
+
+
 def _last_line(log: Path) -> str:
     text = log.read_text(encoding="utf-8") if log.is_file() else "nothing is known of it"
     return text.strip().splitlines()[-1]
@@ -340,7 +364,7 @@ def _last_line(log: Path) -> str:
 def _settle(one: Work) -> bool:
     """Make a result, unless it is there or was tried; False while another process makes it."""
     try:
-        with file_lock(one.path.with_name(f"{one.path.name}.made"), wait=False):
+        with _file_lock(one.path.with_name(f"{one.path.name}.made"), wait=False):
             if one.path.exists() or one.log.exists():
                 return True
             one.path.parent.mkdir(parents=True, exist_ok=True)
@@ -366,7 +390,7 @@ def _settle_all(work: Sequence[Work], *, gpu: str = "", bar: tqdm | None = None)
             if _settle(one):
                 waiting.remove(one)
                 if bar is not None:
-                    _show(bar, work, workers=1)
+                    _show(bar, work)
         if waiting:
             time.sleep(1)
 
@@ -380,21 +404,16 @@ def _side_by_side(work: Sequence[Work], workers: int, gpus: list[str], bar: tqdm
     try:
         while any(process.is_alive() for process in team):
             time.sleep(1)
-            _show(bar, work, workers=workers)
+            _show(bar, work)
     finally:
         for process in team:
             process.terminate()
             process.join()
 
 
-def _show(bar: tqdm, work: Sequence[Work], *, workers: int) -> None:
-    """Move the bar to what is made, with the time that all workers together still need."""
-    made = [one.path / STAMP for one in work if one.path.exists()]
-    if not bar.disable and len(made) > bar.n:
-        seconds = [read_json(stamp).get("seconds", 0.0) for stamp in made if stamp.is_file()]
-        left = (len(work) - len(made)) * sum(seconds) / max(1, len(seconds)) / workers
-        bar.set_postfix_str(f"about {left / 60:.0f} min left", refresh=False)
-        bar.update(len(made) - bar.n)
+def _show(bar: tqdm, work: Sequence[Work]) -> None:
+    """Move the bar to what is made."""
+    bar.update(sum(one.path.exists() for one in work) - bar.n)
 
 
 def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
@@ -413,7 +432,7 @@ def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
         for call in as_completed(calls):
             if (error := call.exception()) is not None:
                 calls[call].log.write_text(f"{error}\n", encoding="utf-8")
-            _show(bar, work, workers=max(1, len(client.nthreads())))
+            _show(bar, work)
 
 
 def _remote(one: Work, settings: dict[str, str]) -> None:

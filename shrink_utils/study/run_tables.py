@@ -14,13 +14,10 @@ from sklearn.metrics import silhouette_score
 from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
-from shrink_utils.text import task_spec
+from shrink_utils.study.config import KEYS, RunConfig
+from shrink_utils.text.tasks import task_spec
 from shrink_utils.topology import h0_barcode
-from shrink_utils.training import RunConfig
 
-TASK_OF_MODEL = ["model", "task"]
-RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
-KEYS = [*RUN, "epochs"]  # what tells the runs of a study apart; the first columns of every table
 TABLES = ("runs", "steps", "evaluations", "correct", "clouds")
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
@@ -28,7 +25,7 @@ LAST = 0.3  # STL average over the last 30 % of the steps, and of the epochs
 RATIO = 5.0  # Rajaee & Pilehvar: an elongated direction has so many times a mean eigenvalue
 
 
-def tables_of_run(
+def _tables_of_run(
     config: RunConfig,
     history: pd.DataFrame,
     evaluations: list[dict],
@@ -48,19 +45,19 @@ def tables_of_run(
     Returns
     -------
     dict
-        ``runs``: one row, of `summary_row`, with what `stamp` says; ``steps``: the history;
+        ``runs``: one row, of `_summary_row`, with what `stamp` says; ``steps``: the history;
         ``evaluations``: one row per evaluation, with the task's first ``metric`` and its ``value``;
-        ``correct``: of `correctness`; ``clouds``: one row, of `cloud_row`.
+        ``correct``: of `_correctness`; ``clouds``: one row, of `_cloud_row`.
     """
     metric = task_spec(config.task).metrics[0]
     stamped = {name: stamp.get(name) for name in STAMPED}
     found = pd.DataFrame(evaluations)
     tables = {
-        "runs": pd.DataFrame([summary_row(config, history, evaluations) | stamped]),
+        "runs": pd.DataFrame([_summary_row(config, history, evaluations) | stamped]),
         "steps": history,
         "evaluations": found.assign(metric=metric, value=found[metric]),
-        "correct": correctness(config, embeddings),
-        "clouds": pd.DataFrame([cloud_row(config, embeddings)]),
+        "correct": _correctness(config, embeddings),
+        "clouds": pd.DataFrame([_cloud_row(config, embeddings)]),
     }
     keys = {name: getattr(config, name) for name in KEYS}
     return {
@@ -69,7 +66,7 @@ def tables_of_run(
     }
 
 
-def summary_row(config: RunConfig, history: pd.DataFrame, evaluations: list[dict]) -> dict:
+def _summary_row(config: RunConfig, history: pd.DataFrame, evaluations: list[dict]) -> dict:
     """What a run comes to.
 
     ``raw_k`` and ``centred_k``: the anisotropy scores averaged over the last 30 % of the steps
@@ -102,7 +99,7 @@ def _last(values: pd.Series) -> float:
     return float(values.tail(math.ceil(LAST * len(values))).mean())
 
 
-def correctness(config: RunConfig, embeddings: Mapping[str, Tensor]) -> pd.DataFrame:
+def _correctness(config: RunConfig, embeddings: Mapping[str, Tensor]) -> pd.DataFrame:
     """Which validation rows a run gets right: columns ``row`` and ``correct``.
 
     That is the share of the last 30 % of the epochs (at least the last one) in which the row's
@@ -115,7 +112,7 @@ def correctness(config: RunConfig, embeddings: Mapping[str, Tensor]) -> pd.DataF
     return pd.DataFrame({"row": range(len(share)), "correct": share})
 
 
-def cloud_row(config: RunConfig, embeddings: Mapping[str, Tensor]) -> dict:
+def _cloud_row(config: RunConfig, embeddings: Mapping[str, Tensor]) -> dict:
     """What the last [CLS] vectors of the validation rows show, before and after fine-tuning.
 
     ``classes`` (0 for a regression); ``log_edge``, of the mean edge of the classes' minimum

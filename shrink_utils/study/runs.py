@@ -6,7 +6,6 @@ A run is named without the Trainer; what needs it loads it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -18,29 +17,29 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch.distributed as dist
 
-from shrink_utils import training  # its parts load the Trainer, for seconds, when a run is made
+from shrink_utils.paths import data_dir
+from shrink_utils.sources import hub_revisions
 from shrink_utils.study.code_version import code_hash
+from shrink_utils.study.config import RunConfig, arm_options, used_precision
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     CONFIG,
     STAMP,
     Result,
     Work,
+    _read_json,
+    _result_key,
     make_all,
     progress_bar,
-    read_json,
-    result_key,
 )
-from shrink_utils.study.run_tables import TABLES, tables_of_run
-from shrink_utils.text import hub_revisions
-from shrink_utils.training import RunConfig, arm_options, used_precision
+from shrink_utils.study.run_tables import TABLES, _tables_of_run
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from shrink_utils.models import Encoder
+    from shrink_utils.study.finetuning import _FinetuneResult
 
-NAME = "[0-9a-f]{16}"  # of a run's folder
 VECTORS = "embeddings.safetensors"
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
 
@@ -50,7 +49,7 @@ class Run:
     """A finished run."""
 
     config: RunConfig
-    tables: dict[str, pd.DataFrame]  # what it left, of `run_tables.tables_of_run`
+    tables: dict[str, pd.DataFrame]  # what it left, of `run_tables._tables_of_run`
     provenance: dict  # packages, device, threads, commit, seconds
     folder: Path
 
@@ -78,50 +77,27 @@ def run_id(config: RunConfig) -> str:
     The arm's own options count, not the other arms': a new arm leaves finished runs valid.
     """
     options, commit = arm_options(config.arm), hub_revisions().get(config.model)
-    return result_key(config.as_dict(), options, commit, code=code_hash())
+    return _result_key(config.as_dict(), options, commit, code=code_hash())
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder; `DamagedResultError` if any file is not as written."""
+    """Read a run folder; `_DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return Run(
-        config=RunConfig(**read_json(folder / CONFIG)),
+        config=RunConfig(**_read_json(folder / CONFIG)),
         tables={name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES},
-        provenance=read_json(folder / STAMP),
+        provenance=_read_json(folder / STAMP),
         folder=folder,
     )
 
 
-def kept_folders(folder: Path) -> list[Path]:
-    """Whole runs of ``results/<profile>``: none that was moved aside or left half-way."""
-    found = (folder / "runs").glob("*")
-    return sorted(path for path in found if re.fullmatch(NAME, path.name))
-
-
-def newest_runs(folders: Iterable[Path]) -> dict[RunConfig, Path]:
-    """The folder of each configuration: the newest one, where older code has left others.
-
-    Left out is what this code cannot read: other results, fields or values of other code, damage.
-    """
-    known = {}
-    for path in folders:
-        if not (path / f"{TABLES[0]}.parquet").is_file():  # of older code
-            continue
-        try:
-            config, stamp = RunConfig(**read_json(path / CONFIG)), read_json(path / STAMP)
-        except (TypeError, ValueError):
-            continue
-        known[path] = str(stamp.get("time", "")), config  # all times are UTC and of one form
-    return {known[path][1]: path for path in sorted(known, key=lambda path: known[path][0])}
-
-
-def model_of(run: Path) -> Result:
+def _model_of(run: Path) -> Result:
     """Where a run's model is, if it was kept: a result beside the run, ``<id>.model``."""
     return Result(run.with_name(f"{run.name}.{MODEL}"))
 
 
-def load_model(folder: Path) -> Path:
-    """The model in such a folder; `DamagedResultError` if any file is not as written."""
+def _load_model(folder: Path) -> Path:
+    """The model in such a folder; `_DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return folder / MODEL
 
@@ -137,7 +113,7 @@ def run_or_load(
 
     `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
     training step; `keep_model` saves the model of a run that is computed beside it. A damaged run
-    is moved aside (``<id>.damaged-<n>``), with a warning, and computed again.
+    is computed again, with a warning.
     """
     config = replace(config, precision=used_precision(config.precision))
     target = folder / run_id(config)
@@ -159,8 +135,10 @@ def _compute(
 ) -> None:
     from safetensors.torch import save_file
 
+    from shrink_utils.study.finetuning import finetune  # it loads the Trainer, for seconds
+
     since = time.perf_counter()
-    result = training.finetune(config, on_row=on_row)
+    result = finetune(config, on_row=on_row)
     if _rank() == 0:
         if keep_model:
             _save_model(config, result, target, since)
@@ -170,7 +148,7 @@ def _compute(
             vectors = {name: x.contiguous() for name, x in result.embeddings.items()}
             save_file(vectors, part / VECTORS)
             measured = (config, result.history, result.evaluations, vectors)
-            for name, table in tables_of_run(*measured, read_json(part / STAMP)).items():
+            for name, table in _tables_of_run(*measured, _read_json(part / STAMP)).items():
                 table.to_parquet(part / f"{name}.parquet", index=False)
     if dist.is_available() and dist.is_initialized():
         dist.barrier()  # all are to find it
@@ -200,6 +178,53 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     return [runs[path] or load_run(path) for path in paths]
 
 
+def _check_inputs(configs: Iterable[RunConfig]) -> None:
+    """Read the tasks and encoders of runs, so that what is missing is known before hours of work.
+
+    Raises
+    ------
+    FileNotFoundError
+        With a line for each task or encoder that cannot be read.
+    """
+    from shrink_utils.models import load_encoder
+    from shrink_utils.text import load_task
+
+    configs, faults = list(configs), []
+    inputs: list[tuple[str, Callable]] = [(c.model, load_encoder) for c in configs]
+    inputs += [(c.task, load_task) for c in configs]
+    for name, read in dict.fromkeys(inputs):
+        try:
+            read(name)
+        except Exception as error:  # of hubs, archives and files, read by several libraries
+            faults.append(f"  {name}: {' '.join(str(error).split())}")
+    if faults:
+        raise FileNotFoundError("before any run, these could not be read:\n" + "\n".join(faults))
+
+
+def _planned_runs(configs: Iterable[RunConfig], profile: Profile) -> pd.DataFrame:
+    """What would be run: a row per model, task and epochs, and what like runs took.
+
+    Columns ``runs`` and ``missing``, then means per run of finished ones of this profile, or else
+    of those on record: ``seconds``, ``memory_gb`` and their ``device``. NaN: there are none.
+    """
+    like, took = ["model", "task", "epochs"], {"seconds": "mean", "memory_gb": "mean"}
+    rows = [
+        {name: getattr(c, name) for name in like}
+        | {"missing": not (profile.folder / "runs" / run_id(c)).exists()}
+        for c in dict.fromkeys(configs)
+    ]
+    table = pd.DataFrame(rows).groupby(like, sort=False).missing.agg(runs="size", missing="sum")
+    table[[*took, "device"]] = None
+    here = newest_runs(kept_folders(profile.folder)).items()
+    stamps = [config.as_dict() | read_json(folder / STAMP) for config, folder in here]
+    recorded = sorted((data_dir() / "reference").glob("*/runs.parquet"))
+    for known in (pd.DataFrame(stamps), *map(pd.read_parquet, recorded)):
+        known = known.reindex(columns=[*like, *took, "device"]).astype(dict.fromkeys(took, float))
+        means = known.groupby(like, observed=True).agg(took | {"device": "first"})
+        table = table.fillna(means.reindex(table.index))
+    return table.reset_index()
+
+
 def _make(config: RunConfig, target: Path, keep_model: bool) -> None:
     """What makes a run, in whatever process."""
     if run_id(replace(config, precision=used_precision(config.precision))) != target.name:
@@ -215,12 +240,7 @@ def run_grid(profile: Profile) -> list[Run]:
     return run_configs(profile.runs(), profile)
 
 
-def run_sweep(profile: Profile) -> list[Run]:
-    """Every run of the profile's weight sweep."""
-    return run_configs(profile.sweep_runs(), profile)
-
-
-def tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
+def _tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
     """The tables of some runs, one below the other."""
     runs = list(runs)
     return {
@@ -232,7 +252,7 @@ def study_tables(
     profile: Profile, configs: list[RunConfig] | None = None
 ) -> dict[str, pd.DataFrame]:
     """The tables of some runs of a profile, by default of all; those that are missing are run."""
-    return tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
+    return _tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
 
 
 def default_run(profile: Profile, *, arm: str) -> Run:
@@ -243,14 +263,14 @@ def default_run(profile: Profile, *, arm: str) -> Run:
     raise ValueError(f"arm: profile {profile.name} runs no arm {arm!r}")
 
 
-def drop_models(profile: Profile) -> None:
+def _drop_models(profile: Profile) -> None:
     """Remove those models of a finished study that the profile does not keep."""
     if profile.models_kept == "all":
         return
     kept = {profile.runs()[0].seed} if profile.models_kept == "first seed" else set()
     for config in profile.all_runs():
         if config.seed not in kept:
-            model = model_of(profile.folder / "runs" / run_id(config))
+            model = _model_of(profile.folder / "runs" / run_id(config))
             shutil.rmtree(model.folder, ignore_errors=True)
 
 
@@ -261,22 +281,22 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
     """
     from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
 
-    model = model_of(run.folder).load_or_compute(load_model, lambda: _train_again(run))
+    model = _model_of(run.folder).load_or_compute(_load_model, lambda: _train_again(run))
     return replace(load_encoder(str(model), device=device), name=run.config.label)
 
 
 def _train_again(run: Run) -> None:
+    from shrink_utils.study.finetuning import finetune
+
     since, label = time.perf_counter(), f"{run.config.label}, whose model was not kept"
     with progress_bar(total=len(run.history), unit="step", description=label) as bar:
-        result = training.finetune(run.config, on_row=lambda row: bar.update())
+        result = finetune(run.config, on_row=lambda row: bar.update())
     _save_model(run.config, result, run.folder, since)
 
 
-def _save_model(
-    config: RunConfig, result: training.FinetuneResult, run: Path, since: float
-) -> None:
+def _save_model(config: RunConfig, result: _FinetuneResult, run: Path, since: float) -> None:
     """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 
-    with model_of(run).save(config.as_dict(), since=since) as part:
+    with _model_of(run).save(config.as_dict(), since=since) as part:
         save_classifier(result.model, result.tokenizer, part / MODEL)

@@ -20,7 +20,7 @@ class Interval(NamedTuple):
     n: int
 
 
-class Mean(NamedTuple):
+class _Mean(NamedTuple):
     """A mean over `n` units and its standard error, NaN for a single unit."""
 
     estimate: float
@@ -47,11 +47,11 @@ class Mean(NamedTuple):
         return float(2 * stats.t.sf(abs(self.estimate - bound) / self.error, df=self.n - 1))
 
 
-def mean_of(differences: ArrayLike) -> Mean:
+def _mean_of(differences: ArrayLike) -> _Mean:
     """Mean of differences, one per unit, or one per unit and row.
 
     Every seed is judged on the same rows, so answers to one row depend on each other, and so do
-    answers of one seed. Differences by row therefore have the variance of `two_way_variance`, and
+    answers of one seed. Differences by row therefore have the variance of `_two_way_variance`, and
     speak of other rows as well as of other seeds. It is at least that of seeds or of rows alone,
     which few seeds can fall short of.
 
@@ -74,23 +74,23 @@ def mean_of(differences: ArrayLike) -> Mean:
         raise ValueError(f"differences has NaN or infinity: {values.tolist()}")
     n, mean = len(values), float(values.mean())
     if n == 1:
-        return Mean(mean, math.nan, n)
+        return _Mean(mean, math.nan, n)
     if values.ndim == 1:
-        return Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n)
-    return Mean(mean, math.sqrt(max(two_way_variance(values))), n)
+        return _Mean(mean, float(values.std(ddof=1)) / math.sqrt(n), n)
+    return _Mean(mean, math.sqrt(max(_two_way_variance(values))), n)
 
 
 def paired_interval(differences: ArrayLike, *, confidence: float = 0.95) -> Interval:
-    """Interval of the mean of paired differences: mean ± t · standard error, see `mean_of`.
+    """Interval of the mean of paired differences: mean ± t · standard error, see `_mean_of`.
 
     It assumes independent units and a roughly normal mean, and it speaks of the units only: the
     same pretrained model stands behind every one of them. Equal differences give an interval
     without width, which overstates what is known where the quantity moves in coarse steps.
     """
-    return mean_of(differences).interval(confidence)
+    return _mean_of(differences).interval(confidence)
 
 
-class Variances(NamedTuple):
+class _Variances(NamedTuple):
     """Of the mean of (seeds, rows), with clusters by seeds and rows, by seeds and by rows alone."""
 
     both: float  # can be negative
@@ -98,7 +98,7 @@ class Variances(NamedTuple):
     rows: float
 
 
-def two_way_variance(values: np.ndarray) -> Variances:
+def _two_way_variance(values: np.ndarray) -> _Variances:
     """Of the mean of values, shape (seeds, rows): V_seed + V_row − V_cell.
 
     Each is a sum of squared residuals over clusters, (Σ_g e_g²)/N² · G/(G − 1).
@@ -112,7 +112,7 @@ def two_way_variance(values: np.ndarray) -> Variances:
     seeds, rows, cells = (
         float((of**2).sum()) / values.size**2 * len(of) / (len(of) - 1) for of in clusters
     )
-    return Variances(seeds + rows - cells, seeds, rows)
+    return _Variances(seeds + rows - cells, seeds, rows)
 
 
 def pseudo_values(

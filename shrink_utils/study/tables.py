@@ -5,22 +5,32 @@ analysis of the latter was fixed before the runs (docs/preregistration*.md), and
 part of them.
 """
 
+import ast
+import hashlib
+import inspect
 import math
-from collections.abc import Iterable, Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
+from textwrap import dedent
 
 import pandas as pd
 
 from shrink_utils.paths import data_dir
+from shrink_utils.sources import hub_revisions
+from shrink_utils.study.code_version import _code_only, code_hash
+from shrink_utils.study.config import KEYS, RUN, RunConfig
 from shrink_utils.study.profiles import Profile, load_profile
-from shrink_utils.study.results import atomic_write
-from shrink_utils.study.run_tables import KEYS, LAST, RUN, SCORES, TABLES
-from shrink_utils.training import RunConfig
+from shrink_utils.study.results import _file_lock, _result_key, atomic_write, provenance
+from shrink_utils.study.run_tables import LAST, SCORES, TABLES
 
 Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
 CELL = ["model", "task", "arm"]
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
-AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `add_best_epoch`
+AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `_add_best_epoch`
 EARLY_STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
 FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
 BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
@@ -29,7 +39,7 @@ BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_be
 # --- reading ---------------------------------------------------------------------------------
 
 
-def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
+def _read_tables(folder: Path) -> dict[str, pd.DataFrame]:
     """The tables of a study's runs, of ``data/reference/<profile>`` or ``results/…/tables``.
 
     Raises
@@ -49,7 +59,7 @@ def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
 def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
     """A profile's tables on record, or None; and a line that says how many of its runs are."""
     profile = load_profile(name)
-    wanted, missing = len(profile.all_runs()), len(missing_runs(profile))
+    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
     if missing:
         print(
             f"{wanted - missing} of the {wanted} runs of profile {name} are on record. Nobody "
@@ -57,7 +67,7 @@ def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
         )
         return None
     print(f"All {wanted} runs of profile {name} are on record.")
-    return read_tables(records_folder(profile))
+    return _read_tables(_records_folder(profile))
 
 
 def read_objectives() -> dict[str, pd.DataFrame]:
@@ -83,13 +93,13 @@ def _read_records(path: Path) -> pd.DataFrame:
     return table.astype({c: wider[str(t)] for c, t in table.dtypes.items() if str(t) in wider})
 
 
-def rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
+def _rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
     """Rows of a table that has one per run, in the order of the runs, each once."""
-    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(run_key, configs)), names=KEYS)
+    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(_run_key, configs)), names=KEYS)
     return table.set_index(KEYS).loc[keys].reset_index()
 
 
-def run_key(config: RunConfig) -> tuple:
+def _run_key(config: RunConfig) -> tuple:
     """What names a run in the tables: `KEYS`."""
     return tuple(getattr(config, name) for name in KEYS)
 
@@ -103,19 +113,19 @@ def named_by_epochs(table: pd.DataFrame) -> pd.DataFrame:
 # --- what follows from a run's rows ----------------------------------------------------------
 
 
-def graded_runs(profile: Profile, tables: Tables) -> pd.DataFrame:
+def _graded_runs(profile: Profile, tables: Tables) -> pd.DataFrame:
     """Rows of the grid's runs, the long ones, then the sweep's, each once, for `claims`.
 
-    Of the table ``runs``, with `add_correctness` and `add_best_epoch`; long runs are a task of
+    Of the table ``runs``, with `_add_correctness` and `_add_best_epoch`; long runs are a task of
     their own.
     """
     configs = [*profile.runs(), *profile.long_runs(), *profile.sweep_runs()]
     of = {name: named_by_epochs(tables[name]) for name in ("runs", "correct", "evaluations")}
-    runs = add_correctness(named_by_epochs(rows_of(tables["runs"], configs)), of["correct"])
-    return add_best_epoch(runs, of["evaluations"])
+    runs = _add_correctness(named_by_epochs(_rows_of(tables["runs"], configs)), of["correct"])
+    return _add_best_epoch(runs, of["evaluations"])
 
 
-def add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
+def _add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     """Add the column ``graded``: what the metric is a mean of.
 
     Where the metric is accuracy, that is an array (n,), each validation row's correctness: an
@@ -128,7 +138,7 @@ def add_correctness(runs: pd.DataFrame, correct: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(graded=column.where(column.notna(), runs.value))
 
 
-def add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
+def _add_best_epoch(runs: pd.DataFrame, evaluations: pd.DataFrame) -> pd.DataFrame:
     """Add what each run's evaluation of least loss found: the columns `AT_BEST` with ``_best``.
 
     And two of the course of its validation loss: ``first_loss``, after the first epoch, and
@@ -169,7 +179,7 @@ def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
 
 
-def first_steps(tables: Tables) -> pd.DataFrame:
+def _first_steps(tables: Tables) -> pd.DataFrame:
     """The first steps of every run, which are the same on every machine but for rounding.
 
     Columns `KEYS`, step, those of ``FIRST_STEPS`` and, where the step is 1, those of ``BEFORE``:
@@ -206,15 +216,15 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
-def missing_runs(profile: Profile) -> list[RunConfig]:
+def _missing_runs(profile: Profile) -> list[RunConfig]:
     """Runs of the profile that are not on record, in its order."""
-    path, known = records_folder(profile) / "runs.parquet", set()
+    path, known = _records_folder(profile) / "runs.parquet", set()
     if path.is_file():
         known = set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
-    return [config for config in profile.all_runs() if run_key(config) not in known]
+    return [config for config in profile.all_runs() if _run_key(config) not in known]
 
 
-def records_folder(profile: Profile) -> Path:
+def _records_folder(profile: Profile) -> Path:
     """Where a profile's records are."""
     if profile.base_seed:
         raise ValueError(
@@ -222,3 +232,126 @@ def records_folder(profile: Profile) -> Path:
             "study (`unset SEED SHRINK_SEED`)"
         )
     return data_dir() / "reference" / profile.name
+
+
+# --- measured tables: what a function of a profile returns, computed once and then loaded ---------
+
+# Their functions stand in the notebooks and in this room; each leaves one file under its name in
+# ``results/<profile>/tables``, which claims read.
+
+Measure = Callable[[Profile], pd.DataFrame]
+
+
+def cached_table(name: str, *, of: Measure | None = None) -> Callable[[Measure], Measure]:
+    """Decorate a function of a profile: its table is computed at the first call, then loaded.
+
+    The table is ``results/<profile>/tables/<name>.parquet``, with what it rests on in its
+    metadata. When the profile, its precision or an arm of it, the code, a library, or a pin in
+    ``data/`` (hub commits, archives) changes, it is computed again, and so is a damaged one. Code
+    is that of the package (`code_hash`) and the function's own: in a notebook, also the functions
+    and the constants in capitals that it names. What else its cell needs stands within the
+    function.
+
+    The function takes a `Profile` and returns a DataFrame; `name` is unique in the study. Where it
+    only calls a chapter's function `of`, the code of that one counts.
+    """
+
+    def decorate(measure: Measure) -> Measure:
+        @wraps(measure)
+        def load_or_measure(profile: Profile) -> pd.DataFrame:
+            parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
+            key = _result_key(*parts, _own_code(of or measure), code=code_hash(study=True))
+            path = profile.folder / "tables" / f"{name}.parquet"
+            if (table := _read(path, key=key)) is not None:
+                return table
+            with _file_lock(path):  # another process may have it in the meantime
+                if (table := _read(path, key=key)) is None:
+                    _save(measure, profile, path, key)
+            return table if table is not None else _read(path, key=key)
+
+        return load_or_measure
+
+    return decorate
+
+
+def _save(measure: Measure, profile: Profile, path: Path, key: str) -> None:
+    since = time.perf_counter()
+    table = measure(profile)
+    table.attrs = {"key": key, "study": _study(profile), "digest": _digest(table), **provenance()}
+    table.attrs["seconds"] = round(time.perf_counter() - since, 1)
+    with atomic_write(path) as part:
+        table.to_parquet(part, index=False)
+
+
+def _digest(table: pd.DataFrame) -> str:
+    return hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()
+
+
+def _study(profile: Profile) -> list[str]:
+    """What tables of one study have in common."""
+    return [profile.hash, code_hash(study=True)]
+
+
+def _read(path: Path, **about: object) -> pd.DataFrame | None:
+    """The table of a file that says so `about` itself, else None; a damaged one has a warning."""
+    if not path.is_file():
+        return None
+    try:
+        table = pd.read_parquet(path)
+        said, table.attrs = table.attrs, {}
+        if not about.items() <= said.items():
+            return None
+        if said["digest"] != _digest(table):
+            raise ValueError("its values are not those that were written")
+    except (OSError, ValueError) as error:
+        warnings.warn(f"{path} is damaged ({error}); it is computed again.", stacklevel=3)
+        return None
+    return table
+
+
+class MeasuredTables(dict):
+    """The tables that the chapters of a study have left, by name, as profile and code are now."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.folder = profile.folder / "tables"
+        for path in sorted(self.folder.glob("*.parquet")):
+            if (table := _read(path, study=_study(profile))) is not None:
+                self[path.stem] = table
+
+    def __missing__(self, name: str) -> pd.DataFrame:
+        raise FileNotFoundError(
+            f"{self.folder} has no table {name!r}, as profile and code are now; run the notebook "
+            f'with @cached_table("{name}") first'
+        )
+
+
+def of_further_models(name: str, measure: Measure) -> Measure:
+    """The same table of every model but the first, with the column ``model``."""
+
+    @cached_table(name, of=measure.__wrapped__)
+    def measure_further(profile: Profile) -> pd.DataFrame:
+        alone = [replace(profile, models=(model,), partner="") for model in profile.models[1:]]
+        # Not kept by itself, where it would take the place of the first model's table.
+        tables = [measure.__wrapped__(one).assign(model=one.models[0]) for one in alone]
+        return pd.concat(tables, ignore_index=True)
+
+    return measure_further
+
+
+def _own_code(function: Callable) -> dict[str, object]:
+    """Of a notebook's function: its code, and functions and constants of the notebook it names."""
+    if function.__module__.startswith("shrink_utils."):  # whose code `code_hash` has
+        return {}
+    found: dict[str, object] = {}
+    waiting = {function.__name__: function}
+    while waiting:
+        name, value = waiting.popitem()
+        if inspect.isfunction(value) and value.__module__ == function.__module__:
+            source = dedent(inspect.getsource(value))
+            found[name] = _code_only(source)
+            names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+            names &= function.__globals__.keys() - found.keys()
+            waiting |= {named: function.__globals__[named] for named in names}
+        elif name.isupper() and not callable(value):
+            found[name] = value
+    return found

@@ -1,4 +1,4 @@
-"""Rated sentences of four kinds of text, as they are, and as sentences for the diagnostics.
+"""Rated sentences of four kinds of text, as they are, for the diagnostics, and to train on.
 
 The files are those of Hutto & Gilbert (2014), *VADER: A Parsimonious Rule-based Model for Sentiment
 Analysis of Social Media Text*, ICWSM: one snippet a line, ``id <tab> mean rating <tab> text``, with
@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import html
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import regex
+from shrink_utils.names import as_texts, known_name
+from shrink_utils.sources import fetch, lines_of
 
-from shrink_utils.names import known_name
-from shrink_utils.text.sources import fetch, lines_of
-
-if TYPE_CHECKING:  # loaded with the first rows, not with a corpus's name
-    from datasets import Dataset
+if TYPE_CHECKING:  # loaded when they are needed: datasets and transformers take seconds
+    from datasets import Dataset, DatasetDict
+    from transformers import PreTrainedTokenizerFast
 
 CORPORA = {
     "movies": "movieReviewSnippets_GroundTruth.txt",
@@ -28,26 +27,10 @@ CORPORA = {
     "editorials": "nytEditorialSnippets_GroundTruth.txt",
     "tweets": "tweets_GroundTruth.txt",
 }
-# Unicode's words (UAX 29): letters and digits with the marks, joiners and soft hyphens that belong
-# to them (WB4); apostrophes and their like stand inside a word (WB6, WB7: don't is one), and so
-# do Armenian marks, which are letters there. But full stops and colons end it: "the end.Next".
-SPAN = r"[\p{L}\p{N}\p{Pc}][\p{L}\p{N}\p{Pc}\p{WB=Extend}\p{WB=Format}\p{WB=ZWJ}]*"
-INNER = r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}\p{WB=ALetter}]"
-INNER = rf"(?![\p{{L}}.:．：﹒﹕︓․]){INNER}"
-WORD = regex.compile(rf"""{SPAN}(?:(?:{INNER}|(?<=\p{{Hebrew}})"(?=\p{{Hebrew}})){SPAN})*""")
-INVISIBLE = regex.compile(r"\p{WB=Format}")  # soft hyphens, marks of direction
-LETTER = regex.compile(r"\p{L}")
-# Scripts without spaces between words. A run of katakana alone is a word as a rule.
-UNSPACED = regex.compile(
-    r"[\p{lb=SA}\p{Han}\p{Hiragana}\p{Katakana}ー\p{Javanese}\p{Balinese}\p{Tibetan}]+"
-)
-KATAKANA = regex.compile(r"[\p{Katakana}ー]+")
-LONGEST_MEAN = 3.5  # letters per run; words of such scripts have fewer where they stand apart
-FOREIGN_SHARE = 0.25  # of the letters: names of other scripts within a text
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class _Snippet:
     """A rated sentence: ``position`` counts the sentences of its ``document`` from 1."""
 
     source: str
@@ -57,7 +40,7 @@ class Snippet:
     text: str
 
 
-def read_snippets(source: str) -> list[Snippet]:
+def read_snippets(source: str) -> list[_Snippet]:
     """All snippets of one corpus, in the order of its file.
 
     Parameters
@@ -87,7 +70,7 @@ def read_snippets(source: str) -> list[Snippet]:
             )
         document, _, position = fields[0].partition("_")
         name, text = f"{source}/{document}", html.unescape(fields[2]).strip()
-        snippets.append(Snippet(source, name, int(position or 1), float(fields[1]), text))
+        snippets.append(_Snippet(source, name, int(position or 1), float(fields[1]), text))
     return snippets
 
 
@@ -144,58 +127,110 @@ def hash_order(n: int, *salt: object) -> Sequence[int]:
     return sorted(range(n), key=lambda i: stable_hash(*salt, i))
 
 
-def as_texts(texts: Iterable[str], *, argument: str = "texts") -> list[str]:
-    """Texts by position, read once, from whatever holds them.
+# --- texts and tokenizers of models that are trained from nothing ---------------------------------
+
+HELD_OUT_PART = 10  # every tenth text, by its hash
+MAX_HELD_OUT = 2048
+
+
+@lru_cache(maxsize=4)
+def split_sentences(source: str, *, n: int | None = None) -> DatasetDict:
+    """Sentences to train on and to judge by.
 
     Parameters
     ----------
-    texts
-        A list, tuple, generator, Series with any index, array, Arrow array, column of a data set.
+    source
+        A corpus of `load_sentences` (``"all"``, ``"movies"``, …).
+    n
+        At most so many sentences to train on; all of them when None.
+
+    Returns
+    -------
+    datasets.DatasetDict
+        Splits ``train`` and ``held_out`` with the column ``text``.
 
     Raises
     ------
     ValueError
-        A string, a table, a set or a mapping in place of texts in an order; no texts; an item that
-        is no text, or that holds half a surrogate pair, which no tokenizer reads.
+        Unknown ``source``, or ``n`` below 1.
+
+    Notes
+    -----
+    A tenth of the texts, by the hash of each, is held out whatever ``n`` is, so that models that
+    saw more or less are judged by the same sentences, at most 2,048 of them. Of equal texts (but
+    for case and white space) all or none are. The order is hashed, and the first of it are taken:
+    a smaller ``n`` gives a part of what a larger one does. Calls share one result: leave it as is.
     """
-    in_a_row = isinstance(texts, Iterable) and len(getattr(texts, "shape", (0,))) == 1
-    if not in_a_row or isinstance(texts, str | bytes | Mapping | set | frozenset):
-        found = "a string" if isinstance(texts, str) else f"a {type(texts).__name__}"
-        raise ValueError(f"{argument}: {found}, expected a list of texts, or a column of them")
-    # pyarrow's scalars are no strings.
-    items = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)
-    if not items:
-        raise ValueError(f"{argument}: empty, expected at least one text")
-    for i, item in enumerate(items):
-        if not isinstance(item, str):
-            raise ValueError(f"{argument}: item {i} is {item!r}, expected a string")
-        if not item.isascii() and regex.search(r"\p{Cs}", item):
-            raise ValueError(
-                f"{argument}: item {i}, {item[:50]!r}, holds half a surrogate pair; clean it by "
-                "text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')"
-            )
-    return [str(item) for item in items]  # NumPy's strings are a kind of their own
+    from datasets import Dataset, DatasetDict
+
+    check_maximum("n", n, "sentences")
+    texts = load_sentences(source)["text"][:]
+    sides: dict[str, list[str]] = {"train": [], "held_out": []}
+    for i in hash_order(len(texts), "pairs", source):
+        held_out = stable_hash("held_out", text_key(texts[i])) % HELD_OUT_PART == 0
+        sides["held_out" if held_out else "train"].append(texts[i])
+    chosen = {"train": sides["train"][:n], "held_out": sides["held_out"][:MAX_HELD_OUT]}
+    return DatasetDict({side: Dataset.from_dict({"text": v}) for side, v in chosen.items()})
 
 
-def spelled(word: str) -> str:
-    """A match of `WORD` in lower case, composed and without what is not seen."""
-    return unicodedata.normalize("NFC", INVISIBLE.sub("", word).lower())
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")  # their ids are 0 to 4
 
 
-def refuse_unspaced(texts: Iterable[str]) -> None:
-    """A ``ValueError`` for texts of a script without spaces: their runs of letters are no words.
+def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
+    """Train a lower-case WordPiece tokenizer, in BERT's manner; equal texts give an equal one.
 
-    Texts of such a script whose words stand apart are welcome.
+    Parameters
+    ----------
+    texts : iterable of str
+    vocab_size : int
+        Word-pieces at most, the five special tokens included. (More only where the characters
+        alone are more.)
+
+    Returns
+    -------
+    PreTrainedTokenizerFast
+        Puts [CLS] before a text and [SEP] after it, and pads on the right.
+
+    Raises
+    ------
+    ValueError
+        No texts, or a vocabulary that only the special tokens would fill.
     """
-    runs, total = [], 0
-    for text in texts:
-        total += len(LETTER.findall(text))
-        if not text.isascii():
-            runs += [run for run in UNSPACED.findall(text) if not KATAKANA.fullmatch(run)]
-    letters = sum(len(LETTER.findall(run)) for run in runs)
-    if letters > FOREIGN_SHARE * total and letters > LONGEST_MEAN * len(runs):
-        longest = max(runs, key=len)
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from tokenizers.processors import TemplateProcessing
+    from transformers import PreTrainedTokenizerFast
+
+    texts = as_texts(texts)
+    if vocab_size <= len(SPECIAL_TOKENS):
         raise ValueError(
-            f"texts: {letters / total:.0%} of their letters are of a script without spaces between "
-            f"words, such as {longest[:20]!r}; put spaces between the words, as a segmenter does"
+            f"vocab_size: {vocab_size}, expected more than the {len(SPECIAL_TOKENS)} special tokens"
         )
+    pad, unknown, start, end, mask = SPECIAL_TOKENS
+
+    def word_pieces(vocabulary: dict[str, int] | None = None) -> Tokenizer:
+        tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        return tokenizer
+
+    # The trainer numbers the letters that go on a word as it meets them, in an order that differs
+    # from process to process, and breaks ties between merges by those numbers. Naming these letters
+    # beforehand settles both.
+    trained = word_pieces()
+    normal = trained.normalizer.normalize_str("\n".join(texts))
+    once = " ".join(sorted(set(normal.split())))
+    words = {word for word, _ in trained.pre_tokenizer.pre_tokenize_str(once)}
+    inner = sorted({f"##{letter}" for word in words for letter in word[1:]})
+    named = {"special_tokens": [*SPECIAL_TOKENS, *inner], "show_progress": False}
+    trained.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=vocab_size, **named))
+    tokenizer = word_pieces(trained.get_vocab())  # where these letters are pieces like any other
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{start} $A {end}",
+        pair=f"{start} $A {end} $B {end}",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in (start, end)],
+    )
+    names = dict(pad_token=pad, unk_token=unknown, cls_token=start, sep_token=end, mask_token=mask)
+    inputs = ["input_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, padding_side="right", model_input_names=inputs, **names
+    )

@@ -14,19 +14,14 @@ from pathlib import Path
 import pandas as pd
 
 from shrink_utils.names import unknown_name
-from shrink_utils.text.sources import lines_of
+from shrink_utils.sources import lines_of
 
-COMPRESSED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ": lzma.decompress}
+DECOMPRESSED = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-JSON_NAMES = (".json", ".jsonl", ".ndjson", ".ipynb")
-# "[MASK] is a token" and "[[a page]]" begin a plain text.
-LOOKS_LIKE_JSON = re.compile(r'\s*(\{\s*["}]|\[\s*["{\]]|\[\s*\[\s*("|\d+\s*,))')
-CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # what no text holds
-# A PDF, and what zstd compressed, may begin without.
-BINARY = (b"%PDF", b"\x28\xb5\x2f\xfd")
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
+NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A%PDF")
 LOOKED_AT = 4096  # bytes
-MARKUP = re.compile(r"\s*<|.*(\t|-->)")  # a web page, a table, subtitles
+NO_SENTENCE = re.compile(r"\s*[<{\[]|.*(\t|-->)")  # markup, JSON, a table, subtitles
 LINES_NAMED = 5
 
 
@@ -71,12 +66,13 @@ def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], lis
     """
     found = _read_file(path)
     if isinstance(found, list) and not column:
-        marked = sum(bool(MARKUP.match(text)) for text in found)
-        note = (
-            f"{marked} of {len(found)} lines of {path} hold a tab or -->, or begin with <, and are "
-            "read as sentences, markup too; name a table .csv or .tsv, or save its sentences alone"
-        )
-        return [t.strip() for t in found if t.strip()], [note] * (2 * marked > len(found))
+        marked = sum(bool(NO_SENTENCE.match(text)) for text in found)
+        if 2 * marked > len(found):
+            raise ValueError(
+                f"text: {marked} of {len(found)} lines of {path} hold a tab or -->, or begin with "
+                "<, { or [: no sentences; name a table .csv, .tsv or .jsonl, or save its sentences"
+            )
+        return [t.strip() for t in found if t.strip()], []
     if not column:
         names = ", ".join(map(str, found.columns))
         raise ValueError(f"text: {path} has the columns {names}; name that of texts by --column")
@@ -121,22 +117,20 @@ def _read_file(path: Path) -> pd.DataFrame | list[str]:
         near = [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else []
         near = [f", did you mean {name!r}?" for name in get_close_matches(path.name, near, n=1)]
         raise FileNotFoundError(f"text: no file {path}{''.join(near)}")
-    content, name = path.read_bytes(), path.name.lower()
+    content, ending = path.read_bytes(), path.suffix.lower()
     try:
-        for mark, decompressed in COMPRESSED.items():
-            if content.startswith(mark):
-                content, name = decompressed(content), name.rpartition(".")[0]
-        if content.startswith(b"PAR1"):
+        if ending in DECOMPRESSED:
+            content, ending = DECOMPRESSED[ending](content), Path(path.stem).suffix.lower()
+        if ending == ".parquet":
             table = pd.read_parquet(io.BytesIO(content))
             named = any(level is not None for level in table.index.names)
             return _numbered(table.reset_index() if named else table)
-        has_control = CONTROL.search(content[:LOOKED_AT]) and not content.startswith(UTF_16)
-        if has_control or content.startswith(BINARY):
-            raise ValueError(
-                "this is a binary file, such as a picture, a pickle or an office document; give "
-                "text, CSV, TSV, JSON lines, Parquet or the folder of a data set"
-            )
-        return _of_text(content, name)
+        text = content.decode("utf-8-sig")
+        if NO_TEXT.search(content[:LOOKED_AT]):
+            raise ValueError("this is a binary file; give text, CSV, TSV, JSON lines or Parquet")
+        if separator := SEPARATORS.get(ending):
+            return _csv(text) if separator == "," else _tsv(text)
+        return _json(text) if ending in JSON_ENDINGS else lines_of(content)
     except UnicodeDecodeError as error:
         raise ValueError(f"text: {path} is not UTF-8 ({error}); save it as UTF-8") from error
     except Exception as error:  # of csv, json, pyarrow and three ways to compress
@@ -145,14 +139,10 @@ def _read_file(path: Path) -> pd.DataFrame | list[str]:
 
 def _of_folder(path: Path) -> pd.DataFrame:
     """The rows of a data set that was saved to a folder."""
-    if (path / "dataset_dict.json").is_file():
-        splits = sorted(file.parent.name for file in path.glob("*/state.json"))
-        raise FileNotFoundError(
-            f"text: {path} holds the splits {', '.join(splits)}; name one, "
-            f"such as {path / splits[0] if splits else path}"
-        )
     if not (path / "state.json").is_file():
-        raise FileNotFoundError(f"text: no file {path}; it is a folder, name a file in it")
+        raise FileNotFoundError(
+            f"text: no file {path}; it is a folder: name a file in it, or one split of a data set"
+        )
     from datasets import Dataset  # seconds
 
     return _numbered(Dataset.load_from_disk(str(path)).to_pandas())
@@ -161,15 +151,6 @@ def _of_folder(path: Path) -> pd.DataFrame:
 def _numbered(table: pd.DataFrame, lines: Sequence[int] | None = None) -> pd.DataFrame:
     lines = range(1, len(table) + 1) if lines is None else lines
     return table.set_axis(pd.Index(lines, name="line"), axis=0)
-
-
-def _of_text(content: bytes, name: str) -> pd.DataFrame | list[str]:
-    text = content.decode("utf-8-sig")
-    if separator := SEPARATORS.get(Path(name).suffix):
-        return _csv(text) if separator == "," else _tsv(text)
-    if name.endswith(JSON_NAMES) or LOOKS_LIKE_JSON.match(text):
-        return _json(text)
-    return lines_of(content)
 
 
 def _csv(text: str, separator: str = ",", *, quoting: int = csv.QUOTE_MINIMAL) -> pd.DataFrame:
@@ -225,8 +206,7 @@ def _json(text: str) -> pd.DataFrame:
         kept = {i: line for i, line in enumerate(text.split("\n"), 1) if line.strip()}
         rows, lines = [_json_line(line, i) for i, line in kept.items()], [*kept]
     if isinstance(rows, dict):
-        found = "a notebook" if "nbformat" in rows else "one JSON object"
-        raise ValueError(f"this is {found}, no table; save its texts as JSON lines")
+        raise ValueError("this is one JSON object, no table; save its texts as JSON lines")
     kinds = {type(row) for row in rows}
     if len(kinds) != 1 or not kinds <= {dict, list, str}:
         found = ", ".join(sorted(kind.__name__ for kind in kinds)) or "nothing"

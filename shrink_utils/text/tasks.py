@@ -9,10 +9,12 @@ every process and with every version of every library.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,20 +22,20 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from shrink_utils.names import known_name
+from shrink_utils.paths import data_dir
+from shrink_utils.sources import hub_revisions, lines_of
 from shrink_utils.text.corpora import (
     CORPORA,
-    Snippet,
+    _Snippet,
     check_maximum,
     hash_order,
     read_snippets,
     stable_hash,
     text_key,
 )
-from shrink_utils.text.glue import labelled_columns, read_glue
 
 if TYPE_CHECKING:  # datasets is loaded with the first rows, not with a task's name
     from datasets import DatasetDict
-
 
 MIN_RATING = 0.5
 MIN_WORDS = 5
@@ -75,19 +77,19 @@ def _spec(name: str, metrics: str, labels: str = "", **options: object) -> TaskS
     )
 
 
-def sentiment(source: str) -> dict[str, dict[str, list]]:
+def _sentiment(source: str) -> dict[str, dict[str, list]]:
     """Is a snippet positive (1) or negative (0)? The sign of its mean rating, where |rating| ≥ 0.5.
 
     Returns ``{"train": columns, "validation": columns}`` with ``text``, ``text_pair``, ``label``.
     """
     snippets = [s for s in read_snippets(source) if abs(s.rating) >= MIN_RATING]
     return {
-        side: labelled_columns([(s.text, int(s.rating > 0)) for s in rows])
+        side: _labelled_columns([(s.text, int(s.rating > 0)) for s in rows])
         for side, (rows, _) in _split(snippets).items()
     }
 
 
-def word_order() -> dict[str, dict[str, list]]:
+def _word_order() -> dict[str, dict[str, list]]:
     """Is a sentence as it was written (1), or were two neighbouring words of it swapped (0)?
 
     Sentences of editorials with at least five words; every second one, in hashed order, is swapped.
@@ -111,11 +113,11 @@ def word_order() -> dict[str, dict[str, list]]:
                 at = places[stable_hash("swap", text) % len(places)]
                 words[at], words[at + 1] = words[at + 1], words[at]
             rows.append((" ".join(words), rank % 2))
-        columns[side] = labelled_columns(rows)
+        columns[side] = _labelled_columns(rows)
     return columns
 
 
-def coherence() -> dict[str, dict[str, list]]:
+def _coherence() -> dict[str, dict[str, list]]:
     """Does the second sentence follow the first in one editorial (1), or come from another one (0)?
 
     Of all pairs of consecutive sentences every second one, in hashed order, has its second sentence
@@ -135,7 +137,7 @@ def coherence() -> dict[str, dict[str, list]]:
                 draws = (stable_hash("stranger", first, second, n) % len(pairs) for n in count())
                 second = next(pairs[j][1] for j in draws if pairs[j][2] != group)
             rows.append((first, second, rank % 2))
-        columns[side] = labelled_columns(rows)
+        columns[side] = _labelled_columns(rows)
     return columns
 
 
@@ -152,7 +154,7 @@ def _swappable(words: list[str]) -> list[int]:
     ]
 
 
-def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray]]:
+def _split(snippets: list[_Snippet]) -> dict[str, tuple[list[_Snippet], np.ndarray]]:
     """Snippets and the group of each, by side; a group never stands on both.
 
     Documents that share a text, directly or by others, are one group.
@@ -182,20 +184,16 @@ TASKS = {
     spec.name: spec
     for spec in (
         *(
-            _spec(f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(sentiment, s))
+            _spec(
+                f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(_sentiment, s)
+            )
             for s in CORPORA
         ),
-        _spec("word_order", "matthews accuracy", "swapped acceptable", build=word_order),
-        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=coherence),
+        _spec("word_order", "matthews accuracy", "swapped acceptable", build=_word_order),
+        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=_coherence),
         _spec("cola", "matthews accuracy", "unacceptable acceptable"),
-        _spec("sst2", "accuracy", "negative positive"),
         _spec("mrpc", "accuracy f1", "not_equivalent equivalent", is_pair=True),
-        _spec("qqp", "accuracy f1", "not_duplicate duplicate", is_pair=True),
         _spec("stsb", "spearman", is_pair=True),
-        _spec("mnli", "accuracy", "entailment neutral contradiction", is_pair=True),
-        _spec("qnli", "accuracy", "entailment not_entailment", is_pair=True),
-        _spec("rte", "accuracy", "entailment not_entailment", is_pair=True),
-        _spec("wnli", "accuracy", "not_entailment entailment", is_pair=True),
     )
 }
 
@@ -231,14 +229,14 @@ def load_task(
     ValueError
         Unknown task; a maximum below 1.
     ConnectionError, FileNotFoundError
-        The task's source cannot be had; see `fetch` and `read_glue`.
+        The task's source cannot be had; see `fetch` and `_read_glue`.
     """
     from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 
     spec = task_spec(name)
     check_maximum("max_train", max_train, "rows")
     check_maximum("max_eval", max_eval, "rows")
-    columns = spec.build() if spec.build else read_glue(name)
+    columns = spec.build() if spec.build else _read_glue(name)
     label = Value("float32") if spec.is_regression else ClassLabel(names=list(spec.label_names))
     features = Features({"text": Value("string"), "text_pair": Value("string"), "label": label})
     splits = DatasetDict(
@@ -249,3 +247,124 @@ def load_task(
             order = hash_order(len(splits[split]), name, split, *salt)
             splits[split] = splits[split].select(order[:most])
     return splits
+
+
+# --- GLUE (Wang et al. 2018) from a folder in its own layout, or from the hub ---------------------
+
+HUB_ID = "nyu-mll/glue"
+PAIR = ("sentence1", "sentence2")
+
+
+@dataclass(frozen=True)
+class _GlueFormat:
+    """Where a task's fields stand in GLUE's files and on the hub."""
+
+    folder: str
+    columns: tuple[str | int, ...]  # in the file: text, pair (if any), label; places if no header
+    hub_columns: tuple[str, ...]  # of the texts
+    labels: tuple[str, ...] = ("0", "1")  # the file's words for 0, 1, …; () for a regression
+
+
+GLUE = {
+    "cola": _GlueFormat("CoLA", (3, 1), ("sentence",)),
+    "mrpc": _GlueFormat("MRPC", ("#1 String", "#2 String", "Quality"), PAIR),
+    "stsb": _GlueFormat("STS-B", (*PAIR, "score"), PAIR, labels=()),
+}
+
+
+def glue_dir() -> Path | None:
+    """Folder in GLUE's layout: ``SHRINK_GLUE_DIR``, else ``<data>/raw/glue``; None without one.
+
+    Raises ``FileNotFoundError`` if ``SHRINK_GLUE_DIR`` is set and is not a folder.
+    """
+    configured = os.environ.get("SHRINK_GLUE_DIR")
+    folder = Path(configured) if configured else data_dir() / "raw" / "glue"
+    if configured and not folder.is_dir():
+        raise FileNotFoundError(f"SHRINK_GLUE_DIR: {configured} is not a folder")
+    return folder if folder.is_dir() else None
+
+
+def _read_glue(name: str) -> dict[str, dict[str, list]]:
+    """Training and validation rows of a GLUE task, one of `GLUE`.
+
+    Returns
+    -------
+    dict
+        ``{"train": columns, "validation": columns}``, each with the lists ``text``, ``text_pair``
+        (None in every row of a single-sentence task) and ``label`` (int; float for ``stsb``).
+
+    Raises
+    ------
+    FileNotFoundError
+        The task's folder lacks a file.
+    ValueError
+        A row of a file is short or its label is not one of the task's; the message names the line.
+    ConnectionError
+        There is no local folder of the task and the hub cannot be reached.
+    """
+    form, root = GLUE[name], glue_dir()
+    if root is None or not (root / form.folder).is_dir():
+        return _from_hub(name, form)
+    return {
+        "train": _read_tsv(form, root / form.folder / "train.tsv"),
+        "validation": _read_tsv(form, root / form.folder / "dev.tsv"),
+    }
+
+
+def _read_tsv(form: _GlueFormat, path: Path) -> dict[str, list]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: GLUE's file is missing")
+    # Quotation marks are text in GLUE's files and often unbalanced: split at tabs, nothing more.
+    header, *lines = [line.split("\t") for line in lines_of(path.read_bytes())]
+    places, first = form.columns, 2
+    if isinstance(places[0], int):  # there is no header
+        lines, first = [header, *lines], 1
+    elif absent := [column for column in places if column not in header]:
+        raise ValueError(f"{path}: the header {header} has no column {', '.join(absent)}")
+    else:
+        places = [header.index(column) for column in places]
+    rows = []
+    for number, fields in enumerate(lines, first):
+        where, needed = f"{path}, line {number}", max(places) + 1
+        if len(fields) < needed:
+            raise ValueError(f"{where}: {len(fields)} fields, expected at least {needed}")
+        *texts, label = (fields[place] for place in places)
+        rows.append((*texts, _label(form, label, where)))
+    return _labelled_columns(rows)
+
+
+def _label(form: _GlueFormat, word: str, where: str) -> int | float:
+    try:
+        return form.labels.index(word) if form.labels else float(word)
+    except ValueError:
+        expected = ", ".join(form.labels) or "a number"
+        raise ValueError(f"{where}: label {word!r}, expected {expected}") from None
+
+
+def _from_hub(name: str, form: _GlueFormat) -> dict[str, dict[str, list]]:
+    try:
+        import datasets
+
+        hub = datasets.load_dataset(HUB_ID, name, revision=hub_revisions().get(HUB_ID))
+    except Exception as error:  # the hub's client raises errors of several libraries
+        raise ConnectionError(
+            f"could not read GLUE task {name!r} from the hub ({type(error).__name__}). Set "
+            f"SHRINK_GLUE_DIR to a folder that holds {form.folder}/train.tsv, or run profile quick "
+            "or smoke, which need no hub"
+        ) from error
+    columns = (*form.hub_columns, "label")
+    return {
+        split: _labelled_columns(
+            list(zip(*(hub[split][column] for column in columns), strict=True))
+        )
+        for split in ("train", "validation")
+    }
+
+
+def _labelled_columns(rows: Sequence[tuple]) -> dict[str, list]:
+    """The columns of rows (text, label) or (text, second text, label)."""
+    return {
+        "text": [row[0] for row in rows],
+        "text_pair": [row[1] if len(row) == 3 else None for row in rows],
+        "label": [row[-1] for row in rows],
+    }

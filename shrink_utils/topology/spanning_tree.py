@@ -17,6 +17,8 @@ is taken in float64, for which clusters may be a million times smaller.
 **Many points.** Above `MOST_IN_MATRIX`, every two parts of the cloud have their tree, and the tree
 of the whole is made of their edges: an edge that is the longest of a circle in a part is so in the
 whole, too.
+
+Where numba is installed it compiles Prim's loop; the tree is the same.
 """
 
 import math
@@ -29,6 +31,11 @@ from scipy.sparse.csgraph import minimum_spanning_tree as shortest_of_graph
 from torch import Tensor
 
 from shrink_utils.topology.arrays import on_float64_device, power_of_two, safe_unit
+
+try:
+    from numba import njit
+except ImportError:  # not installed, or made for another NumPy
+    njit = None
 
 FLOAT32_FROM = 1024  # points from which a product in float32 saves more than its near ties cost
 MOST_TIES = 8  # near ties per point, beyond which they are left to float64
@@ -90,6 +97,12 @@ def prim(distances: np.ndarray, slack: float = 0.0, most: float = math.inf) -> n
     With slack, all pairs nearer than the longest edge between them in the tree, plus the slack;
     None where there are more than `most`.
     """
+    by = _prim_by_rows if njit is None else _prim_by_points
+    pairs = by(distances, distances.dtype.type(slack), most)
+    return pairs if len(pairs) <= most else None
+
+
+def _prim_by_rows(distances: np.ndarray, slack: np.floating, most: float) -> np.ndarray:
     n, dtype = len(distances), distances.dtype
     inside = np.zeros(n, dtype)  # infinite for points of the tree
     distance = np.full(n, np.inf, dtype)  # of each point outside from the tree
@@ -111,11 +124,51 @@ def prim(distances: np.ndarray, slack: float = 0.0, most: float = math.inf) -> n
             others.append(order[near.nonzero()])
             found += len(others[-1])
             if found > most:
-                return None
+                break
     if not slack:
         return np.stack([nearest[order[1:]], order[1:]], axis=1)
     of_each = [len(those) for those in others]
-    return np.stack([np.concatenate(others), order[1:].repeat(of_each)], axis=1)
+    newer = order[1 : len(others) + 1].repeat(of_each)
+    return np.stack([np.concatenate(others), newer], axis=1)
+
+
+def _prim_by_points(distances: np.ndarray, slack: np.floating, most: float) -> np.ndarray:
+    """The same, a point at a time, to be compiled."""
+    n = len(distances)
+    outside = np.ones(n, np.bool_)
+    distance = np.full(n, np.inf, distances.dtype)
+    nearest = np.zeros(n, np.int64)
+    order = np.zeros(n, np.int64)
+    longest = np.full(n, -np.inf, distances.dtype)
+    newest, pairs = 0, [(0, 0) for _ in range(0)]
+    for size in range(1, n):
+        outside[newest] = False
+        next_one, shortest = -1, np.inf
+        for j in range(n):
+            if outside[j]:
+                if distances[newest, j] < distance[j]:
+                    distance[j] = distances[newest, j]
+                    nearest[j] = newest
+                if next_one < 0 or distance[j] < shortest:
+                    next_one, shortest = j, distance[j]
+        order[size] = newest = next_one
+        if not slack:
+            pairs.append((nearest[newest], newest))
+            continue
+        for k in range(size):
+            longest[k] = max(longest[k], distance[newest] + slack)
+            if distances[newest, order[k]] < longest[k]:
+                pairs.append((order[k], newest))
+        if len(pairs) > most:
+            break
+    found = np.empty((len(pairs), 2), np.int64)
+    for i in range(len(pairs)):
+        found[i, 0], found[i, 1] = pairs[i]
+    return found
+
+
+if njit is not None:
+    _prim_by_points = njit(cache=True)(_prim_by_points)
 
 
 def _shortest(points: np.ndarray, pairs: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Fine-tuning with the regularizer as a part of the loss."""
+"""A regularization term as a part of the loss: the terms, the Trainer, what training changed."""
 
 from shrink_utils.rooms import names_of_stub
 

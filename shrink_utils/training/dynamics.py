@@ -25,13 +25,14 @@ from torch import Tensor, nn
 from transformers import TrainerCallback
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from shrink_utils.models import evaluating
+from shrink_utils.models.encoders import evaluating
 from shrink_utils.names import IGNORED
 
 # Components of a layer, in the order of the computation; the encoder's states come in by "cross".
 ATTENTION = ("query", "key", "value", "out")
 TRUNK = (*ATTENTION, *(f"cross {name}" for name in ATTENTION), "W1", "W2", "LayerNorm")
 
+NOWHERE = {"stack": "", "layer": -1, "component": "", "head": -1, "counted": False}
 LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.+)")
 INSIDE = {  # what follows the number of the layer
     r"(cross)?attention\.self\.(query|key|value)\.": None,  # named by the match itself
@@ -297,6 +298,23 @@ class LossChanges:
         table = pd.concat([self.blocks] * steps, ignore_index=True)
         table.insert(0, "step", np.repeat(np.arange(1, steps + 1), count))
         return table.assign(value=self.values[rule].reshape(-1))
+
+
+def record_table(changes: LossChanges) -> pd.DataFrame:
+    """A record as one tidy table of one value per row.
+
+    Columns ``quantity``, ``rule``, ``step``, ``stack``, ``layer``, ``component``, ``head``,
+    ``counted`` and ``value``. By ``quantity``: "allocation", of each rule, weights and biases of a
+    place together; "loss" after each step, and before training at step 0.
+    """
+    frames = []
+    for rule in changes.values:
+        sums = changes.table(rule).groupby(["step", *NOWHERE], sort=False).value.sum()
+        frames.append(sums.reset_index().assign(quantity="allocation", rule=rule))
+    losses = [changes.losses[0, 0], *changes.losses[:, 1]]
+    loss = pd.DataFrame({"step": np.arange(len(losses)), "value": losses})
+    frames.append(loss.assign(quantity="loss", rule="", **NOWHERE))
+    return pd.concat(frames, ignore_index=True)[["quantity", "rule", "step", *NOWHERE, "value"]]
 
 
 class AllocationRecorder(TrainerCallback):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shrink_utils.study.runs import load_model, load_run
+from shrink_utils.study.runs import _load_model, load_run
 
 pytestmark = [pytest.mark.usefixtures("can_mount"), pytest.mark.nightly]
 
@@ -40,4 +40,4 @@ def test_a_disk_that_is_read_only_or_full_is_named_and_with_more_space_the_study
     assert 2 <= len(first) < len(found) and len(models) == len(runs) == 4
     assert {path.name for path in found} > set(first)
     for run, model in zip(runs, models, strict=True):  # every byte as its manifest says
-        assert load_run(run) and load_model(model).is_dir()
+        assert load_run(run) and _load_model(model).is_dir()

@@ -3,9 +3,9 @@
 import time
 from dataclasses import replace
 
+from shrink_utils.study import finetune
 from shrink_utils.text import load_task
-from shrink_utils.training import finetune
-from tests.training.conftest import CONFIG
+from tests.study.conftest import CONFIG
 
 
 def test_empty_sentences_and_two_megabytes_in_one_line_are_texts_like_any_other(

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from shrink_utils.models import POOLINGS, hidden_states, load_encoder, pool, token_states
-from shrink_utils.models.products import OneDNN
-from shrink_utils.models.states import state_batches
+from shrink_utils.models import hidden_states, load_encoder, pool, token_states
+from shrink_utils.models.encoders import OneDNN
+from shrink_utils.names import POOLINGS
 
 TEXTS = [
     "A long sentence stands first, so that sorting by length has something to put in order.",
@@ -47,19 +47,11 @@ def test_pooled_vectors_are_those_of_each_text_alone(encoder, batch_size, max_le
     assert tokens.token[:4] == ["a", "long", "sentence", "stands"]
 
 
-def test_texts_of_several_lengths_share_a_batch_where_padding_changes_nothing(encoder, save_tiny):
+def test_a_model_whose_vectors_see_padding_is_refused(save_tiny):
     sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48)
     mixing = load_encoder(save_tiny("fnet", **sizes))  # by a Fourier transform, padding included
-    texts = ["a dog", "the small dog", "a house", "the small dog sees a quiet house", ""]
-    for given, n_batches in ((encoder, 1), (mixing, 4)):
-        batches = list(state_batches(given, texts, batch_size=8))
-        assert len(batches) == n_batches
-        assert sorted(row for batch in batches for row in batch.rows) == [0, 1, 2, 3, 4]
-    alone = [_states_of(mixing, text).mean(dim=1) for text in texts]
-    _close(hidden_states(mixing, texts, pooling="mean"), torch.stack(alone, dim=1))
-    pairs = list(state_batches(mixing, texts, text_pairs=texts[::-1], batch_size=2))
-    for batch in pairs:
-        assert batch.mask.all()  # no padding
+    with pytest.raises(ValueError, match=r"encoder: .*fnet"):
+        hidden_states(mixing, TEXTS)
 
 
 def test_pairs_are_read_together(encoder):

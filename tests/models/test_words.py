@@ -5,19 +5,12 @@ from unicodedata import normalize
 import pandas as pd
 import pytest
 import torch
-from transformers import T5Config, T5EncoderModel
 
 from shrink_utils.models import load_encoder, split_words, word_batches, word_states
-from shrink_utils.text.corpora import WORD
+from shrink_utils.models.states import WORD
 
 WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**WIDE, "intermediate_size": 48}
-T5 = {"d_model": 32, "d_kv": 16, "d_ff": 48, "num_layers": 2, "num_heads": 2}
-BART = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 1}
-BART |= {f"{half}_attention_heads": 2 for half in ("encoder", "decoder")}
-BART |= {f"{half}_ffn_dim": 48 for half in ("encoder", "decoder")}
-VISION = {"image_size": 32, "patch_size": 16, **BERT}
-TEXT = {**BERT, "vocab_size": 376, "bos_token_id": 2, "eos_token_id": 3}
 HEAD = {"head_dim": 16, "num_key_value_heads": 2}
 ARCHITECTURES = {
     "bert": ("pieces", BERT),
@@ -38,14 +31,8 @@ ARCHITECTURES = {
     "qwen3": ("bytes", {**BERT, **HEAD}),
     "bloom": ("bytes", {"hidden_size": 32, "n_layer": 2, "n_head": 2}),
     "mamba": ("bytes", {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}),
-    "t5": ("unigram", T5),
-    "bart": ("bytes", BART),
-    "clip": ("pieces", {"text_config": TEXT, "vision_config": VISION}),
-    # Padding changes the vectors of these two; the third has embeddings of a class of its own.
-    "fnet": ("pieces", BERT),
-    "convbert": ("pieces", {**BERT, "embedding_size": 32, "head_ratio": 1, "conv_kernel_size": 3}),
     "ibert": ("pieces", BERT),
-    "gemma3": ("unigram", {"text_config": {**TEXT, **HEAD}, "vision_config": VISION}),
+    "gemma3_text": ("unigram", {**BERT, **HEAD}),
 }
 TEXTS = [
     *("The small dog sees a quiet house.", "don't they, O’Neil? rock'n'roll", "naïve café ﬁne"),
@@ -95,12 +82,6 @@ def test_words_are_those_of_each_text_alone(kind, save_tiny):
     assert found.position[:5].tolist() == position and found.n_texts == len(TEXTS)
 
 
-def test_an_encoder_saved_alone_is_read(save_tiny):
-    encoder = load_encoder(save_tiny("", model=T5EncoderModel(T5Config(vocab_size=376, **T5))))
-    assert word_states(encoder, ["the small dog"]).vectors.shape == (3, 3, 32)
-    assert not any("decoder" in name for name, _ in encoder.model.named_parameters())
-
-
 def test_batches_hold_all_words_once_and_the_shortest_texts_first(encoder):
     texts = ["one longer text of words", "two words", "...", "and now three"]
     batches = list(word_batches(encoder, iter(texts), batch_size=1))
@@ -128,3 +109,49 @@ def test_words_that_are_cut_on_the_left_are_left_out():
         found = word_states(encoder, text, max_length=n_pieces + 2)
         assert found.word == words
         assert found.position.tolist() == [split_words(text[0]).index(word) for word in words]
+
+
+WORDS = {
+    "vowel signs are marks": ["हिन्दी भाषा", "தமிழ் மொழி", "বাংলা ভাষা", "العَرَبِيَّة لغة", "עִבְרִית שפה"],
+    "joined inside a word": ["می‌خواهم بروم", 'צה״ל צה"ל', "col·lecció l'home", "rock'n'roll don’t"],
+    "a quotation mark that is a letter": ["o‘zbekiston g‘alaba", "ka‘ba hawai‘i"],
+    "marks that Unicode has as letters": ["ինչո՞ւ այո", "ab‧cd ef", "a＿b c"],
+    "composed or not": ["tiếng Việt", "naïve café", "한국어 문장", "слово дело"],
+    "words that stand apart": ["コンピューター ゲーム", "我 喜欢 狗", "ฉัน รัก ภาษา"],
+}
+
+
+@pytest.mark.parametrize("text", [text for texts in WORDS.values() for text in texts])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_word_keeps_its_letters_and_marks_composed_or_not(text, form):
+    expected = [normalize("NFC", part.lower()) for part in text.split()]
+    assert split_words(normalize(form, text)) == expected
+
+
+def test_no_word_goes_across_a_full_stop_a_colon_or_a_quotation_mark_at_its_ends():
+    text = "the end.Next a:b e．g ‘quoted’ “so” բարև՜ 10,000 a·"
+    assert split_words(text) == [
+        *"the end next a b e g quoted so".split(),
+        "բարև",
+        "10",
+        "000",
+        "a",
+    ]
+
+
+def test_joints_that_are_not_seen_are_no_letters_and_marks_alone_no_words():
+    found = split_words("co\u00adoperate ❤\ufe0f \u0903\u0301 \u200b a\u200bb …! 9 x_1 👩\u200d👧")
+    assert found == ["cooperate", "a", "b", "9", "x_1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("我喜欢狗。", "私は犬が好きです", "ฉันรักภาษาไทย", "ខ្ញុំស្រឡាញ់ភាសាខ្មែរ"),
+        *("မြန်မာဘာသာစကား", "ຂ້ອຍຮັກພາສາລາວ", "བོད་ཡིག་སྐད་ཡིག"),
+    ],
+)
+def test_a_script_without_spaces_is_refused_in_one_line(text):
+    with pytest.raises(ValueError, match=r"of a script without spaces between words, such as '.*'"):
+        split_words("\n".join([text, "three wor"]))
+    split_words("\n".join([text, "a name in a long text of another script " * 9]))

@@ -9,14 +9,14 @@ import nbformat
 import numpy as np
 import pytest
 
-from shrink_utils.study.publishing.course import (
+from shrink_utils.study.course import (
     SETUP,
     SOLUTIONS,
-    course_notebook,
+    _course_notebook,
+    _write_course,
     read_section,
-    write_course,
 )
-from shrink_utils.study.publishing.notebooks import run_notebook
+from shrink_utils.study.notebooks import _run_notebook
 from tests.notebooks.traps import NULLS, TRAPS, UNUSUAL
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ def test_an_empty_answer_is_its_solution_with_the_regions_taken_out(chapter):
 
 def test_a_students_copy_has_no_line_of_a_solution(chapter):
     section = read_section(chapter)
-    text = "\n".join(cell.source for cell in course_notebook(section, solved=False).cells)
+    text = "\n".join(cell.source for cell in _course_notebook(section, solved=False).cells)
     kept = {line.strip() for line in text.splitlines()}
     for exercise in section.exercises:
         skeleton = exercise["empty"].source.splitlines()
@@ -225,7 +225,7 @@ def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer
         cells.append(nbformat.v4.new_code_cell(VALUES + TIMED))
     notebook.cells = cells
     nbformat.write(notebook, solved := tmp_path / path.name)
-    run_notebook(solved, tmp_path / "done.ipynb")
+    _run_notebook(solved, tmp_path / "done.ipynb")
     for cell in nbformat.read(tmp_path / "done.ipynb", as_version=4).cells:
         printed = "".join(output.get("text", "") for output in cell.get("outputs", []))
         assert not cell.source.startswith("%%check") or ": right" in printed, printed
@@ -263,11 +263,11 @@ def course(tmp_path_factory):
     for chapter in CHAPTERS:
         shutil.copy(chapter, notebooks)
     shutil.copytree(CHAPTERS[0].parent / SOLUTIONS, notebooks / SOLUTIONS)
-    return write_course(notebooks)[0]
+    return _write_course(notebooks)[0]
 
 
 def test_a_failed_check_of_a_students_copy_is_a_sentence_and_no_traceback(course, tmp_path):
-    run_notebook(course / CHAPTERS[0].name, tmp_path / "done.ipynb")  # an error would end it here
+    _run_notebook(course / CHAPTERS[0].name, tmp_path / "done.ipynb")  # an error would end it here
     checks = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells[-1]
     assert checks.outputs[0].text.startswith("Not yet. Still empty")
 
@@ -277,7 +277,7 @@ def test_a_failed_check_of_a_students_copy_is_a_sentence_and_no_traceback(course
 def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(
     course, name, tmp_path
 ):
-    run_notebook(course / "instructor" / name, tmp_path / name)
+    _run_notebook(course / "instructor" / name, tmp_path / name)
     cells = nbformat.read(tmp_path / name, as_version=4).cells
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     assert not [output.text for output in outputs if output.get("name") == "stderr"]

@@ -17,46 +17,6 @@ FORMULA, CLAIM = "topology/entropy.py", "study/claims/verdicts.py"
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    """Five modules; `code_hash` looks at them anew at every call."""
-    for name in (FORMULA, CLAIM, "study/chapter/experiment.py", "study/figures.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
-    (tmp_path / "training").mkdir()
-    (tmp_path / "training" / "arms.py").write_text("ARMS = 1\n")
-    monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
-    monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("name", "stale"),
-    [
-        (FORMULA, [True, True]),
-        ("study/chapter/experiment.py", [False, True]),
-        ("study/figures.py", [False, False]),
-        (CLAIM, [False, False]),
-        ("training/arms.py", [False, False]),  # keys name the options of their arms
-    ],
-)
-def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):
-    before = [code_version.code_hash(study=study) for study in (False, True)]
-    path = package / name
-    path.write_text(path.read_text() + "\n\nx = 2\n")
-    after = [code_version.code_hash(study=study) for study in (False, True)]
-    assert [old != new for old, new in zip(before, after, strict=True)] == stale
-
-
-def test_comments_and_docstrings_are_free_and_numbers_are_not(package):
-    before, path = code_version.code_hash(), package / FORMULA
-    path.write_text(path.read_text().replace("# one", "# two").replace("F.", "Eff."))
-    assert code_version.code_hash() == before
-    path.write_text(path.read_text().replace("return 1", "return 2"))
-    assert code_version.code_hash() != before
-
-
-@pytest.fixture
 def copied(tmp_path, monkeypatch):
     """The whole package, copied; `code_hash` looks at it anew at every call."""
     shutil.copytree(code_version.PACKAGE, tmp_path / "shrink_utils")
@@ -68,15 +28,26 @@ def copied(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "old", "new", "stale"),
     [
-        ("text/glue.py", "GLUE's file is missing", "no such file", [False, False]),
-        ("text/glue.py", "{len(fields)} fields, expected", "expected", [False, False]),
-        ("geometry/similarity/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
+        ("text/tasks.py", "GLUE's file is missing", "no such file", [False, False]),
+        ("text/tasks.py", "{len(fields)} fields, expected", "expected", [False, False]),
+        ("geometry/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
         ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
-        ("study/diagnose.py", "the measures are of words", "of words", [False, False]),
+        ("study/diagnosis.py", "the measures are of words", "of words", [False, False]),
         ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),
         ("study/run_tables.py", "RATIO = 5.0", "RATIO = 4.0", [True, True]),  # runs leave it
+        (FORMULA, '"""', '"""A docstring. ', [False, False]),
+        (FORMULA, "import numpy as np", "import numpy as np  # a comment", [False, False]),
+        (
+            "study/config.py",
+            "ARMS: dict[str, Options | None] = {",
+            'ARMS: dict[str, Options | None] = {"new": {},',
+            [False, False],
+        ),
+        ("study/config.py", "KEYS = [*RUN, ", "KEYS = [*RUN, *RUN, ", [True, True]),
+        ("study/figures.py", "SHARP = 200", "SHARP = 300", [False, False]),
+        (CLAIM, "FURTHER =", "OTHER = FURTHER =", [False, False]),
         (FORMULA, "entr(bars / bars.sum())", "entr(bars)", [True, True]),
-        ("study/stitch_penalties.py", "(within + other) / 2", "within + other", [False, True]),
+        ("study/experiments.py", "// (rank + 1)", "// rank", [False, True]),
         ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
     ],
 )
@@ -92,12 +63,12 @@ def test_what_an_error_is_and_when_it_is_raised_is_code():
         """if x > 0:\n    raise ValueError("x is " f"{x}", 2)\nwarnings.warn("w", stacklevel=2)"""
     )
     free = {"x is ": "found ", "{x}": "{x:.2f}", 'f"{x}"': '"x"', '"w"': 'f"{x}"'}
-    assert {code_version.code_only(code.replace(*change)) for change in free.items()} == {
-        code_version.code_only(code)
+    assert {code_version._code_only(code.replace(*change)) for change in free.items()} == {
+        code_version._code_only(code)
     }
     counts = {"ValueError": "TypeError", "x > 0": "x > 1", ", 2)": ", 3)", "raise": "return"}
-    changed = [code_version.code_only(code.replace(*change)) for change in counts.items()]
-    assert code_version.code_only(code) not in changed
+    changed = [code_version._code_only(code.replace(*change)) for change in counts.items()]
+    assert code_version._code_only(code) not in changed
 
 
 def test_rooms_without_numbers_are_there_and_none_that_counts_calls_them():

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from shrink_utils.study import figures, load_profile, profile_names
-from shrink_utils.study.explorer import interactive_figure
-from shrink_utils.study.figures import ARM_STYLE, PALETTE
+from shrink_utils.study.figures import ARM_STYLE, PALETTE, interactive_figure
 
 
 def test_show_saves_picture_and_drawing_displays_with_alt_text_and_closes(finished, monkeypatch):

@@ -11,19 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study import cached_table as measuring
-from shrink_utils.study import load_profile, results
-from shrink_utils.study.cached_table import MeasuredTables, cached_table
+from shrink_utils.study import ARMS, load_profile, results, tables
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
-    DamagedResultError,
     Result,
+    _DamagedResultError,
+    _file_lock,
+    _read_json,
     atomic_write,
-    file_lock,
-    read_json,
 )
-from shrink_utils.training import ARMS
+from shrink_utils.study.tables import MeasuredTables, cached_table
 
 ERRORS = [OSError("No space left"), KeyError("x"), KeyboardInterrupt()]
 
@@ -36,7 +34,7 @@ def _save(folder, value=1):
 
 def _read(folder):
     Result(folder).verify()
-    return read_json(folder / "config.json")["value"]
+    return _read_json(folder / "config.json")["value"]
 
 
 def _names(folder):
@@ -53,7 +51,7 @@ def test_what_was_saved_is_read_and_nothing_else_is_there(folder):
     assert Result(folder).load(_read) == 7
     assert _names(folder.parent) == {"abc"}
     assert _names(folder) == {"config.json", "provenance.json", "manifest.json", "inner"}
-    stamp = read_json(folder / "provenance.json")
+    stamp = _read_json(folder / "provenance.json")
     assert {"packages", "device", "threads", "commit", "time", "seconds"} <= set(stamp)
     assert stamp["who"] == "me" and 0 <= stamp["seconds"] < 60
     Result(folder).verify()
@@ -91,15 +89,13 @@ def test_the_folder_is_not_there_before_it_is_whole_and_the_first_of_two_writers
     ],
     ids=["changed", "missing", "manifest", "no object", "no manifest"],
 )
-def test_damage_is_noticed_and_the_folder_moved_aside(folder, hurt):
-    for n in (1, 2):
-        hurt(folder)
-        with pytest.raises(DamagedResultError, match="runs/abc is damaged"):
-            Result(folder).verify()
-        with pytest.warns(UserWarning, match=f"abc is damaged.*Moved to abc.damaged-{n}, comput"):
-            assert Result(folder).load(_read) is None
-        assert _names(folder.parent) == {f"abc.damaged-{i}" for i in range(1, n + 1)}
-        _save(folder)
+def test_damage_is_noticed_and_the_folder_removed(folder, hurt):
+    hurt(folder)
+    with pytest.raises(_DamagedResultError, match="runs/abc is damaged"):
+        Result(folder).verify()
+    with pytest.warns(UserWarning, match="abc is damaged"):
+        assert Result(folder).load(_read) is None
+    assert not _names(folder.parent)
 
 
 def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(tmp_path):
@@ -123,8 +119,8 @@ def test_what_a_killed_process_left_is_swept_and_what_is_somebodys_own_is_kept(t
 HOLD = """
 import sys, time
 from pathlib import Path
-from shrink_utils.study.results import file_lock
-with file_lock(Path(sys.argv[1])):
+from shrink_utils.study.results import _file_lock
+with _file_lock(Path(sys.argv[1])):
     print("in", flush=True)
     time.sleep(30)
 """
@@ -134,10 +130,10 @@ def test_another_target_is_free_and_a_killed_process_holds_nothing_back(tmp_path
     command = [sys.executable, "-c", HOLD, str(tmp_path / "result")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "in\n"
-        with file_lock(tmp_path / "another"):
+        with _file_lock(tmp_path / "another"):
             process.kill()
     started = time.monotonic()
-    with file_lock(tmp_path / "result"):
+    with _file_lock(tmp_path / "result"):
         assert time.monotonic() - started < 10
 
 
@@ -190,14 +186,14 @@ def test_what_one_chapter_measured_another_one_reads(profile, measure, calls, mo
     )
     with pytest.raises(FileNotFoundError, match="run the notebook"):  # not that of other sizes
         MeasuredTables(replace(profile, diagnostic_sentences=7))["lengths"]
-    monkeypatch.setattr(measuring, "code_hash", lambda **_: "of other code")
+    monkeypatch.setattr(tables, "code_hash", lambda **_: "of other code")
     with pytest.raises(FileNotFoundError, match="as profile and code are now"):
         MeasuredTables(profile)["lengths"]
 
 
 @pytest.mark.parametrize(
     ("module", "pins"),
-    [(measuring, "hub_revisions"), (results, "source_hashes"), (measuring, "code_hash")],
+    [(tables, "hub_revisions"), (results, "source_hashes"), (tables, "code_hash")],
 )
 def test_what_other_pins_and_code_bring_is_measured_anew(
     profile, measure, calls, monkeypatch, module, pins

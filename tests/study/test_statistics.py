@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shrink_utils.study.ablation import interpolate_frontier
-from shrink_utils.study.statistics import Interval, mean_of, paired_interval, pseudo_values
+from shrink_utils.study.claims.stl import interpolate_frontier
+from shrink_utils.study.statistics import Interval, _mean_of, paired_interval, pseudo_values
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 
@@ -29,7 +29,7 @@ def test_one_seed_has_infinite_bounds_and_equal_differences_no_width_and_neither
     assert paired_interval([-0.2]) == Interval(-0.2, -math.inf, math.inf, 1)
     assert paired_interval([-0.5, -0.5, -0.5]) == Interval(-0.5, -0.5, -0.5, 3)
     for differences in ([0.3], [0.5, 0.5]):
-        assert math.isnan(mean_of(differences).p())
+        assert math.isnan(_mean_of(differences).p())
 
 
 FINITE = "differences has NaN or infinity"
@@ -75,7 +75,7 @@ def test_intervals_over_units_cover_where_intervals_over_pairs_do_not():
 @pytest.mark.parametrize("bound", [0.0, -0.5, 0.3])
 def test_p_is_that_of_students_test_and_agrees_with_the_interval(bound):
     values = [0.2, -0.1, 0.4, 0.3]
-    interval, found = paired_interval(values), mean_of(values).p(bound)
+    interval, found = paired_interval(values), _mean_of(values).p(bound)
     assert found == pytest.approx(stats.ttest_1samp(values, bound).pvalue)
     assert (found < 0.05) == (not interval.low <= bound <= interval.high)
 

@@ -5,15 +5,16 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import task_table
-from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.run_tables import KEYS, summary_row
-from shrink_utils.study.runs import tables_of
-from shrink_utils.study.tables import first_steps
+from shrink_utils.study.claims.stl import _frontier_table
+from shrink_utils.study.config import KEYS
+from shrink_utils.study.run_tables import _summary_row
+from shrink_utils.study.runs import _tables_of
+from shrink_utils.study.tables import _first_steps
 
 
 @pytest.fixture
 def tables(tiny_runs):
-    return tables_of(tiny_runs)
+    return _tables_of(tiny_runs)
 
 
 def test_scores_average_the_last_30_percent_of_full_batches(tiny_runs):
@@ -22,7 +23,7 @@ def test_scores_average_the_last_30_percent_of_full_batches(tiny_runs):
     history = pd.DataFrame({"rows": [16] * 10 + [3], "step": range(1, steps + 1)})
     for name in ("raw_1", "raw_2", "raw_3", "centred_1", "centred_2", "centred_3"):
         history[name] = np.arange(steps, dtype=float)
-    row = summary_row(run.config, history, run.evaluations)
+    row = _summary_row(run.config, history, run.evaluations)
     assert row["centred_1"] == np.mean([7, 8, 9])  # the short eleventh batch does not count
 
 
@@ -31,7 +32,7 @@ def test_the_metric_is_averaged_over_the_last_30_percent_of_the_epochs(epochs, a
     scores = np.arange(epochs + 1) / 20
     before = tiny_runs[0].evaluations[0]
     evaluations = [before | {"accuracy": score, "f1": score / 2} for score in scores]
-    row = summary_row(tiny_runs[0].config, tiny_runs[0].history, evaluations)
+    row = _summary_row(tiny_runs[0].config, tiny_runs[0].history, evaluations)
     mean = scores[-averaged:].mean()
     assert row["metric"] == "accuracy" and row["f1"] == pytest.approx(mean / 2)
     assert [row["value"], row["accuracy"]] == pytest.approx([mean, mean])
@@ -40,7 +41,7 @@ def test_the_metric_is_averaged_over_the_last_30_percent_of_the_epochs(epochs, a
 def test_every_run_leaves_five_tables_that_name_it(tables, tiny_runs):
     for name, table in tables.items():
         assert list(table.columns[: len(KEYS)]) == KEYS and len(table) >= len(tiny_runs), name
-    early = first_steps(tables)
+    early = _first_steps(tables)
     assert len(early) == len(tiny_runs) * tables["steps"].step.clip(upper=4).nunique()
     assert (early.loss_before.notna() == (early.step == 1)).all()
 
@@ -72,15 +73,15 @@ def test_a_frontier_has_each_run_once_none_at_weight_zero_and_no_task_without_a_
     rows = [(*cell, seed, 0.5) for cell in cells for seed in (1, 0)]
     runs = pd.DataFrame(rows, columns=["task", "arm", "weight", "seed", "centred_1"])
     runs["model"] = "minilm"
-    found = frontier_table(pd.concat([runs, runs], ignore_index=True))  # grid and sweep
+    found = _frontier_table(pd.concat([runs, runs], ignore_index=True))  # grid and sweep
     expected = [("none", 0.0), ("all", 1.0), ("random", 0.5), ("random", 4.0)]  # in the arms' order
     expected = [["movies", *cell, seed] for cell in expected for seed in (0, 1)]
     assert found[["task", "arm", "weight", "seed"]].to_numpy().tolist() == expected
-    assert frontier_table(runs[runs.task == "products"]).empty
+    assert _frontier_table(runs[runs.task == "products"]).empty
 
 
 def test_a_sweep_without_the_arm_that_it_begins_with_is_refused():
     rows = [("minilm", "movies", "all", weight, 0, 0.5) for weight in (0.5, 1.0)]
     runs = pd.DataFrame(rows, columns=["model", "task", "arm", "weight", "seed", "centred_1"])
     with pytest.raises(ValueError, match=r"runs: minilm on movies has .* no arm 'none'"):
-        frontier_table(runs)
+        _frontier_table(runs)

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import json
 import lzma
-import pickle
 import re
 
 import pandas as pd
@@ -19,21 +18,20 @@ PLAIN = "\r\n".join(LINES).encode()
 FORMS = {
     "a.txt": PLAIN,
     "a.txt.gz": gzip.compress(PLAIN),
-    "a.bz2": bz2.compress(PLAIN),
+    "a.txt.bz2": bz2.compress(PLAIN),
     "a.csv": TABLE.to_csv(index=False).encode(),
     "a.tsv.xz": lzma.compress(TABLE.to_csv(index=False, sep="\t").encode()),
     "a.parquet": TABLE.to_parquet(index=False),
     "a.json": TABLE.to_json(orient="records").encode(),
     "a.jsonl": TABLE.to_json(orient="records", lines=True).encode(),
     "mark.jsonl": b"\xef\xbb\xbf" + TABLE.to_json(orient="records", lines=True).encode(),
-    "stdin": gzip.compress(TABLE.to_json(orient="records", lines=True).encode()),
 }
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_texts_are_read_from_lines_and_from_tables(tmp_path, name):
     (path := tmp_path / name).write_bytes(FORMS[name])
-    is_table = name not in ("a.txt", "a.txt.gz", "a.bz2")
+    is_table = name not in ("a.txt", "a.txt.gz", "a.txt.bz2")
     assert read_texts(path, column="text" if is_table else None) == (LINES, [])
     if is_table:
         for column, found in ((None, "label, text.*--column"), ("tex", "'tex'.*'text'")):
@@ -45,27 +43,18 @@ def test_texts_are_read_from_lines_and_from_tables(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        *(
-            (content, "given: this is a binary file, (?!.*save it as UTF-8)")
-            for content in (
-                b"PK\x03\x04...",
-                b"%PDF-1.7",
-                b"\x28\xb5\x2f\xfd...",
-                b"\x89PNG\r\n\x1a\n\x00\x00",
-                b"\xff\xd8\xff\xe0\x00\x10JFIF",
-                pickle.dumps(LINES),
-            )
-        ),
-        ("a dog\n".encode("utf-16"), "is not UTF-8"),
-        (gzip.compress(PLAIN)[:-20], "text: .*: Compressed file ended"),
-        (b"PAR1 and no more", "text: .*: .*[Pp]arquet"),
-        ("Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
+        *(("a", start, "not UTF-8|a binary file") for start in (b"PK\x03\x04.", b"%PDF-1.7")),
+        ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00", "not UTF-8"),
+        ("a.txt", "a dog\n".encode("utf-16"), "is not UTF-8"),
+        ("a.txt.gz", gzip.compress(PLAIN)[:-20], "text: .*: Compressed file ended"),
+        ("a.parquet", b"PAR1 and no more", "text: .*: .*[Pp]arquet"),
+        ("a.txt", "Caf\xe9\n".encode("latin-1") * 40, "is not UTF-8"),
     ],
 )
-def test_what_holds_no_texts_is_named_in_one_line(tmp_path, content, message):
-    (path := tmp_path / "given").write_bytes(content)
+def test_what_holds_no_texts_is_named_in_one_line(tmp_path, name, content, message):
+    (path := tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message) as told:
         read_texts(path)
     assert "\n" not in str(told.value)
@@ -109,7 +98,6 @@ def _rows(*, mark="{}", at=range(40), header="id\ttext", separator="\t"):
             ),
         ),
         ("a.json", (json.dumps(TEXTS, indent=1), SENTENCES)),
-        ("a", (json.dumps(TEXTS, indent=1), SENTENCES)),
         ("a.jsonl", (_lines({"text": text, "id": 10**20} for text in SENTENCES), SENTENCES)),
         ("a.jsonl", (_lines([*TEXTS, {"text": None}, {}]) + "\n\n", SENTENCES)),
     ],
@@ -130,15 +118,13 @@ def test_a_table_gives_the_texts_that_stand_in_it(tmp_path, name, given):
 )
 def test_columns_without_names_are_counted(tmp_path, rows, column):
     (tmp_path / "whole.json").write_text(json.dumps(rows))
-    (tmp_path / "pretty").write_text(json.dumps(rows, indent=1))
     (tmp_path / "lines.jsonl").write_text(_lines(rows))
-    for name in ("whole.json", "pretty", "lines.jsonl"):
+    for name in ("whole.json", "lines.jsonl"):
         assert read_texts(tmp_path / name, column=column) == (SENTENCES, [])
         with pytest.raises(ValueError, match=r"columns 0.*by --column"):
             read_texts(tmp_path / name)
 
 
-NOTEBOOK = {"cells": [{"source": SENTENCES}], "nbformat": 4}
 COLUMNS = {"text": dict(enumerate(SENTENCES))}
 
 
@@ -156,15 +142,8 @@ COLUMNS = {"text": dict(enumerate(SENTENCES))}
         ("a.tsv", "id,text\n1,a", "'id,text' is one column; save the table with tabs"),
         ("a.tsv", "id\ttext\n1\ta\tb", "line 2 has 3 fields, the header 2"),
         ("a.tsv", 'id\ttext\n1\t"a\n2\tb"\n3\tc', "line 2 has tabs or line ends between two"),
-        *(
-            (name, json.dumps({"data": TEXTS}, indent=n), "this is one JSON object, no table; save")
-            for name in ("a.json", "a", "a.txt")
-            for n in (None, 1)
-        ),
         ("a.json", json.dumps(COLUMNS), "this is one JSON object"),
-        ("a.ipynb", json.dumps(NOTEBOOK, indent=1), "this is a notebook, no table"),
         ("a.jsonl", '{"text": "a"}\n{"text": "b"', "line 2 is no JSON"),
-        ("a", "\n".join(json.dumps(row, indent=1) for row in TEXTS), "line 1 is no JSON"),
         ("a.json", "\n".join(SENTENCES), "line 1 is no JSON"),
         ("a.json", json.dumps([*TEXTS, "a"]), "a JSON list of dict, str, expected one of objects"),
         ("a.json", "[1, 2]", "a JSON list of int"),
@@ -186,12 +165,6 @@ def test_plain_text_may_begin_with_a_bracket(tmp_path):
         assert read_texts(path) == ([first, *SENTENCES], [])
 
 
-def test_a_table_with_semicolons_is_named(tmp_path):
-    (path := tmp_path / "a.csv").write_text(TABLE.to_csv(index=False, sep=";"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"'label;text' is one column; save the table with commas"):
-        read_texts(path, column="text")
-
-
 def test_no_file_is_told_with_the_nearest_name_and_a_folder_as_one(tmp_path):
     (tmp_path / "tickets.csv").write_text("text\na")
     with pytest.raises(FileNotFoundError, match=r"ticket\.csv, did you mean 'tickets\.csv'"):
@@ -207,7 +180,7 @@ def test_the_folder_of_a_data_set_is_a_table(tmp_path):
     for folder in ("one", "two/train"):
         table = read_columns(tmp_path / folder, ["label", "text"])
         assert [*table] == ["label", "text"] and table.text.tolist() == SENTENCES
-    with pytest.raises(FileNotFoundError, match="splits test, train"):
+    with pytest.raises(FileNotFoundError, match="split"):
         read_columns(tmp_path / "two")
 
 
@@ -246,15 +219,14 @@ def test_columns_of_one_name_and_columns_that_are_the_index(tmp_path):
     assert read_columns(path, ["text", "label"]).shape == (40, 2)
 
 
-@pytest.mark.parametrize(
-    ("mark", "noted"),
-    [("1\t{}", True), ("<p>{}</p>", True), ("00:01 --> 00:02 {}", True), ("a < b > {}", False)],
-)
-def test_markup_that_is_read_as_sentences_is_noted(tmp_path, mark, noted):
+@pytest.mark.parametrize("mark", ["1\t{}", "<p>{}</p>", "00:01 --> 00:02 {}", '{{"text": "{}"}}'])
+def test_markup_and_tables_without_their_ending_are_no_sentences(tmp_path, mark):
     path = tmp_path / "a.srt"
     for marked in (15, 25):  # of 40
         texts = [mark.format(t) if i < marked else t for i, t in enumerate(SENTENCES)]
         path.write_text("\n".join(texts))
-        found, notes = read_texts(path)
-        assert found == texts and bool(notes) == (noted and marked > 20)
-        assert not notes or str(marked) in notes[0]
+        if marked < 20:
+            assert read_texts(path) == (texts, [])
+        else:
+            with pytest.raises(ValueError, match=f"{marked} of 40 lines"):
+                read_texts(path)

@@ -6,8 +6,9 @@ from pathlib import Path
 import datasets
 import pytest
 
-from shrink_utils.text import hub_revisions, load_task
-from shrink_utils.text.glue import GLUE, glue_dir, read_glue
+from shrink_utils.sources import hub_revisions
+from shrink_utils.text import load_task
+from shrink_utils.text.tasks import GLUE, _read_glue, glue_dir
 
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
 
@@ -22,16 +23,14 @@ def glue(tmp_path, monkeypatch):
         folder.mkdir()
         (folder / "train.tsv").write_bytes(train.encode())
         validation = train if validation is None else validation
-        (folder / f"dev{GLUE[name].matched}.tsv").write_bytes(validation.encode())
+        (folder / "dev.tsv").write_bytes(validation.encode())
         return folder
 
     return write
 
 
 COLA = "gj04\t1\t\tThey sang.\ncj99\t0\t*\tThey sang \u2028 it.\n"
-QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n0\t1\t2\ta\tb\t1\n1\t3\tbroken\n"
 STSB = "index\tsentence1\tsentence2\tscore\n"
-MNLI = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\tp\th\tx\tneutral\n"
 
 
 @pytest.mark.parametrize(
@@ -46,15 +45,13 @@ MNLI = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\tp\th\tx\tneutral\n"
         ("cola", COLA, [("They sang.", None, 1), ("They sang \u2028 it.", None, 0)]),
         # Scores, not classes.
         ("stsb", STSB + "0\ta\tb\t3.750\n1\tb\tc\t0\n", [("a", "b", 3.75), ("b", "c", 0.0)]),
-        ("qqp", QQP, [("a", "b", 1)]),  # without its broken rows
-        ("mnli", MNLI, [("p", "h", 1)]),  # validated on the matched split, its words numbered
     ],
 )
 def test_a_file_is_read_with_its_oddities(glue, name, text, rows):
     glue(name, text)
     fields = ("text", "text_pair", "label")
     columns = {field: [row[i] for row in rows] for i, field in enumerate(fields)}
-    assert read_glue(name) == {"train": columns, "validation": columns}
+    assert _read_glue(name) == {"train": columns, "validation": columns}
 
 
 @pytest.mark.parametrize(
@@ -82,15 +79,14 @@ def test_without_a_folder_the_rows_come_from_the_hub(monkeypatch, tmp_path):
 
     def load_dataset(*where, revision):
         asked.append((*where, revision))
-        rows = {"premise": ["p"], "hypothesis": ["h"], "label": [2], "idx": [0]}
-        splits = ("train", "validation_matched", "validation_mismatched")
-        return {split: datasets.Dataset.from_dict(rows) for split in splits}
+        rows = {"sentence1": ["p"], "sentence2": ["h"], "label": [1], "idx": [0]}
+        return {s: datasets.Dataset.from_dict(rows) for s in ("train", "validation", "test")}
 
     monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    row = {"text": ["p"], "text_pair": ["h"], "label": [2]}
-    assert read_glue("mnli") == {"train": row, "validation": row}
-    assert asked == [("nyu-mll/glue", "mnli", hub_revisions()["nyu-mll/glue"])]
+    row = {"text": ["p"], "text_pair": ["h"], "label": [1]}
+    assert _read_glue("mrpc") == {"train": row, "validation": row}
+    assert asked == [("nyu-mll/glue", "mrpc", hub_revisions()["nyu-mll/glue"])]
 
 
 @pytest.mark.skipif("SHRINK_GLUE_DIR" not in os.environ, reason="SHRINK_GLUE_DIR is not set")

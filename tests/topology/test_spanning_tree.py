@@ -19,6 +19,8 @@ WAYS = {
     "float32": {"FLOAT32_FROM": 0, "MOST_TIES": 10**9},
     "clusters": {"FLOAT32_FROM": 0, "MOST_TIES": 0},  # every near tie is too many for float32
     "parts": {"FLOAT32_FROM": 8, "MOST_IN_MATRIX": 9, "AT_A_TIME": 3},
+    "numpy": {"njit": None},
+    "by points": {"njit": True},  # compiled where numba is installed
 }
 ways = pytest.mark.parametrize("way", WAYS)
 
@@ -117,6 +119,20 @@ def test_no_rounded_distance_is_off_by_more_than_half_the_slack(dtype, points):
     unit = Fraction(spanning_tree.power_of_two(shifted - shifted.mean(axis=0)))
     for rounded, exactly in zip(halves.ravel().tolist(), true, strict=True):
         assert abs(Fraction(rounded) - exactly / unit**2) <= Fraction(float(slack)) / 2
+
+
+@given(points=matrices, slack=st.sampled_from([0, 1, 300]), most=st.integers(0, 60))
+def test_the_compiled_loop_finds_the_pairs_of_the_numpy_one_in_their_order(points, slack, most):
+    squared = ((points[:, None] - points) ** 2).sum(axis=2)
+    found = []
+    for njit in (None, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(spanning_tree, "njit", njit)
+            found.append(spanning_tree.prim(squared, slack, most))
+    if found[0] is None:
+        assert found[1] is None
+    else:
+        np.testing.assert_array_equal(*found)
 
 
 def large(kind, n, d=16):

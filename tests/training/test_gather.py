@@ -17,12 +17,13 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import BertConfig, BertForSequenceClassification, Trainer
 
 from shrink_utils.models import load_classifier, save_classifier
+from shrink_utils.study import finetune
+from shrink_utils.study.finetuning import _quiet_arguments
 from shrink_utils.topology import BarcodeRegularizer
-from shrink_utils.training import BarcodeTrainer, finetune
-from shrink_utils.training.arguments import _quiet_arguments
+from shrink_utils.training import BarcodeTrainer
 from shrink_utils.training.gather import gathered_batch, shared_draws
 from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
-from tests.training.conftest import CONFIG
+from tests.study.conftest import CONFIG
 
 ROOT = Path(__file__).parents[2]
 # Rows of each process, whether their labels count, and the weight of the regularizer.

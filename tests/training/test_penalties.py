@@ -11,13 +11,13 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 from torch.optim.swa_utils import AveragedModel
 
 from shrink_utils.geometry import avg_sim, effective_rank, iso_score
+from shrink_utils.study import ARMS, make_regularizer
 from shrink_utils.topology import (
     BarcodeRegularizer,
     h0_barcode,
     persistent_entropy,
     prominent_features,
 )
-from shrink_utils.training import ARMS, make_regularizer
 from shrink_utils.training.penalties import (
     PENALTIES,
     AverageCosine,

@@ -10,11 +10,11 @@ from torch import nn
 from transformers import DataCollatorWithPadding, TrainerCallback
 
 from shrink_utils.models import Encoder, hidden_states, load_classifier
+from shrink_utils.study.finetuning import _quiet_arguments, _tokenized
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.topology import barcodes as of_topology
 from shrink_utils.topology.spanning_tree import minimum_spanning_tree
 from shrink_utils.training import BarcodeTrainer, StepRecorder
-from shrink_utils.training.arguments import _quiet_arguments, _tokenized
 from shrink_utils.training.penalties import AverageCosine, RankedBars, Regrouped
 
 TEXTS = ["one", "two words", "three words now", "four words stand here", "five", "and six"]

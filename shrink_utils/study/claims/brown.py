@@ -7,28 +7,20 @@ Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and
 
 import math
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 import pandas as pd
 
 from shrink_utils.geometry import cka_distance
 from shrink_utils.study.claims.claim import (
     Kind,
-    as_table,
+    _as_table,
+    _jackknife_over_models,
+    _least_favourable,
+    _per_seed,
     claim,
-    jackknife_over_models,
-    least_favourable,
-    per_seed,
 )
 from shrink_utils.study.statistics import pseudo_values
-from shrink_utils.study.stitch_penalties import (
-    crossed,
-    gap,
-    numbers_of,
-    pairs_of,
-    penalty_floors,
-    turned,
-    with_models_named,
-)
 from shrink_utils.text.pairs import HELD_OUT
 
 CKA_OF = (
@@ -47,8 +39,8 @@ SIMILARITY = [
 ]
 
 
-@as_table
-def brown_claims(similarity: pd.DataFrame) -> Iterator[dict]:
+@_as_table
+def _brown_claims(similarity: pd.DataFrame) -> Iterator[dict]:
     """Where fine-tuning changes representations, of every arm; from a table of chapter 08b.
 
     Change is 1 − similarity, of equal layers; the first layer is the one above the embeddings.
@@ -65,7 +57,7 @@ def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
     """What the rows of `SIMILARITY` on these pairs of clouds are about, by seed."""
     match pair:
         case "neighbours":  # less chance, as it stands
-            return per_seed(rows, "value")
+            return _per_seed(rows, "value")
         case "within":  # neighbouring layers less distant ones
             apart, half = (rows.layer - rows.other).abs(), rows.layer.max() / 2
             near, far = (rows[which].groupby("seed").value for which in (apart == 1, apart > half))
@@ -73,7 +65,7 @@ def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
         case _:  # change of the last layer less that of the first
             equal = rows[rows.layer == rows.other].assign(change=1 - rows.value)
             ends = (equal[equal.layer == layer] for layer in (rows.layer.max(), 1))
-            last, first = (per_seed(end, "change") for end in ends)
+            last, first = (_per_seed(end, "change") for end in ends)
             return last - first
 
 
@@ -82,7 +74,7 @@ def _similarity_differences(pair: str, rows: pd.DataFrame) -> pd.Series:
 SPOKEN = {"affine": "least squares", "trained": "trained stitches"}
 
 
-@as_table
+@_as_table
 def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     """On stitching; from the table ``stitches`` of `read_objectives`.
 
@@ -92,7 +84,7 @@ def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     docs/preregistration_objectives.md fixes.
     """
     stitched = with_models_named(stitches)
-    floors = penalty_floors(stitched).groupby("kind").floor.mean()
+    floors = _penalty_floors(stitched).groupby("kind").floor.mean()
     rows = {kind: stitched[stitched.kind == kind] for kind in SPOKEN}
     # The premise: a stitch's loss less its penalty is the loss of the model on top.
     own = stitched.groupby(["back_number", "back"]).own.mean().unstack()
@@ -100,7 +92,7 @@ def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     yield claim("b:stitch-loss", alike, floor=floor)
     for kind, spoken in SPOKEN.items():
         # As B state the asymmetry; its floor is the same where neither direction is special.
-        swapped = turned(rows[kind], "penalty")
+        swapped = _turned(rows[kind], "penalty")
         about = {"map": kind, "spoken": spoken}
         yield claim("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor, **about)
         beyond = swapped.mixed - (own.gelu - own.solu).abs()
@@ -115,7 +107,7 @@ def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[dict]:
     seed = rows.relation == "seed"
     routes = rows[seed | (rows.relation == "activation")]
     about = {"map": "affine", "spoken": SPOKEN["affine"], "floor": floor}
-    net = jackknife_over_models(routes, "number", _net_asymmetry)
+    net = _jackknife_over_models(routes, "number", _net_asymmetry)
     yield claim("b:stitch-asymmetry-net", net, **about)
     less = _of_less(rows[seed], rows.back == "solu", rows.back == "gelu")
     yield claim("b:stitch-same-activation", less, **about)  # B: one model twice
@@ -126,8 +118,8 @@ def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[dict]:
         more = _of_less(rows, crossing, seed & (rows.back == "gelu"))
         yield claim(f"b:stitch-crossing-{below}", more, **about)  # B: one model twice
     # Of all layers the one that speaks least for the asymmetry.
-    layers = [turned(layer, "penalty").mixed for _, layer in rows.groupby(["depth", "layer"])]
-    yield claim("b:stitch-every-layer", **least_favourable(layers, "greater"))
+    layers = [_turned(layer, "penalty").mixed for _, layer in rows.groupby(["depth", "layer"])]
+    yield claim("b:stitch-every-layer", **_least_favourable(layers, "greater"))
 
 
 def _into_itself(rows: pd.DataFrame) -> Iterator[dict]:
@@ -147,7 +139,7 @@ def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]
         left, right = (some.penalty[which.loc[some.index]] for which in (of, minus))
         return left.mean() - right.mean()
 
-    return jackknife_over_models(rows, "number", statistic)
+    return _jackknife_over_models(rows, "number", statistic)
 
 
 def _net_asymmetry(some: pd.DataFrame) -> float:
@@ -171,7 +163,7 @@ def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[dict]:
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------
 
 
-@as_table
+@_as_table
 def generalization_claims(table: pd.DataFrame) -> Iterator[dict]:
     """On models that generalize or follow a heuristic; from chapter 09b.
 
@@ -220,7 +212,7 @@ def _free(penalties: pd.DataFrame, kind: Kind) -> Iterator[dict]:
     yield claim("b:generalization-early-free", first, kind=kind)
     within = penalties[(penalties.relation != "between") & (penalties.layer > 0)]
     layers = [saved(rows) for _, rows in within.groupby("layer")]
-    worst = least_favourable(layers, "no_worse")
+    worst = _least_favourable(layers, "no_worse")
     yield claim("b:generalization-within-free", **worst, kind=kind)
 
 
@@ -263,7 +255,7 @@ def _gaps(rows: pd.DataFrame, weights: dict[int, float]) -> dict:
     """Weighted gaps of layers: the mean of pairs within the groups less that between them."""
 
     def statistic(numbers: Collection[int]) -> float:
-        return sum(weight * gap(rows, numbers, layer) for layer, weight in weights.items())
+        return sum(weight * _gap(rows, numbers, layer) for layer, weight in weights.items())
 
     values = pseudo_values(statistic, numbers_of(rows))
     return {"differences": values, "floor": _spread_in_groups(rows, weights)}
@@ -276,3 +268,90 @@ def _spread_in_groups(rows: pd.DataFrame, weights: dict[int, float]) -> float:
     wide = within.pivot(index=pair, columns="layer", values="value")
     sums = sum(weight * wide[layer] for layer, weight in weights.items())
     return math.sqrt(sums.groupby("relation").var().mean())
+
+
+# --- what 09, 09b and the claims read off stitched models, and off models of two groups -----------
+
+GROUPS = ("heuristic", "generalizing")
+CROSSINGS = ("heuristic below generalizing", "generalizing below heuristic")
+
+
+def with_models_named(stitches: pd.DataFrame) -> pd.DataFrame:
+    """With the models' activations in ``front`` and ``back``, their seeds in columns beside them.
+
+    `stitches` are those of `read_objectives`, whose models are named as "gelu-500". Below an
+    untrained model's front, "untrained gelu-500", stands the activation that it would have had.
+    """
+    named = stitches.copy()
+    for end in ("front", "back"):
+        parts = stitches[end].str.removeprefix("untrained ").str.split("-")
+        named[end], named[f"{end}_number"] = parts.str[0], parts.str[1].astype(int)
+    return named
+
+
+def _penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
+    """By how much penalties differ between pairs of models that differ in their seed alone.
+
+    Of `with_models_named`: ``kind``, ``depth``, ``layer`` and ``floor``, which is the standard
+    deviation over pairs of relation "seed", within each activation, in nats per token.
+    """
+    cell = ["kind", "depth", "layer"]
+    seeds = stitched[stitched.relation == "seed"]
+    variance = seeds.groupby([*cell, "back"]).penalty.var()
+    return (variance.groupby(cell).mean() ** 0.5).rename("floor").reset_index()
+
+
+class _Turned(NamedTuple):
+    """Change of a stitch when its two models change places."""
+
+    mixed: pd.Series  # SoLU below GeLU minus GeLU below SoLU, by the pair's number
+    alike: pd.Series  # the same of two seeds, by activation and both numbers
+    floor: float  # the root mean square of `alike`, where no direction is special
+
+
+def _turned(stitched: pd.DataFrame, value: str) -> _Turned:
+    """Differences of a column (penalty or loss) between both directions of each pair of models."""
+    mixed, alike = (stitched[stitched.relation == name] for name in ("activation", "seed"))
+    mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
+    alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
+    alike = alike - alike.swaplevel().reindex(alike.index)
+    return _Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
+
+
+def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
+    """Rows of chapter 09b's groups between two models, with their ``relation`` and ``crossing``.
+
+    ``relation`` is the group that both models are of, or "between"; ``crossing`` says which group
+    is below where there are two, and is empty where there is one.
+    """
+    rows = table[(table.quantity == quantity) & (table.data == data)].copy()
+    two = rows.group != rows.other
+    rows["relation"] = rows.group.where(~two, "between")
+    rows["crossing"] = (rows.group + " below " + rows.other).where(two, "")
+    return rows
+
+
+def numbers_of(rows: pd.DataFrame) -> list[int]:
+    """The numbers of the models; each names one model per group."""
+    return sorted(set(rows.number) | set(rows.other_number) - {-1})
+
+
+def _gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
+    """Mean of pairs within the groups minus that of pairs between them, at one layer.
+
+    `rows` are of `pairs_of`; only models of these `numbers` count.
+    """
+    cell = rows[rows.layer == layer]
+    within, other = (_mean(cell[cell.relation == group], numbers) for group in GROUPS)
+    return (within + other) / 2 - _mean(cell[cell.relation == "between"], numbers)
+
+
+def crossed(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
+    """Mean with a generalizing model below minus that with one above; arguments as of `_gap`."""
+    cell = rows[rows.layer == layer]
+    above, below = (_mean(cell[cell.crossing == crossing], numbers) for crossing in CROSSINGS)
+    return below - above
+
+
+def _mean(rows: pd.DataFrame, numbers: Collection[int]) -> float:
+    return float(rows[rows.number.isin(numbers) & rows.other_number.isin(numbers)].value.mean())

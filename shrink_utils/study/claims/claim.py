@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.statistics import Interval, mean_of, pseudo_values
+from shrink_utils.study.statistics import Interval, _mean_of, pseudo_values
 
 Direction = Literal["less", "greater", "no_worse", "described"]
 Kind = Literal["paper's test", "scaled test", "analogue", "our control"]
@@ -50,7 +50,7 @@ def claim(
     name : str
         The first two parts of its name there, such as ``"stl:metric-kept"``.
     differences, tries
-        As of `judged`.
+        As of `_judged`.
     task, arm : str
         What the differences were measured on, where it is one task or arm.
     published : float
@@ -65,13 +65,13 @@ def claim(
     KeyError
         The list has no such claim, or a place of it was given no word.
     ValueError
-        Differences that `mean_of` refuses; the message names the claim.
+        Differences that `_mean_of` refuses; the message names the claim.
     """
     listed = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
     known = {"margin": MARGIN, "task": task, "arm": arm}
     row = {column: text.format(**known, **words) for column, text in listed.items()}
     try:
-        found = judged(differences, row["direction"], kind=row["kind"], tries=tries)
+        found = _judged(differences, row["direction"], kind=row["kind"], tries=tries)
     except ValueError as error:
         raise ValueError(f"claim {row['claim']!r}: {error}") from error
     row |= {"task": task, "arm": arm, "floor": floor}
@@ -86,7 +86,7 @@ def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
     return {":".join(row["claim"].split(":")[:2]): row for row in rows}
 
 
-def judged(
+def _judged(
     differences: ArrayLike, direction: Direction, *, kind: Kind = "scaled test", tries: int = 1
 ) -> dict[str, object]:
     """What differences say of a claim about their mean.
@@ -94,7 +94,7 @@ def judged(
     Parameters
     ----------
     differences : array_like, shape (units,), or (units, rows) of correctness
-        As of `mean_of`.
+        As of `_mean_of`.
     direction : str
         The claimed sign; "no_worse": more than −MARGIN; "described": nothing is claimed.
     kind : str
@@ -110,7 +110,7 @@ def judged(
     """
     values = np.asarray(differences)
     values = np.stack(values) if values.dtype == object else values  # an array of rows per seed
-    mean = mean_of(values)
+    mean = _mean_of(values)
     interval = mean.interval(1 - (1 - CONFIDENCE) / tries)
     margin = MARGIN if direction == "no_worse" else 0.0
     p = math.nan if direction == "described" else mean.p(-margin)
@@ -164,7 +164,7 @@ def verdict(
     return OWN_TEST.get(found, found) if kind == "paper's test" else found
 
 
-def as_table(rows: Callable[..., Iterator[dict]]) -> Callable[..., pd.DataFrame]:
+def _as_table(rows: Callable[..., Iterator[dict]]) -> Callable[..., pd.DataFrame]:
     """Make a function that yields rows of `claim` one that returns their table, of `COLUMNS`."""
 
     @wraps(rows)
@@ -174,7 +174,7 @@ def as_table(rows: Callable[..., Iterator[dict]]) -> Callable[..., pd.DataFrame]
     return table
 
 
-def sentences() -> pd.DataFrame:
+def _sentences() -> pd.DataFrame:
     """What each paper claims, and which rows answer it.
 
     Columns ``paper``, ``section``, ``sentence`` (in our words), ``quote`` (the paper's own words,
@@ -184,9 +184,9 @@ def sentences() -> pd.DataFrame:
     return pd.read_csv(data_dir() / "published" / "sentences.csv", keep_default_na=False)
 
 
-def families(claims: pd.DataFrame) -> pd.Series:
-    """The sentence that each claim answers, by its place in `sentences`; without one, its name."""
-    patterns = [(i, row) for i, rows in enumerate(sentences()["rows"]) for row in rows.split()]
+def _families(claims: pd.DataFrame) -> pd.Series:
+    """The sentence that each claim answers, by its place in `_sentences`; without one, its name."""
+    patterns = [(i, row) for i, rows in enumerate(_sentences()["rows"]) for row in rows.split()]
 
     def family(name: str) -> int | str:
         return next((i for i, row in patterns if fnmatchcase(name, row)), name)
@@ -197,24 +197,24 @@ def families(claims: pd.DataFrame) -> pd.Series:
 def adjust(claims: pd.DataFrame) -> pd.DataFrame:
     """Fill in `adjusted`: the verdicts that stay when a row's whole family is accounted for.
 
-    Among rows with a p that answer one sentence (`families`) the share of false verdicts is held at
-    5 % (Benjamini & Hochberg 1995); a verdict that does not stay, or has no p, is inconclusive.
+    Among rows with a p that answer one sentence (`_families`) the share of false verdicts is held
+    at 5 % (Benjamini & Hochberg 1995); a verdict that does not stay, or has no p, is inconclusive.
     Over the whole table, rows that are nearly certain would leave hardly any correction.
     """
     tested = claims[claims.p.notna()]
-    adjusted = tested.p.groupby(families(tested)).transform(false_discovery_control)
+    adjusted = tested.p.groupby(_families(tested)).transform(false_discovery_control)
     stays = claims.index.isin(adjusted[adjusted <= FALSE_DISCOVERIES].index)
     kept = stays | (claims.verdict == "described")
     return claims.assign(adjusted=claims.verdict.where(kept, "inconclusive"))
 
 
-def combined_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def _combined_table(chapters: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """The claims of all chapters as one table, with adjusted verdicts."""
     # A chapter without rows would turn the numbers of the others into objects.
     return adjust(pd.concat([table for table in chapters if len(table)], ignore_index=True))
 
 
-def per_seed(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
+def _per_seed(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     """A column by seed, item or text; differences of two such are paired.
 
     Raises
@@ -228,7 +228,7 @@ def per_seed(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     return values
 
 
-def most_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def _most_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks most clearly for a claim.
 
     For claims that hold if one of them does: the keywords ``differences`` and ``tries``.
@@ -239,11 +239,11 @@ def most_favourable(differences: Iterable[pd.Series], direction: Direction) -> d
     return {"differences": best, "tries": len(found)}
 
 
-def least_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def _least_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks least for a claim about all of them.
 
     If this one agrees with the claim, all do. That it contradicts the claim is one chance of
-    several: the keywords ``differences`` and ``tries``, as of `most_favourable`.
+    several: the keywords ``differences`` and ``tries``, as of `_most_favourable`.
     """
     found = [pd.Series(values) for values in differences]
     sign, margin = (-1 if direction == "less" else 1), (MARGIN if direction == "no_worse" else 0.0)
@@ -251,7 +251,7 @@ def least_favourable(differences: Iterable[pd.Series], direction: Direction) -> 
     return {"differences": worst, "tries": len(found)}
 
 
-def jackknife_over_models(
+def _jackknife_over_models(
     pairs: pd.DataFrame, unit: str, statistic: Callable[[pd.DataFrame], float]
 ) -> list[float]:
     """One value per model, for what is computed from pairs of models: see `pseudo_values`."""
@@ -263,7 +263,7 @@ def jackknife_over_models(
     return pseudo_values(of_some, sorted(back.unique()))
 
 
-def with_model_name(claims: pd.DataFrame, model: str) -> pd.DataFrame:
+def _with_model_name(claims: pd.DataFrame, model: str) -> pd.DataFrame:
     """With a model behind every claim and statement, where it is not the profile's first."""
     return claims.assign(
         claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"

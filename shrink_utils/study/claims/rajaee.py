@@ -9,7 +9,7 @@ from itertools import product
 
 import pandas as pd
 
-from shrink_utils.study.claims.claim import as_table, claim, most_favourable, per_seed
+from shrink_utils.study.claims.claim import _as_table, _most_favourable, _per_seed, claim
 
 ISOTROPY = {
     "partition": "log I(W)",
@@ -25,8 +25,8 @@ TREATMENTS = {
 }
 
 
-@as_table
-def rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
+@_as_table
+def _rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
     """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
     drops = accuracy_drops(table)
@@ -50,11 +50,11 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[dict]:
     for short, measure in ISOTROPY.items():
         shape = table[table.measure == measure]
         for (model, task), own in shape.groupby(["model", "task"], sort=False):
-            by = {key: per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
+            by = {key: _per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
             layers = own.layer[own.arm == "none"].unique()
             changes = (by["none", i] - by["pretrained", i] for i in layers)
-            found = most_favourable(changes, "less")
-            yield claim(f"rp:not-necessarily-{short}", **found, **about_rp(model, task, "none"))
+            found = _most_favourable(changes, "less")
+            yield claim(f"rp:not-necessarily-{short}", **found, **_about_rp(model, task, "none"))
 
 
 def _removals(drops: pd.DataFrame) -> Iterator[dict]:
@@ -71,11 +71,11 @@ def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
     for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
         if arm not in ("pretrained", "isotropic"):
             before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
-            both = (per_seed(part, value) for part in (rows, table[before]))
-            yield about_rp(model, task, arm), *both
+            both = (_per_seed(part, value) for part in (rows, table[before]))
+            yield _about_rp(model, task, arm), *both
 
 
-def about_rp(model: str, task: str, arm: str) -> dict[str, str]:
+def _about_rp(model: str, task: str, arm: str) -> dict[str, str]:
     """Words of a `claim` of an arm; RP know plain fine-tuning alone."""
     kind = "scaled test" if arm == "none" else "analogue"
     return {"cell": f"{model}:{task}:{arm}", "task": task, "arm": arm, "kind": kind}

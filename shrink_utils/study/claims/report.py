@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import families, sentences
+from shrink_utils.study.claims.claim import _families, _sentences
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.tables import read_table
 
 # By the first part of a claim's name, in the order of the table.
 PAPERS = {
@@ -80,7 +79,7 @@ def claims_in_brief(claims: pd.DataFrame) -> pd.DataFrame:
         of = filter(None, [row.task, row.arm, f"{row.n} {row.unit}", row.source, kind])
         published = "" if row.published == "" else signed(row.published)
         floor = "" if row.floor == "" else f"{row.floor:.3f}"
-        ours = (f"{signed(row.estimate)} {interval}", published, floor, p_as_text(row.p))
+        ours = (f"{signed(row.estimate)} {interval}", published, floor, _p_as_text(row.p))
         rows.append((row.statement, row.verdict, row.adjusted, *ours, "; ".join(of)))
     brief = pd.DataFrame(rows, claims.index, IN_BRIEF)
     return brief.loc[:, (brief != "").any()]
@@ -92,22 +91,22 @@ def signed(value: float, decimals: int = 3) -> str:
     return text if float(text) else text[1:]
 
 
-def p_as_text(p: float) -> str:
+def _p_as_text(p: float) -> str:
     """Three decimals, without the zero before the point; nothing where there is no p."""
     return "" if pd.isna(p) or p == "" else "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
-def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
+def _sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
     """What each paper claims, sentence by sentence, and the rows that answer it, as text.
 
     Columns paper (with the section), sentence (with the quote), row (names without their task, arm
     and model, or "no row, because …"), kind of test, adjusted verdicts and note. A row such as
     ``objectives:V1`` is a hypothesis that was fixed before its runs, with its own verdict.
     """
-    family, rows = families(claims), []
+    family, rows = _families(claims), []
     fixed = pd.read_csv(data_dir() / "reference" / "objectives" / "hypotheses.csv")
     fixed = fixed.set_index("objectives:" + fixed.id).verdict
-    for i, sentence in enumerate(sentences().itertuples()):
+    for i, sentence in enumerate(_sentences().itertuples()):
         found = claims[(family == i).to_numpy()]
         decided = fixed[[row for row in sentence.rows.split() if row in fixed]]
         names = found.claim.str.split(":").str[:2].str.join(":").unique()
@@ -125,17 +124,16 @@ def sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=SENTENCE)
 
 
-def by_paper(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _by_paper(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The claims of each of `PAPERS` that has some, which begin with its short name, by title."""
     short = claims.claim.str.partition(":")[0]
     return {title: claims[short == paper] for paper, title in PAPERS.items() if paper in set(short)}
 
 
-def print_claims(profile: Profile) -> None:
+def _print_claims(claims: pd.DataFrame, profile: Profile) -> None:
     """Print the claims table of a finished study, the summary first."""
-    claims = read_table("claims", profile=profile)
     print(f"\nClaims, profile {profile.name} ({profile.description})")
-    papers = by_paper(claims)
+    papers = _by_paper(claims)
     for title, rows in papers.items():
         print(f"  {title}: {counted(rows.verdict)}")
     print(f"  In all: {counted(claims.verdict)}")
@@ -160,7 +158,7 @@ def _print_table(text: pd.DataFrame, beside: pd.Series) -> None:
     Console(width=width, highlight=False, markup=False).print(table)
 
 
-def read_hypotheses(profile: str) -> pd.DataFrame:
+def _read_hypotheses(profile: str) -> pd.DataFrame:
     """The decided hypotheses of a profile's records as text; later ones keep numbers alone."""
     path = data_dir() / "reference" / profile / "hypotheses.csv"
     if "hypothesis" in (text := pd.read_csv(path, dtype=str, keep_default_na=False)):
@@ -174,7 +172,7 @@ def read_hypotheses(profile: str) -> pd.DataFrame:
             low, high = getattr(row, "all_low", row.low), getattr(row, "all_high", row.high)
             found["difference"] = signed(row.estimate)
             found["simultaneous interval"] = f"[{signed(low)}, {signed(high)}]"
-        found |= {"p (Holm)": p_as_text(row.holm), "verdict": row.verdict, "note": ""}
+        found |= {"p (Holm)": _p_as_text(row.holm), "verdict": row.verdict, "note": ""}
         if pd.notna(getattr(row, "beyond", math.nan)):  # a use: its hardest control
             low, high = signed(row.beyond_low), signed(row.beyond_high)
             found["note"] = f"beyond the free control {signed(row.beyond)} [{low}, {high}]"
@@ -184,7 +182,7 @@ def read_hypotheses(profile: str) -> pd.DataFrame:
 
 
 def reworded_hypotheses(profile: str) -> pd.DataFrame:
-    """The hypotheses of `read_hypotheses` as chapters show them, one row each, all cells text.
+    """The hypotheses of `_read_hypotheses` as chapters show them, one row each, all cells text.
 
     The first column, ``hypothesis``, is the id and the statement as it was registered, in the words
     of the chapters: matched isotropy for matched score, PC1 share for score, 0.20 for .20 (p, too).
@@ -197,7 +195,7 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     Rows keep the order of the record, so that a slice such as ``[:3]`` is S1 to S3 of strength.
     A folder of a record, ``strength/one_device``, is read as well.
     """
-    table = read_hypotheses(profile)
+    table = _read_hypotheses(profile)
     for registered, ours in REWORDED.items():
         table["hypothesis"] = table.hypothesis.str.replace(registered, ours, regex=True)
     table["p (Holm)"] = table["p (Holm)"].str.replace(r"^(< )?\.", r"\g<1>0.", regex=True)
@@ -211,17 +209,16 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     return table[shown].loc[:, (table[shown] != "").any()]
 
 
-def print_hypotheses(answer: pd.DataFrame) -> None:
-    """Print the hypotheses of `read_hypotheses`: verdict, difference and its interval."""
+def _print_hypotheses(answer: pd.DataFrame) -> None:
+    """Print the hypotheses of `_read_hypotheses`: verdict, difference and its interval."""
     ours = answer.difference + " " + answer["simultaneous interval"]
     text = answer[["hypothesis", "verdict"]].assign(difference=ours)
     _print_table(text.join(answer[["seeds", "p (Holm)"]]), answer.note)
     print(ABOUT_HYPOTHESES)
 
 
-def print_brief(profile: Profile, *, runs: int) -> None:
+def _print_brief(claims: pd.DataFrame, profile: Profile, *, runs: int) -> None:
     """Print what was computed and how the claims came out, and where to read on."""
-    claims = read_table("claims", profile=profile)
     notebooks = profile.folder / "notebooks"
     chapters = len(list(notebooks.glob("[0-9]*_[!.]*.ipynb")))
     print(f"\nStudy {profile.name} is complete: {runs} runs, {chapters} chapters")

@@ -8,13 +8,17 @@ stands beside ours.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.claims.claim import as_table, claim, per_seed
-from shrink_utils.study.run_tables import TASK_OF_MODEL
+from shrink_utils.study.claims.claim import _as_table, _per_seed, claim
+from shrink_utils.study.claims.rajaee import _about_rp
+from shrink_utils.study.config import ARMS, RUN, TASK_OF_MODEL
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -55,7 +59,7 @@ def _with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.assign(**sums)
 
 
-def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
+def _table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     """STL's Table 3 for a model and task, arms × ``centred_1``, …; and what to call it.
 
     ``centred_three`` and ``raw_three`` are the sums of three scores.
@@ -76,7 +80,7 @@ def table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
     return scores, TABLE3 if n_cells == 1 else f"{TABLE3}, mean of {n_cells}"
 
 
-def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
+def _about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
     """Words of a `claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
     kind, analogue = "scaled test", "analogue"
     if table3 == TABLE3:
@@ -94,13 +98,13 @@ def about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]
     }
 
 
-@as_table
-def stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
-    """On every model and task of the ablation; from `tables.graded_runs`."""
+@_as_table
+def _stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
+    """On every model and task of the ablation; from `tables._graded_runs`."""
     for (model, task), runs in _with_sums(graded).groupby(TASK_OF_MODEL, sort=False):
-        scores, name = table3(model, task)
+        scores, name = _table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
-            about = about_stl(model, task, arm, table3=name)
+            about = _about_stl(model, task, arm, table3=name)
             yield from _converged(about, rows)
             if arm == "none":
                 yield from _rises(about, rows)
@@ -111,14 +115,14 @@ def stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
 def _rises(about: dict[str, str], none: pd.DataFrame) -> Iterator[dict]:
     """Scores of the validation rows, before and after fine-tuning."""
     for space in ("centred", "raw"):
-        rise = per_seed(none, f"{space}_after") - per_seed(none, f"{space}_before")
+        rise = _per_seed(none, f"{space}_after") - _per_seed(none, f"{space}_before")
         yield claim(f"stl:rises-{space}", rise, **about)
 
 
 def _converged(about: dict[str, str], rows: pd.DataFrame) -> Iterator[dict]:
     """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
     if "late_change" in rows and rows.late_change.notna().all():
-        yield claim("stl:converged", -per_seed(rows, "late_change").abs(), **about)
+        yield claim("stl:converged", -_per_seed(rows, "late_change").abs(), **about)
 
 
 def _arm(
@@ -128,8 +132,242 @@ def _arm(
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
     for name, other, column in QUESTIONS:
         if other in others and column in runs:
-            less = per_seed(rows, column) - per_seed(runs[runs.arm == other], column)
+            less = _per_seed(rows, column) - _per_seed(runs[runs.arm == other], column)
             published = math.nan
             if {arm, other} <= set(scores.index) and column in scores:
                 published = scores.at[arm, column] - scores.at[other, column]
             yield claim(name, less, published=published, metric=metric, **about)
+
+
+# --- what the last [CLS] vectors of a run show, before and after fine-tuning ----------------------
+
+# Of the validation rows, which every fine-tuning run keeps: STL, Rajaee & Pilehvar (RP), and
+# Mickus, Grönroos & Attieh 2024, *Isotropy, Clusters, and Classifiers* (arXiv 2402.03191; MGA).
+
+ALIGNED = 0.9  # |cos|, within 26 degrees; ours, and exploratory: it was set after first results
+YARDSTICKS = ("own", "pretrained")  # whose mean eigenvalue
+
+
+@_as_table
+def _clouds_claims(clouds: pd.DataFrame) -> Iterator[dict]:
+    """On the table ``clouds``; RP's and MGA's on every arm."""
+    for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
+        yield from _of_stl(model, task, rows)
+    # RP count eigenvalues above 5 times a mean. Whether the count rises depends on which mean.
+    for yardstick in YARDSTICKS:
+        for (model, task, arm), rows in clouds.groupby([*TASK_OF_MODEL, "arm"], sort=False):
+            rise = _per_seed(rows, f"elongated_{yardstick}") - _per_seed(rows, "elongated_before")
+            yield claim(f"rp:elongated-{yardstick}", rise, **_about_rp(model, task, arm))
+    for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
+        if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
+            yield claim("mga:conflict", _conflict(rows), cell=f"{model}:{task}", task=task)
+
+
+def _conflict(rows: pd.DataFrame) -> pd.Series:
+    """By seed: what the arms' silhouettes gain, with the sign of what IsoScore gains."""
+    wide = rows.pivot(index="seed", columns="arm", values=["isoscore", "silhouette"])
+    isotropy, clusters = (
+        wide[measure].drop(columns="none").sub(wide[measure]["none"], axis=0)
+        for measure in ("isoscore", "silhouette")
+    )
+    return (np.sign(isotropy) * clusters).mean(axis=1)
+
+
+def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[dict]:
+    name = _table3(model, task)[1]
+    for arm, own in rows.groupby("arm", sort=False):
+        about = _about_stl(model, task, arm, table3=name)
+        if arm == "all" and ARM in set(rows.arm):
+            # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
+            shorter = _per_seed(own, "log_edge") - _per_seed(rows[rows.arm == ARM], "log_edge")
+            yield claim("stl:shorter-tree", shorter, **about)
+        if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
+            clusters = _per_seed(own, "silhouette")
+            lost = clusters - _per_seed(rows[rows.arm == "none"], "silhouette")
+            yield claim("stl:clusters-kept", lost, **about)
+            if arm in SELECTED and "all" in set(rows.arm):
+                gain = clusters - _per_seed(rows[rows.arm == "all"], "silhouette")
+                yield claim("stl:clusters-above-all", gain, **about)
+        if own.classes.iloc[0] == 2:
+            # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
+            beyond = _per_seed(own, "class_cosine") - ALIGNED
+            yield claim("stl:class-normal", beyond, aligned=ALIGNED, **about)
+
+
+# --- frontiers: what an arm costs at each of its weights -------------------------------------
+
+
+class _FrontierPoint(NamedTuple):
+    """A point between two of a sweep: `share` of the way from the first to the second."""
+
+    first: int
+    second: int
+    share: float
+    passed: bool  # whether the sweep passes the score
+
+    def of(self, values: Sequence) -> float | np.ndarray:
+        """What the point has of a quantity that each point of the sweep has a value of."""
+        first, second = list(values)[self.first], list(values)[self.second]
+        return first + self.share * (second - first)
+
+
+def _frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs that a frontier is drawn through, one per row.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        The table ``runs``, of the grid and of the sweep together; a run may stand there twice.
+
+    Returns
+    -------
+    DataFrame
+        Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
+        `tables._add_correctness` has added it), sorted; of the models and tasks with an arm at two
+        weights or more. The arm ``none`` has weight 0.
+
+    Raises
+    ------
+    ValueError
+        If a model and task with a sweep lacks the arm ``none``, where every sweep begins.
+    """
+    table = runs.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
+    table.loc[table.arm == "none", "weight"] = 0.0
+    table = table.drop_duplicates(RUN)
+    kept = []
+    for (model, task), rows in table.groupby(TASK_OF_MODEL, sort=False):
+        n_weights = rows[rows.arm != "none"].groupby("arm").weight.nunique()
+        if (n_weights > 1).any():
+            if "none" not in set(rows.arm):
+                raise ValueError(
+                    f"runs: {model} on {task} has a sweep of weights and no arm 'none'; add it "
+                    "to the profile's grid"
+                )
+            kept.append(rows.sort_values(["arm", "weight", "seed"], key=_in_order))
+    return pd.concat(kept, ignore_index=True) if kept else table.iloc[:0]
+
+
+def _in_order(column: pd.Series) -> pd.Series:
+    """What sorts a column: of arms their place in `ARMS`."""
+    return column.map([*ARMS].index) if column.name == "arm" else column
+
+
+def _sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
+    """Rows of an arm, and those of ``none`` in front: its weights from 0 up, of one cell."""
+    rows = frontier[frontier.arm.isin(["none", arm])]
+    return rows.sort_values(["weight", "seed"])
+
+
+def interpolate_frontier(scores: ArrayLike, score: float) -> _FrontierPoint:
+    """Where an arm's sweep, by weight from 0 up, passes a score.
+
+    On the first pair of neighbouring weights that have the score between them, linear in the
+    score. A sweep without such a pair gives its point nearest to the score.
+    """
+    scores = np.asarray(scores)
+    for i in range(len(scores) - 1):
+        low, high = sorted(scores[i : i + 2])
+        if low <= score <= high:
+            share = (score - scores[i]) / (scores[i + 1] - scores[i]) if low < high else 0.0
+            return _FrontierPoint(i, i + 1, float(share), passed=True)
+    nearest = int(np.abs(scores - score).argmin())
+    return _FrontierPoint(nearest, nearest, 0.0, passed=bool(scores[nearest] == score))
+
+
+# --- claims of this study: is topology what helps? Prominent bars less another arm ---------------
+
+# At equal weights arms differ in strength, since a nat of entropy and a unit of cosine are no
+# common currency; so they are also compared where they are equally strong, at the anisotropy that
+# prominent bars reach. All bars at equal weights are rows of STL: ``lowers-centred-of-all``.
+
+NEAREST_AT_MOST = 0.25  # of the seeds, whose sweep does not pass the score: as docs/preregistration
+OTHERS = {  # what prominent bars are compared with
+    "random": "the same number of random bars",
+    "all": "all bars",
+    "cosine": "the average cosine",
+    "isoscore": "IsoScore★",
+    "spectral": "spectral entropy",
+}
+CALIBRATIONS = ("cosine", "isoscore", "spectral")  # rewards of isotropy without bars
+
+
+@_as_table
+def _topology_claims(frontier: pd.DataFrame, *, weight: float = 1.0) -> Iterator[dict]:
+    """Prominent bars against other arms, at the weight of the grid; from `_frontier_table`.
+
+    Without a sweep there are no claims.
+
+    Raises
+    ------
+    ValueError
+        If an arm lacks a seed that the prominent bars have, or they one of an arm's (`claim`).
+    """
+    for (model, task), rows in frontier.groupby(TASK_OF_MODEL, sort=False):
+        ours = rows[(rows.arm == ARM) & (rows.weight == weight)]
+        if ours.empty:
+            continue
+        about = {"cell": f"{model}:{task}", "task": task, "metric": rows.metric.iloc[0]}
+        for other in OTHERS:
+            if other in set(rows.arm):
+                yield from _beside(about, rows, ours, other)
+        for other in CALIBRATIONS:
+            if other in set(rows.arm):
+                yield _calibration(about, rows, other)
+        yield from _stronger(about, rows, weight)
+
+
+def _beside(
+    about: dict[str, str], rows: pd.DataFrame, ours: pd.DataFrame, other: str
+) -> Iterator[dict]:
+    if missing := sorted(set(ours.seed) - set(rows.seed[rows.arm == other])):
+        cell = ":".join(rows[TASK_OF_MODEL].iloc[0])
+        lacking = f"frontier: {other} lacks the seeds {missing} of {ARM} on {cell}"
+        raise ValueError(f"{lacking}; run it too")
+    weight = ours.weight.iloc[0]
+    about = about | {"arm": ARM, "other": other, "spoken": OTHERS[other], "weight": weight}
+    theirs = rows[(rows.arm == other) & (rows.weight == weight)]
+    score, graded = _per_seed(ours, "centred_1"), _per_seed(ours, "graded")
+    if len(theirs) and other != "all":
+        less = score - _per_seed(theirs, "centred_1")
+        yield claim("topology:lowers-more", less, **about)
+    if len(theirs):
+        more = graded - _per_seed(theirs, "graded")
+        yield claim("topology:metric-no-worse", more, **about)
+    sweep = dict(list(_sweep_of(rows, other).groupby("seed")))
+    places = {
+        seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
+    }
+    matched = pd.Series({seed: place.of(sweep[seed].graded) for seed, place in places.items()})
+    missed = sum(not place.passed for place in places.values())
+    # The rule of the hypotheses: at its nearest point an arm is weaker or stronger than prominent
+    # bars, so the difference there nearly repeats that of the grid.
+    tested = missed / len(places) <= NEAREST_AT_MOST
+    note = f" (none does in {missed} of {len(places)} seeds: the nearest is taken"
+    note += ")" if tested else ", so this is not tested)"
+    words = {"direction": "greater" if tested else "described", "note": note if missed else ""}
+    yield claim("topology:matched", graded - matched, **words, **about)
+
+
+def _calibration(about: dict[str, str], rows: pd.DataFrame, other: str) -> dict:
+    """Ding et al., as STL cite them: no calibration of isotropy helps consistently."""
+    theirs, plain = rows[rows.arm == other], rows[rows.arm == "none"]
+    best = theirs.groupby("weight").value.mean().idxmax()
+    gained = _per_seed(theirs[theirs.weight == best], "graded")
+    lost = _per_seed(plain, "graded")[gained.index] - gained
+    tries = theirs.weight.nunique()
+    words = {"arm": other, "spoken": OTHERS[other], "tries": tries}
+    return claim("topology:calibration", lost, **words, **about)
+
+
+def _stronger(about: dict[str, str], rows: pd.DataFrame, weight: float) -> Iterator[dict]:
+    """Selected bars beside all at the sweep's larger weights: no interpolation."""
+    swept = rows[(rows.weight > weight) & rows.arm.isin([ARM, "all"])]
+    for stronger, both in swept.groupby("weight"):
+        arms = dict(list(both.groupby("arm")))
+        if len(arms) == 2:
+            apart, more = (
+                _per_seed(arms[ARM], column) - _per_seed(arms["all"], column)
+                for column in ("centred_1", "graded")
+            )
+            words = {"arm": ARM, "stronger": stronger, "apart": apart.mean()}
+            yield claim("topology:metric-above-all", more, **words, **about)

@@ -8,27 +8,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
-    as_table,
+    _as_table,
+    _jackknife_over_models,
+    _most_favourable,
+    _with_model_name,
     claim,
-    jackknife_over_models,
-    most_favourable,
-    with_model_name,
 )
-from shrink_utils.study.loss_changes import COUNTED, OBJECTIVE_NAMES, correlations, profiles_of
 from shrink_utils.training.dynamics import shares
 
 STATIC_SHARE = 0.05  # Ethayarajh: the share of a word's variance that a static vector explains
 
 
-@as_table
-def vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[dict]:
+@_as_table
+def _vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterator[dict]:
     """On one pretrained encoder; from two tables that chapter 02 keeps.
 
     An interval speaks of more sentences or words like these, read by the same encoder, and of no
@@ -76,7 +75,7 @@ def _bert() -> dict[str, pd.Series]:
 def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]:
     # BERT's own last layer falls (.675 to .477), so the claim holds if either of the last two is
     # higher; the interval allows for two tries.
-    rises = most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
+    rises = _most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
     yield claim("v:avgsim-rises", **rises, published=bert[11] - bert[0])
     yield claim(
         "v:avgsim-gradual",
@@ -105,11 +104,11 @@ def _intra_sim(rows: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]
         yield claim(f"v:intrasim-falls-{short}", **falls)
 
 
-def models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _models_claims(tables: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The same rows of every further model of the profile; from a table that 02 keeps."""
     for model, rows in tables.groupby("model", sort=False):
         parts = (rows[rows.measured_on == on] for on in ("sample", "corpus"))
-        yield with_model_name(vazquez_claims(*parts), model)
+        yield _with_model_name(_vazquez_claims(*parts), model)
 
 
 # --- 2022: loss change allocation. A floor is the mean distance of two seeds. --------------------
@@ -130,7 +129,7 @@ _lca = partial(
 )
 
 
-@as_table
+@_as_table
 def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
     """On loss change allocation; from the tables of `read_objectives`.
 
@@ -211,9 +210,9 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
     """
     floor = float(pairs.r[pairs.run == pairs.other].std())
     for differs, texts in TEXTS.items():
-        less = jackknife_over_models(pairs, "seed", partial(_excess, couples=[texts]))
+        less = _jackknife_over_models(pairs, "seed", partial(_excess, couples=[texts]))
         yield _lca(f"v:lca-stable-{differs}", less, floor=floor)
-    beyond = jackknife_over_models(pairs, "seed", _excess_of_objectives)
+    beyond = _jackknife_over_models(pairs, "seed", _excess_of_objectives)
     yield _lca("v:lca-objective-over-data", beyond, floor=floor)
     for name, half, like, unlike in (
         ("encoder", "mt", "mlm", "clm"),
@@ -223,7 +222,7 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
         def closer(some: pd.DataFrame, half=half, like=like, unlike=unlike) -> float:
             return _mean_r(some, half, like) - _mean_r(some, half, unlike)
 
-        nearer = jackknife_over_models(pairs, "seed", closer)
+        nearer = _jackknife_over_models(pairs, "seed", closer)
         yield _lca(f"v:lca-{name}-like-{like}", nearer)
 
 
@@ -242,3 +241,49 @@ def _excess(pairs: pd.DataFrame, couples: Sequence[tuple[str, str]]) -> float:
 def _excess_of_objectives(pairs: pd.DataFrame) -> float:
     """Of other objectives less that of other texts; noise also shrinks an excess, by its factor."""
     return _excess(pairs, COUPLES) - _excess(pairs, list(TEXTS.values()))
+
+
+# --- what chapter 10 and the claims read off records of loss changes ------------------------------
+
+BLOCK = ["layer", "component"]
+OBJECTIVE_NAMES = {"mlm": "masked LM", "clm": "causal LM", "mt": "translation"}
+COUNTED = ("key", "query", "value", "out", "W1", "W2")  # of Vázquez et al. 2022
+
+
+def profiles_of(places: pd.DataFrame) -> pd.DataFrame:
+    """Shares of the trunk's loss change by layer and component in the first updates followed.
+
+    Of all trainings these are as many; cross-attention is left out. `places` is the table of that
+    name of `read_objectives`. A row of sum 1 per training, whose index has its ``run`` and its
+    ``seed``: a run is an objective, of translation the encoder, whose "decoder" is a run of its
+    own; where the text is what varies, a run is its source.
+    """
+    of = places[(places.rule == "trapezoid") & (places["window"] == 0)]
+    of = of[~of.component.str.startswith("cross ")]
+    named = of.objective.where(of.part == "objectives", of.source)
+    of = of.assign(run=named.where(of["stack"] != "decoder", "decoder"))
+    runs = {run: shares(rows, *BLOCK, trunk=True) for run, rows in of.groupby(["run", "seed"])}
+    return pd.DataFrame(runs).T.rename_axis(index=["run", "seed"])
+
+
+def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's r of profiles that begin from different seeds.
+
+    Runs of one seed begin with equal weights: what they share is no effect of their data.
+
+    Parameters
+    ----------
+    profiles : DataFrame
+        Of `profiles_of`.
+
+    Returns
+    -------
+    DataFrame
+        Both orders of every pair: ``run``, ``other``, ``front_seed``, ``back_seed`` and ``r``.
+    """
+    rows = [
+        (run, other, i, j, float(np.corrcoef(x, y)[0, 1]))
+        for ((run, i), x), ((other, j), y) in permutations(profiles.iterrows(), 2)
+        if i != j
+    ]
+    return pd.DataFrame(rows, columns=["run", "other", "front_seed", "back_seed", "r"])

@@ -1,29 +1,36 @@
-"""All claims of the study in one table: what notebook 11 shows and `make reproduce` ends with."""
+"""All claims in one table, which notebook 11 shows; and those of chapter 12, of several papers."""
 
 from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
 from shrink_utils.paths import data_dir
-from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import combined_table, with_model_name
-from shrink_utils.study.claims.clouds import clouds_claims
-from shrink_utils.study.claims.rajaee import rajaee_claims
-from shrink_utils.study.claims.rewards import topology_claims
-from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.claims.text_topology import language_claims
-from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
+from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
+from shrink_utils.study.claims.claim import (
+    _as_table,
+    _combined_table,
+    _per_seed,
+    _with_model_name,
+    claim,
+)
+from shrink_utils.study.claims.rajaee import _rajaee_claims
+from shrink_utils.study.claims.stl import (
+    _clouds_claims,
+    _frontier_table,
+    _stl_claims,
+    _topology_claims,
+)
+from shrink_utils.study.claims.vazquez import _models_claims, _vazquez_claims, dynamics_claims
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import (
     Tables,
-    graded_runs,
-    missing_runs,
+    _graded_runs,
+    _missing_runs,
+    _read_tables,
+    _records_folder,
+    _rows_of,
     named_by_epochs,
     read_objectives,
-    read_tables,
-    records_folder,
-    rows_of,
 )
 
 # Rows that ask other models and tasks what the cohort's first six hypotheses ask.
@@ -43,42 +50,42 @@ def all_claims(profile: Profile, runs: Tables, tables: Mapping[str, pd.DataFrame
     tables : mapping
         What its chapters measured, by name.
     """
-    stl, clouds, topology = finetuning_claims(profile, runs)
+    stl, clouds, topology = _finetuning_claims(profile, runs)
     chapters = [
         stl,
         clouds,
-        vazquez_claims(tables["contextuality"], tables["corpus"]),
-        *models_claims(tables["models_contextuality"]),
-        brown_claims(tables["similarity"]),
-        *claims_on_objectives(),
+        _vazquez_claims(tables["contextuality"], tables["corpus"]),
+        *_models_claims(tables["models_contextuality"]),
+        _brown_claims(tables["similarity"]),
+        *_claims_on_objectives(),
         generalization_claims(tables["generalization"]),
-        rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
-        language_claims(tables),
-        *further_models_claims(tables),
+        _rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
+        _language_claims(tables),
+        *_further_models_claims(tables),
         topology,
     ]
-    return combined_table(chapters)
+    return _combined_table(chapters)
 
 
-def claims_on_objectives() -> list[pd.DataFrame]:
+def _claims_on_objectives() -> list[pd.DataFrame]:
     """Those on models whose tables are committed: loss changes and stitching."""
     tables = read_objectives()
     return [dynamics_claims(tables), stitching_claims(tables["stitches"])]
 
 
-def finetuning_claims(profile: Profile, tables: Tables) -> list[pd.DataFrame]:
+def _finetuning_claims(profile: Profile, tables: Tables) -> list[pd.DataFrame]:
     """The claims that need no encoder, only tables of fine-tuning runs: STL, clouds, topology.
 
     Of the grid, and of the long runs, whose task is named with its epochs; the last ones also of
     the weight sweep.
     """
     once = [*profile.runs(), *profile.long_runs()]
-    clouds, runs = named_by_epochs(rows_of(tables["clouds"], once)), graded_runs(profile, tables)
-    topology = topology_claims(frontier_table(runs), weight=profile.weight)
-    return [stl_claims(runs.iloc[: len(clouds)]), clouds_claims(clouds), topology]
+    clouds, runs = named_by_epochs(_rows_of(tables["clouds"], once)), _graded_runs(profile, tables)
+    topology = _topology_claims(_frontier_table(runs), weight=profile.weight)
+    return [_stl_claims(runs.iloc[: len(clouds)]), _clouds_claims(clouds), topology]
 
 
-def recorded_claims(profile: Profile) -> pd.DataFrame:
+def _recorded_claims(profile: Profile) -> pd.DataFrame:
     """The full-length table: every claim that a profile's runs on record can bear on.
 
     All are exploratory but the `FOLLOWED` of other profiles than ``cohort``. Of ``models`` also
@@ -89,26 +96,76 @@ def recorded_claims(profile: Profile) -> pd.DataFrame:
     ValueError
         A run of the profile is not on record: nobody looks before that.
     """
-    if missing := missing_runs(profile):
+    if missing := _missing_runs(profile):
         raise ValueError(
             f"{len(missing)} runs are not on record, such as {missing[0].label}; "
             f"`python -m shrink_utils --profile {profile.name} record --run` computes them"
         )
-    claims = combined_table(finetuning_claims(profile, read_tables(records_folder(profile))))
+    claims = _combined_table(_finetuning_claims(profile, _read_tables(_records_folder(profile))))
     if profile.name == "models":
         kept = pd.read_csv(data_dir() / "reference" / profile.name / "claims.csv")
-        return combined_table([claims, kept[~kept.claim.str.match(OF_RUNS)]])
+        return _combined_table([claims, kept[~kept.claim.str.match(OF_RUNS)]])
     fixed = claims.claim.str.fullmatch(f"stl:({'|'.join(FOLLOWED)}):.+:prominent")
     fixed &= profile.name != "cohort"
     return claims.assign(kind=claims.kind.where(fixed, claims.kind + ", exploratory"))
 
 
-def further_models_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[pd.DataFrame]:
+def _further_models_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """Tables of chapters 08, 08b and 12 on every further model, if they are there."""
     further = {n.removeprefix(FURTHER): t for n, t in tables.items() if n.startswith(FURTHER)}
     models = further["similarity"].model.unique() if "similarity" in further else ()
     for model in models:
         of = {name: table[table.model == model] for name, table in further.items()}
-        yield with_model_name(brown_claims(of["similarity"]), model)
-        yield rajaee_claims(of["after_finetuning"], of["words_after_finetuning"])
-        yield with_model_name(language_claims(of), model)
+        yield _with_model_name(_brown_claims(of["similarity"]), model)
+        yield _rajaee_claims(of["after_finetuning"], of["words_after_finetuning"])
+        yield _with_model_name(_language_claims(of), model)
+
+
+# --- topology on language --------------------------------------------------------------------
+
+# Chapter 12. The papers look at other encoders and at machine text; nothing here is their own test.
+
+
+@_as_table
+def _language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
+    """From the measured tables of chapter 12 by their names."""
+    attention = tables["language_attention"]
+    # A text's class is found or not, by a probe that was fitted on other texts.
+    for task, rows in attention[attention.measure == "hit"].groupby("task", sort=False):
+        hits = {name: _per_seed(found, "value", "item") for name, found in rows.groupby("features")}
+        for name, other in (("barcodes", "degree"), ("null", "shuffled")):
+            yield claim(f"lang:attention-{name}", hits["barcode"] - hits[other], task=task)
+    yield from _dimensions(tables["language_dimension"])
+    divergence = tables["language_divergence"]
+    moved = divergence[(divergence.pair == "finetuned") & (divergence.measure == "rtd")]
+    moved = moved[moved.layer == moved.layer.max()]
+    prominent, none = (_per_seed(moved[moved.arm == arm], "value") for arm in ("prominent", "none"))
+    yield claim("lang:rtd-smaller", prominent - none)
+    lives = tables["language_lifetimes"]
+    lives = lives[lives.measure == "lifetime"].groupby("cloud")
+    lives = {cloud: _per_seed(rows, "value", "item") for cloud, rows in lives}
+    for cloud in ("shuffled", "random"):
+        yield claim(f"lang:neighbours-live-longer-{cloud}", lives["encoder"] - lives[cloud])
+
+
+def _dimensions(table: pd.DataFrame) -> Iterator[dict]:
+    """Dimensions can be infinite: −1/d keeps their order. Of the last layer, as in the paper."""
+    table = table[(table.measure == "ph") & (table.pieces == table.pieces.max())]
+    kinds = table[table.layer == table.layer.max()].assign(value=lambda rows: -1 / rows.value)
+    kinds = {kind: _per_seed(rows, "value", "item") for kind, rows in kinds.groupby("kind")}
+    for kind in ("shuffled", "sampled"):
+        yield claim(f"lang:dimension-{kind}", kinds["text"] - kinds[kind])
+
+
+@_as_table
+def machine_text_claims(table: pd.DataFrame) -> Iterator[dict]:
+    """The same on text that a raw decoder wrote, from the record of profile `models`.
+
+    It alone installs one. The row was written down before the decoder wrote anything
+    (docs/preregistration.md).
+    """
+    table = table.assign(value=-1 / table.ph)
+    human, machine = (
+        _per_seed(table[table.kind == kind], "value", "text") for kind in ("human", "machine")
+    )
+    yield claim("lang:dimension-machine", human - machine)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
-from shrink_utils.study.claims.claim import combined_table
-from shrink_utils.study.claims.clouds import clouds_claims
-from shrink_utils.study.claims.rajaee import rajaee_claims
-from shrink_utils.study.claims.rewards import topology_claims
-from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.claims.text_topology import language_claims, machine_text_claims
-from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
-from shrink_utils.study.claims.verdicts import further_models_claims
+from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
+from shrink_utils.study.claims.claim import _combined_table
+from shrink_utils.study.claims.rajaee import _rajaee_claims
+from shrink_utils.study.claims.stl import _clouds_claims, _stl_claims, _topology_claims
+from shrink_utils.study.claims.vazquez import _models_claims, _vazquez_claims, dynamics_claims
+from shrink_utils.study.claims.verdicts import (
+    _further_models_claims,
+    _language_claims,
+    machine_text_claims,
+)
 from tests.study.claims import planted
 
 GOLDEN = Path(__file__).with_name("golden.csv")
@@ -31,23 +32,23 @@ def every_claim():
     further = {"similarity": planted.similarity(), **planted.language()}
     further |= {"after_finetuning": planted.after_finetuning()}
     further |= {"words_after_finetuning": planted.words_after_finetuning()}
-    return combined_table(
+    return _combined_table(
         [
-            stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
-            clouds_claims(planted.clouds()),
-            vazquez_claims(planted.contextuality(), planted.corpus()),
-            *models_claims(pd.concat(models)),
+            _stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
+            _clouds_claims(planted.clouds()),
+            _vazquez_claims(planted.contextuality(), planted.corpus()),
+            *_models_claims(pd.concat(models)),
             dynamics_claims(planted.objectives()),
-            brown_claims(planted.similarity()),
+            _brown_claims(planted.similarity()),
             stitching_claims(planted.stitches()),
             generalization_claims(planted.generalization()),
-            rajaee_claims(planted.after_finetuning(), planted.words_after_finetuning()),
-            language_claims(planted.language()),
+            _rajaee_claims(planted.after_finetuning(), planted.words_after_finetuning()),
+            _language_claims(planted.language()),
             machine_text_claims(planted.machine_text()),
-            *further_models_claims(
+            *_further_models_claims(
                 {f"models_{k}": t.assign(model="mpnet") for k, t in further.items()}
             ),
-            topology_claims(planted.frontier(planted.THREE, scores=planted.WEAK)),
+            _topology_claims(planted.frontier(planted.THREE, scores=planted.WEAK)),
         ]
     )
 

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from shrink_utils.study.ablation import frontier_table
-from shrink_utils.study.loss_changes import COUNTED
-from shrink_utils.study.run_tables import cloud_row
-from shrink_utils.study.stitch_penalties import GROUPS
+from shrink_utils.study.claims.brown import GROUPS
+from shrink_utils.study.claims.stl import _frontier_table
+from shrink_utils.study.claims.vazquez import COUNTED
+from shrink_utils.study.run_tables import _cloud_row
 from shrink_utils.text.pairs import TEMPLATES
 
 SEEDS = (0, 1, 2)
@@ -27,7 +27,7 @@ def noisy(rows, columns, *, noise=0.004, of=("value",), seed=0):
 
 
 def summary(model="minilm", task="movies", arms=tuple(LEVEL), noise=0.004):
-    """Of `tables.graded_runs`: the lower the first score, the higher the second one, but the lower
+    """Of `tables._graded_runs`: the lower the first score, the higher the second one, but the lower
     the second raw one; the metric is .8."""
     rows = [
         (
@@ -61,7 +61,7 @@ def summary(model="minilm", task="movies", arms=tuple(LEVEL), noise=0.004):
 
 
 def graded_as_a_whole(runs):
-    """As of `add_correctness` where rows are not graded: the metric's own value."""
+    """As of `_add_correctness` where rows are not graded: the metric's own value."""
     return runs.assign(metric="accuracy", graded=runs.value)
 
 
@@ -84,7 +84,7 @@ def frontier(slopes, *, scores=None, wobble=0.0):
                 run = ("minilm", "movies", arm, weight, seed, score + luck, 0.5, "accuracy")
                 rows.append((*run, 0.8 - slope * (0.6 - score) + shift))
     columns = "model task arm weight seed centred_1 raw_1 metric value".split()
-    return frontier_table(graded_as_a_whole(pd.DataFrame(rows, columns=columns)))
+    return _frontier_table(graded_as_a_whole(pd.DataFrame(rows, columns=columns)))
 
 
 # Prominent bars cost less at equal anisotropy than random ones, and more than cosine.
@@ -100,7 +100,7 @@ def cloud(arm, seed, *, apart=8.0, scale=1.0, task="sentiment_movies", n=60, d=1
     after[:, 2] += apart * labels
     vectors = {"before": before, "after": scale * after, "labels": labels}
     keys = {"model": "minilm", "task": task, "arm": arm, "weight": 1.0, "seed": seed}
-    return keys | cloud_row(SimpleNamespace(**keys), vectors)
+    return keys | _cloud_row(SimpleNamespace(**keys), vectors)
 
 
 def clouds():

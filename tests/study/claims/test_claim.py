@@ -14,15 +14,15 @@ from scipy import stats
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import (
     MARGIN,
+    _as_table,
+    _combined_table,
+    _families,
+    _judged,
+    _least_favourable,
+    _per_seed,
+    _sentences,
     adjust,
-    as_table,
     claim,
-    combined_table,
-    families,
-    judged,
-    least_favourable,
-    per_seed,
-    sentences,
     verdict,
 )
 from shrink_utils.study.statistics import Interval, paired_interval
@@ -72,7 +72,7 @@ REFUSED = {
     "claim 'lang:rtd-smaller': differences has NaN": lambda: claim(
         "lang:rtd-smaller", [math.nan, 1.0]
     ),
-    "score: more than one row per seed": lambda: per_seed(pd.concat([RUNS, RUNS]), "score"),
+    "score: more than one row per seed": lambda: _per_seed(pd.concat([RUNS, RUNS]), "score"),
 }
 
 
@@ -84,14 +84,14 @@ def test_what_makes_no_sense_is_refused_by_name(message):
 
 def test_p_is_of_the_bound_that_decides():
     data = [-0.01, 0.0, 0.01, 0.005]
-    kept, described = (judged(data, direction) for direction in ("no_worse", "described"))
+    kept, described = (_judged(data, direction) for direction in ("no_worse", "described"))
     assert kept["p"] == pytest.approx(stats.ttest_1samp(data, -MARGIN).pvalue)
     assert math.isnan(described["p"]) and described["verdict"] == "described"
 
 
 def test_several_tries_widen_the_interval_and_raise_p():
     data = [-0.3, -0.2, -0.25, -0.1]
-    once, four = (judged(data, "less", tries=n) for n in (1, 4))
+    once, four = (_judged(data, "less", tries=n) for n in (1, 4))
     assert four["p"] == pytest.approx(4 * once["p"])
     assert (four["low"], four["high"]) == paired_interval(data, confidence=1 - 0.05 / 4)[1:3]
     assert (four["p"] < 0.05) == (four["verdict"] == "agrees")
@@ -99,12 +99,12 @@ def test_several_tries_widen_the_interval_and_raise_p():
 
 def test_a_claim_about_all_is_judged_by_the_one_that_speaks_least_for_it():
     sure, near, wide = [0.3, 0.31], [0.021, 0.019], [0.1, -0.2]
-    found = least_favourable([sure, near, wide], "greater")
+    found = _least_favourable([sure, near, wide], "greater")
     assert found["differences"].tolist() == wide and found["tries"] == 3
-    assert least_favourable([sure, near], "less")["differences"].tolist() == sure
+    assert _least_favourable([sure, near], "less")["differences"].tolist() == sure
     # Within the margin .02, and far from its edge beside its spread: the other one is nearer.
     steady, unsteady = [-0.0101, -0.0099], [0.03, -0.04]
-    assert least_favourable([steady, unsteady], "no_worse")["differences"].tolist() == unsteady
+    assert _least_favourable([steady, unsteady], "no_worse")["differences"].tolist() == unsteady
 
 
 def test_adjusted_verdicts_hold_the_share_of_false_ones():
@@ -131,7 +131,7 @@ def test_near_certain_rows_about_something_else_do_not_rescue_a_verdict():
 def test_a_chapter_that_adjusts_its_own_rows_gets_the_verdicts_of_the_whole_table(rows):
     """10, 09 and 09b print these: all rows that answer one sentence are in one chapter."""
     table = pd.read_csv(data_dir() / "reference" / "quick" / "claims.csv")
-    here, answers = table.claim.str.startswith(rows), families(table)
+    here, answers = table.claim.str.startswith(rows), _families(table)
     assert here.sum() > 5 and not {*answers[here]} & {*answers[~here]}
     assert adjust(table[here]).adjusted.equals(table.adjusted[here])
 
@@ -140,9 +140,9 @@ def test_every_sentence_has_rows_or_a_reason_and_every_row_has_a_sentence():
     reference = Path(__file__).resolve().parents[3] / "data" / "reference"
     paths = sorted(reference.glob("*/claims.csv"))
     committed = pd.concat([pd.read_csv(path) for path in paths]).drop_duplicates("claim")
-    said = sentences()
+    said = _sentences()
     assert len(paths) == 4 and ((said["rows"] != "") | (said.why != "")).all()
-    assert families(committed).map(type).eq(int).all()
+    assert _families(committed).map(type).eq(int).all()
     patterns = [pattern for rows in said["rows"] for pattern in rows.split()]
     fixed = pd.read_csv(reference / "objectives" / "hypotheses.csv").id
     named = [row.removeprefix("objectives:") for row in patterns if row.startswith("objectives:")]
@@ -166,7 +166,7 @@ def test_every_claim_of_the_list_is_made_and_no_other():
 
 
 def test_a_quote_is_short_and_says_where_it_stands():
-    said = sentences()
+    said = _sentences()
     quoted = said[said.quote != ""]
     assert quoted.quote.str.split().map(len).max() <= 25 and (quoted.section != "").all()
     assert not said.sentence.duplicated().any()
@@ -174,7 +174,7 @@ def test_a_quote_is_short_and_says_where_it_stands():
     assert f"{len(quoted)} of {len(said)} rows" in page.read_text("utf-8")
 
 
-@as_table
+@_as_table
 def _rows(*differences):
     """As many rows of one claim as there are lists of differences."""
     for values in differences:
@@ -187,5 +187,5 @@ def test_equal_differences_decide_nothing_in_a_long_table():
 
 
 def test_a_chapter_without_rows_leaves_numbers_numbers():
-    table = combined_table([_rows(), _rows(LESS)])
+    table = _combined_table([_rows(), _rows(LESS)])
     assert table.estimate.dtype == table.p.dtype == float and len(table) == 1

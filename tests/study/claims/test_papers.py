@@ -8,17 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shrink_utils.study.claims.brown import brown_claims, generalization_claims, stitching_claims
+from shrink_utils.study import ARMS
+from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
-from shrink_utils.study.claims.clouds import clouds_claims
-from shrink_utils.study.claims.rajaee import accuracy_drops, rajaee_claims
-from shrink_utils.study.claims.rewards import OTHERS, topology_claims
-from shrink_utils.study.claims.stl import stl_claims
-from shrink_utils.study.claims.vazquez import dynamics_claims, models_claims, vazquez_claims
-from shrink_utils.study.claims.verdicts import further_models_claims
-from shrink_utils.study.loss_changes import COUNTED
-from shrink_utils.study.tables import add_best_epoch
-from shrink_utils.training import ARMS
+from shrink_utils.study.claims.rajaee import _rajaee_claims, accuracy_drops
+from shrink_utils.study.claims.stl import OTHERS, _clouds_claims, _stl_claims, _topology_claims
+from shrink_utils.study.claims.vazquez import (
+    COUNTED,
+    _models_claims,
+    _vazquez_claims,
+    dynamics_claims,
+)
+from shrink_utils.study.claims.verdicts import _further_models_claims
+from shrink_utils.study.tables import _add_best_epoch
 from tests.study.claims import planted
 from tests.study.claims.golden import GOLDEN, every_claim
 
@@ -157,7 +159,7 @@ def test_a_loss_within_the_margin_is_kept_and_no_rise_a_larger_one_is_none():
     runs = planted.summary(noise=0.001)
     for arm, loss in (("prominent", 0.01), ("all", 2 * MARGIN)):
         runs.loc[runs.arm == arm, "graded"] -= loss
-    found = stl_claims(runs)
+    found = _stl_claims(runs)
     verdicts = found.set_index("claim").verdict
     for row, verdict in (
         ("metric-kept:{}:all", "disagrees"),
@@ -166,7 +168,7 @@ def test_a_loss_within_the_margin_is_kept_and_no_rise_a_larger_one_is_none():
         ("metric-above-all:{}:prominent", "agrees"),
     ):
         assert verdicts["stl:" + row.format(CELL)] == verdict
-    shuffled = stl_claims(runs.groupby("arm", sort=False).sample(frac=1, random_state=1))
+    shuffled = _stl_claims(runs.groupby("arm", sort=False).sample(frac=1, random_state=1))
     pd.testing.assert_frame_equal(shuffled, found)
 
 
@@ -176,7 +178,7 @@ def test_an_accuracy_interval_carries_the_choice_of_rows():
     runs["value"] -= 0.04 * (runs.arm == "prominent")  # equal over seeds
     runs["graded"] = runs.value
     by_seeds, by_rows = (
-        stl_claims(table).set_index("claim").loc[f"stl:metric-kept:{CELL}:prominent"]
+        _stl_claims(table).set_index("claim").loc[f"stl:metric-kept:{CELL}:prominent"]
         for table in (runs, planted.with_rows(runs))
     )
     assert by_rows.estimate == pytest.approx(by_seeds.estimate)
@@ -186,14 +188,14 @@ def test_an_accuracy_interval_carries_the_choice_of_rows():
 def test_the_shape_of_known_clouds():
     """A cloud ten times as large has every direction elongated by the mean of before."""
     large = [planted.cloud("none", seed, apart=0.0, scale=10.0) for seed in planted.SEEDS]
-    found = clouds_claims(pd.DataFrame(large)).set_index("claim")
+    found = _clouds_claims(pd.DataFrame(large)).set_index("claim")
     rises = found.filter(like="elongated", axis=0)
     assert rises.estimate.tolist() == [0, 12] and set(rises.verdict) == {"described"}
     assert found.verdict["stl:class-normal:minilm:sentiment_movies:none"] == "disagrees"
     table = pd.DataFrame([planted.cloud("all", 0), planted.cloud("all", 1, task="stsb")])
     assert table.classes.tolist() == [2, 0]
     assert table.silhouette.isna().tolist() == table.class_cosine.isna().tolist() == [False, True]
-    names = clouds_claims(table[table.task == "stsb"]).claim
+    names = _clouds_claims(table[table.task == "stsb"]).claim
     assert names.str.startswith("rp:elongated").all() and len(names) == 2
 
 
@@ -205,11 +207,11 @@ def test_isotropy_against_clusters_is_a_difference_with_the_sign_of_isotropys():
     found = []
     for silhouette in ([0.9, 0.7, 0.95], [0.9, 0.6, 0.92], [0.9, 0.8, 0.7]):
         found += silhouette
-    row = clouds_claims(table.assign(silhouette=found)).iloc[-1]
+    row = _clouds_claims(table.assign(silhouette=found)).iloc[-1]
     signed = [(-0.2 - 0.05) / 2, (-0.3 - 0.02) / 2, (-0.1 + 0.2) / 2]
     assert row.claim == "mga:conflict:minilm:sentiment_movies" and row.n == 3
     assert row.estimate == pytest.approx(np.mean(signed)) and row.verdict == "inconclusive"
-    assert not clouds_claims(table[table.arm == "none"]).claim.str.startswith("mga").any()
+    assert not _clouds_claims(table[table.arm == "none"]).claim.str.startswith("mga").any()
 
 
 def test_clusters_are_kept_where_the_silhouette_falls_by_less_than_the_margin():
@@ -217,7 +219,7 @@ def test_clusters_are_kept_where_the_silhouette_falls_by_less_than_the_margin():
     runs = [planted.cloud(arm, seed) for arm in levels for seed in planted.SEEDS]
     table = pd.DataFrame(runs)
     table["silhouette"] = table.arm.map(levels) + 0.001 * table.seed * (table.arm != "none")
-    found = clouds_claims(table).set_index("claim")
+    found = _clouds_claims(table).set_index("claim")
     cell = "minilm:sentiment_movies"
     assert found.verdict[f"stl:clusters-kept:{cell}:prominent"] == "agrees"
     assert found.verdict[f"stl:clusters-kept:{cell}:all"] == "disagrees"
@@ -234,13 +236,13 @@ def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():
             found = {"centred_1": score, "raw_1": score, "value": 0.8 + 0.001 * run.seed}
             rows.append({**keys, "epoch": epoch, "loss": loss, **found})
     evaluations = pd.DataFrame(rows)
-    table = add_best_epoch(runs, evaluations)
+    table = _add_best_epoch(runs, evaluations)
     assert len(table) == len(runs) and not table.centred_1_best.isin([9.0, -9.0]).any()
-    found = stl_claims(table).set_index("claim")
+    found = _stl_claims(table).set_index("claim")
     row = found.loc[f"stl:lowers-centred-of-none-best:{CELL}:prominent"]
     assert row.estimate == pytest.approx(-0.2) and row.kind == "analogue"
     assert found.estimate[f"stl:lowers-raw-of-all-best:{CELL}:prominent"] == pytest.approx(-0.1)
-    assert not stl_claims(runs).claim.str.contains("-best").any()
+    assert not _stl_claims(runs).claim.str.contains("-best").any()
 
 
 @pytest.mark.parametrize(("late", "verdict"), [(0.0, "agrees"), (0.1, "disagrees")])
@@ -258,13 +260,13 @@ def test_runs_have_converged_where_their_loss_stands_still_at_the_end_of_ten_epo
             found = {"centred_1": 0.3, "raw_1": 0.3, "value": 0.8 + 0.001 * run.seed}
             rows.append({**keys, "epoch": epoch, "loss": loss + 1e-4 * run.seed * epoch, **found})
     evaluations = pd.DataFrame(rows[::-1])
-    found = stl_claims(add_best_epoch(runs, evaluations)).set_index("claim")
+    found = _stl_claims(_add_best_epoch(runs, evaluations)).set_index("claim")
     row = found.loc[f"stl:converged:{CELL}:none"]
     assert row.verdict == verdict and row.estimate == pytest.approx(-late, abs=1e-3)
     sooner = found.estimate[f"stl:converges-sooner:{CELL}:prominent"]
     assert sooner == pytest.approx(0.05) and found.kind[f"stl:converged:{CELL}:all"] == "analogue"
     one = evaluations[evaluations.epoch < 2]
-    assert not stl_claims(add_best_epoch(runs, one)).claim.str.startswith("stl:converged:").any()
+    assert not _stl_claims(_add_best_epoch(runs, one)).claim.str.startswith("stl:converged:").any()
 
 
 def test_a_claim_about_all_layers_fails_by_one_of_them():
@@ -311,7 +313,7 @@ def test_feed_forward_weights_peak_in_the_last_layer_of_the_stack_where_they_do(
 
 def test_a_calibration_that_helps_at_one_of_its_weights_is_seen():
     frontier = planted.frontier({"prominent": 0.2, "cosine": -0.5})
-    row = topology_claims(frontier).set_index("claim").loc[f"topology:calibration:{CELL}:cosine"]
+    row = _topology_claims(frontier).set_index("claim").loc[f"topology:calibration:{CELL}:cosine"]
     assert row.verdict == "disagrees" and row.estimate == pytest.approx(-0.5 * 0.3, abs=0.01)
     assert row.arm == "cosine" and row.kind == "analogue"
 
@@ -357,7 +359,7 @@ def test_an_error_that_two_windows_of_steps_share_out_is_no_error_of_all_steps()
 @pytest.mark.parametrize(("cost", "verdict"), [(0.2, "agrees"), (0.9, "disagrees")])
 def test_selected_bars_are_held_against_all_bars_at_the_larger_weights(cost, verdict):
     frontier = planted.frontier({"prominent": cost, "all": 0.5}, wobble=0.5)
-    rows = topology_claims(frontier).set_index("claim").filter(like="metric-above-all", axis=0)
+    rows = _topology_claims(frontier).set_index("claim").filter(like="metric-above-all", axis=0)
     assert rows.index.tolist() == [f"topology:metric-above-all:{CELL}:2"]
     assert rows.verdict.tolist() == [verdict] and "at weight 2 each" in rows.statement.iloc[0]
     assert rows.estimate.iloc[0] == pytest.approx(0.3 * (0.5 - cost), abs=0.02)
@@ -369,8 +371,8 @@ def test_the_opposite_truth_disagrees():
     pairs = early.layer >= 0
     early.loc[pairs, "layer"] = early.layer[pairs].map({0: 0, 1: 4, 2: 2, 3: 3, 4: 1})
     for table, rows, number in (
-        (vazquez_claims(jump, planted.corpus(fall=-0.2)), "v:(avgsim-gradual|selfsim-falls)", 2),
-        (brown_claims(planted.similarity(top=-0.1, part=-0.1)), "late", 5),
+        (_vazquez_claims(jump, planted.corpus(fall=-0.2)), "v:(avgsim-gradual|selfsim-falls)", 2),
+        (_brown_claims(planted.similarity(top=-0.1, part=-0.1)), "late", 5),
         (generalization_claims(early), "cka-(late-o|early-d|middle-d)|stitch-(late|above)", 5),
     ):
         found = table.set_index("claim").verdict.filter(regex=rows)
@@ -448,7 +450,7 @@ def test_a_treatment_that_helps_disagrees_and_drops_are_against_the_centred_clou
     assert found == pytest.approx(0.05 + 0.11, abs=0.01)
     longest = (table.treatment == "global") & (table.removed == 3) & (table.skipped == 0)
     table.loc[longest & (table.arm == "none"), "value"] = 0.95
-    helped = rajaee_claims(table, planted.words_after_finetuning()).set_index("claim")
+    helped = _rajaee_claims(table, planted.words_after_finetuning()).set_index("claim")
     assert helped.verdict[f"rp:treatment-global:{CELL}:none"] == "disagrees"
 
 
@@ -460,7 +462,7 @@ def test_nothing_is_decided_where_over_a_quarter_of_the_seeds_take_their_nearest
     three = planted.frontier(planted.THREE, scores=planted.WEAK)
     frontier = pd.concat([three, three[three.seed == 2].assign(seed=3)], ignore_index=True)
     frontier.loc[(frontier.arm == "random") & (frontier.seed > 3 - missed), "centred_1"] = 0.58
-    row = topology_claims(frontier).set_index("claim").loc[f"topology:matched:{CELL}:random"]
+    row = _topology_claims(frontier).set_index("claim").loc[f"topology:matched:{CELL}:random"]
     assert (row.verdict != "described") == tested == math.isfinite(row.p)
     assert f"(none does in {missed} of 4 seeds: the nearest is taken" in row.statement
     assert ("not tested" in row.statement) != tested
@@ -473,13 +475,13 @@ def test_a_missing_seed_is_an_error():
         ("prominent", rf"'topology:lowers-more:{CELL}:random': differences has NaN"),
     ):
         with pytest.raises(ValueError, match=message):
-            topology_claims(three[(three.arm != lacks) | (three.seed != 1)])
+            _topology_claims(three[(three.arm != lacks) | (three.seed != 1)])
 
 
 def test_without_a_sweep_prominent_bars_or_further_models_there_are_no_rows():
     assert set(OTHERS) < set(ARMS)
     frontier = planted.frontier({"random": 0.5})
     empty = planted.contextuality().assign(model="", measured_on="").iloc[:0]
-    for table in (topology_claims(frontier), topology_claims(frontier.iloc[:0])):
+    for table in (_topology_claims(frontier), _topology_claims(frontier.iloc[:0])):
         assert table.empty and "verdict" in table
-    assert not [*models_claims(empty), *further_models_claims({"models_contextuality": empty})]
+    assert not [*_models_claims(empty), *_further_models_claims({"models_contextuality": empty})]

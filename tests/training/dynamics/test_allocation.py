@@ -7,7 +7,7 @@ from datasets import Dataset
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, PrinterCallback, Trainer
 
-from shrink_utils.training.arguments import _quiet_arguments
+from shrink_utils.study.finetuning import _quiet_arguments
 from shrink_utils.training.dynamics import AllocationRecorder, FixedSetLoss, loss_change
 
 

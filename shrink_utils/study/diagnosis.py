@@ -1,0 +1,256 @@
+"""Isotropy and contextuality of any encoder on any text, or of two: a table and a figure."""
+
+import math
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from shrink_utils.geometry import (
+    anisotropy,
+    avg_sim,
+    effective_rank,
+    intra_sim,
+    iso_score,
+    self_sim,
+)
+from shrink_utils.models import load_encoder, word_states
+from shrink_utils.models.states import MAX_LENGTH, WordBatch
+from shrink_utils.names import as_texts
+from shrink_utils.study.figures import looks_of, use_house_style
+from shrink_utils.study.results import atomic_write, progress_bar
+from shrink_utils.text.corpora import check_maximum, hash_order
+
+FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
+MOST_TEXTS = 5000  # some .4 MB each in MiniLM: half an hour and 2 GiB on one core
+MOST_WORDS = 2000  # that the shape of a cloud is measured of
+TENTHS, T_95 = 10, 2.262  # of texts, each left out once; Student's quantile of 9 degrees of freedom
+ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
+SHARES = ["top share, raw", "PC1 share", "IsoScore"]
+
+
+def _check_folder(folder: Path) -> None:
+    """Make a folder to write to, or raise an ``OSError`` that names it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise type(error)(f"out: {folder} cannot be written to ({error.strerror})") from error
+
+
+def _check_number(texts: Sequence[str], path: Path) -> None:
+    """Raise a ``ValueError`` for too few texts to say anything."""
+    if len(texts) < FEWEST_TEXTS:
+        raise ValueError(
+            f"text: {path} holds {len(texts)} texts; the measures need at least "
+            f"{FEWEST_TEXTS}, one sentence per line"
+        )
+
+
+def diagnose(
+    model: str,
+    texts: Sequence[str],
+    *,
+    max_length: int | None = None,
+    min_count: int = 5,
+    max_texts: int | None = MOST_TEXTS,
+) -> pd.DataFrame:
+    """How an encoder fills its space, layer by layer.
+
+    Parameters
+    ----------
+    model : str
+        A name of `load_encoder`, a hub id, or a local folder.
+    texts : sequence of str
+        Some hundred sentences.
+    max_length : int or None
+        Tokens read of a text; None: 128, or fewer where the encoder reads fewer.
+    min_count : int
+        In how many texts a word stands whose self-similarity counts.
+    max_texts : int or None
+        Of more than these a sample is read, always the same one; None for all.
+
+    Returns
+    -------
+    DataFrame
+        One row per layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
+        ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); the ``top share`` of the
+        raw vectors' squared singular values and the ``PC1 share`` of their variance, ``IsoScore``
+        (bias-corrected) and ``effective rank`` (centred). Its ``attrs`` hold the same of an
+        isotropic Gaussian cloud (``null``), how many ``texts`` were read and how many of them
+        ``cut`` at ``max_length``.
+
+    Raises
+    ------
+    ValueError
+        There are no words in the texts: nothing but emoji or punctuation.
+    FileNotFoundError
+        See `load_encoder`.
+    """
+    texts, words, attrs = _read_words(model, texts, max_length, max_texts)
+    rows = [_of_layer(x, words, min_count) for x in words.vectors]
+    noise = torch.randn(words.vectors.shape[1:], generator=torch.Generator().manual_seed(0))
+    table = pd.DataFrame(rows).rename_axis("layer")
+    table.attrs = attrs | {"null": _of_layer(noise, words, min_count)}
+    return table
+
+
+def compare(
+    before: str,
+    after: str,
+    texts: Sequence[str],
+    *,
+    max_length: int | None = None,
+    min_count: int = 5,
+    max_texts: int | None = MOST_TEXTS,
+) -> pd.DataFrame:
+    """The diagnoses of two encoders of as many layers, and which differences are noise.
+
+    Parameters
+    ----------
+    before, after : str
+        As `diagnose` takes one, such as an encoder and what fine-tuning made of it.
+    texts, max_length, min_count, max_texts
+        As in `diagnose`.
+
+    Returns
+    -------
+    DataFrame
+        One row per layer and measure: ``before``, ``after``, ``difference``, its ``stderr``, by a
+        jackknife that leaves out a tenth of the texts from both at once, and ``noise``, true where
+        zero lies in the interval of 95 % of that one difference. It is the noise of other texts
+        of the kind, not that of another training: one fine-tuned model cannot tell that.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As `diagnose`; or the encoders have different numbers of layers.
+    """
+    read = [_read_words(model, texts, max_length, max_texts) for model in (before, after)]
+    (texts, first, attrs), (_, second, _) = read
+    if len(first.vectors) != len(second.vectors):
+        depths = " and ".join(str(len(words.vectors)) for words in (first, second))
+        raise ValueError(f"after: {before} and {after} have {depths} layers, no pairs of them")
+    group = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)) % TENTHS
+    rows = []
+    for layer in range(len(first.vectors)):
+        whole, *left_out = (
+            [pd.Series(_of_layer(w.vectors[layer], w, min_count)) for w in pair]
+            for pair in [(first, second), *_without_groups((first, second), group)]
+        )
+        stderr = pd.DataFrame([b - a for a, b in left_out]).std(ddof=0) * math.sqrt(TENTHS - 1)
+        columns = {"before": whole[0], "after": whole[1], "stderr": stderr}
+        rows.append(pd.DataFrame(columns).rename_axis("measure"))
+    table = pd.concat(dict(enumerate(rows)), names=["layer"])
+    table.insert(2, "difference", table.after - table.before)
+    table["noise"] = table.difference.abs() <= T_95 * table.stderr
+    table.attrs = attrs
+    return table
+
+
+def _without_groups(pair: Iterable[WordBatch], group: Tensor) -> Iterator[list[WordBatch]]:
+    """The words of both readings without the texts of each group in turn."""
+    for left_out in range(TENTHS):
+        kept = [(group[words.sentence] != left_out).nonzero()[:, 0] for words in pair]
+        yield [
+            replace(
+                words,
+                vectors=words.vectors[:, rows],
+                sentence=words.sentence[rows],
+                position=words.position[rows],
+                word=[words.word[i] for i in rows.tolist()],
+            )
+            for words, rows in zip(pair, kept, strict=True)
+        ]
+
+
+def _read_words(
+    model: str, texts: Sequence[str], max_length: int | None, max_texts: int | None
+) -> tuple[list[str], WordBatch, dict[str, int]]:
+    """Texts, or a sample of them, the words that an encoder read, and how many were cut."""
+    encoder, texts = load_encoder(model, device="auto"), as_texts(texts)
+    check_maximum("max_texts", max_texts, "texts")
+    if max_texts and len(texts) > max_texts:
+        texts = [texts[i] for i in sorted(hash_order(len(texts), "diagnose")[:max_texts])]
+    with progress_bar(total=len(texts), unit="text", description=_file_name(model)) as bar:
+        words = word_states(encoder, texts, max_length=max_length, progress=bar.update)
+    if not words.word:
+        raise ValueError(
+            f"text: no word in {len(texts)} texts, such as {texts[0]!r}; the measures are of words"
+        )
+    max_length = max_length or min(MAX_LENGTH, encoder.max_length)
+    tokens = encoder.tokenizer(texts, verbose=False)["input_ids"]
+    cut = sum(len(ids) > max_length for ids in tokens)
+    return texts, words, {"texts": len(texts), "max_length": max_length, "cut": cut}
+
+
+def _of_layer(x: Tensor, words: WordBatch, min_count: int) -> dict[str, float]:
+    """The measures of one layer's words, (n, d)."""
+    of_words = self_sim(x, words.word, sentences=words.sentence, min_count=min_count)
+    n = min(len(x), MOST_WORDS)
+    thinned = x[torch.arange(n) * len(x) // n]  # evenly over the texts
+    return {
+        "AvgSim": avg_sim(x, groups=words.sentence).value,
+        "SelfSim − AvgSim": of_words.corrected,
+        "IntraSim − null": intra_sim(x, words.sentence).excess,
+        "top share, raw": float(anisotropy(x, k=1)[0]),
+        "PC1 share": float(anisotropy(x, k=1, center=True)[0]),
+        "IsoScore": iso_score(thinned, bias_corrected=True),
+        "effective rank": effective_rank(thinned),
+    }
+
+
+def _diagnosis_figure(table: pd.DataFrame, *, title: str) -> Figure:
+    """Two panels over the layers of `diagnose`: mean cosines, and shares of variance."""
+    fig, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharex=True)
+    for ax, columns, label in zip(
+        axes, (ANGLES, SHARES), ("mean cosine", "share of variance, or score"), strict=True
+    ):
+        for column, style in looks_of(columns).items():
+            ax.plot(table.index, table[column], label=column, **style)
+        ax.set(xlabel="layer (0: embeddings)", ylabel=label)
+        ax.axhline(0, color="0.6", lw=1)
+        # Above the panel: any place inside is a curve's of some encoder.
+        ax.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+def _difference_figure(table: pd.DataFrame, *, title: str) -> Figure:
+    """The differences of `compare` over the layers with their intervals, a panel per measure."""
+    measures = table.index.unique("measure")
+    fig, axes = plt.subplots(1, len(measures), figsize=(2.2 * len(measures), 3), sharex=True)
+    for ax, measure in zip(axes, measures, strict=True):
+        rows = table.xs(measure, level="measure")
+        ax.errorbar(rows.index, rows.difference, T_95 * rows.stderr, fmt="o-", capsize=2)
+        ax.axhline(0, color="0.6", lw=1)
+        ax.set_title(measure, fontsize="small")
+    axes[0].set(xlabel="layer", ylabel="after − before")
+    fig.suptitle(title, x=0.01, ha="left", fontsize="medium")
+    return fig
+
+
+def _file_name(model: str) -> str:
+    """The parts of a model's path or hub id, as the hub's cache joins them; no two share one."""
+    parts = [part for part in Path(model).parts if part not in (".", "..", "/")]
+    return "--".join(parts or [Path(model).resolve().name])
+
+
+def _write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
+    """Write ``diagnose-<name>.csv`` and its figure, ``.png``; returns their paths."""
+    use_house_style()
+    csv, png = (folder / f"diagnose-{name}{ending}" for ending in (".csv", ".png"))
+    figure = (_difference_figure if "after" in table else _diagnosis_figure)(table, title=title)
+    try:
+        with atomic_write(csv) as numbers, atomic_write(png) as picture:
+            figure.savefig(picture, format="png")
+            table.to_csv(numbers, float_format="%.6f")
+    finally:
+        plt.close(figure)  # else a notebook would show it
+    return [csv, png]

@@ -1,1 +1,0 @@
-"""Notebooks executed and stored; the course and the book made of them."""
