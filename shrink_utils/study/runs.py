@@ -215,8 +215,8 @@ def _planned_runs(configs: Iterable[RunConfig], profile: Profile) -> pd.DataFram
     ]
     table = pd.DataFrame(rows).groupby(like, sort=False).missing.agg(runs="size", missing="sum")
     table[[*took, "device"]] = None
-    here = newest_runs(kept_folders(profile.folder)).items()
-    stamps = [config.as_dict() | read_json(folder / STAMP) for config, folder in here]
+    here = sorted((profile.folder / "runs").glob(f"*/{STAMP}"))
+    stamps = [_read_json(stamp.with_name(CONFIG)) | _read_json(stamp) for stamp in here]
     recorded = sorted((data_dir() / "reference").glob("*/runs.parquet"))
     for known in (pd.DataFrame(stamps), *map(pd.read_parquet, recorded)):
         known = known.reindex(columns=[*like, *took, "device"]).astype(dict.fromkeys(took, float))

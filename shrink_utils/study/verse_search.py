@@ -18,7 +18,7 @@ from shrink_utils.models import hidden_states, load_encoder
 from shrink_utils.paths import data_dir, results_dir
 from shrink_utils.sources import Source, fetch
 from shrink_utils.study.results import atomic_write
-from shrink_utils.study.statistics import mean_of
+from shrink_utils.study.statistics import _mean_of
 from shrink_utils.text import load_task
 from shrink_utils.text.corpora import hash_order
 
@@ -115,7 +115,7 @@ def _measure_search() -> pd.DataFrame:
                 row = {"id": f"{pooling} {fitted} {name} {code}"}
                 for of, k in (("", 1), ("ten_", 10)):
                     found = search(asked, right, k=k, **how).recall(np.arange(len(right)))
-                    estimate, low, high, n = mean_of(found).interval()
+                    estimate, low, high, n = _mean_of(found).interval()
                     row |= {of.strip("_") or "estimate": estimate, f"{of}low": low}
                     row |= {f"{of}high": high, "n": n}
                 rows.append(row)
