@@ -59,6 +59,13 @@ ARM_STYLE = {
     "sigreg": _style("#88CCEE", (0, (2, 1, 1, 1)), "<"),
 }
 
+# What legends call an arm: its name is the argument's.
+CONDITIONS = {
+    "none": "plain", "prominent": "selected bars", "published": "paper's code", "all": "all bars",
+    "random": "random bars", "cosine": "cosine", "isoscore": "IsoScore★", "spectral": "spectral",
+    "sigreg": "SIGReg",
+}  # fmt: skip
+
 # Classes have two greys and two markers.
 CLASS_GREYS, CLASS_MARKERS = ("0.15", "0.6"), ("o", "^")
 

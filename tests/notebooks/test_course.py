@@ -203,7 +203,7 @@ def _values(control):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("number", ["01", "02", "03", "04", "04b", "05", "06"])
+@pytest.mark.parametrize("number", ["01", "02", "03", "04", "04b", "05", "06", "07", "07b", "13"])
 def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer(
     number, tmp_path, monkeypatch
 ):

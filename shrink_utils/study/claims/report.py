@@ -37,27 +37,29 @@ IN_BRIEF = ["claim", "verdict", "adjusted verdict", "ours [95 % interval]", "pap
 IN_BRIEF += ["noise floor", "p", "of"]
 SENTENCE = ["paper", "sentence", "row", "kind of test", "adjusted verdicts", "note"]
 LINE = 1000  # characters of a line that another program reads
-# What the hypotheses of STL subtract: mostly the plain arm or all bars, but where all bars get a
-# larger weight, prominent bars are taken from them.
+# What the hypotheses of STL subtract: mostly the plain condition or all bars, but where all bars
+# get a larger weight, selected bars are taken from them.
 SUBTRACTED = {
-    "prominent − none": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7",
-    "prominent − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4",
-    "all at 4 − prominent at 1": "S6 S8 E5 E6",
-    "all at 8 − prominent at 1": "E1",
-    "prominent − random": "H7",
-    "prominent − IsoScore★": "H8",
-    "prominent − spectral": "H9",
-    "prominent − cosine": "H10",
-    "IsoScore★ − none": "U2 U4 U6 U8",
+    "selected − plain": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7",
+    "selected − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4",
+    "all at 4 − selected at 1": "S6 S8 E5 E6",
+    "all at 8 − selected at 1": "E1",
+    "selected − random": "H7",
+    "selected − IsoScore★": "H8",
+    "selected − spectral": "H9",
+    "selected − cosine": "H10",
+    "IsoScore★ − plain": "U2 U4 U6 U8",
 }
 # Registered statements, in the words of the chapters.
 REWORDED = {
     r"another ((?:validation )?\w+) than": r"a different \1 from",
     r"another (accuracy|score|silhouette|loss)": r"a different \1",
-    r"matched score": "equal score",
-    r"selected": "prominent",
+    r"matched score": "matched isotropy",
+    r"centred score": "PC1 share",
+    r"(validation )?\bscore\b(?! within)": r"\1PC1 share",
+    r"prominent bars": "selected bars",
     r"isoscore (\S+) is": r"IsoScore★ at \1 is",
-    r"prominent (\S+) is": r"prominent at \1 is",
+    r"prominent (\S+) is": r"selected bars at \1 are",
     r" \.(\d)": r" 0.\1",
 }
 
@@ -183,12 +185,12 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     """The hypotheses of `_read_hypotheses` as chapters show them, one row each, all cells text.
 
     The first column, ``hypothesis``, is the id and the statement as it was registered, in the words
-    of the chapters: prominent for selected bars, equal for matched score, 0.20 for .20 (p, too). It
-    also labels the rows of a figure. ``difference of`` says which arm is taken from which (no such
-    column for profile objectives, whose S1 to S3 are others). Then come ``difference``,
+    of the chapters: matched isotropy for matched score, PC1 share for score, 0.20 for .20 (p, too).
+    It also labels the rows of a figure. ``difference of`` says which condition is taken from which
+    (no such column for profile objectives, whose S1 to S3 are others). Then come ``difference``,
     ``simultaneous interval``, ``seeds``, ``p (Holm)``, ``verdict`` and, where a paper printed a
     number, ``paper``. Rows that are *not tested* have a dash for difference, interval and p: the
-    score at which they compare was not reached.
+    isotropy at which they compare was not reached.
 
     Rows keep the order of the record, so that a slice such as ``[:3]`` is S1 to S3 of strength.
     A folder of a record, ``strength/one_device``, is read as well.

@@ -92,7 +92,8 @@ def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(
     registered, shown = _read_hypotheses(profile), reworded_hypotheses(profile)
     ids = [table.hypothesis.str.partition(" ")[0].tolist() for table in (registered, shown)]
     assert ids[0] == ids[1]
-    old_words = r"another \w+ than|another (?:accuracy|silhouette)|selected|matched|isoscore| \.\d"
+    old_words = r"another \w+ than|another (?:accuracy|silhouette)|prominent|isoscore| \.\d"
+    old_words += "|matched score|centred score"
     assert not shown.hypothesis.str.contains(old_words).any()
     tested = registered.verdict != "not tested"
     for column in ("difference", "simultaneous interval", "p (Holm)"):
@@ -104,11 +105,11 @@ def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(
     assert ("paper" in shown) == (profile == "cohort")
 
 
-def test_a_stronger_weight_of_all_bars_is_what_prominent_bars_are_taken_from():
+def test_a_stronger_weight_of_all_bars_is_what_selected_bars_are_taken_from():
     """The statement names the weight; the record says which arm is taken from which."""
     shown = pd.concat(map(reworded_hypotheses, ("cohort", "strength", "heldout")))
     weight = shown.hypothesis.str.extract(r"all bars at (?:weight )?(\d)", expand=False)
-    stronger = "all at " + weight + " − prominent at 1"
+    stronger = "all at " + weight + " − selected at 1"
     assert weight.notna().sum() == 5
     assert shown["difference of"][weight.notna()].equals(stronger.dropna())
     assert not shown["difference of"][weight.isna()].str.startswith("all").any()
@@ -119,11 +120,12 @@ def test_what_a_row_subtracts_gives_the_difference_that_it_prints():
     runs = pd.read_parquet(REFERENCE / "cohort" / "runs.parquet")
     short = runs[(runs.epochs == 3) & (runs.weight == 1)]
     scores = short.groupby(["task", "arm"]).centred_1.mean()
-    shown = reworded_hypotheses("cohort")
+    shown, arm = reworded_hypotheses("cohort"), {"selected": "prominent", "plain": "none"}
     for i, task in enumerate(["movies", "products", "movies", "products"]):
         row = shown.iloc[[0, 1, 4, 5][i]]  # H1, H2, H5, H6
         assert row.hypothesis.endswith(task)
-        first, second = scores[f"sentiment_{task}"][row["difference of"].split(" − ")]
+        pair = [arm.get(name, name) for name in row["difference of"].split(" − ")]
+        first, second = scores[f"sentiment_{task}"][pair]
         assert first - second == pytest.approx(float(row.difference), abs=5e-4)
 
 
