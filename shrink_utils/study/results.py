@@ -350,7 +350,7 @@ def _fit_on_gpu(first: Work, gpus: int) -> int:
     import torch
 
     stamp = first.path / STAMP
-    took = read_json(stamp).get("memory_gb", 0.0) if stamp.is_file() else 0.0
+    took = _read_json(stamp).get("memory_gb", 0.0) if stamp.is_file() else 0.0
     has = torch.cuda.get_device_properties(0).total_memory / 1e9
     by_memory = int(has / (MARGIN * took + CONTEXT_GB)) if took else 1
     return max(1, min(MOST_ON_GPU, by_memory, (os.cpu_count() or 1) // gpus))
