@@ -6,10 +6,8 @@ People call diagnose, claims, hypotheses and course; make calls the rest.
 from __future__ import annotations
 
 import argparse
-import codecs
 import os
 import sys
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +20,12 @@ EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
-# For terminals that are not UTF-8.
-PLAIN = {"−": "-", "–": "-", "·": "-", "×": "x", "★": "*", "§": "sec."}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; its errors are one line, not a traceback."""
-    codecs.register_error("plain", _plain)
     if hasattr(sys.stdout, "reconfigure"):  # a notebook's has none, and takes everything
-        sys.stdout.reconfigure(errors="plain")
+        sys.stdout.reconfigure(errors="replace")  # of terminals that are not UTF-8
     offline = True
     try:
         options = _parser().parse_args(arguments)
@@ -63,14 +58,6 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    """What stands for characters that a terminal does not have."""
-    letters = error.object[error.start : error.end].translate(str.maketrans(PLAIN))
-    letters = (unicodedata.normalize("NFKD", letter) for letter in letters)  # é: e and its accent
-    plain = (letter.encode("ascii", "ignore").decode() or "?" for letter in letters)
-    return "".join(plain), error.end
-
-
 def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
     """Isotropy and contextuality of any encoder on any text, layer by layer, or of two."""
     import matplotlib
@@ -80,7 +67,7 @@ def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
     from shrink_utils.text import load_sentences
     from shrink_utils.text.files import read_texts
 
-    room.check_folder(options.out)  # before the work, which may take long
+    room._check_folder(options.out)  # before the work, which may take long
     if options.column and not options.text:
         raise ValueError("--column: it is of the table that --text names")
     if len(options.models) > 2:
@@ -88,7 +75,7 @@ def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
     if options.text:
         source = options.text.name
         texts, notes = read_texts(options.text, column=options.column)
-        room.check_number(texts, options.text)
+        room._check_number(texts, options.text)
     else:
         n, source, notes = profile.diagnostic_sentences, "snippets", []
         texts = list(load_sentences("all", n=n, seed=profile.base_seed)["text"])
@@ -104,8 +91,8 @@ def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
     read = table.attrs["texts"]
     of = f" of {len(texts):,}" if read < len(texts) else ""
     title = f"{' and '.join(options.models)} on {read}{of} texts ({source})"
-    name = "-to-".join(map(room.file_name, options.models))
-    written = room.write_diagnosis(table, options.out, name=name, title=title)
+    name = "-to-".join(map(room._file_name, options.models))
+    written = room._write_diagnosis(table, options.out, name=name, title=title)
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     notes += [f"A sample of {read} texts was read, the same in each call (--max-texts)."] * bool(of)
     if cut := table.attrs["cut"]:
@@ -118,15 +105,16 @@ def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
 def _do_claims(profile: Profile, options: argparse.Namespace) -> None:
     """Print the table of claims of a finished study."""
     from shrink_utils.study.claims.report import _print_claims
+    from shrink_utils.study.tables import read_table
 
-    _print_claims(profile)
+    _print_claims(read_table("claims", profile=profile), profile)
 
 
 def _do_course(profile: Profile, options: argparse.Namespace) -> None:
     """Write the exercises of the chapters as notebooks for students and for instructors."""
-    from shrink_utils.study.course import write_course
+    from shrink_utils.study.course import _write_course
 
-    folder, kept = write_course(home() / "notebooks")
+    folder, kept = _write_course(home() / "notebooks")
     print(f"For students: {folder}\nWith solutions, for teachers: {folder / 'instructor'}")
     if kept:
         print(f"The earlier folder is kept, with any answers in it: {kept}")
@@ -136,7 +124,7 @@ def _do_book(profile: Profile, options: argparse.Namespace) -> None:
     """Build the web book of the executed notebooks, or, without a finished study, of the stored."""
     import pandas as pd
 
-    from shrink_utils.study.book import build_book
+    from shrink_utils.study.book import _build_book
     from shrink_utils.study.tables import read_table
 
     target = profile.folder / "book"
@@ -146,16 +134,28 @@ def _do_book(profile: Profile, options: argparse.Namespace) -> None:
     else:
         of, title = home() / "notebooks", "as stored in the repository"
         claims = pd.read_csv(data_dir() / "reference" / "quick" / "claims.csv")
-    build_book(of, claims, target, title=title)
+    _build_book(of, claims, target, title=title)
     print(f"{target / 'index.html'}")
 
 
 def _do_ablate(profile: Profile, options: argparse.Namespace) -> None:
     """Fine-tune the missing runs of the grid and of the weight sweep, or a part of them."""
-    from shrink_utils.study.runs import run_configs
+    from shrink_utils.study.runs import _check_inputs, _planned_runs, run_configs, run_id
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
-    runs = run_configs(profile.all_runs()[options.part], profile)
+    configs = profile.all_runs()[options.part]
+    if options.dry_run:
+        planned = _planned_runs(configs, profile)
+        print(f"{planned.to_string(index=False, float_format='{:.1f}'.format)}\n")
+        hours = (planned.missing * planned.seconds).sum() / 3600
+        unknown = planned.missing[planned.seconds.isna()].sum()
+        print(f"{hours:.1f} hours, one run after the other; {unknown} runs unlike any known one.")
+        _check_inputs(configs)
+        print("All encoders and tasks are there.")
+        return
+    if not all((profile.folder / "runs" / run_id(config)).exists() for config in configs):
+        _check_inputs(configs)
+    runs = run_configs(configs, profile)
     print(f"{len(runs)} runs in {profile.folder / 'runs'}")
 
 
@@ -195,25 +195,25 @@ def _do_hypotheses(profile: Profile, options: argparse.Namespace) -> None:
 def _do_tables(profile: Profile, options: argparse.Namespace) -> None:
     """Write the claims that follow from runs on record, and every number of the pages."""
     from shrink_utils.study.claims.verdicts import _recorded_claims
-    from shrink_utils.study.pages import write_pages
+    from shrink_utils.study.pages import _write_pages
     from shrink_utils.study.profiles import load_profile
     from shrink_utils.study.results import atomic_write
 
     for name in WITH_CLAIMS:
         with atomic_write(data_dir() / "reference" / name / "claims.csv") as part:
             _recorded_claims(load_profile(name)).to_csv(part, index=False, float_format="%.6f")
-    write_pages()
+    _write_pages()
 
 
 def _do_execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
-    from shrink_utils.study.notebooks import executed_notebooks, run_notebook
+    from shrink_utils.study.notebooks import _executed_notebooks, _run_notebook
 
     # The kernel reads its profile and seed from here.
     os.environ |= {"SHRINK_PROFILE": options.profile, "SHRINK_SEED": str(options.seed)}
-    name, seconds = options.source.stem, run_notebook(options.source, options.target)
-    done = len(executed_notebooks(options.target.parent))
-    chapters = len(executed_notebooks(options.source.parent))
+    name, seconds = options.source.stem, _run_notebook(options.source, options.target)
+    done = len(_executed_notebooks(options.target.parent))
+    chapters = len(_executed_notebooks(options.source.parent))
     print(f"{name}: {seconds:.0f} s, {done} of {chapters} chapters", flush=True)
 
 
@@ -222,15 +222,15 @@ def _do_report(profile: Profile, options: argparse.Namespace) -> int:
     from shrink_utils.study.claims.reference import _print_comparison
     from shrink_utils.study.claims.report import _print_brief
     from shrink_utils.study.results import _write_json, atomic_write, provenance
-    from shrink_utils.study.runs import _drop_models, run_configs, tables_of
-    from shrink_utils.study.tables import _first_steps, write_table
+    from shrink_utils.study.runs import _drop_models, _tables_of, run_configs
+    from shrink_utils.study.tables import _first_steps, read_table, write_table
 
     runs = run_configs(profile.all_runs(), profile)
-    for name, table in (left := tables_of(runs)).items():
+    for name, table in (left := _tables_of(runs)).items():
         with atomic_write(profile.folder / "tables" / f"{name}.parquet") as part:
             table.to_parquet(part, index=False)
     write_table(_first_steps(left), "first_steps", profile=profile)
-    _print_brief(profile, runs=len(runs))
+    _print_brief(read_table("claims", profile=profile), profile, runs=len(runs))
     _drop_models(profile)
     about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
     with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
@@ -240,10 +240,10 @@ def _do_report(profile: Profile, options: argparse.Namespace) -> int:
 
 def _do_store(profile: Profile, options: argparse.Namespace) -> None:
     """Put the outputs of the executed notebooks into notebooks/."""
-    from shrink_utils.study.notebooks import executed_notebooks, store_outputs
+    from shrink_utils.study.notebooks import _executed_notebooks, _store_outputs
 
-    for executed in executed_notebooks(profile.folder / "notebooks"):
-        store_outputs(executed, home() / "notebooks" / executed.name)
+    for executed in _executed_notebooks(profile.folder / "notebooks"):
+        _store_outputs(executed, home() / "notebooks" / executed.name)
         os.utime(executed)  # newer than what it was stored into: make has nothing to do
 
 
@@ -280,6 +280,8 @@ def _parser() -> argparse.ArgumentParser:
     made["execute"].add_argument("target", type=Path)
     part = "such as 3/8: the third of eight parts, one per machine or job; default: all"
     made["ablate"].add_argument("--part", type=_slice_of_part, default="1/1", help=part)
+    dry = "look for encoders and tasks, print what would be run and what like runs took, and end"
+    made["ablate"].add_argument("--dry-run", action="store_true", help=dry)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
     add = made["diagnose"].add_argument
     model = "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder; two are compared"

@@ -20,7 +20,6 @@ from .runs import (
     run_grid as run_grid,
     run_id as run_id,
     run_or_load as run_or_load,
-    run_sweep as run_sweep,
     study_tables as study_tables,
 )
 from .session import setup_notebook as setup_notebook

@@ -20,7 +20,7 @@ from shrink_utils.study.claims.report import (
     claims_in_brief,
     signed,
 )
-from shrink_utils.study.notebooks import executed_notebooks, store_outputs
+from shrink_utils.study.notebooks import _executed_notebooks, _store_outputs
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
@@ -35,7 +35,7 @@ RECORDED = {  # profiles whose claims are on record, before and after those of t
 }
 
 
-def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:
+def _build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:
     """Build the book of executed notebooks, whole or not at all.
 
     Parameters
@@ -57,7 +57,7 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent) as folder:
         source, built = Path(folder) / "source", Path(folder) / "html"
-        gather(notebooks, claims, source)
+        _gather(notebooks, claims, source)
         command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going"]
         command += ["-d", f"{folder}/doctrees", "-D", f"html_title=shrink, {title}"]
         done = subprocess.run(
@@ -71,12 +71,12 @@ def build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: st
         built.rename(target)
 
 
-def gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
+def _gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
     """Lay the sources of the book below the new folder `source`, as they stand in the repository.
 
     Links between them then hold. Raises FileNotFoundError if there is no executed notebook.
     """
-    executed = executed_notebooks(notebooks)
+    executed = _executed_notebooks(notebooks)
     if not executed:
         raise FileNotFoundError(f"notebooks: none in {notebooks}; make reproduce executes them")
     shutil.copytree(home() / "docs" / "book", source)
@@ -107,7 +107,7 @@ def _lay_notebook(executed: Path, target: Path) -> None:
     myst-nb looks for these two in the cell, not in the output. The pages of docs/book, such as the
     glossary, are the root of the book. Marks for tests are left out.
     """
-    store_outputs(executed, target)
+    _store_outputs(executed, target)
     notebook = nbformat.read(target, as_version=4)
     for cell in notebook.cells:
         cell.source = cell.source.replace("](../docs/book/", "](../").removeprefix(TEST_MARK)

@@ -83,7 +83,7 @@ class _WithoutWords(ast.NodeTransformer):
         return ast.Constant("")  # with what it names: values in a sentence
 
 
-def write_stamps(folder: Path) -> None:
+def _write_stamps(folder: Path) -> None:
     """Write ``library.hash`` and ``package.hash``, whose times make reads, where they changed."""
     hashes = {"library.hash": code_hash(), "package.hash": _hash(PACKAGE.rglob("*.py"))}
     for name, found in hashes.items():
@@ -93,4 +93,4 @@ def write_stamps(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_stamps(Path(sys.argv[1]))
+    _write_stamps(Path(sys.argv[1]))

@@ -51,6 +51,12 @@ def arm_options(arm: str) -> Options | None:
     return ARMS[known_name("arm", "arm", arm, ARMS)]
 
 
+# What tells the runs of a study apart: the first columns of every table of runs.
+TASK_OF_MODEL = ["model", "task"]
+RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
+KEYS = [*RUN, "epochs"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """(model, task, arm, seed, hyper-parameters) of a run; raises ValueError for what cannot be.

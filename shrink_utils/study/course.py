@@ -29,7 +29,7 @@ run that cell, and run the check below it: it prints *right*, or says what it fo
 PATIENTLY = "from shrink_utils.study.session import check_in_sentences\n\ncheck_in_sentences()\n\n"
 
 
-class Section(NamedTuple):
+class _Section(NamedTuple):
     """The exercises of a chapter: cells by what they are."""
 
     chapter: str  # file name of the notebook
@@ -39,7 +39,7 @@ class Section(NamedTuple):
     metadata: NotebookNode  # of the chapter: which kernel runs it
 
 
-def write_course(notebooks: Path) -> tuple[Path, Path | None]:
+def _write_course(notebooks: Path) -> tuple[Path, Path | None]:
     """Write the exercises into a folder beside the chapters, and those with solutions below it.
 
     Returns that folder, ``exercises``, and where an earlier one is kept. That is written over if it
@@ -51,8 +51,8 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
         raise FileNotFoundError(f"notebooks: no chapters in {notebooks}")
     folder, kept, new = notebooks / "exercises", None, {}
     for section in sections:
-        new[folder / section.chapter] = course_notebook(section, solved=False)
-        new[folder / "instructor" / section.chapter] = course_notebook(section, solved=True)
+        new[folder / section.chapter] = _course_notebook(section, solved=False)
+        new[folder / "instructor" / section.chapter] = _course_notebook(section, solved=True)
 
     def is_as_made(path: Path) -> bool:  # but for what running its cells leaves
         old = nbformat.read(path, as_version=4)
@@ -68,7 +68,7 @@ def write_course(notebooks: Path) -> tuple[Path, Path | None]:
     return folder, kept
 
 
-def read_section(chapter: Path) -> Section:
+def read_section(chapter: Path) -> _Section:
     """The exercises of a chapter with their solutions; `tests/notebooks` holds them complete.
 
     Raises FileNotFoundError if there is no such notebook, or none of its name in ``solutions``, and
@@ -89,10 +89,10 @@ def read_section(chapter: Path) -> Section:
         parts = (task, empty, solved[empty.id], solved.get(f"{task.id}-worked"), check)
         exercises.append({k: cell for k, cell in zip(PARTS, parts, strict=True) if cell})
     title = notebook.cells[0].source.splitlines()[0].removeprefix("# ")
-    return Section(chapter.name, title, setup[0], exercises, notebook.metadata)
+    return _Section(chapter.name, title, setup[0], exercises, notebook.metadata)
 
 
-def course_notebook(section: Section, *, solved: bool) -> NotebookNode:
+def _course_notebook(section: _Section, *, solved: bool) -> NotebookNode:
     """The exercises of a chapter as a notebook of their own, without outputs.
 
     `solved`: with answers and worked texts; else with empty answers.

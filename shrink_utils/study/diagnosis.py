@@ -4,8 +4,6 @@ import math
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
-from itertools import count
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -23,24 +21,21 @@ from shrink_utils.geometry import (
     self_sim,
 )
 from shrink_utils.models import load_encoder, word_states
-from shrink_utils.models.encoders import PINNED
 from shrink_utils.models.states import MAX_LENGTH, WordBatch
-from shrink_utils.names import as_texts, unknown_name
-from shrink_utils.study.experiments import Layers
+from shrink_utils.names import as_texts
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.results import atomic_write, progress_bar
-from shrink_utils.text.corpora import check_maximum, hash_order, stable_hash
-
-LOCAL = (*PINNED, "tiny-random")  # encoders that need no hub
+from shrink_utils.text.corpora import check_maximum, hash_order
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 MOST_TEXTS = 5000  # some .4 MB each in MiniLM: half an hour and 2 GiB on one core
+MOST_WORDS = 2000  # that the shape of a cloud is measured of
 TENTHS, T_95 = 10, 2.262  # of texts, each left out once; Student's quantile of 9 degrees of freedom
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
-SHARES = ["first score, raw", "first score, centred", "IsoScore"]
+SHARES = ["top share, raw", "PC1 share", "IsoScore"]
 
 
-def check_folder(folder: Path) -> None:
+def _check_folder(folder: Path) -> None:
     """Make a folder to write to, or raise an ``OSError`` that names it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +44,7 @@ def check_folder(folder: Path) -> None:
         raise type(error)(f"out: {folder} cannot be written to ({error.strerror})") from error
 
 
-def check_number(texts: Sequence[str], path: Path) -> None:
+def _check_number(texts: Sequence[str], path: Path) -> None:
     """Raise a ``ValueError`` for too few texts to say anything."""
     if len(texts) < FEWEST_TEXTS:
         raise ValueError(
@@ -85,17 +80,16 @@ def diagnose(
     -------
     DataFrame
         One row per layer, 0 the embeddings. Of words: ``AvgSim`` (pairs of different sentences),
-        ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); first anisotropy score
-        ``raw`` and ``centred``, ``IsoScore`` (bias-corrected) and ``effective rank`` (centred).
-        Its ``attrs`` hold the same of an isotropic Gaussian cloud (``null``), how many ``texts``
-        were read and how many of them ``cut`` at ``max_length``, and an ``identity`` of model,
-        texts and options.
+        ``SelfSim − AvgSim`` and ``IntraSim − null`` (lengths matched); the ``top share`` of the
+        raw vectors' squared singular values and the ``PC1 share`` of their variance, ``IsoScore``
+        (bias-corrected) and ``effective rank`` (centred). Its ``attrs`` hold the same of an
+        isotropic Gaussian cloud (``null``), how many ``texts`` were read and how many of them
+        ``cut`` at ``max_length``.
 
     Raises
     ------
     ValueError
-        The name is nearly that of an encoder that is here: no hub is asked for it. Or there are no
-        words in the texts: nothing but emoji or punctuation.
+        There are no words in the texts: nothing but emoji or punctuation.
     FileNotFoundError
         See `load_encoder`.
     """
@@ -104,7 +98,6 @@ def diagnose(
     noise = torch.randn(words.vectors.shape[1:], generator=torch.Generator().manual_seed(0))
     table = pd.DataFrame(rows).rename_axis("layer")
     table.attrs = attrs | {"null": _of_layer(noise, words, min_count)}
-    table.attrs["identity"] = _identity([model], texts, max_length, min_count)
     return table
 
 
@@ -157,7 +150,7 @@ def compare(
     table = pd.concat(dict(enumerate(rows)), names=["layer"])
     table.insert(2, "difference", table.after - table.before)
     table["noise"] = table.difference.abs() <= T_95 * table.stderr
-    table.attrs = attrs | {"identity": _identity([before, after], texts, max_length, min_count)}
+    table.attrs = attrs
     return table
 
 
@@ -181,14 +174,11 @@ def _read_words(
     model: str, texts: Sequence[str], max_length: int | None, max_texts: int | None
 ) -> tuple[list[str], WordBatch, dict[str, int]]:
     """Texts, or a sample of them, the words that an encoder read, and how many were cut."""
-    is_typo = model not in LOCAL and get_close_matches(model.lower(), LOCAL, n=1, cutoff=0.75)
-    if is_typo and "/" not in model and not Path(model).exists():
-        raise unknown_name("model", "local encoder", model, LOCAL)
     encoder, texts = load_encoder(model, device="auto"), as_texts(texts)
     check_maximum("max_texts", max_texts, "texts")
     if max_texts and len(texts) > max_texts:
         texts = [texts[i] for i in sorted(hash_order(len(texts), "diagnose")[:max_texts])]
-    with progress_bar(total=len(texts), unit="text", description=file_name(model)) as bar:
+    with progress_bar(total=len(texts), unit="text", description=_file_name(model)) as bar:
         words = word_states(encoder, texts, max_length=max_length, progress=bar.update)
     if not words.word:
         raise ValueError(
@@ -200,22 +190,17 @@ def _read_words(
     return texts, words, {"texts": len(texts), "max_length": max_length, "cut": cut}
 
 
-def _identity(models: list[str], *parts: object) -> str:
-    """Of a diagnosis: neither "." nor a file's name says which model and which texts these are."""
-    places = [str(Path(model).resolve()) if Path(model).exists() else model for model in models]
-    return f"{stable_hash(places, *parts):016x}"
-
-
 def _of_layer(x: Tensor, words: WordBatch, min_count: int) -> dict[str, float]:
     """The measures of one layer's words, (n, d)."""
     of_words = self_sim(x, words.word, sentences=words.sentence, min_count=min_count)
-    thinned = Layers(x[None], words.sentence).thinned().words[0]
+    n = min(len(x), MOST_WORDS)
+    thinned = x[torch.arange(n) * len(x) // n]  # evenly over the texts
     return {
         "AvgSim": avg_sim(x, groups=words.sentence).value,
         "SelfSim − AvgSim": of_words.corrected,
         "IntraSim − null": intra_sim(x, words.sentence).excess,
-        "first score, raw": float(anisotropy(x, k=1)[0]),
-        "first score, centred": float(anisotropy(x, k=1, center=True)[0]),
+        "top share, raw": float(anisotropy(x, k=1)[0]),
+        "PC1 share": float(anisotropy(x, k=1, center=True)[0]),
         "IsoScore": iso_score(thinned, bias_corrected=True),
         "effective rank": effective_rank(thinned),
     }
@@ -251,28 +236,20 @@ def _difference_figure(table: pd.DataFrame, *, title: str) -> Figure:
     return fig
 
 
-def file_name(model: str) -> str:
+def _file_name(model: str) -> str:
     """The parts of a model's path or hub id, as the hub's cache joins them; no two share one."""
     parts = [part for part in Path(model).parts if part not in (".", "..", "/")]
     return "--".join(parts or [Path(model).resolve().name])
 
 
-def write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
-    """Write ``diagnose-<name>.csv`` and its figure, ``.png``; returns their paths.
-
-    Files of that name of another diagnosis stay: a number tells the new ones apart. The picture's
-    metadata hold title and identity.
-    """
+def _write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str) -> list[Path]:
+    """Write ``diagnose-<name>.csv`` and its figure, ``.png``; returns their paths."""
     use_house_style()
-    identity = table.attrs["identity"]
-    for stem in (f"diagnose-{name}" + (f"-{n}" if n > 1 else "") for n in count(1)):
-        csv, png = (folder / f"{stem}{suffix}" for suffix in (".csv", ".png"))
-        if not png.is_file() or identity.encode() in png.read_bytes():
-            break
+    csv, png = (folder / f"diagnose-{name}{ending}" for ending in (".csv", ".png"))
     figure = (_difference_figure if "after" in table else _diagnosis_figure)(table, title=title)
     try:
         with atomic_write(csv) as numbers, atomic_write(png) as picture:
-            figure.savefig(picture, format="png", metadata={"Title": title, "Source": identity})
+            figure.savefig(picture, format="png")
             table.to_csv(numbers, float_format="%.6f")
     finally:
         plt.close(figure)  # else a notebook would show it

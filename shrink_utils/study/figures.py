@@ -167,7 +167,7 @@ def show(
     if widget is None:
         display(Image(png, format="png", alt=alt, retina=True, metadata={"figure": name}))
     else:
-        shown, metadata = with_fallback(widget, png, alt=alt)
+        shown, metadata = _with_fallback(widget, png, alt=alt)
         metadata["image/png"]["figure"] = name
         display(shown, metadata=metadata, raw=True)
     display(Markdown(caption))
@@ -180,7 +180,7 @@ def show_table(table: pd.DataFrame) -> None:
     display(HTML(re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)))
 
 
-def with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
+def _with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
     """Data and metadata that IPython's `display(…, raw=True)` takes to show widget or picture.
 
     A frontend shows the richest kind that it knows: JupyterLab the widget; GitHub, the book and a

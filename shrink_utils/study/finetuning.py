@@ -199,7 +199,7 @@ def _isolated_training(threads: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class FinetuneResult:
+class _FinetuneResult:
     """What a run leaves behind.
 
     Examples
@@ -231,7 +231,7 @@ def finetune(
     *,
     on_row: Callable[[dict], None] | None = None,
     recorder: StepRecorder | None = None,
-) -> FinetuneResult:
+) -> _FinetuneResult:
     """Fine-tune as `config` says.
 
     Parameters
@@ -295,7 +295,7 @@ def finetune(
         trainer.train()
     labels, evaluated = torch.tensor(rows["validation"]["label"]), recorder.evaluated
     classes = None if spec.is_regression else labels
-    return FinetuneResult(
+    return _FinetuneResult(
         history=pd.DataFrame(recorder.rows),
         evaluations=_evaluations(trainer.state.log_history, evaluated, classes),
         embeddings={

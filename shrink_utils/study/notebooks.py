@@ -27,7 +27,7 @@ KILLERS = """What ends a kernel: the system, when memory is short (`dmesg` says 
 less), the limit of a batch system, `exit()` in this cell or the one before, or compiled code."""
 
 
-def executed_notebooks(folder: Path) -> list[Path]:
+def _executed_notebooks(folder: Path) -> list[Path]:
     """Executed copies in a folder, by chapter: none that is half-way, none that failed."""
     return sorted(path for path in folder.glob("[0-9]*.ipynb") if "." not in path.stem)
 
@@ -51,7 +51,7 @@ class _OwnKernel(AsyncKernelManager):
         await super().start_kernel(env=kept | ours, **options)
 
 
-def run_notebook(source: Path, target: Path) -> float:
+def _run_notebook(source: Path, target: Path) -> float:
     """Run `source` with papermill, leave the executed copy at `target`, and return the seconds.
 
     The copy is written beside the target and renamed when whole. On an error it is kept as
@@ -135,7 +135,7 @@ def _transport(folder: str) -> dict[str, str]:
     return {"transport": "ipc", "ip": f"{folder}/socket"} if fits and os.name != "nt" else {}
 
 
-def store_outputs(executed: Path, source: Path) -> None:
+def _store_outputs(executed: Path, source: Path) -> None:
     """Put the outputs of an executed copy into the notebook that readers open.
 
     Sources, cell ids and tags stay; papermill's marks and timings go, so that storing the same

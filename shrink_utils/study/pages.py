@@ -18,9 +18,10 @@ from statsmodels.stats.multitest import multipletests
 
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
+from shrink_utils.study.claims.stl import interpolate_frontier
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.statistics import Interval, paired_interval, pseudo_values
-from shrink_utils.study.tables import _read_records, interpolate_frontier
+from shrink_utils.study.tables import _read_records
 
 _MARK = re.compile(r"(<!--n ([\w.]+) ?([^>]*?)-->).*?(<!--/n-->)", re.DOTALL)
 _INNER = re.compile(r"\{([\w.]+) ([^}]+)\}")  # of a text of numbers.toml
@@ -34,7 +35,7 @@ _MARGINS |= dict.fromkeys("S4 S6 S8 E1 E5 E6".split(), 0.044)
 _MARGINS |= {"S5": 0.03, "E4": 0.04, "U1": 0.05, "U2": 0.05}
 
 
-def write_pages() -> None:
+def _write_pages() -> None:
     """Fill every page that names a number. Raises ValueError for a name or form that is unknown."""
     for path, text in _rendered_pages().items():
         if text != path.read_text(encoding="utf-8"):

@@ -27,7 +27,7 @@ from shrink_utils.study.finetuning import (
     fixed_batches,
 )
 from shrink_utils.study.profiles import SEED_STEP, Profile
-from shrink_utils.study.scratch import Trunk, new_pair_classifier, scratch_model, with_new_head
+from shrink_utils.study.scratch import Trunk, _new_pair_classifier, _with_new_head, scratch_model
 from shrink_utils.text import heuristic_pairs, training_pairs
 from shrink_utils.text.corpora import split_sentences, train_tokenizer
 from shrink_utils.training.dynamics import FixedSetLoss
@@ -236,7 +236,7 @@ def held_out_batches(
 
 
 @dataclass(frozen=True)
-class ScratchResult:
+class _ScratchResult:
     """What a pretraining leaves behind.
 
     Examples
@@ -255,7 +255,7 @@ class ScratchResult:
     evaluations: list[dict]  # step and loss (of at most 512 held-out sentences), before and after
 
 
-def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()) -> ScratchResult:
+def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()) -> _ScratchResult:
     """Train a model as `config` says.
 
     Parameters
@@ -312,11 +312,11 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
             data_collator=collator(config, tokenizer),
             callbacks=list(callbacks),
         )
-        before = held_out_loss(model, batches)
+        before = _held_out_loss(model, batches)
         trainer.train()
-        after = held_out_loss(model, batches)
+        after = _held_out_loss(model, batches)
     evaluations = [{"step": 0, "loss": before}, {"step": config.steps, "loss": after}]
-    return ScratchResult(config, model.eval().cpu(), tokenizer, evaluations)
+    return _ScratchResult(config, model.eval().cpu(), tokenizer, evaluations)
 
 
 def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
@@ -341,7 +341,7 @@ def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
 
 
 @torch.inference_mode()
-def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) -> float:
+def _held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) -> float:
     """Mean loss of a model over all predicted tokens of the batches, in nats per token.
 
     Dropout is off; a mean of one of `held_out_batches` counts by the tokens that it predicts. Every
@@ -354,7 +354,7 @@ def held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]]) 
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> tokenizer = scratch_tokenizer(config)
-    >>> held_out_loss(new_model(config, tokenizer), held_out_batches(config, tokenizer, n=8)) > 1
+    >>> _held_out_loss(new_model(config, tokenizer), held_out_batches(config, tokenizer, n=8)) > 1
     True
     """
     with evaluating(model):
@@ -414,7 +414,7 @@ def common_start(
         texts += [*pairs["text"], *pairs["text_pair"]]
     tokenizer = train_tokenizer(texts, vocab_size=VOCABULARY)
     sizes = {"vocab_size": len(tokenizer), "max_length": PAIR_LENGTH}
-    model = new_pair_classifier(trunk, **sizes, seed=seed)
+    model = _new_pair_classifier(trunk, **sizes, seed=seed)
     return _train(model, tokenizer, rows, training, seed, on_step), tokenizer
 
 
@@ -452,7 +452,7 @@ def entailment_model(
     False
     """
     rows = training_pairs(training.rows, counter_examples=counter_examples, seed=data_seed)
-    return _train(with_new_head(start, seed=seed), tokenizer, rows, training, seed, on_step)
+    return _train(_with_new_head(start, seed=seed), tokenizer, rows, training, seed, on_step)
 
 
 def pair_batches(rows: Dataset, tokenizer: PreTrainedTokenizerBase) -> list[dict[str, Tensor]]:

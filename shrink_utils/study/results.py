@@ -46,10 +46,13 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "scikit-learn"
 PACKAGES = "torch transformers datasets numpy pandas gudhi scipy torchmetrics".split()
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profile says
+# On one GPU: more processes gained nothing; what CUDA itself takes of each; a margin, as the first
+# run need not be the largest.
+MOST_ON_GPU, CONTEXT_GB, MARGIN = 16, 0.6, 1.5
 Loaded = TypeVar("Loaded")
 
 
-class DamagedResultError(ValueError):
+class _DamagedResultError(ValueError):
     """A result whose files are not those that were written."""
 
 
@@ -90,11 +93,11 @@ class Result:
     def load(self, read: Callable[[Path], Loaded]) -> Loaded | None:
         """What `read` makes of the folder; None where there is none.
 
-        A damaged folder, of which `read` raises `DamagedResultError`, is removed, with a warning.
+        A damaged folder, of which `read` raises `_DamagedResultError`, is removed, with a warning.
         """
         try:
             return read(self.folder) if self.folder.exists() else None
-        except DamagedResultError as damage:
+        except _DamagedResultError as damage:
             warnings.warn(f"{damage} It is computed again.", stacklevel=3)
             with _part(self.folder) as part, suppress(FileNotFoundError):  # another process has it
                 self.folder.rename(part)
@@ -116,7 +119,7 @@ class Result:
         return read(self.folder)
 
     def verify(self) -> None:
-        """Raise `DamagedResultError` if a file is missing, or not what was written.
+        """Raise `_DamagedResultError` if a file is missing, or not what was written.
 
         A file that was added is no harm.
         """
@@ -127,7 +130,7 @@ class Result:
                 if not path.is_file() or sha256_of(path) != digest:
                     raise ValueError(f"{file} {'changed' if path.is_file() else 'is missing'}")
         except (OSError, ValueError, AttributeError) as error:
-            raise DamagedResultError(f"{name} is damaged: {error}.") from error
+            raise _DamagedResultError(f"{name} is damaged: {error}.") from error
 
 
 def _result_key(*parts: object, code: str) -> str:
@@ -220,9 +223,24 @@ def provenance() -> dict[str, object]:
         "platform": f"{platform.system()} {platform.machine()}",
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "threads": torch.get_num_threads(),
+        "memory_gb": round(_peak_memory() / 1e9, 2),
         "commit": _commit(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _peak_memory() -> int:
+    """Bytes that this process has held at once: of its GPU, or else of the machine."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_reserved()
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _commit() -> str:
@@ -273,9 +291,10 @@ class Work:
 def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     """Make results, each once, whoever else makes some of them at the same time.
 
-    In this process, by `workers` processes (``SHRINK_WORKERS`` takes the place of that; at least
-    one per GPU, and the i-th has GPU i mod n), or on the Dask cluster at
-    ``DASK_SCHEDULER_ADDRESS``, which sees the same folder. The numbers are the same.
+    In this process, by `workers` processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``,
+    which sees the same folder. ``SHRINK_WORKERS`` takes the place of `workers`. On GPUs, where it
+    is not set, as many work as the memory that the first result took allows; there is at least one
+    per GPU, and the i-th has GPU i mod n. The numbers are the same.
 
     Raises
     ------
@@ -291,11 +310,14 @@ def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     for one in work:
         one.log.unlink(missing_ok=True)
     with progress_bar(total=len(work), unit="run") as bar:
-        # Those side by side end together: after the first, tqdm would say several times too much.
-        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}{postfix}]"
+        # Those side by side end together: after the first, tqdm's time left is far too much.
+        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}]"
         if work and os.environ.get(ADDRESS):
             _on_cluster(work, bar)
-        elif workers > 1:
+        elif workers > 1 or gpus:
+            if gpus and not os.environ.get(WORKERS):
+                _side_by_side(work[:1], 1, gpus, bar)
+                workers = min(len(work), len(gpus) * _fit_on_gpu(work[0], len(gpus)))
             _side_by_side(work, workers, gpus, bar)
         elif work:
             _settle_all(work, bar=bar)
@@ -321,6 +343,17 @@ def _gpus() -> list[str]:
     found = range(torch.cuda.device_count())
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return named[: len(found)] or [str(i) for i in found]
+
+
+def _fit_on_gpu(first: Work, gpus: int) -> int:
+    """How many processes one GPU holds, by the memory that the first result took; 1 if unknown."""
+    import torch
+
+    stamp = first.path / STAMP
+    took = _read_json(stamp).get("memory_gb", 0.0) if stamp.is_file() else 0.0
+    has = torch.cuda.get_device_properties(0).total_memory / 1e9
+    by_memory = int(has / (MARGIN * took + CONTEXT_GB)) if took else 1
+    return max(1, min(MOST_ON_GPU, by_memory, (os.cpu_count() or 1) // gpus))
 
 
 def _last_line(log: Path) -> str:
@@ -357,7 +390,7 @@ def _settle_all(work: Sequence[Work], *, gpu: str = "", bar: tqdm | None = None)
             if _settle(one):
                 waiting.remove(one)
                 if bar is not None:
-                    _show(bar, work, workers=1)
+                    _show(bar, work)
         if waiting:
             time.sleep(1)
 
@@ -371,21 +404,16 @@ def _side_by_side(work: Sequence[Work], workers: int, gpus: list[str], bar: tqdm
     try:
         while any(process.is_alive() for process in team):
             time.sleep(1)
-            _show(bar, work, workers=workers)
+            _show(bar, work)
     finally:
         for process in team:
             process.terminate()
             process.join()
 
 
-def _show(bar: tqdm, work: Sequence[Work], *, workers: int) -> None:
-    """Move the bar to what is made, with the time that all workers together still need."""
-    made = [one.path / STAMP for one in work if one.path.exists()]
-    if not bar.disable and len(made) > bar.n:
-        seconds = [_read_json(stamp).get("seconds", 0.0) for stamp in made if stamp.is_file()]
-        left = (len(work) - len(made)) * sum(seconds) / max(1, len(seconds)) / workers
-        bar.set_postfix_str(f"about {left / 60:.0f} min left", refresh=False)
-        bar.update(len(made) - bar.n)
+def _show(bar: tqdm, work: Sequence[Work]) -> None:
+    """Move the bar to what is made."""
+    bar.update(sum(one.path.exists() for one in work) - bar.n)
 
 
 def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
@@ -404,7 +432,7 @@ def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
         for call in as_completed(calls):
             if (error := call.exception()) is not None:
                 calls[call].log.write_text(f"{error}\n", encoding="utf-8")
-            _show(bar, work, workers=max(1, len(client.nthreads())))
+            _show(bar, work)
 
 
 def _remote(one: Work, settings: dict[str, str]) -> None:

@@ -14,13 +14,10 @@ from sklearn.metrics import silhouette_score
 from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
-from shrink_utils.study.config import RunConfig
+from shrink_utils.study.config import KEYS, RunConfig
 from shrink_utils.text.tasks import task_spec
 from shrink_utils.topology import h0_barcode
 
-TASK_OF_MODEL = ["model", "task"]
-RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
-KEYS = [*RUN, "epochs"]  # what tells the runs of a study apart; the first columns of every table
 TABLES = ("runs", "steps", "evaluations", "correct", "clouds")
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
@@ -40,7 +37,7 @@ def _tables_of_run(
     Parameters
     ----------
     history, evaluations, embeddings
-        As of `training.FinetuneResult`: rows by step and by evaluation, and vectors, labels and
+        As of `finetuning._FinetuneResult`: rows by step and by evaluation, and vectors, labels and
         predictions of the validation rows.
     stamp : mapping
         Of `results.provenance`, with precision, threads and seconds.

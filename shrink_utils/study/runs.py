@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch.distributed as dist
 
+from shrink_utils.paths import data_dir
 from shrink_utils.sources import hub_revisions
 from shrink_utils.study.code_version import code_hash
 from shrink_utils.study.config import RunConfig, arm_options, used_precision
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from shrink_utils.models import Encoder
-    from shrink_utils.study.finetuning import FinetuneResult
+    from shrink_utils.study.finetuning import _FinetuneResult
 
 VECTORS = "embeddings.safetensors"
 MODEL = "model"  # in a folder beside the run's: encoder and head, as transformers saves them
@@ -80,7 +81,7 @@ def run_id(config: RunConfig) -> str:
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run folder; `DamagedResultError` if any file is not as written."""
+    """Read a run folder; `_DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return Run(
         config=RunConfig(**_read_json(folder / CONFIG)),
@@ -96,7 +97,7 @@ def _model_of(run: Path) -> Result:
 
 
 def _load_model(folder: Path) -> Path:
-    """The model in such a folder; `DamagedResultError` if any file is not as written."""
+    """The model in such a folder; `_DamagedResultError` if any file is not as written."""
     Result(folder).verify()
     return folder / MODEL
 
@@ -177,6 +178,52 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     return [runs[path] or load_run(path) for path in paths]
 
 
+def _check_inputs(configs: Iterable[RunConfig]) -> None:
+    """Read the tasks and encoders of runs, so that what is missing is known before hours of work.
+
+    Raises
+    ------
+    FileNotFoundError
+        With a line for each task or encoder that cannot be read.
+    """
+    from shrink_utils.models import load_encoder
+    from shrink_utils.text import load_task
+
+    configs, faults = list(configs), []
+    inputs: list[tuple[str, Callable]] = [(c.model, load_encoder) for c in configs]
+    inputs += [(c.task, load_task) for c in configs]
+    for name, read in dict.fromkeys(inputs):
+        try:
+            read(name)
+        except Exception as error:  # of hubs, archives and files, read by several libraries
+            faults.append(f"  {name}: {' '.join(str(error).split())}")
+    if faults:
+        raise FileNotFoundError("before any run, these could not be read:\n" + "\n".join(faults))
+
+
+def _planned_runs(configs: Iterable[RunConfig], profile: Profile) -> pd.DataFrame:
+    """What would be run: a row per model, task and epochs, and what like runs took.
+
+    Columns ``runs`` and ``missing``, then means per run of finished ones of this profile, or else
+    of those on record: ``seconds``, ``memory_gb`` and their ``device``. NaN: there are none.
+    """
+    like, took = ["model", "task", "epochs"], {"seconds": "mean", "memory_gb": "mean"}
+    rows, stamps = [], []
+    for config in dict.fromkeys(configs):
+        stamp = profile.folder / "runs" / run_id(config) / STAMP
+        of = {name: getattr(config, name) for name in like}
+        rows.append(of | {"missing": not stamp.is_file()})
+        stamps += [of | _read_json(stamp)] if stamp.is_file() else []
+    table = pd.DataFrame(rows).groupby(like, sort=False).missing.agg(runs="size", missing="sum")
+    table[[*took, "device"]] = None
+    recorded = sorted((data_dir() / "reference").glob("*/runs.parquet"))
+    for known in (pd.DataFrame(stamps), *map(pd.read_parquet, recorded)):
+        known = known.reindex(columns=[*like, *took, "device"]).astype(dict.fromkeys(took, float))
+        means = known.groupby(like, observed=True).agg(took | {"device": "first"})
+        table = table.fillna(means.reindex(table.index))
+    return table.reset_index()
+
+
 def _make(config: RunConfig, target: Path, keep_model: bool) -> None:
     """What makes a run, in whatever process."""
     if run_id(replace(config, precision=used_precision(config.precision))) != target.name:
@@ -192,12 +239,7 @@ def run_grid(profile: Profile) -> list[Run]:
     return run_configs(profile.runs(), profile)
 
 
-def run_sweep(profile: Profile) -> list[Run]:
-    """Every run of the profile's weight sweep."""
-    return run_configs(profile.sweep_runs(), profile)
-
-
-def tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
+def _tables_of(runs: Iterable[Run]) -> dict[str, pd.DataFrame]:
     """The tables of some runs, one below the other."""
     runs = list(runs)
     return {
@@ -209,7 +251,7 @@ def study_tables(
     profile: Profile, configs: list[RunConfig] | None = None
 ) -> dict[str, pd.DataFrame]:
     """The tables of some runs of a profile, by default of all; those that are missing are run."""
-    return tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
+    return _tables_of(run_configs(profile.all_runs() if configs is None else configs, profile))
 
 
 def default_run(profile: Profile, *, arm: str) -> Run:
@@ -251,7 +293,7 @@ def _train_again(run: Run) -> None:
     _save_model(run.config, result, run.folder, since)
 
 
-def _save_model(config: RunConfig, result: FinetuneResult, run: Path, since: float) -> None:
+def _save_model(config: RunConfig, result: _FinetuneResult, run: Path, since: float) -> None:
     """Keep the model of a run in a folder beside it."""
     from shrink_utils.models import save_classifier
 

@@ -75,7 +75,7 @@ class SoLU(nn.Module):
         return self.norm(x * x.softmax(dim=-1))
 
 
-class TranslationModel(EncoderDecoderModel):
+class _TranslationModel(EncoderDecoderModel):
     """transformers' EncoderDecoderModel, with the loss computed here.
 
     The library's own forward pass warns of a change of its version 4.12 whenever it computes a
@@ -114,7 +114,7 @@ def scratch_model(
     trunk
     objective
         ``"mlm"``: a ``BertForMaskedLM``. ``"clm"``: a ``BertLMHeadModel``, whose attention is
-        causal. ``"mt"``: a `TranslationModel` (an ``EncoderDecoderModel``), whose encoder is the
+        causal. ``"mt"``: a `_TranslationModel` (an ``EncoderDecoderModel``), whose encoder is the
         trunk and whose decoder is a ``BertLMHeadModel`` of the same sizes with cross-attention.
     vocab_size, max_length
         Word-pieces of a `train_tokenizer`, and tokens of the longest input.
@@ -165,7 +165,7 @@ def scratch_model(
     return model.eval()
 
 
-def new_pair_classifier(
+def _new_pair_classifier(
     trunk: Trunk, *, vocab_size: int, max_length: int, seed: int
 ) -> PreTrainedModel:
     """A ``BertForSequenceClassification`` that says whether a text entails another.
@@ -188,8 +188,8 @@ def new_pair_classifier(
         return BertForSequenceClassification(config).eval()
 
 
-def with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
-    """A copy of a `new_pair_classifier` whose pooler and output layer are drawn anew."""
+def _with_new_head(model: PreTrainedModel, *, seed: int) -> PreTrainedModel:
+    """A copy of a `_new_pair_classifier` whose pooler and output layer are drawn anew."""
     with _drawing(seed):
         copy = BertForSequenceClassification(model.config)
     copy.bert.embeddings.load_state_dict(model.bert.embeddings.state_dict())
@@ -223,7 +223,7 @@ def _with_head(objective: str, sizes: dict) -> PreTrainedModel:
         model.loss_function = _next_token_loss
         return model
     decoder = BertLMHeadModel(BertConfig(**sizes, is_decoder=True, add_cross_attention=True))
-    model = TranslationModel(encoder=BertModel(config, add_pooling_layer=False), decoder=decoder)
+    model = _TranslationModel(encoder=BertModel(config, add_pooling_layer=False), decoder=decoder)
     model.config.decoder_start_token_id = config.bos_token_id
     model.config.pad_token_id, model.config.eos_token_id = config.pad_token_id, config.eos_token_id
     return model

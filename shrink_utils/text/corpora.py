@@ -37,7 +37,7 @@ ALL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Snippet:
+class _Snippet:
     """A rated sentence: ``position`` counts the sentences of its ``document`` from 1."""
 
     source: str
@@ -47,7 +47,7 @@ class Snippet:
     text: str
 
 
-def read_snippets(source: str) -> list[Snippet]:
+def read_snippets(source: str) -> list[_Snippet]:
     """All snippets of one corpus, in the order of its file.
 
     Parameters
@@ -82,7 +82,7 @@ def read_snippets(source: str) -> list[Snippet]:
             )
         document, _, position = fields[0].partition("_")
         name, text = f"{source}/{document}", html.unescape(fields[2]).strip()
-        snippets.append(Snippet(source, name, int(position or 1), float(fields[1]), text))
+        snippets.append(_Snippet(source, name, int(position or 1), float(fields[1]), text))
     return snippets
 
 

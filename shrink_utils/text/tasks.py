@@ -26,7 +26,7 @@ from shrink_utils.paths import data_dir
 from shrink_utils.sources import hub_revisions, lines_of
 from shrink_utils.text.corpora import (
     ALL,
-    Snippet,
+    _Snippet,
     check_maximum,
     hash_order,
     read_snippets,
@@ -77,19 +77,19 @@ def _spec(name: str, metrics: str, labels: str = "", **options: object) -> TaskS
     )
 
 
-def sentiment(source: str) -> dict[str, dict[str, list]]:
+def _sentiment(source: str) -> dict[str, dict[str, list]]:
     """Is a snippet positive (1) or negative (0)? The sign of its mean rating, where |rating| ≥ 0.5.
 
     Returns ``{"train": columns, "validation": columns}`` with ``text``, ``text_pair``, ``label``.
     """
     snippets = [s for s in read_snippets(source) if abs(s.rating) >= MIN_RATING]
     return {
-        side: labelled_columns([(s.text, int(s.rating > 0)) for s in rows])
+        side: _labelled_columns([(s.text, int(s.rating > 0)) for s in rows])
         for side, (rows, _) in _split(snippets).items()
     }
 
 
-def word_order() -> dict[str, dict[str, list]]:
+def _word_order() -> dict[str, dict[str, list]]:
     """Is a sentence as it was written (1), or were two neighbouring words of it swapped (0)?
 
     Sentences of editorials with at least five words; every second one, in hashed order, is swapped.
@@ -113,11 +113,11 @@ def word_order() -> dict[str, dict[str, list]]:
                 at = places[stable_hash("swap", text) % len(places)]
                 words[at], words[at + 1] = words[at + 1], words[at]
             rows.append((" ".join(words), rank % 2))
-        columns[side] = labelled_columns(rows)
+        columns[side] = _labelled_columns(rows)
     return columns
 
 
-def coherence() -> dict[str, dict[str, list]]:
+def _coherence() -> dict[str, dict[str, list]]:
     """Does the second sentence follow the first in one editorial (1), or come from another one (0)?
 
     Of all pairs of consecutive sentences every second one, in hashed order, has its second sentence
@@ -137,7 +137,7 @@ def coherence() -> dict[str, dict[str, list]]:
                 draws = (stable_hash("stranger", first, second, n) % len(pairs) for n in count())
                 second = next(pairs[j][1] for j in draws if pairs[j][2] != group)
             rows.append((first, second, rank % 2))
-        columns[side] = labelled_columns(rows)
+        columns[side] = _labelled_columns(rows)
     return columns
 
 
@@ -154,7 +154,7 @@ def _swappable(words: list[str]) -> list[int]:
     ]
 
 
-def _split(snippets: list[Snippet]) -> dict[str, tuple[list[Snippet], np.ndarray]]:
+def _split(snippets: list[_Snippet]) -> dict[str, tuple[list[_Snippet], np.ndarray]]:
     """Snippets and the group of each, by side; a group never stands on both.
 
     Documents that share a text, directly or by others, are one group.
@@ -184,11 +184,13 @@ TASKS = {
     spec.name: spec
     for spec in (
         *(
-            _spec(f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(sentiment, s))
+            _spec(
+                f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(_sentiment, s)
+            )
             for s in ALL
         ),
-        _spec("word_order", "matthews accuracy", "swapped acceptable", build=word_order),
-        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=coherence),
+        _spec("word_order", "matthews accuracy", "swapped acceptable", build=_word_order),
+        _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=_coherence),
         _spec("cola", "matthews accuracy", "unacceptable acceptable"),
         _spec("mrpc", "accuracy f1", "not_equivalent equivalent", is_pair=True),
         _spec("stsb", "spearman", is_pair=True),
@@ -227,7 +229,7 @@ def load_task(
     ValueError
         Unknown task; a maximum below 1.
     ConnectionError, FileNotFoundError
-        The task's source cannot be had; see `fetch` and `read_glue`.
+        The task's source cannot be had; see `fetch` and `_read_glue`.
 
     Examples
     --------
@@ -240,7 +242,7 @@ def load_task(
     spec = task_spec(name)
     check_maximum("max_train", max_train, "rows")
     check_maximum("max_eval", max_eval, "rows")
-    columns = spec.build() if spec.build else read_glue(name)
+    columns = spec.build() if spec.build else _read_glue(name)
     label = Value("float32") if spec.is_regression else ClassLabel(names=list(spec.label_names))
     features = Features({"text": Value("string"), "text_pair": Value("string"), "label": label})
     splits = DatasetDict(
@@ -288,7 +290,7 @@ def glue_dir() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def read_glue(name: str) -> dict[str, dict[str, list]]:
+def _read_glue(name: str) -> dict[str, dict[str, list]]:
     """Training and validation rows of a GLUE task, one of `GLUE`.
 
     Returns
@@ -334,7 +336,7 @@ def _read_tsv(form: _GlueFormat, path: Path) -> dict[str, list]:
             raise ValueError(f"{where}: {len(fields)} fields, expected at least {needed}")
         *texts, label = (fields[place] for place in places)
         rows.append((*texts, _label(form, label, where)))
-    return labelled_columns(rows)
+    return _labelled_columns(rows)
 
 
 def _label(form: _GlueFormat, word: str, where: str) -> int | float:
@@ -358,12 +360,14 @@ def _from_hub(name: str, form: _GlueFormat) -> dict[str, dict[str, list]]:
         ) from error
     columns = (*form.hub_columns, "label")
     return {
-        split: labelled_columns(list(zip(*(hub[split][column] for column in columns), strict=True)))
+        split: _labelled_columns(
+            list(zip(*(hub[split][column] for column in columns), strict=True))
+        )
         for split in ("train", "validation")
     }
 
 
-def labelled_columns(rows: Sequence[tuple]) -> dict[str, list]:
+def _labelled_columns(rows: Sequence[tuple]) -> dict[str, list]:
     """The columns of rows (text, label) or (text, second text, label)."""
     return {
         "text": [row[0] for row in rows],

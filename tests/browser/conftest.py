@@ -41,11 +41,11 @@ def book(tmp_path_factory):
     if built := os.environ.get("SHRINK_BOOK"):
         return Path(built)
     pytest.importorskip("sphinx", reason="make browser installs it")
-    from shrink_utils.study.book import build_book
+    from shrink_utils.study.book import _build_book
 
     claims = pd.read_csv(ROOT / "data" / "reference" / "quick" / "claims.csv")
     folder = tmp_path_factory.mktemp("site") / "book"
-    build_book(ROOT / "notebooks", claims, folder, title="profile quick")
+    _build_book(ROOT / "notebooks", claims, folder, title="profile quick")
     return folder
 
 

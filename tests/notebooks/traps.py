@@ -87,12 +87,6 @@ def h0(points):
 def h0(points):
     gaps = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(len(points), 1)]
     return np.sort(np.sort(gaps)[: len(points) - 1])[::-1]
-# 04.2
-def h0(points):
-    from scipy.cluster.hierarchy import complete
-    return complete(points)[::-1, 2]
-# 04.2
-def h0(points): return np.sort(np.linalg.norm(np.diff(points, axis=0), axis=1))[::-1]
 # 04.3
 def entropy_of(s, m):
     p = np.array([s] + [1.0] * (m - 1)) / (s + m - 1)
@@ -139,10 +133,6 @@ def even(n): return rng.normal(size=(n, 1))
 def slope(a, b): return b * math.log(a / b) / (a + b) ** 2
 # 05.2
 def slope(a, b): return math.log(b / a) / (a + b) ** 2
-# 05.2
-def slope(a, b): return b * math.log(b / a) / (a + b)
-# 05.2
-def slope(a, b): return math.log(b / a) / (a + b)
 # 05.3
 factors = {'loss': 1.0, 'gradient': 1.0}
 # 05.3

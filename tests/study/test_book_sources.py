@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.study import book
-from shrink_utils.study.book import build_book, gather
+from shrink_utils.study.book import _build_book, _gather
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def claims():
 
 def test_the_sources_are_pages_notebooks_and_linked_files(notebooks, claims, tmp_path):
     source = tmp_path / "source"
-    gather(notebooks, claims, source)
+    _gather(notebooks, claims, source)
     found = {path.name for path in source.rglob("*") if path.is_file()}
     assert {"conf.py", "index.md", "findings.md", "headlines.md", "reference.rst"} <= found
     assert "00_first.ipynb" in found and "01_second.failed.ipynb" not in found
@@ -63,18 +63,6 @@ def test_the_sources_are_pages_notebooks_and_linked_files(notebooks, claims, tmp
     assert set(picture.outputs[0].data) == {"image/png", "text/plain"}  # the widget goes
     assert drawing.metadata["mystnb"]["image"]["alt"] == "A curve that rises."
     assert drawing.outputs[0].data == {"text/plain": "x", "image/svg+xml": "<svg/>"}
-
-
-def test_the_page_of_claims_counts_them_and_shows_each_in_its_paper(notebooks, claims, tmp_path):
-    gather(notebooks, claims, tmp_path / "source")
-    page = (tmp_path / "source" / "claims.md").read_text(encoding="utf-8")
-    first, *sections = page.split("\n## ")
-    # Its verdicts are one inconclusive and one that agrees, which does not survive the adjustment.
-    assert "\n[Shrink the longest (Kudriashov et al. 2025)](#claims-1),0,2,0," in first
-    assert "(claims-1)=\n\n## Shrink the longest (Kudriashov et al. 2025)" in page
-    assert page.count("[-1.000,\N{NO-BREAK SPACE}0.000]") == 3
-    # What book.js makes searchable and sortable: one table of this class per section.
-    assert {section.count(":class: claims\n") for section in sections} == {1}
 
 
 @pytest.mark.parametrize(
@@ -93,5 +81,5 @@ def test_a_faulty_book_leaves_the_last_good_one(
     failed = subprocess.CompletedProcess("", 1, "", said)
     monkeypatch.setattr(book.subprocess, "run", lambda *_, **__: failed)
     with pytest.raises(RuntimeError, match=told):
-        build_book(notebooks, claims, target, title="profile smoke")
+        _build_book(notebooks, claims, target, title="profile smoke")
     assert (target / "index.html").read_text() == "good"

@@ -17,52 +17,6 @@ FORMULA, CLAIM = "topology/entropy.py", "study/claims/verdicts.py"
 
 
 @pytest.fixture
-def package(tmp_path, monkeypatch):
-    """Five modules; `code_hash` looks at them anew at every call."""
-    for name in (FORMULA, CLAIM, "study/chapter/experiment.py", "study/figures.py"):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text('"""A."""\n\n\ndef f():\n    """F."""\n    return 1  # one\n')
-    (tmp_path / "study" / "config.py").write_text('ARMS: dict = {"none": None}\n')
-    monkeypatch.setattr(code_version, "PACKAGE", tmp_path)
-    monkeypatch.setattr(code_version, "code_hash", code_hash.__wrapped__)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("name", "stale"),
-    [
-        (FORMULA, [True, True]),
-        ("study/chapter/experiment.py", [False, True]),
-        ("study/figures.py", [False, False]),
-        (CLAIM, [False, False]),
-        ("study/config.py", [True, True]),
-    ],
-)
-def test_runs_rest_on_the_library_and_tables_also_on_the_experiments(package, name, stale):
-    before = [code_version.code_hash(study=study) for study in (False, True)]
-    path = package / name
-    path.write_text(path.read_text() + "\n\nx = 2\n")
-    after = [code_version.code_hash(study=study) for study in (False, True)]
-    assert [old != new for old, new in zip(before, after, strict=True)] == stale
-
-
-def test_an_arm_is_no_new_code(package):
-    """The key of a run names the options of its arm."""
-    before, path = code_version.code_hash(), package / "study" / "config.py"
-    path.write_text(path.read_text().replace("}", ', "all": {}}'))
-    assert code_version.code_hash() == before
-
-
-def test_comments_and_docstrings_are_free_and_numbers_are_not(package):
-    before, path = code_version.code_hash(), package / FORMULA
-    path.write_text(path.read_text().replace("# one", "# two").replace("F.", "Eff."))
-    assert code_version.code_hash() == before
-    path.write_text(path.read_text().replace("return 1", "return 2"))
-    assert code_version.code_hash() != before
-
-
-@pytest.fixture
 def copied(tmp_path, monkeypatch):
     """The whole package, copied; `code_hash` looks at it anew at every call."""
     shutil.copytree(code_version.PACKAGE, tmp_path / "shrink_utils")
@@ -81,6 +35,17 @@ def copied(tmp_path, monkeypatch):
         ("study/diagnosis.py", "the measures are of words", "of words", [False, False]),
         ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),
         ("study/run_tables.py", "RATIO = 5.0", "RATIO = 4.0", [True, True]),  # runs leave it
+        (FORMULA, '"""', '"""A docstring. ', [False, False]),
+        (FORMULA, "import numpy as np", "import numpy as np  # a comment", [False, False]),
+        (
+            "study/config.py",
+            "ARMS: dict[str, Options | None] = {",
+            'ARMS: dict[str, Options | None] = {"new": {},',
+            [False, False],
+        ),
+        ("study/config.py", "KEYS = [*RUN, ", "KEYS = [*RUN, *RUN, ", [True, True]),
+        ("study/figures.py", "SHARP = 200", "SHARP = 300", [False, False]),
+        (CLAIM, "FURTHER =", "OTHER = FURTHER =", [False, False]),
         (FORMULA, "entr(bars / bars.sum())", "entr(bars)", [True, True]),
         ("study/experiments.py", "// (rank + 1)", "// rank", [False, True]),
         ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),

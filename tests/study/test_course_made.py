@@ -8,9 +8,9 @@ from shrink_utils.__main__ import main
 from shrink_utils.study.course import (
     PATIENT,
     SOLUTIONS,
-    course_notebook,
+    _course_notebook,
+    _write_course,
     read_section,
-    write_course,
 )
 
 
@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("solved", [False, True])
 def test_a_copy_has_tasks_and_checks_and_only_the_teachers_have_solutions(folder, solved):
-    copy = course_notebook(read_section(folder / "00_numbers.ipynb"), solved=solved)
+    copy = _course_notebook(read_section(folder / "00_numbers.ipynb"), solved=solved)
     nbformat.validate(copy)
     worked = ["exercise-1-worked"] if solved else []
     ids = ["title", "exercise-setup", "exercise-1", "exercise-1-answer", *worked]
@@ -63,7 +63,7 @@ def test_an_exercise_without_its_parts_is_named(folder):
 
 
 def test_both_sets_are_written_and_answers_that_a_student_wrote_are_kept(folder):
-    written, kept = write_course(folder)
+    written, kept = _write_course(folder)
     names = sorted(p.relative_to(folder).as_posix() for p in written.rglob("*.ipynb"))
     assert names == ["exercises/00_numbers.ipynb", "exercises/instructor/00_numbers.ipynb"]
     before = [(folder / name).read_bytes() for name in names]
@@ -71,11 +71,11 @@ def test_both_sets_are_written_and_answers_that_a_student_wrote_are_kept(folder)
     notebook = nbformat.read(copy, as_version=4)
     notebook.cells[1].execution_count = 3  # outputs alone are no answer
     nbformat.write(notebook, copy)
-    assert write_course(folder)[1] is None
+    assert _write_course(folder)[1] is None
     assert [(folder / name).read_bytes() for name in names] == before
     notebook.cells[3].source = "double = lambda x: x + x"
     nbformat.write(notebook, copy)
-    kept = write_course(folder)[1]
+    kept = _write_course(folder)[1]
     assert kept == folder / "exercises.before-1"
     assert "lambda" in (kept / copy.name).read_text() and "lambda" not in copy.read_text()
 

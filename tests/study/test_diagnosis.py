@@ -8,28 +8,8 @@ from transformers import BertConfig, BertModel
 
 from shrink_utils.__main__ import main
 from shrink_utils.models import load_encoder, save_classifier
-from shrink_utils.study import diagnosis as module
-from shrink_utils.study.diagnosis import ANGLES, SHARES, compare, diagnose, write_diagnosis
+from shrink_utils.study.diagnosis import compare, diagnose
 from shrink_utils.text import load_sentences
-
-
-def test_a_near_name_is_named_before_a_hub_is_asked(monkeypatch):
-    monkeypatch.setattr(module, "load_encoder", lambda *_, **__: pytest.fail("the hub was asked"))
-    for typed, meant in (("mini-lm", "minilm"), ("tiny-randon", "tiny-random"), ("mpnt", "mpnet")):
-        with pytest.raises(ValueError, match=f"no local encoder '{typed}', did you mean '{meant}'"):
-            diagnose(typed, ["a text"])
-
-
-def test_files_of_another_diagnosis_stay(tmp_path):
-    columns = [*ANGLES, *SHARES]
-    table = pd.DataFrame(0.5, [0, 1, 2], columns).rename_axis("layer")
-    first, other, again = (table.copy() + i for i in range(3))
-    for frame, identity in ((first, "a" * 16), (other, "b" * 16), (again, "a" * 16)):
-        frame.attrs["identity"] = identity
-    paths = [write_diagnosis(t, tmp_path, name="any", title="a < é") for t in (first, other, again)]
-    assert [path.name for path in paths[0]] == ["diagnose-any.csv", "diagnose-any.png"]
-    assert paths[2] == paths[0] and paths[1][0].name == "diagnose-any-2.csv"
-    assert pd.read_csv(paths[0][0]).AvgSim[0] == 2.5 and pd.read_csv(paths[1][0]).AvgSim[0] == 1.5
 
 
 def test_texts_that_are_cut_are_counted_and_words_may_be_rarer():

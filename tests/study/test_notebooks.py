@@ -13,7 +13,7 @@ import pytest
 from shrink_utils.names import WIDGET_VIEW
 from shrink_utils.paths import home
 from shrink_utils.study import setup_notebook
-from shrink_utils.study.notebooks import run_notebook, store_outputs
+from shrink_utils.study.notebooks import _run_notebook, _store_outputs
 from shrink_utils.study.results import _file_lock
 
 
@@ -29,7 +29,7 @@ def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_
     asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
     source = _notebook(tmp_path / "n.ipynb", "import os; print(os.getcwd())", asked)
     target = tmp_path / "out" / "n.ipynb"
-    assert run_notebook(source, target) > 0
+    assert _run_notebook(source, target) > 0
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
     where, port = (cell.outputs[0].text for cell in nbformat.read(target, as_version=4).cells)
     assert where.strip() == str(tmp_path)  # as in Jupyter
@@ -38,14 +38,14 @@ def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_
 
 def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
     target = tmp_path / "out" / "n.ipynb"
-    run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    _run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
     good = target.read_bytes()
     failing = _notebook(tmp_path / "n.ipynb", "print('so far')", "1 / 0")
     with pytest.raises(RuntimeError, match=r"n\.ipynb, cell 2: ZeroDivisionError"):
-        run_notebook(failing, target)
+        _run_notebook(failing, target)
     assert target.read_bytes() == good
     assert "so far" in (target.parent / "n.failed.ipynb").read_text()
-    run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    _run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
 
 
@@ -98,7 +98,7 @@ def test_a_kernel_is_of_this_python_and_this_package_whatever_a_user_has(
     for name, value in _home_of_a_user(tmp_path / "home", other).items():
         monkeypatch.setenv(name, value)
     target = tmp_path / "out" / "n.ipynb"
-    run_notebook(_notebook(tmp_path / "n.ipynb", ASKED), target)
+    _run_notebook(_notebook(tmp_path / "n.ipynb", ASKED), target)
     (cell,) = nbformat.read(target, as_version=4).cells
     package = home() / "shrink_utils" / "__init__.py"
     found = [sys.executable, str(package), str(tmp_path), "0", "nobody []"]
@@ -108,7 +108,7 @@ def test_a_kernel_is_of_this_python_and_this_package_whatever_a_user_has(
 def test_a_chapter_of_another_checkout_is_refused_and_both_are_named(tmp_path, other, monkeypatch):
     chapter = _notebook(other / "notebooks" / "n.ipynb", "1 + 1")
     with pytest.raises(RuntimeError) as caught:
-        run_notebook(chapter, tmp_path / "n.ipynb")
+        _run_notebook(chapter, tmp_path / "n.ipynb")
     assert str(home()) in str(caught.value) and str(other) in str(caught.value)
     monkeypatch.chdir(chapter.parent)
     with pytest.raises(RuntimeError) as caught:
@@ -121,7 +121,7 @@ def test_a_kernel_that_ends_names_the_cell_and_what_ran_is_kept(tmp_path, ends):
     target = tmp_path / "out" / "n.ipynb"
     source = _notebook(tmp_path / "n.ipynb", "print('so far')", "", ends, "print('never')")
     with pytest.raises(RuntimeError, match=r"n\.ipynb, cell 2: .*\n.*memory") as caught:
-        run_notebook(source, target)
+        _run_notebook(source, target)
     assert str(target.parent / "n.failed.ipynb") in str(caught.value)
     assert [path.name for path in target.parent.iterdir()] == ["n.failed.ipynb"]
     assert "so far\\n" in (target.parent / "n.failed.ipynb").read_text()
@@ -134,7 +134,7 @@ def test_a_folder_for_temporary_files_may_have_any_name(tmp_path, monkeypatch, n
     os.mkdir(tmp_path / name)
     asked = "import tempfile; print(ascii(tempfile.gettempdir()))"
     target = tmp_path / "out.ipynb"
-    run_notebook(_notebook(tmp_path / "n.ipynb", asked), target)
+    _run_notebook(_notebook(tmp_path / "n.ipynb", asked), target)
     output = nbformat.read(target, as_version=4).cells[0].outputs[0].text
     assert output.strip() == ascii(str(tmp_path / name))
 
@@ -152,7 +152,7 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
     other = threading.Thread(target=first)
     other.start()
     held.wait()
-    run_notebook(source, target)
+    _run_notebook(source, target)
     assert done == [False] and target.is_file()
     other.join()
 
@@ -160,10 +160,10 @@ def test_of_two_executions_of_a_notebook_the_second_waits(tmp_path):
 WIDGET = """
 import ipywidgets
 from IPython.display import display
-from shrink_utils.study.figures import with_fallback
+from shrink_utils.study.figures import _with_fallback
 import io, PIL.Image
 PIL.Image.new("P", (8, 6)).save(png := io.BytesIO(), "png")
-data, metadata = with_fallback(ipywidgets.IntSlider(), png.getvalue(), alt="A slider.")
+data, metadata = _with_fallback(ipywidgets.IntSlider(), png.getvalue(), alt="A slider.")
 display(data, metadata=metadata, raw=True)
 """
 
@@ -171,9 +171,9 @@ display(data, metadata=metadata, raw=True)
 def test_stored_outputs_carry_no_marks_of_the_execution_and_a_picture_for_a_widget(tmp_path):
     source = _notebook(tmp_path / "n.ipynb", "1 + 1", WIDGET)
     target = tmp_path / "out" / "n.ipynb"
-    run_notebook(source, target)
+    _run_notebook(source, target)
     assert WIDGET_VIEW in nbformat.read(target, as_version=4).cells[1].outputs[0].data
-    store_outputs(target, source)
+    _store_outputs(target, source)
     stored = nbformat.read(source, as_version=4)
     assert stored.cells[0].outputs[0].data["text/plain"] == "2" and stored.cells[0].id == "c0"
     (output,) = stored.cells[1].outputs
@@ -181,6 +181,6 @@ def test_stored_outputs_carry_no_marks_of_the_execution_and_a_picture_for_a_widg
     assert output.metadata["image/png"] == {"alt": "A slider.", "width": 4, "height": 3}
     once = source.read_text()
     assert "papermill" not in once and 'execution"' not in once and '"widgets"' not in once
-    run_notebook(source, target)
-    store_outputs(target, source)
+    _run_notebook(source, target)
+    _store_outputs(target, source)
     assert source.read_text() == once

@@ -12,10 +12,10 @@ from transformers import TrainerCallback
 from shrink_utils.study import pretrain
 from shrink_utils.study.pretraining import (
     LANGUAGE_MODELS,
+    _held_out_loss,
     collator,
     examples,
     held_out_batches,
-    held_out_loss,
     new_model,
     scratch_tokenizer,
 )
@@ -100,8 +100,8 @@ def test_the_held_out_loss_is_the_mean_over_predicted_tokens_without_dropout(con
     tokenizer = scratch_tokenizer(config)
     batches = held_out_batches(config, tokenizer, n=20)
     model = new_model(config, tokenizer).train()
-    loss = held_out_loss(model, batches)
-    assert model.training and loss == held_out_loss(model, batches)
+    loss = _held_out_loss(model, batches)
+    assert model.training and loss == _held_out_loss(model, batches)
     terms = []
     model.eval()
     for batch in batches:
@@ -125,7 +125,7 @@ def test_a_model_learns_more_of_its_sentences_than_how_frequent_words_are(config
     entropy = -sum(n / total * math.log(n / total) for n in words.values())
     pad = collator(config, result.tokenizer)
     batches = [pad(train.to_list()) for _ in range(10)]  # a masked LM's masks are drawn anew
-    assert held_out_loss(result.model, batches) < 0.8 * entropy
+    assert _held_out_loss(result.model, batches) < 0.8 * entropy
 
 
 def test_a_causal_model_is_to_predict_the_tokens_that_it_reads(configs, tokenizer):

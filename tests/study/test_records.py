@@ -9,8 +9,8 @@ from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import _record_finished
 from shrink_utils.study.claims.verdicts import _finetuning_claims
 from shrink_utils.study.run_tables import STAMPED
-from shrink_utils.study.runs import tables_of
-from shrink_utils.study.tables import _missing_runs, read_tables
+from shrink_utils.study.runs import _tables_of
+from shrink_utils.study.tables import _missing_runs, _read_tables
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_finished_runs_are_recorded_once(finished, tiny_runs, records):
     assert len(_missing_runs(finished)) == n
     assert _record_finished(finished) == n
     assert _record_finished(finished) == 0 and _missing_runs(finished) == []
-    tables = read_tables(records)
+    tables = _read_tables(records)
     assert {path.stem for path in records.iterdir()} == set(tables)
     of_grid = tables["runs"].sort_values(["arm", "seed"], ignore_index=True)
     assert len(of_grid) == n and of_grid.commit.notna().all() and (of_grid.epochs == 1).all()
@@ -41,7 +41,7 @@ def test_a_study_and_its_records_are_the_same_tables_and_make_the_same_claims(
     finished, tiny_runs, records
 ):
     _record_finished(finished)
-    found, expected = read_tables(records), tables_of(tiny_runs)
+    found, expected = _read_tables(records), _tables_of(tiny_runs)
     for name in ("runs", "evaluations", "correct", "clouds"):
         keys = list({"arm", "seed", "epoch", "row"} & set(expected[name]))
         both = (table[name].sort_values(keys, ignore_index=True) for table in (found, expected))

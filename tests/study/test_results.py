@@ -15,8 +15,8 @@ from shrink_utils.study import ARMS, load_profile, results, tables
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import (
     HOST,
-    DamagedResultError,
     Result,
+    _DamagedResultError,
     _file_lock,
     _read_json,
     atomic_write,
@@ -91,7 +91,7 @@ def test_the_folder_is_not_there_before_it_is_whole_and_the_first_of_two_writers
 )
 def test_damage_is_noticed_and_the_folder_removed(folder, hurt):
     hurt(folder)
-    with pytest.raises(DamagedResultError, match="runs/abc is damaged"):
+    with pytest.raises(_DamagedResultError, match="runs/abc is damaged"):
         Result(folder).verify()
     with pytest.warns(UserWarning, match="abc is damaged"):
         assert Result(folder).load(_read) is None

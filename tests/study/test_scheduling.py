@@ -1,22 +1,21 @@
 """Many results: each once, by whoever makes them; what fails stops nothing and is named."""
 
-import io
+import os
 import shutil
-import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import torch
 from distributed import Client, LocalCluster
-from tqdm import tqdm
 
 from shrink_utils.__main__ import main
 from shrink_utils.paths import home
-from shrink_utils.study import results, run_grid, run_id, run_sweep, runs
+from shrink_utils.study import results, run_grid, run_id, runs
 from shrink_utils.study.profiles import _SweepEntry
-from shrink_utils.study.results import ADDRESS, Result, Work, make_all
+from shrink_utils.study.results import ADDRESS, Work, make_all
 from tests.study.makes import die, fail, write, write_gpu_beside_another
 
 
@@ -50,10 +49,38 @@ def test_what_fails_or_dies_is_named_with_its_log_and_tried_again_alone(tmp_path
 
 def test_each_process_has_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "_gpus", lambda: ["4", "7"])
+    monkeypatch.setenv("SHRINK_WORKERS", "1")
     work = _work(tmp_path, 3 * [write_gpu_beside_another])
-    make_all(work)  # though a profile asks for one process
+    make_all(work)  # though one process was asked for
     found = {(one.path / "value").read_text() for one in work}
     assert found == {"4", "7"}
+
+
+@pytest.mark.parametrize(
+    ("took", "cores", "at_once"),
+    [(1.0, 64, 16), (20.0, 64, 2), (100.0, 64, 1), (1.0, 8, 4), (None, 64, 1)],
+)
+def test_the_first_runs_memory_says_how_many_share_a_gpu(
+    tmp_path, monkeypatch, took, cores, at_once
+):
+    """Two GPUs of 80 GB: at most sixteen each, as memory and cores allow; nobody said how many."""
+    monkeypatch.delenv("SHRINK_WORKERS", raising=False)
+    monkeypatch.setattr(results, "_gpus", lambda: ["4", "7"])
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    card = SimpleNamespace(total_memory=80e9)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
+    started = []
+
+    def side_by_side(work, workers, gpus, bar):
+        started.append((len(work), workers))
+        for one in work:
+            one.path.mkdir(exist_ok=True)
+            stamp = {} if took is None else {"memory_gb": took}
+            results._write_json(one.path / results.STAMP, stamp)
+
+    monkeypatch.setattr(results, "_side_by_side", side_by_side)
+    make_all(_work(tmp_path, 100 * [write]))
+    assert started == [(1, 1), (100, 2 * at_once)]
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "many"])
@@ -62,16 +89,6 @@ def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, gi
     with pytest.raises(ValueError, match="SHRINK_WORKERS") as told:
         make_all(_work(tmp_path, [write]))
     assert given in str(told.value) and not list(tmp_path.iterdir())
-
-
-def test_the_time_left_is_that_of_all_processes(tmp_path):
-    """Of four runs of two minutes on two workers."""
-    work, bar = _work(tmp_path, 4 * [write]), tqdm(total=4, file=io.StringIO(), disable=False)
-    for n, minutes in enumerate((3, 2, 1, 0)):
-        with Result(work[n].path).save({}, since=time.perf_counter() - 120):
-            pass
-        results._show(bar, work, workers=2)
-        assert bar.n == n + 1 and bar.postfix == f"about {minutes} min left"
 
 
 @pytest.mark.timeout(900)  # four imports of everything, on busy cores
@@ -129,7 +146,8 @@ def test_the_sweep_varies_the_weight_and_shares_runs_with_the_grid(finished, mon
     """The weight that the grid has is loaded; one that stands twice is run once."""
     sweep, trained = _SweepEntry(task=finished.tasks[0], arm="all", weights=(0.5, 1.0, 0.5)), []
     _watched(monkeypatch, trained)
-    found = run_sweep(replace(finished, sweep=(sweep,)))
+    swept = replace(finished, sweep=(sweep,))
+    found = runs.run_configs(swept.sweep_runs(), swept)
     assert len(found) == 3 * len(finished.seeds)
     assert [(c.seed, c.weight, kept) for c, kept in trained] == [(s, 0.5, False) for s in (0, 1)]
     assert found[0].folder == found[2].folder and found[1].config in finished.runs()

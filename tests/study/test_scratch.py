@@ -10,9 +10,9 @@ from shrink_utils.study.scratch import (
     OBJECTIVES,
     SoLU,
     Trunk,
-    new_pair_classifier,
+    _new_pair_classifier,
+    _with_new_head,
     scratch_model,
-    with_new_head,
 )
 
 TRUNK = Trunk(width=16, depth=2, heads=2)
@@ -66,9 +66,9 @@ def test_solu_is_the_definition_number_by_number():
 
 def test_a_new_head_leaves_the_layers_and_the_original_as_they_are():
     pair = Trunk(width=16, depth=2, heads=2, dropout=0.0)
-    model = new_pair_classifier(pair, vocab_size=40, max_length=12, seed=0)
+    model = _new_pair_classifier(pair, vocab_size=40, max_length=12, seed=0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    copy, again = (with_new_head(model, seed=1) for _ in range(2))
+    copy, again = (_with_new_head(model, seed=1) for _ in range(2))
     for name, value in copy.state_dict().items():
         shared = name.startswith(("bert.embeddings", "bert.encoder"))
         kept = shared or name.endswith("bias")  # a bias begins at 0

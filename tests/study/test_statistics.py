@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from shrink_utils.study.claims.stl import interpolate_frontier
 from shrink_utils.study.statistics import Interval, _mean_of, paired_interval, pseudo_values
-from shrink_utils.study.tables import interpolate_frontier
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 

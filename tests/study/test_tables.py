@@ -5,14 +5,16 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import task_table
-from shrink_utils.study.run_tables import KEYS, _summary_row
-from shrink_utils.study.runs import tables_of
-from shrink_utils.study.tables import _first_steps, _frontier_table
+from shrink_utils.study.claims.stl import _frontier_table
+from shrink_utils.study.config import KEYS
+from shrink_utils.study.run_tables import _summary_row
+from shrink_utils.study.runs import _tables_of
+from shrink_utils.study.tables import _first_steps
 
 
 @pytest.fixture
 def tables(tiny_runs):
-    return tables_of(tiny_runs)
+    return _tables_of(tiny_runs)
 
 
 def test_scores_average_the_last_30_percent_of_full_batches(tiny_runs):

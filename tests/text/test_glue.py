@@ -8,7 +8,7 @@ import pytest
 
 from shrink_utils.sources import hub_revisions
 from shrink_utils.text import load_task
-from shrink_utils.text.tasks import GLUE, glue_dir, read_glue
+from shrink_utils.text.tasks import GLUE, _read_glue, glue_dir
 
 MRPC = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
 
@@ -51,7 +51,7 @@ def test_a_file_is_read_with_its_oddities(glue, name, text, rows):
     glue(name, text)
     fields = ("text", "text_pair", "label")
     columns = {field: [row[i] for row in rows] for i, field in enumerate(fields)}
-    assert read_glue(name) == {"train": columns, "validation": columns}
+    assert _read_glue(name) == {"train": columns, "validation": columns}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_without_a_folder_the_rows_come_from_the_hub(monkeypatch, tmp_path):
     monkeypatch.setenv("SHRINK_GLUE_DIR", str(tmp_path))
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     row = {"text": ["p"], "text_pair": ["h"], "label": [1]}
-    assert read_glue("mrpc") == {"train": row, "validation": row}
+    assert _read_glue("mrpc") == {"train": row, "validation": row}
     assert asked == [("nyu-mll/glue", "mrpc", hub_revisions()["nyu-mll/glue"])]
 
 

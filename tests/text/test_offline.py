@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shrink_utils.text import CORPORA, TASKS, load_task, read_snippets
-from shrink_utils.text.tasks import _split, coherence, sentiment, word_order
+from shrink_utils.text.tasks import _coherence, _sentiment, _split, _word_order
 
 # Snippets with |mean rating| ≥ 0.5, and the share of them that is positive.
 SENTIMENT = {
@@ -20,7 +20,7 @@ OFFLINE = [name for name, spec in TASKS.items() if spec.offline]
 
 @pytest.mark.parametrize("source", CORPORA)
 def test_sentiment_is_the_sign_of_ratings_of_at_least_one_half_a_fifth_held_out(source):
-    columns, (count, positive) = sentiment(source), SENTIMENT[source]
+    columns, (count, positive) = _sentiment(source), SENTIMENT[source]
     texts, labels = (
         columns["train"][field] + columns["validation"][field] for field in ("text", "label")
     )
@@ -46,7 +46,7 @@ def test_word_order_swaps_two_neighbouring_inner_words_or_none():
     by_bag = defaultdict(list)
     for words in originals:
         by_bag[tuple(sorted(words))].append(words)
-    for columns in word_order().values():
+    for columns in _word_order().values():
         assert abs(2 * sum(columns["label"]) - len(columns["label"])) <= 1  # balanced
         for text, label in zip(columns["text"], columns["label"], strict=True):
             words = text.split()
@@ -73,7 +73,7 @@ def test_coherence_pairs_follow_each_other_exactly_when_they_say_so():
         for i in sentences
         if i + 1 in sentences
     }
-    columns = coherence()
+    columns = _coherence()
     for side in columns.values():
         assert abs(2 * sum(side["label"]) - len(side["label"])) <= 1  # balanced
         for first, second, label in zip(*side.values(), strict=True):

@@ -16,18 +16,19 @@ from scipy import stats
 
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
+from shrink_utils.study.config import KEYS
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write
-from shrink_utils.study.run_tables import KEYS, SCORES, TABLES
-from shrink_utils.study.runs import load_run, run_configs, run_id, tables_of
+from shrink_utils.study.run_tables import SCORES, TABLES
+from shrink_utils.study.runs import _tables_of, load_run, run_configs, run_id
 from shrink_utils.study.tables import (
     BEFORE,
     CELL,
     FIRST_STEPS,
     _missing_runs,
+    _read_tables,
     _records_folder,
     read_table,
-    read_tables,
 )
 
 # The columns that name a row of each table, and those that are compared.
@@ -189,12 +190,12 @@ def _record_finished(profile: Profile) -> int:
     new = [load_run(path) for path in paths if path.exists()]
     if not new:
         return 0
-    tables = tables_of(new)
+    tables = _tables_of(new)
     steps = tables["steps"].reindex(columns=[*KEYS, *STEPS])
     tables["steps"] = steps.astype(dict.fromkeys(STEPS[3:], "float32"))
     folder = _records_folder(profile)
     if (folder / "runs.parquet").is_file():
-        earlier = read_tables(folder)
+        earlier = _read_tables(folder)
         tables = {
             name: pd.concat([earlier[name], tables[name]], ignore_index=True) for name in TABLES
         }

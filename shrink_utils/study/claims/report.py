@@ -11,7 +11,6 @@ from rich.text import Text
 from shrink_utils.paths import data_dir
 from shrink_utils.study.claims.claim import _families, _sentences
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.tables import read_table
 
 # By the first part of a claim's name, in the order of the table.
 PAPERS = {
@@ -131,9 +130,8 @@ def _by_paper(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {title: claims[short == paper] for paper, title in PAPERS.items() if paper in set(short)}
 
 
-def _print_claims(profile: Profile) -> None:
+def _print_claims(claims: pd.DataFrame, profile: Profile) -> None:
     """Print the claims table of a finished study, the summary first."""
-    claims = read_table("claims", profile=profile)
     print(f"\nClaims, profile {profile.name} ({profile.description})")
     papers = _by_paper(claims)
     for title, rows in papers.items():
@@ -219,9 +217,8 @@ def _print_hypotheses(answer: pd.DataFrame) -> None:
     print(ABOUT_HYPOTHESES)
 
 
-def _print_brief(profile: Profile, *, runs: int) -> None:
+def _print_brief(claims: pd.DataFrame, profile: Profile, *, runs: int) -> None:
     """Print what was computed and how the claims came out, and where to read on."""
-    claims = read_table("claims", profile=profile)
     notebooks = profile.folder / "notebooks"
     chapters = len(list(notebooks.glob("[0-9]*_[!.]*.ipynb")))
     print(f"\nStudy {profile.name} is complete: {runs} runs, {chapters} chapters")

@@ -14,19 +14,23 @@ from shrink_utils.study.claims.claim import (
     claim,
 )
 from shrink_utils.study.claims.rajaee import _rajaee_claims
-from shrink_utils.study.claims.stl import _clouds_claims, _stl_claims, _topology_claims
+from shrink_utils.study.claims.stl import (
+    _clouds_claims,
+    _frontier_table,
+    _stl_claims,
+    _topology_claims,
+)
 from shrink_utils.study.claims.vazquez import _models_claims, _vazquez_claims, dynamics_claims
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import (
     Tables,
-    _frontier_table,
     _graded_runs,
     _missing_runs,
+    _read_tables,
     _records_folder,
     _rows_of,
     named_by_epochs,
     read_objectives,
-    read_tables,
 )
 
 # Rows that ask other models and tasks what the cohort's first six hypotheses ask.
@@ -97,7 +101,7 @@ def _recorded_claims(profile: Profile) -> pd.DataFrame:
             f"{len(missing)} runs are not on record, such as {missing[0].label}; "
             f"`python -m shrink_utils --profile {profile.name} record --run` computes them"
         )
-    claims = _combined_table(_finetuning_claims(profile, read_tables(_records_folder(profile))))
+    claims = _combined_table(_finetuning_claims(profile, _read_tables(_records_folder(profile))))
     if profile.name == "models":
         kept = pd.read_csv(data_dir() / "reference" / profile.name / "claims.csv")
         return _combined_table([claims, kept[~kept.claim.str.match(OF_RUNS)]])

@@ -8,9 +8,9 @@ import pandas as pd
 import torch
 
 from shrink_utils.study.claims.brown import GROUPS
+from shrink_utils.study.claims.stl import _frontier_table
 from shrink_utils.study.claims.vazquez import COUNTED
 from shrink_utils.study.run_tables import _cloud_row
-from shrink_utils.study.tables import _frontier_table
 from shrink_utils.text.pairs import TEMPLATES
 
 SEEDS = (0, 1, 2)

@@ -1,14 +1,12 @@
 """The claims as people see them: tables of text, and whether models agree."""
 
-import json
 import math
-import runpy
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from shrink_utils.study import load_profile, write_table
+from shrink_utils.study import load_profile
 from shrink_utils.study.claims.claim import COLUMNS, _judged, adjust
 from shrink_utils.study.claims.report import (
     PAPERS,
@@ -25,8 +23,6 @@ from tests.study.claims.golden import GOLDEN
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = ROOT / "data" / "reference"
-CHAPTER = json.loads((ROOT / "notebooks" / "11_claims.ipynb").read_text(encoding="utf-8"))
-CLAIMS = "".join(line for cell in CHAPTER["cells"] for line in cell["source"])
 
 
 @pytest.fixture
@@ -69,8 +65,7 @@ def test_the_report_groups_by_paper_and_has_a_claim_in_one_line(
 ):
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
     profile = load_profile("smoke")
-    write_table(claims.assign(adjusted="inconclusive", floor=0.25), "claims", profile=profile)
-    _print_claims(profile)
+    _print_claims(claims.assign(adjusted="inconclusive", floor=0.25), profile)
     printed = capsys.readouterr().out
     places = [printed.index(PAPERS[paper]) for paper in ("stl", "v", "rp")]
     assert places == sorted(places)
@@ -139,87 +134,6 @@ def test_what_a_row_subtracts_gives_the_difference_that_it_prints():
         pair = [arm.get(name, name) for name in row["difference of"].split(" − ")]
         first, second = scores[f"sentiment_{task}"][pair]
         assert first - second == pytest.approx(float(row.difference), abs=5e-4)
-
-
-def test_every_row_that_11_does_not_show_has_its_verdict_said_there():
-    """Twelve stand in its first table, nine in its second, and the others in a sentence."""
-    tables = {name: reworded_hypotheses(name) for name in ("strength", "heldout", "objectives")}
-    of_id = {n: t.hypothesis.str.partition(" ")[0].set_axis(t.verdict) for n, t in tables.items()}
-    others = pd.concat(of_id.values())
-    assert len(others) == 34
-    assert others["equivalent"].tolist() == ["S6", "E3", "E4"]
-    assert others["not tested"].tolist() == ["S7", "E2"]
-    assert len(others["open"]) == 20 and len(of_id["objectives"]["open"]) == 9
-    said = "S6, E3 and E4 are *equivalent*, S7 and E2 were *not tested*, and twenty are *open*"
-    rows = "Of the 34 rows of the other analyses ([their numbers](../docs/verdicts.md))"
-    assert f"{rows}, {said} (nine" in CLAIMS
-    assert "Nine are *supported* or *contradicted*:" in CLAIMS
-
-
-def test_what_would_turn_the_verdicts_at_equal_strength_is_what_11_says():
-    decide = runpy.run_path(str(REFERENCE / "strength" / "decide.py"))["decide"]
-    tables = {
-        name: pd.read_parquet(REFERENCE / "strength" / f"{name}.parquet")
-        for name in ("runs", "evaluations", "correct", "steps", "clouds")
-    }
-
-    def verdicts(dropped):  # without rows of which this holds
-        kept = {name: table[~dropped(table)] for name, table in tables.items()}
-        return decide(kept).set_index("id").verdict
-
-    long = [verdicts(lambda t, s=s: (t.seed == s) & (t.epochs == 10)) for s in range(200, 208)]
-    assert sum(of["S6"] == "open" for of in long) == 7
-    assert sum(of["S8"] == "open" for of in long) == 4
-    short = [verdicts(lambda t, s=s: (t.seed == s) & (t.epochs == 3)) for s in range(200, 220)]
-    assert sum(of["S2"] == "open" for of in short) == 9
-    assert [200 + k for k, of in enumerate(short) if of["S1"] == "equivalent"] == [204, 208]
-    runs, steps = tables["runs"], tables["steps"]
-    keys = ["task", "arm", "weight", "seed", "epochs"]
-    nine = steps[(steps.epochs == 3) & (steps.step > 24 - 9)].groupby(keys).centred_1.mean()
-    scores = nine.reindex(pd.MultiIndex.from_frame(runs[keys])).to_numpy()
-    centred = runs.centred_1.astype(float).where(runs.epochs != 3, scores)
-    tables["runs"] = runs.assign(centred_1=centred)
-    assert verdicts(lambda t: t.seed < 0)["S2"] == "open"
-    checks = pd.read_csv(REFERENCE / "heldout" / "beside.csv").set_index("comparison")
-    five = checks.loc["E5, scores of the last 5 epochs"]  # the least p of six
-    assert five.low > 0 and 6 * five.p < 0.05
-    for said in (
-        '"S1": "would be equivalent without seed 204 or seed 208"',
-        '"E5": "would be more with five epochs averaged, not three"',
-        '"S2": "would be open with one more step averaged, '
-        'or without any one of nine seeds (of twenty)"',
-        '"S6": "would be open without any one of seven seeds (of eight)"',
-        '"S8": "would be open without any one of four seeds (of eight)"',
-    ):
-        assert said in CLAIMS
-
-
-def test_what_turned_when_all_runs_were_made_once_more_is_what_11_says():
-    decide = runpy.run_path(str(REFERENCE / "strength" / "decide.py"))["decide"]
-    folder = REFERENCE / "strength" / "one_device"
-    tables = {
-        name: pd.read_parquet(folder / f"{name}.parquet")
-        for name in ("runs", "evaluations", "correct")
-    }
-    once_more = pd.read_csv(folder / "decided.csv").set_index("id")
-    first = pd.read_csv(REFERENCE / "strength" / "decided.csv").set_index("id")
-    turned = once_more.index[once_more.verdict != first.verdict]
-    assert once_more.verdict[turned].to_dict() == {"S4": "more", "S5": "more", "S6": "open"}
-    assert (once_more.estimate[["S4", "S5"]] > 0).all()  # a higher score, a higher silhouette
-    assert once_more.high["S2"] < 0 <= round(first.high["S2"], 3)
-    assert "**Predict:** which of S2, S6 and S8 turned?" in CLAIMS
-    assert "S2's interval no longer includes 0" in CLAIMS
-    without = []
-    for seed in range(200, 220):
-        dropped = {
-            name: table[(table.seed != seed) | (table.epochs != 3)]
-            for name, table in tables.items()
-        }
-        without.append(decide(dropped).set_index("id").verdict)
-    found = pd.DataFrame(without)
-    assert (found.S4 == "more").all() and (found.S5 == "open").sum() == 6
-    assert '"S4": "is more once more"' in CLAIMS
-    assert '"S5": "is more once more, but open without any one of six seeds (of twenty)"' in CLAIMS
 
 
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
