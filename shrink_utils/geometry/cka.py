@@ -13,7 +13,7 @@ _NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to 
 _ROUNDING = 1e-9  # how far above 1 `cka_distance` takes for rounding
 
 
-class Centred(NamedTuple):
+class _Centred(NamedTuple):
     """What one matrix brings to the comparison."""
 
     rows: Tensor  # (n, d), column means zero, largest entry one
@@ -107,19 +107,19 @@ def cka_distance(ckas: Array) -> float:
     return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
 
 
-def _prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> Centred:
+def _prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> _Centred:
     """Centre and scale one matrix, and take its HSIC with itself."""
     rows = _as_rows(x, min_rows=4 if debiased else 2, name=name)
     rows = _unit_scale(rows, center=True, name=name)
     n, d = rows.shape
     gram = rows @ rows.T if n < d else None
     squares = rows.square().sum(dim=1) if gram is None else gram.diagonal()
-    prepared = Centred(rows, squares, gram, debiased, math.nan)
+    prepared = _Centred(rows, squares, gram, debiased, math.nan)
     own, cross = _hsic(prepared, prepared)
     return prepared._replace(own=own if own > _NO_HSIC * cross else 0.0)
 
 
-def _compare_cka(x: Centred, y: Centred) -> float:
+def _compare_cka(x: _Centred, y: _Centred) -> float:
     """CKA of two prepared matrices."""
     _same_rows(len(x.rows), len(y.rows))
     if x.own <= 0 or y.own <= 0:
@@ -132,7 +132,7 @@ def _compare_cka(x: Centred, y: Centred) -> float:
     return _hsic(x, y)[0] / (math.sqrt(x.own) * math.sqrt(y.own))
 
 
-def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
+def _hsic(x: _Centred, y: _Centred) -> tuple[float, float]:
     """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA; and ‖XᵀY‖²."""
     if x.gram is not None and y.gram is not None:  # ‖XᵀY‖² = ⟨X Xᵀ, Y Yᵀ⟩
         cross = float(torch.vdot(x.gram.flatten(), y.gram.flatten()))

@@ -31,7 +31,7 @@ class _OverUnits:
         return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
 
 
-class BesideNull(_OverUnits):
+class _BesideNull(_OverUnits):
     """A measure whose null has a value per unit, and whose published correction is another."""
 
     baseline: float
@@ -66,7 +66,7 @@ def _dealt(
     return dealt.mean(dim=0).tolist()
 
 
-def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
+def _frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
     """Indices of the words that are counted often enough; ``ValueError`` if there is none."""
     # One vector has no pair.
     kept = (counts >= _whole_number(min_count, "min_count", 2)).nonzero().flatten()
@@ -138,7 +138,7 @@ def self_sim(
         sentences = _as_labels(sentences, len(x), name="sentences")[1]
     sums, counts = _occurrence_sums(x, word.to(x.device), sentences, len(vocabulary))
     what = "rows" if sentences is None else "different sentences"
-    kept = frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
+    kept = _frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
     names = [vocabulary[w] for w in kept.tolist()]
     return OverWords(
         per_word=dict(zip(names, _self_sims(sums[kept], counts[kept]).tolist(), strict=True)),
@@ -170,7 +170,7 @@ def _self_sims(sums: Tensor, counts: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class IntraSim(BesideNull):
+class IntraSim(_BesideNull):
     """Intra-sentence similarity of sentences of two words or more."""
 
     _values = "per_sentence"
@@ -257,7 +257,7 @@ def _intra_sims(forms: tuple[Tensor, ...], lengths: Tensor, order: Tensor) -> Te
 
 
 @dataclass(frozen=True)
-class MaxExplainableVariance(BesideNull):
+class MaxExplainableVariance(_BesideNull):
     """Maximum explainable variance of frequent words."""
 
     per_word: dict[Hashable, float]  # words sorted
@@ -310,7 +310,7 @@ def max_explainable_variance(
     x = _as_rows(x, min_rows=2)
     vocabulary, word = _as_labels(words, len(x), name="words", device=x.device)
     counts = torch.bincount(word)
-    kept = frequent(vocabulary, counts, min_count=min_count, what="rows")
+    kept = _frequent(vocabulary, counts, min_count=min_count, what="rows")
     values = _first_shares(x, word.argsort(stable=True), counts, kept)
     null = _dealt(lambda order: _first_shares(x, order, counts, kept), x, n_permutations, seed)
     names = [vocabulary[w] for w in kept.tolist()]

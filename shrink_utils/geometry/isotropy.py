@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.rows import _as_labels, _in_range, _jackknifed, _unit_scale, centred
+from shrink_utils.geometry.rows import _as_labels, _centred, _in_range, _jackknifed, _unit_scale
 from shrink_utils.topology.arrays import Array, _as_rows, _power_of_two, _unit_rows, _whole_number
 from shrink_utils.topology.entropy import entropy_of
 
@@ -209,7 +209,7 @@ def mean_squared_distance(x: Array) -> float:
     """
     x = _as_rows(x, min_rows=2)
     unit = _power_of_two(x)
-    squared = 2 * centred(x / unit).square().sum() / (len(x) - 1) * unit * unit
+    squared = 2 * _centred(x / unit).square().sum() / (len(x) - 1) * unit * unit
     return float(_in_range(squared, "squared distances of x"))
 
 
@@ -346,7 +346,7 @@ def participation_ratio(x: Array, *, bias_corrected: bool = False) -> float:
     trace = squares.sum() / (n - 1)
     frobenius = (_gram(x) / (n - 1)).square().sum()
     if not bias_corrected:
-        return float(participation(trace, frobenius))
+        return float(_participation(trace, frobenius))
     squared_trace = trace.square()
     fourth = n * squares.square().sum() / (n - 1)  # nQ; f drops out of the ratio
     above = (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth
@@ -393,7 +393,7 @@ def iso_score(x: Array, *, bias_corrected: bool = False) -> float:
 
 
 # The two formulas stay in the graph: the penalty and the metric of these names use them, too.
-def participation(trace: Tensor, squared_norm: Tensor) -> Tensor:
+def _participation(trace: Tensor, squared_norm: Tensor) -> Tensor:
     """(tr C)² / ‖C‖_F², in any unit."""
     return trace.square() / squared_norm
 
@@ -471,7 +471,7 @@ def within_classes(x: Array, labels: Array) -> Tensor:
     classes, index = _as_labels(labels, len(x), name="labels", device=x.device)
     within = torch.empty_like(x)
     for c in range(len(classes)):
-        within[index == c] = centred(x[index == c])
+        within[index == c] = _centred(x[index == c])
     return within
 
 
@@ -500,7 +500,7 @@ def between_share(x: Array, labels: Array) -> float:
     0.8
     """
     within = within_classes(x, labels)
-    total = centred(_as_rows(x)).square().sum()
+    total = _centred(_as_rows(x)).square().sum()
     if total == 0:
         raise ValueError(f"x of shape {tuple(within.shape)} has no variance (its rows are equal)")
     return 1.0 - float(within.square().sum() / total)

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from shrink_utils.geometry.rows import (
+    _centred,
     _in_range,
     _mean_row,
     _ranked_svd,
     _same_rows,
     _unit_scale,
     _warn,
-    centred,
 )
 from shrink_utils.topology.arrays import Array, _as_rows, _whole_number
 
@@ -265,7 +265,7 @@ def principal_axes(x: Array, *, centres: Array | None = None) -> PrincipalAxes:
     return PrincipalAxes(
         centres=centres,
         means=torch.stack([_mean_row(part) for part in parts]),
-        directions=tuple(_ranked_svd(centred(part)).axes for part in parts),
+        directions=tuple(_ranked_svd(_centred(part)).axes for part in parts),
     )
 
 

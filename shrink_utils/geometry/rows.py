@@ -60,7 +60,7 @@ def _same_rows(n_x: int, n_y: int) -> None:
         raise ValueError(f"x and y must have the same samples as rows, got {n_x} and {n_y} rows")
 
 
-def centred(x: Tensor) -> Tensor:
+def _centred(x: Tensor) -> Tensor:
     """Subtract the mean row. Identical rows give exact zeros, and large offsets cost no digits."""
     shifted = x - x[0]
     return shifted.sub_(shifted.mean(dim=0))
@@ -91,7 +91,7 @@ def _unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:
     """
     x = _by_largest(x)
     if center:
-        x = _by_largest(centred(x))
+        x = _by_largest(_centred(x))
     if not x.any():
         what = "no variance (all its rows are identical)" if center else "nothing but zeros"
         raise ValueError(f"{name} of shape {tuple(x.shape)} has {what}: the result is undefined")

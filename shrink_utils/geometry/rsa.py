@@ -8,7 +8,7 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shrink_utils.geometry.rows import _mean_row, _same_rows, centred
+from shrink_utils.geometry.rows import _centred, _mean_row, _same_rows
 from shrink_utils.topology.arrays import Array, _as_rows, _unit_rows, _whole_number
 
 # What is equal but for rounding must tie: that of a share of the largest distance, and that of
@@ -82,7 +82,7 @@ def _cosine_steps(x: Tensor, y: Tensor | None = None) -> Tensor:
     relative to the largest distance.
     """
     if y is None:
-        x = y = centred(x)
+        x = y = _centred(x)
     else:
         mean = _mean_row(y)
         x, y = x - mean, y - mean

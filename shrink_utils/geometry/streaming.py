@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.contextuality import _occurrence_sums, _self_sims, frequent
+from shrink_utils.geometry.contextuality import _frequent, _occurrence_sums, _self_sims
 from shrink_utils.geometry.isotropy import (
     _between_groups,
     _check_k,
     _group_sums,
     _leading_shares,
+    _participation,
     _used_share,
-    participation,
 )
 from shrink_utils.geometry.rows import _as_labels, _same_rows
 from shrink_utils.names import not_installed
@@ -193,7 +193,7 @@ class SelfSim(_Sums):
         A ``ValueError`` where no word stands in `min_count` contexts.
         """
         words, contexts = list(range(self.n_words)), self.counts[:-1, 0]
-        kept = frequent(words, contexts, min_count=self.min_count, what="contexts")
+        kept = _frequent(words, contexts, min_count=self.min_count, what="contexts")
         values = _self_sims(self.sums[kept], self.counts[kept])
         return torch.full_like(contexts, torch.nan).index_copy_(0, kept, values)
 
@@ -283,7 +283,7 @@ class IsoScore(_Moments):
         """The score, a float64 scalar; refused where `geometry.iso_score` is."""
         scatter = self.scatter([self.n_features], 2)[0][0]
         trace = scatter.new_ones(())
-        return _used_share(participation(trace, scatter.square().sum()), self.n_features)
+        return _used_share(_participation(trace, scatter.square().sum()), self.n_features)
 
 
 class CKA(_Moments):

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.geometry.isotropy import _between_groups, _used_share, participation
-from shrink_utils.geometry.rows import centred
+from shrink_utils.geometry.isotropy import _between_groups, _participation, _used_share
+from shrink_utils.geometry.rows import _centred
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import BarcodeRegularizer, class_clouds
 from shrink_utils.topology.arrays import _as_matrix, _as_tensor, _eager, _whole_number
@@ -178,7 +178,7 @@ class SpectralEntropy(ClassPenalty):
     least_rows = 3  # two have one direction
 
     def _value(self, cloud: Tensor) -> Tensor:
-        sigma = torch.linalg.svdvals(centred(cloud))  # (min(n, d),), descending
+        sigma = torch.linalg.svdvals(_centred(cloud))  # (min(n, d),), descending
         if len(sigma) == 0 or sigma[0] == 0:
             return cloud.new_zeros(())
         rounding = max(cloud.shape) * torch.finfo(sigma.dtype).eps * sigma[0].detach()
@@ -273,7 +273,7 @@ class IsoScoreStar(ClassPenalty):
                 f"before; got {d}: make one penalty per model"
             )
         covariances, stable, here = [], 0, sum(len(cloud) - 1 for cloud in clouds)
-        for x in map(centred, clouds):
+        for x in map(_centred, clouds):
             covariance = x.T @ x / (len(x) - 1)  # (d, d)
             trace = covariance.trace()
             covariances.append(covariance / trace.where(trace > 0, 1.0))
@@ -318,7 +318,7 @@ class SIGReg(ClassPenalty):
     """
 
     def _value(self, cloud: Tensor) -> Tensor:
-        x = centred(cloud)  # (n, d)
+        x = _centred(cloud)  # (n, d)
         n, d = x.shape
         variance = x.square().sum() / ((n - 1) * d)
         if variance == 0:
@@ -336,7 +336,7 @@ def _iso_score(covariance: Tensor) -> Tensor:
     """IsoScore, (); 1 for a covariance that is all zero, where it is undefined."""
     squared_norm = covariance.square().sum()
     varies = squared_norm > 0
-    ratio = participation(covariance.trace(), squared_norm.where(varies, 1.0))
+    ratio = _participation(covariance.trace(), squared_norm.where(varies, 1.0))
     return torch.where(varies, _used_share(ratio, len(covariance)), 1.0)
 
 
