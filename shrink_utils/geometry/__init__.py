@@ -1,33 +1,27 @@
 """Geometry of embedding clouds: pure functions of matrices whose rows are samples."""
 
-from shrink_utils.geometry.alignment import (
-    Alignment as Alignment,
-    affine as affine,
-    procrustes as procrustes,
+from shrink_utils.geometry.cca import (
+    cca as cca,
+    pwcca as pwcca,
+    svcca as svcca,
+)
+from shrink_utils.geometry.cka import (
+    cka as cka,
+    cka_distance as cka_distance,
 )
 from shrink_utils.geometry.contextuality import (
-    IntraSim as IntraSim,
-    MaxExplainableVariance as MaxExplainableVariance,
-    OverWords as OverWords,
     intra_sim as intra_sim,
     max_explainable_variance as max_explainable_variance,
     self_sim as self_sim,
 )
 from shrink_utils.geometry.dimension import intrinsic_dimension as intrinsic_dimension
-from shrink_utils.geometry.directions import (
-    PrincipalAxes as PrincipalAxes,
-    Treatment as Treatment,
-    elongated_directions as elongated_directions,
-    nearest_centre as nearest_centre,
-    principal_axes as principal_axes,
-)
 from shrink_utils.geometry.isotropy import (
-    Estimate as Estimate,
     anisotropy as anisotropy,
     avg_sim as avg_sim,
     avg_sim_pseudo_values as avg_sim_pseudo_values,
     between_share as between_share,
     effective_rank as effective_rank,
+    elongated_directions as elongated_directions,
     iso_score as iso_score,
     mean_squared_distance as mean_squared_distance,
     pair_distances as pair_distances,
@@ -36,27 +30,23 @@ from shrink_utils.geometry.isotropy import (
     rogue_dimensions as rogue_dimensions,
     within_classes as within_classes,
 )
+from shrink_utils.geometry.maps import (
+    affine as affine,
+    principal_axes as principal_axes,
+    procrustes as procrustes,
+)
+from shrink_utils.geometry.rsa import (
+    mutual_knn as mutual_knn,
+    rsa as rsa,
+)
 from shrink_utils.geometry.search import (
-    SearchResult as SearchResult,
     all_but_the_top as all_but_the_top,
     random_rotation as random_rotation,
     search as search,
     whitening as whitening,
 )
-from shrink_utils.geometry.similarity.cca import (
-    cca as cca,
-    pwcca as pwcca,
-    svcca as svcca,
-)
-from shrink_utils.geometry.similarity.cka import (
-    cka as cka,
-    cka_distance as cka_distance,
-    minibatch_cka as minibatch_cka,
-)
-from shrink_utils.geometry.similarity.grid import (
-    Calibrated as Calibrated,
+from shrink_utils.geometry.similarity import (
+    MEASURES as MEASURES,
     calibrated_maximum as calibrated_maximum,
     similarity_grid as similarity_grid,
 )
-from shrink_utils.geometry.similarity.neighbours import mutual_knn as mutual_knn
-from shrink_utils.geometry.similarity.rsa import rsa as rsa

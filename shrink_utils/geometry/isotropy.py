@@ -1,6 +1,7 @@
 """Isotropy from cosines and distances, from singular values, and within and between classes."""
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -441,3 +442,36 @@ def between_share(x: Array, labels: Array) -> float:
     if total == 0:
         raise ValueError(f"x of shape {tuple(within.shape)} has no variance (its rows are equal)")
     return 1.0 - float(within.square().sum() / total)
+
+
+def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
+    """How many eigenvalues of the covariance exceed `ratio` times their mean.
+
+    Parameters
+    ----------
+    x : array_like, shape (n, d)
+        Rows are samples; at least two.
+    ratio : float
+        Above 0.
+
+    Returns
+    -------
+    int
+        At most d / `ratio`, because all eigenvalues together are d means.
+
+    Raises
+    ------
+    ValueError
+        Fewer than two rows, all rows identical, or an impossible `ratio`.
+
+    Notes
+    -----
+    The mean is over all d eigenvalues, those that are zero too. The largest eigenvalue of n ≫ 1
+    isotropic rows is near (1 + √(d/n))² means (Marchenko & Pastur), above 5 when n < .65 d: take
+    n ≥ d, and show an isotropic cloud of the same shape beside it. After Rajaee & Pilehvar 2021.
+    """
+    if not isinstance(ratio, Real | Tensor) or not ratio > 0:
+        raise ValueError(f"ratio must be a number above 0, got {ratio!r}")
+    x = as_rows(x, min_rows=2)
+    shares = anisotropy(x, k=min(x.shape), center=True)  # of the sum, d means
+    return int((shares * x.shape[1] > ratio).sum())

@@ -7,11 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.alignment import Alignment, _side
-from shrink_utils.geometry.directions import Treatment, principal_axes
+from shrink_utils.geometry.maps import Alignment, Treatment, _side, principal_axes
 from shrink_utils.geometry.rows import in_range, mean_row, ranked_svd, warn
-from shrink_utils.geometry.similarity.neighbours import nearest_shares
-from shrink_utils.geometry.similarity.rsa import cosine_steps
+from shrink_utils.geometry.rsa import cosine_steps, nearest_shares
 from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
 
 

@@ -1,19 +1,13 @@
 """Encoders: load one, read its layers, pool its tokens: the list of `__init__.py`."""
 
 from .encoders import (
-    PINNED as PINNED,
     Encoder as Encoder,
-    evaluating as evaluating,
     load_classifier as load_classifier,
     load_encoder as load_encoder,
     random_encoder as random_encoder,
     save_classifier as save_classifier,
 )
 from .states import (
-    POOLINGS as POOLINGS,
-    StateBatch as StateBatch,
-    TokenStates as TokenStates,
-    WordBatch as WordBatch,
     hidden_states as hidden_states,
     pool as pool,
     split_words as split_words,
@@ -23,9 +17,7 @@ from .states import (
     word_states as word_states,
 )
 from .stitching import (
-    Activations as Activations,
     MapTraining as MapTraining,
-    Stitched as Stitched,
     read_layers as read_layers,
     stitch_grid as stitch_grid,
     stitched as stitched,

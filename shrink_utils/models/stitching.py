@@ -24,7 +24,8 @@ from transformers import (
 )
 from transformers.masking_utils import create_bidirectional_mask, create_causal_mask
 
-from shrink_utils.geometry import Alignment, affine
+from shrink_utils.geometry import affine
+from shrink_utils.geometry.maps import Alignment
 from shrink_utils.models.encoders import evaluating, seeded
 from shrink_utils.names import IGNORED, known_name, require
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from shrink_utils.names import POOLINGS, known_name, require
-from shrink_utils.text import task_spec
+from shrink_utils.text.tasks import task_spec
 
 PRECISIONS = ("float32", "bfloat16")
 Options = dict[str, str | int | float]

@@ -20,8 +20,8 @@ from shrink_utils.geometry import (
     iso_score,
     self_sim,
 )
-from shrink_utils.models import WordBatch, load_encoder, word_states
-from shrink_utils.models.states import MAX_LENGTH
+from shrink_utils.models import load_encoder, word_states
+from shrink_utils.models.states import MAX_LENGTH, WordBatch
 from shrink_utils.names import as_texts
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.results import atomic_write, progress_bar

@@ -20,22 +20,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
-from shrink_utils.geometry import (
-    PrincipalAxes,
-    calibrated_maximum,
-    nearest_centre,
-    principal_axes,
-    similarity_grid,
-)
+from shrink_utils.geometry import calibrated_maximum, principal_axes, similarity_grid
+from shrink_utils.geometry.maps import PrincipalAxes, nearest_centre
 from shrink_utils.models import (
     Encoder,
-    WordBatch,
     load_encoder,
     pool,
     random_encoder,
     state_batches,
     word_states,
 )
+from shrink_utils.models.states import WordBatch
 from shrink_utils.study.finetuning import _second_texts
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run, RunConfig, run_encoder, run_or_load

@@ -36,7 +36,8 @@ from transformers.trainer_utils import EvalLoopOutput
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study.config import RunConfig, arm_options, used_precision
-from shrink_utils.text import TaskSpec, load_task, task_spec
+from shrink_utils.text import load_task
+from shrink_utils.text.tasks import TaskSpec, task_spec
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training.penalties import PENALTIES
 from shrink_utils.training.trainer import (

@@ -16,7 +16,7 @@ from transformers import (
     TrainerCallback,
 )
 
-from shrink_utils.models import evaluating
+from shrink_utils.models.encoders import evaluating
 from shrink_utils.names import known_name, require
 from shrink_utils.study.finetuning import (
     EveryStep,
@@ -28,7 +28,8 @@ from shrink_utils.study.finetuning import (
 )
 from shrink_utils.study.profiles import SEED_STEP, Profile
 from shrink_utils.study.scratch import Trunk, _new_pair_classifier, _with_new_head, scratch_model
-from shrink_utils.text import heuristic_pairs, split_sentences, train_tokenizer, training_pairs
+from shrink_utils.text import heuristic_pairs, training_pairs
+from shrink_utils.text.corpora import split_sentences, train_tokenizer
 from shrink_utils.training.dynamics import FixedSetLoss
 
 LANGUAGE_MODELS = ("mlm", "clm")  # of one text: translation needs pairs

@@ -46,6 +46,9 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "accelerate", "scikit-learn"
 PACKAGES = "torch transformers datasets numpy pandas gudhi scipy torchmetrics".split()
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profile says
+# On one GPU: more processes gained nothing; what CUDA itself takes of each; a margin, as the first
+# run need not be the largest.
+MOST_ON_GPU, CONTEXT_GB, MEMORY_MARGIN = 16, 0.6, 1.5
 Loaded = TypeVar("Loaded")
 
 
@@ -220,9 +223,24 @@ def provenance() -> dict[str, object]:
         "platform": f"{platform.system()} {platform.machine()}",
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "threads": torch.get_num_threads(),
+        "memory_gb": round(_peak_memory() / 1e9, 2),
         "commit": _commit(),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _peak_memory() -> int:
+    """Bytes that this process has held at once: of its GPU, or else of the machine."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_reserved()
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _commit() -> str:
@@ -273,9 +291,10 @@ class Work:
 def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     """Make results, each once, whoever else makes some of them at the same time.
 
-    In this process, by `workers` processes (``SHRINK_WORKERS`` takes the place of that; at least
-    one per GPU, and the i-th has GPU i mod n), or on the Dask cluster at
-    ``DASK_SCHEDULER_ADDRESS``, which sees the same folder. The numbers are the same.
+    In this process, by `workers` processes, or on the Dask cluster at ``DASK_SCHEDULER_ADDRESS``,
+    which sees the same folder. ``SHRINK_WORKERS`` takes the place of `workers`. On GPUs, where it
+    is not set, as many work as the memory that the first result took allows; there is at least one
+    per GPU, and the i-th has GPU i mod n. The numbers are the same.
 
     Raises
     ------
@@ -295,7 +314,10 @@ def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
         bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}]"
         if work and os.environ.get(ADDRESS):
             _on_cluster(work, bar)
-        elif workers > 1:
+        elif workers > 1 or gpus:
+            if gpus and not os.environ.get(WORKERS):
+                _side_by_side(work[:1], 1, gpus, bar)
+                workers = min(len(work), len(gpus) * _fit_on_gpu(work[0], len(gpus)))
             _side_by_side(work, workers, gpus, bar)
         elif work:
             _settle_all(work, bar=bar)
@@ -321,6 +343,17 @@ def _gpus() -> list[str]:
     found = range(torch.cuda.device_count())
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return named[: len(found)] or [str(i) for i in found]
+
+
+def _fit_on_gpu(first: Work, gpus: int) -> int:
+    """How many processes one GPU holds, by the memory that the first result took; 1 if unknown."""
+    import torch
+
+    stamp = first.path / STAMP
+    took = _read_json(stamp).get("memory_gb", 0.0) if stamp.is_file() else 0.0
+    has = torch.cuda.get_device_properties(0).total_memory / 1e9
+    by_memory = int(has / (MEMORY_MARGIN * took + CONTEXT_GB)) if took else 1
+    return max(1, min(MOST_ON_GPU, by_memory, (os.cpu_count() or 1) // gpus))
 
 
 def _last_line(log: Path) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
 from shrink_utils.study.config import KEYS, RunConfig
-from shrink_utils.text import task_spec
+from shrink_utils.text.tasks import task_spec
 from shrink_utils.topology import h0_barcode
 
 TABLES = ("runs", "steps", "evaluations", "correct", "clouds")

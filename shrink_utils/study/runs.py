@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch.distributed as dist
 
+from shrink_utils.paths import data_dir
 from shrink_utils.sources import hub_revisions
 from shrink_utils.study.code_version import code_hash
 from shrink_utils.study.config import RunConfig, arm_options, used_precision
@@ -175,6 +176,53 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     else:
         make_all(work, workers=profile.workers)
     return [runs[path] or load_run(path) for path in paths]
+
+
+def _check_inputs(configs: Iterable[RunConfig]) -> None:
+    """Read the tasks and encoders of runs, so that what is missing is known before hours of work.
+
+    Raises
+    ------
+    FileNotFoundError
+        With a line for each task or encoder that cannot be read.
+    """
+    from shrink_utils.models import load_encoder
+    from shrink_utils.text import load_task
+
+    configs, faults = list(configs), []
+    inputs: list[tuple[str, Callable]] = [(c.model, load_encoder) for c in configs]
+    inputs += [(c.task, load_task) for c in configs]
+    for name, read in dict.fromkeys(inputs):
+        try:
+            read(name)
+        except Exception as error:  # of hubs, archives and files, read by several libraries
+            faults.append(f"  {name}: {' '.join(str(error).split())}")
+    if faults:
+        raise FileNotFoundError("before any run, these could not be read:\n" + "\n".join(faults))
+
+
+def _planned_runs(configs: Iterable[RunConfig], profile: Profile) -> pd.DataFrame:
+    """What would be run: a row per model, task and epochs, and what like runs took.
+
+    Columns ``runs`` and ``missing``, then means per run of finished ones of this profile, or else
+    of those on record: ``seconds``, ``memory_gb`` and their ``device``. NaN: there are none.
+    """
+    like, took = ["model", "task", "epochs"], {"seconds": "mean", "memory_gb": "mean"}
+    rows = [
+        {name: getattr(c, name) for name in like}
+        | {"missing": not (profile.folder / "runs" / run_id(c)).exists()}
+        for c in dict.fromkeys(configs)
+    ]
+    table = pd.DataFrame(rows).groupby(like, sort=False).missing.agg(runs="size", missing="sum")
+    table[[*took, "device"]] = None
+    here = sorted((profile.folder / "runs").glob(f"*/{STAMP}"))
+    stamps = [_read_json(stamp.with_name(CONFIG)) | _read_json(stamp) for stamp in here]
+    recorded = sorted((data_dir() / "reference").glob("*/runs.parquet"))
+    for known in (pd.DataFrame(stamps), *map(pd.read_parquet, recorded)):
+        known = known.reindex(columns=[*like, *took, "device"]).astype(dict.fromkeys(took, float))
+        means = known.groupby(like, observed=True).agg(took | {"device": "first"})
+        table = table.fillna(means.reindex(table.index))
+    return table.reset_index()
 
 
 def _make(config: RunConfig, target: Path, keep_model: bool) -> None:

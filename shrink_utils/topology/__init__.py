@@ -4,15 +4,12 @@ The method is that of *Shrink the longest* (Kudriashov et al. 2025, arXiv 2501.0
 """
 
 from shrink_utils.topology.barcodes import (
-    Barcode as Barcode,
-    H0Barcode as H0Barcode,
     barcode as barcode,
     h0_barcode as h0_barcode,
 )
 from shrink_utils.topology.entropy import persistent_entropy as persistent_entropy
 from shrink_utils.topology.regularizer import (
     BarcodeRegularizer as BarcodeRegularizer,
-    RegularizerOutput as RegularizerOutput,
     class_clouds as class_clouds,
 )
 from shrink_utils.topology.selection import prominent_features as prominent_features

@@ -4,7 +4,6 @@ from .dynamics import (
     AllocationRecorder as AllocationRecorder,
     Blocks as Blocks,
     FixedSetLoss as FixedSetLoss,
-    LossChanges as LossChanges,
     loss_change as loss_change,
     shares as shares,
 )
@@ -16,8 +15,6 @@ from .penalties import (
     AverageCosine as AverageCosine,
     ClassPenalty as ClassPenalty,
     IsoScoreStar as IsoScoreStar,
-    RankedBars as RankedBars,
-    Regrouped as Regrouped,
     SIGReg as SIGReg,
     SpectralEntropy as SpectralEntropy,
 )

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from transformers import TrainerCallback
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from shrink_utils.models import evaluating
+from shrink_utils.models.encoders import evaluating
 from shrink_utils.names import IGNORED
 
 # Components of a layer, in the order of the computation; the encoder's states come in by "cross".

@@ -15,9 +15,13 @@ from torch import Tensor, nn
 from shrink_utils.geometry.isotropy import between_groups, participation, used_share
 from shrink_utils.geometry.rows import centred
 from shrink_utils.names import IGNORED, known_name
-from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, class_clouds
+from shrink_utils.topology import BarcodeRegularizer, class_clouds
 from shrink_utils.topology.arrays import as_matrix, as_tensor, eager, whole_number
-from shrink_utils.topology.regularizer import _warn_if_it_stands_still, check_factor
+from shrink_utils.topology.regularizer import (
+    RegularizerOutput,
+    _warn_if_it_stands_still,
+    check_factor,
+)
 from shrink_utils.topology.selection import prominent_positions
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one

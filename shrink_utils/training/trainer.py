@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.names import IGNORED, POOLINGS, known_name, not_installed
-from shrink_utils.topology import BarcodeRegularizer, RegularizerOutput, persistent_entropy
+from shrink_utils.topology import BarcodeRegularizer, persistent_entropy
 from shrink_utils.topology.arrays import on_float64_device
+from shrink_utils.topology.regularizer import RegularizerOutput
 from shrink_utils.training.gather import _gathered, shared_draws
 
 try:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from shrink_utils import geometry
-from shrink_utils.geometry.invariances import INVARIANCES
+from shrink_utils.geometry.similarity import MEASURES as OF_TWO
+from shrink_utils.geometry.similarity import PLACE
 
 ROW_FUNCTIONS = [
     geometry.avg_sim,
@@ -29,33 +30,46 @@ OTHER += ROWS / [9, 3, 1, 1, 1]
 LABELS = np.repeat(np.arange(4), 10)
 
 
-def _beside(measure, x):
-    return measure(x, OTHER)
-
-
-# Every measure as `INVARIANCES` names it, of one cloud; the other side and the labels stay.
+# Every measure of a cloud, with labels that stay, and what its docstring says that it does not see.
+COSINES = ("rotation", "scale", "row lengths")
+LINEAR = ("rotation", "scale")
 MEASURES = {
-    "avg_sim": lambda x: geometry.avg_sim(x).value,
-    "self_sim": lambda x: geometry.self_sim(x, LABELS).value,
-    "intra_sim": lambda x: geometry.intra_sim(x, LABELS).value,
-    "max_explainable_variance": lambda x: geometry.max_explainable_variance(x, LABELS).value,
-    "anisotropy, center": lambda x: geometry.anisotropy(x, center=True),
-    "effective_rank, raw": lambda x: geometry.effective_rank(x, center=False),
-    "participation_ratio, bias_corrected": lambda x: geometry.participation_ratio(
-        x, bias_corrected=True
+    "avg_sim": (lambda x: geometry.avg_sim(x).value, COSINES),
+    "rogue_dimensions": (geometry.rogue_dimensions, ("scale", "row lengths")),
+    "pair_distances": (geometry.pair_distances, COSINES),
+    "self_sim": (lambda x: geometry.self_sim(x, LABELS).value, COSINES),
+    "intra_sim": (lambda x: geometry.intra_sim(x, LABELS).value, LINEAR),
+    "max_explainable_variance": (
+        lambda x: geometry.max_explainable_variance(x, LABELS).value,
+        LINEAR,
     ),
-    "iso_score, bias_corrected": lambda x: geometry.iso_score(x, bias_corrected=True),
-    "elongated_directions": lambda x: geometry.elongated_directions(x, ratio=1.0),
-    "intrinsic_dimension, ph": lambda x: geometry.intrinsic_dimension(x, method="ph"),
-    "between_share": lambda x: geometry.between_share(x, LABELS),
-    "mutual_knn": lambda x: geometry.mutual_knn(x, OTHER, k=5),
-    "cka, debiased": lambda x: geometry.cka(x, OTHER, debiased=True),
-    "minibatch_cka": lambda x: geometry.minibatch_cka([(x[:20], OTHER[:20]), (x[20:], OTHER[20:])]),
-    "pwcca, of y": lambda x: geometry.pwcca(OTHER, x),
-    **{name: partial(_beside, getattr(geometry, name)) for name in ("rsa", "cka", "cca", "svcca")},
-    "pwcca": lambda x: geometry.pwcca(x, OTHER),
+    "anisotropy": (geometry.anisotropy, LINEAR),
+    "anisotropy, center": (partial(geometry.anisotropy, center=True), PLACE),
+    "elongated_directions": (partial(geometry.elongated_directions, ratio=1.0), PLACE),
+    "effective_rank": (geometry.effective_rank, PLACE),
+    "effective_rank, raw": (partial(geometry.effective_rank, center=False), LINEAR),
+    "participation_ratio": (geometry.participation_ratio, PLACE),
+    "participation_ratio, corrected": (
+        partial(geometry.participation_ratio, bias_corrected=True),
+        PLACE,
+    ),
+    "iso_score": (geometry.iso_score, PLACE),
+    "iso_score, corrected": (partial(geometry.iso_score, bias_corrected=True), PLACE),
+    "partition_isotropy": (geometry.partition_isotropy, ("rotation",)),
+    "mean_squared_distance": (geometry.mean_squared_distance, ("shift", "rotation")),
+    "intrinsic_dimension": (geometry.intrinsic_dimension, PLACE),
+    # It draws from rows in lexicographic order.
+    "intrinsic_dimension, ph": (
+        partial(geometry.intrinsic_dimension, method="ph"),
+        ("shift", "scale"),
+    ),
+    "between_share": (lambda x: geometry.between_share(x, LABELS), PLACE),
 }
-MEASURES |= {name: getattr(geometry, name) for name in INVARIANCES if name not in MEASURES}
+# And those of two clouds, of which the second stays.
+MEASURES |= {
+    name: (lambda x, measure=measure: measure(x, OTHER), measure.ignores)
+    for name, measure in OF_TWO.items()
+}
 
 
 def cosine(a, b):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.geometry import cka, cka_distance, minibatch_cka
+from shrink_utils.geometry import cka, cka_distance
 from tests.geometry.conftest import rotation_of, unit_scaled
 
 
@@ -40,7 +40,6 @@ def _debiased(x, y):
 def test_cka_is_the_cosine_between_centred_kernels_debiased_the_ratio_of_song_s_estimates(pair):
     assert cka(*pair) == pytest.approx(_biased(*pair), abs=1e-9)
     assert cka(*pair, debiased=True) == pytest.approx(_debiased(*pair), abs=1e-9)
-    assert minibatch_cka([pair]) == pytest.approx(cka(*pair, debiased=True), abs=1e-12)
     for debiased in (False, True):
         assert abs(cka(pair[0], pair[0], debiased=debiased) - 1) < 1e-13
 
@@ -74,31 +73,6 @@ def test_equidistant_rows_have_no_debiased_cka():
     with pytest.warns(UserWarning, match="CKA is NaN: the unbiased HSIC of y with itself is 0"):
         assert math.isnan(cka(x, np.eye(6), debiased=True))
     assert 0 < cka(x, np.eye(6)) < 1
-
-
-def _batches(x, y, sizes):
-    stops = np.cumsum(sizes)
-    return [(x[a:b], y[a:b]) for a, b in zip([0, *stops[:-1]], stops, strict=True)]
-
-
-def _minibatch_by_definition(batches):
-    sums = np.zeros(3)
-    for x, y in batches:
-        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        x, y = x - x.mean(0), y - y.mean(0)
-        k, m = x @ x.T, y @ y.T
-        sums += [_hsic_1(k, m), _hsic_1(k, k), _hsic_1(m, m)]
-    xy, xx, yy = sums / len(batches)
-    return xy / math.sqrt(xx * yy)
-
-
-@pytest.mark.parametrize("sizes", [[30], [10, 10, 10], [4, 9, 5, 12]])
-def test_minibatch_cka_is_a_ratio_of_mean_hsic(random_pair, sizes):
-    batches = _batches(*random_pair, sizes)
-    of_other_scale = [(x * 3**i, y / 7**i) for i, (x, y) in enumerate(batches)]
-    of_identical_rows = [*batches, (np.full((6, 5), 0.3), random_pair[1][:6])]
-    for case in (batches, of_other_scale, of_identical_rows):
-        assert minibatch_cka(case) == pytest.approx(_minibatch_by_definition(case), abs=1e-12)
 
 
 def test_the_distance_is_the_length_of_the_vector_of_angles():

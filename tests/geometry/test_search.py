@@ -1,7 +1,5 @@
 """Whitening and its kin, and search by few bits: by definition, on clouds with known neighbours."""
 
-import doctest
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from shrink_utils import geometry
 from shrink_utils.geometry import all_but_the_top, anisotropy, random_rotation, search, whitening
 from shrink_utils.models import hidden_states, load_encoder
 from shrink_utils.text import load_sentences
@@ -26,16 +23,6 @@ def real():
     """MiniLM's [CLS] vectors of 900 real sentences, (900, 384)."""
     texts = list(load_sentences("all", n=900, seed=0)["text"])
     return hidden_states(load_encoder("minilm"), texts, layers=[-1], max_length=48)[0].double()
-
-
-LISTED = ("whitening", "all_but_the_top", "random_rotation", "search", "SearchResult")
-
-
-@pytest.mark.parametrize("name", LISTED)
-def test_the_example_prints_what_stands_there(name):
-    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
-    (found,) = finder.find(getattr(geometry, name), name, globs=dict(vars(geometry)))
-    assert found.examples and runner.run(found).failed == 0
 
 
 # --- maps ------------------------------------------------------------------------------------

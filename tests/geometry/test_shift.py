@@ -7,13 +7,12 @@ from scipy.spatial import KDTree
 
 from shrink_utils import geometry
 from shrink_utils.geometry.dimension import nearest_distances
-from shrink_utils.geometry.invariances import INVARIANCES
 from shrink_utils.study.language import rtd_lite
 from shrink_utils.topology import BarcodeRegularizer, barcode, h0_barcode
 from tests.geometry.conftest import MEASURES, OTHER, ROWS
 
 RNG = np.random.default_rng(0)
-NO_SHIFT = {name: MEASURES[name] for name, ignored in INVARIANCES.items() if "shift" in ignored}
+NO_SHIFT = {name: measure for name, (measure, ignored) in MEASURES.items() if "shift" in ignored}
 NO_SHIFT |= {
     "rtd_lite": lambda x: rtd_lite(x, OTHER),
     "h0_barcode": lambda x: h0_barcode(torch.from_numpy(x)).lengths,

@@ -15,13 +15,13 @@ from shrink_utils.geometry import (
     calibrated_maximum,
     cca,
     cka,
-    minibatch_cka,
     mutual_knn,
     pwcca,
     rsa,
     similarity_grid,
     svcca,
 )
+from shrink_utils.geometry.similarity import MEASURES, SimilarityMeasure
 from tests.geometry.conftest import cosine, rotation_of, unit_scaled
 
 FUNCTIONS = {
@@ -121,6 +121,25 @@ def test_entries_are_the_measure_of_the_pair(measure):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
+def test_a_planted_measure_is_in_grids_and_calibration_and_keeps_its_sides(monkeypatch):
+    """One entry, nothing else: the share of x's variance in its first column, whatever y is."""
+
+    def prepare(x, name="x"):
+        x = np.asarray(x, dtype=float)
+        return x - x.mean(axis=0)
+
+    def compare(x, y):
+        return float(np.square(x[:, 0]).sum() / np.square(x).sum())
+
+    planted = SimilarityMeasure(prepare, compare, ("shift", "scale"), symmetric=False)
+    monkeypatch.setitem(MEASURES, "planted", planted)
+    xs = list(np.random.default_rng(0).normal(size=(3, 20, 4)))
+    expected = [planted(x, xs[0]) for x in xs]
+    np.testing.assert_allclose(similarity_grid("planted", xs), np.transpose([expected] * 3))
+    found = calibrated_maximum("planted", xs, xs, permutations=3)
+    assert found.value == found.null == max(expected)  # shuffled rows have the same variance
+
+
 @pytest.mark.parametrize("function", [cca, svcca, pwcca])
 def test_dependent_and_constant_columns_add_nothing_but_a_warning(function, random_pair):
     x, y = random_pair
@@ -191,7 +210,6 @@ FLAT = np.eye(8)  # its unbiased HSIC with itself is 0, and it has 7 directions
         lambda: svcca(FLAT, FLAT),
         lambda: pwcca(FLAT, FLAT, symmetric=True),
         lambda: cka(FLAT, FLAT, debiased=True),
-        lambda: minibatch_cka([(FLAT, FLAT)]),
         *(
             lambda name=name: similarity_grid(name, [FLAT], [FLAT])
             for name in ("cca", "svcca", "pwcca", "cka_debiased")

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from shrink_utils.models import POOLINGS, hidden_states, load_encoder, pool, token_states
+from shrink_utils.models import hidden_states, load_encoder, pool, token_states
 from shrink_utils.models.encoders import OneDNN
+from shrink_utils.names import POOLINGS
 
 TEXTS = [
     "A long sentence stands first, so that sorting by length has something to put in order.",

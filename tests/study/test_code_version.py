@@ -30,7 +30,7 @@ def copied(tmp_path, monkeypatch):
     [
         ("text/tasks.py", "GLUE's file is missing", "no such file", [False, False]),
         ("text/tasks.py", "{len(fields)} fields, expected", "expected", [False, False]),
-        ("geometry/similarity/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
+        ("geometry/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
         ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
         ("study/diagnosis.py", "the measures are of words", "of words", [False, False]),
         ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from shrink_utils.models import WordBatch, hidden_states, load_encoder
+from shrink_utils.models import hidden_states, load_encoder
+from shrink_utils.models.states import WordBatch
 from shrink_utils.study.experiments import (
     REMOVED,
     Layers,

@@ -14,7 +14,7 @@ from transformers import EvalPrediction
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.study import finetune
 from shrink_utils.study.finetuning import _task_metrics
-from shrink_utils.text import task_spec
+from shrink_utils.text.tasks import task_spec
 
 # Of each kind one at least; the others are tested one by one.
 ARMS = ("none", "prominent", "all", "isoscore")

@@ -19,7 +19,7 @@ from shrink_utils.study.pretraining import (
     new_model,
     scratch_tokenizer,
 )
-from shrink_utils.text import split_sentences
+from shrink_utils.text.corpora import split_sentences
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Many results: each once, by whoever makes them; what fails stops nothing and is named."""
 
+import os
 import shutil
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -47,10 +49,38 @@ def test_what_fails_or_dies_is_named_with_its_log_and_tried_again_alone(tmp_path
 
 def test_each_process_has_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "_gpus", lambda: ["4", "7"])
+    monkeypatch.setenv("SHRINK_WORKERS", "1")
     work = _work(tmp_path, 3 * [write_gpu_beside_another])
-    make_all(work)  # though a profile asks for one process
+    make_all(work)  # though one process was asked for
     found = {(one.path / "value").read_text() for one in work}
     assert found == {"4", "7"}
+
+
+@pytest.mark.parametrize(
+    ("took", "cores", "at_once"),
+    [(1.0, 64, 16), (20.0, 64, 2), (100.0, 64, 1), (1.0, 8, 4), (None, 64, 1)],
+)
+def test_the_first_runs_memory_says_how_many_share_a_gpu(
+    tmp_path, monkeypatch, took, cores, at_once
+):
+    """Two GPUs of 80 GB: at most sixteen each, as memory and cores allow; nobody said how many."""
+    monkeypatch.delenv("SHRINK_WORKERS", raising=False)
+    monkeypatch.setattr(results, "_gpus", lambda: ["4", "7"])
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    card = SimpleNamespace(total_memory=80e9)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
+    started = []
+
+    def side_by_side(work, workers, gpus, bar):
+        started.append((len(work), workers))
+        for one in work:
+            one.path.mkdir(exist_ok=True)
+            stamp = {} if took is None else {"memory_gb": took}
+            results.write_json(one.path / results.STAMP, stamp)
+
+    monkeypatch.setattr(results, "_side_by_side", side_by_side)
+    make_all(_work(tmp_path, 100 * [write]))
+    assert started == [(1, 1), (100, 2 * at_once)]
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "many"])

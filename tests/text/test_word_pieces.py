@@ -5,7 +5,8 @@ import re
 import pytest
 from transformers import AutoTokenizer
 
-from shrink_utils.text import load_sentences, split_sentences, train_tokenizer
+from shrink_utils.text import load_sentences
+from shrink_utils.text.corpora import split_sentences, train_tokenizer
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,7 @@ def svcca(x: Array, y: Array, *, variance: float = 0.99) -> float:
     """
     if not isinstance(variance, Real | Tensor) or not 0 < variance <= 1:
         raise ValueError(f"variance must lie above 0 and not above 1, got {variance!r}")
-    prepared = [leading(prepare_cca(m, name), variance) for m, name in ((x, "x"), (y, "y"))]
-    return mean_cca(*prepared)
+    return mean_cca(prepare_svcca(x, "x", variance), prepare_svcca(y, "y", variance))
 
 
 def pwcca(x: Array, y: Array, *, symmetric: bool = False) -> float:
@@ -114,8 +113,9 @@ def prepare_cca(x: Array, name: str = "x") -> RankedSVD:
     return svd
 
 
-def leading(svd: RankedSVD, variance: float) -> RankedSVD:
-    """Keep the fewest leading directions with this share of the variance."""
+def prepare_svcca(x: Array, name: str = "x", variance: float = 0.99) -> RankedSVD:
+    """Decompose one matrix, and keep the fewest leading directions with this much variance."""
+    svd = prepare_cca(x, name)
     held = svd.sigma.square().cumsum(0)
     k = int((held < variance * held[-1]).sum()) + 1
     return RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])

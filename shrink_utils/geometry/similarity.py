@@ -1,6 +1,7 @@
-"""Similarity of every layer with every other, and of the most alike pair beside shuffled rows."""
+"""Measures of similarity as objects; grids of layers; the most alike pair beside shuffled rows."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,22 +9,59 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.similarity.cca import leading, mean_cca, prepare_cca, weighted_mean
-from shrink_utils.geometry.similarity.cka import compare_cka, prepare_cka
-from shrink_utils.geometry.similarity.neighbours import compare_neighbours, prepare_neighbours
-from shrink_utils.geometry.similarity.rsa import compare_rsa, prepare_rsa
+from shrink_utils.geometry.cca import mean_cca, prepare_cca, prepare_svcca, weighted_mean
+from shrink_utils.geometry.cka import compare_cka, prepare_cka
+from shrink_utils.geometry.rsa import (
+    compare_neighbours,
+    compare_rsa,
+    prepare_neighbours,
+    prepare_rsa,
+)
 from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import Array, as_rows, whole_number
 
-# What one matrix needs, and what two prepared ones give.
-MEASURES: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], float]]] = {
-    "rsa": (prepare_rsa, compare_rsa),
-    "cca": (prepare_cca, mean_cca),
-    "svcca": (lambda x, name: leading(prepare_cca(x, name), 0.99), mean_cca),
-    "pwcca": (prepare_cca, weighted_mean),
-    "cka": (prepare_cka, compare_cka),
-    "cka_debiased": (partial(prepare_cka, debiased=True), compare_cka),
-    "mutual_knn": (prepare_neighbours, compare_neighbours),
+PLACE = ("shift", "rotation", "scale")
+
+
+@dataclass(frozen=True)
+class SimilarityMeasure:
+    """A measure of similarity of two spaces: what it does, and what it does not see.
+
+    Called with x (n, d_x) and y (n, d_y), rows of the same samples, it is the measure itself.
+
+    To add one, write its two functions, name it in `MEASURES`, and list it in the room: grids,
+    calibration and the tests of all similarities then take it too.
+
+    Examples
+    --------
+    >>> measure = MEASURES["cka"]
+    >>> measure.symmetric, measure.ignores
+    (True, ('shift', 'rotation', 'scale'))
+    >>> measure([[1.0], [2.0], [4.0]], [[2.0], [4.0], [8.0]])
+    1.0
+    """
+
+    prepare: Callable[[Array, str], Any]  # what one matrix, of this name, brings
+    compare: Callable[[Any, Any], float]  # the measure of two prepared ones
+    # What may be done to x without a change: "shift", one vector added to all rows; "rotation";
+    # "scale"; "row lengths", a factor above 0 for each row; "linear", an invertible map.
+    ignores: tuple[str, ...]
+    symmetric: bool = True  # whether x and y may change places
+
+    def __call__(self, x: Array, y: Array) -> float:
+        return self.compare(self.prepare(x, "x"), self.prepare(y, "y"))
+
+
+MEASURES = {
+    "rsa": SimilarityMeasure(prepare_rsa, compare_rsa, ("rotation", "scale", "row lengths")),
+    "cca": SimilarityMeasure(prepare_cca, mean_cca, (*PLACE, "linear")),
+    "svcca": SimilarityMeasure(prepare_svcca, mean_cca, PLACE),
+    "pwcca": SimilarityMeasure(prepare_cca, weighted_mean, ("shift", "scale"), symmetric=False),
+    "cka": SimilarityMeasure(prepare_cka, compare_cka, PLACE),
+    "cka_debiased": SimilarityMeasure(partial(prepare_cka, debiased=True), compare_cka, PLACE),
+    "mutual_knn": SimilarityMeasure(
+        prepare_neighbours, compare_neighbours, ("rotation", "scale", "row lengths")
+    ),
 }
 
 
@@ -34,9 +72,9 @@ def similarity_grid(
 
     Parameters
     ----------
-    measure : {"rsa", "cca", "svcca", "pwcca", "cka", "cka_debiased", "mutual_knn"}
-        "cca" is the mean canonical correlation, "svcca" keeps .99 of the variance, "pwcca" has its
-        weights from `xs`, "mutual_knn" has 10 neighbours.
+    measure : str
+        A key of `MEASURES`. "cca" is the mean canonical correlation, "svcca" keeps .99 of the
+        variance, "pwcca" has its weights from `xs`, "mutual_knn" has 10 neighbours.
     xs, ys : sequence of array_like, each (n, d), or Tensor (layers, n, d)
         Layers of two models over the same n samples; `ys` of None compares `xs` with itself.
 
@@ -55,7 +93,7 @@ def similarity_grid(
     UserWarning
         Where the measure does.
     """
-    prepare = MEASURES[known_name("measure", "measure", measure, MEASURES)][0]
+    prepare = MEASURES[known_name("measure", "measure", measure, MEASURES)].prepare
     if len(xs) == 0 or (ys is not None and len(ys) == 0):
         raise ValueError("xs and ys need at least one layer each, got none")
     first = [prepare(x, f"xs[{i}]") for i, x in enumerate(xs)]
@@ -65,8 +103,8 @@ def similarity_grid(
 
 def _prepared_grid(measure: str, xs: list, ys: list) -> Tensor:
     """`similarity_grid` of layers that the measure has prepared."""
-    compare = MEASURES[measure][1]
-    mirrored = ys is xs and measure != "pwcca"  # the others do not depend on the side
+    compare = MEASURES[measure].compare
+    mirrored = ys is xs and MEASURES[measure].symmetric
     other = "xs" if ys is xs else "ys"
     grid = torch.empty(len(xs), len(ys), dtype=torch.float64)
     for i, x in enumerate(xs):
@@ -130,7 +168,7 @@ def calibrated_maximum(
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
     rng = np.random.default_rng(seed)
     orders = [torch.from_numpy(rng.permutation(len(xs[0]))) for _ in range(permutations)]
-    prepare = MEASURES[measure][0]
+    prepare = MEASURES[measure].prepare
     second = [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]  # once for all orders
     shuffled = ([prepare(x[order], "shuffled xs") for x in xs] for order in orders)
     nulls = [float(_prepared_grid(measure, first, second).max()) for first in shuffled]

@@ -1,13 +1,12 @@
-"""Linear centred kernel alignment, of all rows or by batches, and the distance made of it."""
+"""Linear centred kernel alignment, and the distance that is made of it."""
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.rows import centred, largest_entry, same_rows, unit_scale, warn
+from shrink_utils.geometry.rows import same_rows, unit_scale, warn
 from shrink_utils.topology.arrays import Array, as_rows, as_tensor
 
 _NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
@@ -68,54 +67,6 @@ def cka(x: Array, y: Array, *, debiased: bool = False) -> float:
     )
 
 
-def minibatch_cka(batches: Iterable[tuple[Array, Array]]) -> float:
-    """Estimate debiased CKA from batches, without ever holding all rows.
-
-    Parameters
-    ----------
-    batches : iterable of (x, y)
-        The same samples in both, (b, d_x) and (b, d_y), at least 4 per batch. Every batch counts
-        the same. Leave padding out: a padded position is a row like any other.
-
-    Returns
-    -------
-    float
-        In [−1, 1] up to rounding: mean HSIC₁(x, y) over √(mean HSIC₁(x, x) · mean HSIC₁(y, y)), not
-        a mean of ratios. It is only near `cka(…, debiased=True)` on all rows.
-
-    Raises
-    ------
-    ValueError
-        No batch, a batch of fewer than 4 rows, or a batch whose two sides differ in rows.
-
-    Warns
-    -----
-    UserWarning
-        With the result NaN: a mean HSIC₁ of one side with itself is 0.
-
-    References
-    ----------
-    Nguyen, Raghu & Kornblith 2021, section 3. Brown et al. 2023 print the formula without the
-    root, with which two copies of one matrix would not have similarity 1.
-    """
-    terms, scales = [], []
-    for x, y in batches:
-        (x, scale_x), (y, scale_y) = _own_scale(x, "x"), _own_scale(y, "y")
-        same_rows(len(x.rows), len(y.rows))
-        n, between = len(x.rows), _hsic(x, y)[0]
-        terms.append([hsic / (n * (n - 3)) for hsic in (between, x.own, y.own)])
-        scales.append([scale_x, scale_y])
-    if not terms:
-        raise ValueError("batches is empty: CKA needs at least one batch of 4 rows")
-    # HSIC grows with the square of each side's scale; each is taken relative to the largest.
-    relative = torch.tensor(scales, dtype=torch.float64)
-    relative = (relative / relative.amax(dim=0)).nan_to_num()  # (batches, 2)
-    x2, y2 = relative.square().unbind(dim=1)
-    weights = torch.stack([x2 * y2, x2 * x2, y2 * y2], dim=1)
-    xy, xx, yy = (weights * torch.tensor(terms, dtype=torch.float64)).mean(dim=0).tolist()
-    return _cka_of_hsic(xy, xx, yy)
-
-
 def cka_distance(ckas: Array) -> float:
     """Distance between two models of equal depth from the CKA of their layers, √Σ arccos(CKA_l)².
 
@@ -147,29 +98,26 @@ def cka_distance(ckas: Array) -> float:
 def prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> Centred:
     """Centre and scale one matrix, and take its HSIC with itself."""
     rows = as_rows(x, min_rows=4 if debiased else 2, name=name)
-    return _with_own(unit_scale(rows, center=True, name=name), debiased)
+    rows = unit_scale(rows, center=True, name=name)
+    n, d = rows.shape
+    gram = rows @ rows.T if n < d else None
+    squares = rows.square().sum(dim=1) if gram is None else gram.diagonal()
+    prepared = Centred(rows, squares, gram, debiased, math.nan)
+    own, cross = _hsic(prepared, prepared)
+    return prepared._replace(own=own if own > _NO_HSIC * cross else 0.0)
 
 
 def compare_cka(x: Centred, y: Centred) -> float:
     """CKA of two prepared matrices."""
     same_rows(len(x.rows), len(y.rows))
-    return _cka_of_hsic(_hsic(x, y)[0], x.own, y.own)
-
-
-def _own_scale(x: Array, name: str) -> tuple[Centred, float]:
-    """A batch centred and scaled, and by what; identical rows are allowed and contribute 0."""
-    rows = as_rows(x, min_rows=4, name=name)
-    size = largest_entry(rows) or 1.0
-    return _with_own(centred(rows / size), debiased=True), size
-
-
-def _with_own(rows: Tensor, debiased: bool) -> Centred:
-    n, d = rows.shape
-    gram = rows @ rows.T if n < d else None
-    squares = rows.square().sum(dim=1) if gram is None else gram.diagonal()
-    x = Centred(rows, squares, gram, debiased, math.nan)
-    own, cross = _hsic(x, x)
-    return x._replace(own=own if own > _NO_HSIC * cross else 0.0)
+    if x.own <= 0 or y.own <= 0:
+        warn(
+            f"CKA is NaN: the unbiased HSIC of {'x' if x.own <= 0 else 'y'} with itself is 0, as "
+            "for mutually equidistant rows, so its alignment with anything is undefined; take more "
+            "rows"
+        )
+        return math.nan
+    return _hsic(x, y)[0] / (math.sqrt(x.own) * math.sqrt(y.own))
 
 
 def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
@@ -182,15 +130,3 @@ def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
         return cross, cross
     n, both, apart = len(x.rows), x.squares @ y.squares, x.squares.sum() * y.squares.sum()
     return float(cross - n / (n - 2) * both + apart / ((n - 1) * (n - 2))), cross
-
-
-def _cka_of_hsic(xy: float, xx: float, yy: float) -> float:
-    """CKA from the HSIC of x with y, of x with itself and of y with itself; NaN with a warning."""
-    if xx <= 0 or yy <= 0:
-        warn(
-            f"CKA is NaN: the unbiased HSIC of {'x' if xx <= 0 else 'y'} with itself is 0, as for "
-            "mutually equidistant rows, so its alignment with anything is undefined; take more "
-            "rows"
-        )
-        return math.nan
-    return xy / (math.sqrt(xx) * math.sqrt(yy))

@@ -1,1 +1,0 @@
-"""Is one space like another? One file per family of measures, and grids of layers."""
