@@ -91,7 +91,7 @@ def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
     read = table.attrs["texts"]
     of = f" of {len(texts):,}" if read < len(texts) else ""
     title = f"{' and '.join(options.models)} on {read}{of} texts ({source})"
-    name = "-to-".join(map(room.file_name, options.models))
+    name = "-to-".join(map(room._file_name, options.models))
     written = room._write_diagnosis(table, options.out, name=name, title=title)
     print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
     notes += [f"A sample of {read} texts was read, the same in each call (--max-texts)."] * bool(of)

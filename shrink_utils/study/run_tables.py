@@ -37,7 +37,7 @@ def _tables_of_run(
     Parameters
     ----------
     history, evaluations, embeddings
-        As of `training.FinetuneResult`: rows by step and by evaluation, and vectors, labels and
+        As of `finetuning._FinetuneResult`: rows by step and by evaluation, and vectors, labels and
         predictions of the validation rows.
     stamp : mapping
         Of `results.provenance`, with precision, threads and seconds.

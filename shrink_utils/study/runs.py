@@ -208,15 +208,14 @@ def _planned_runs(configs: Iterable[RunConfig], profile: Profile) -> pd.DataFram
     of those on record: ``seconds``, ``memory_gb`` and their ``device``. NaN: there are none.
     """
     like, took = ["model", "task", "epochs"], {"seconds": "mean", "memory_gb": "mean"}
-    rows = [
-        {name: getattr(c, name) for name in like}
-        | {"missing": not (profile.folder / "runs" / run_id(c)).exists()}
-        for c in dict.fromkeys(configs)
-    ]
+    rows, stamps = [], []
+    for config in dict.fromkeys(configs):
+        stamp = profile.folder / "runs" / run_id(config) / STAMP
+        of = {name: getattr(config, name) for name in like}
+        rows.append(of | {"missing": not stamp.is_file()})
+        stamps += [of | _read_json(stamp)] if stamp.is_file() else []
     table = pd.DataFrame(rows).groupby(like, sort=False).missing.agg(runs="size", missing="sum")
     table[[*took, "device"]] = None
-    here = sorted((profile.folder / "runs").glob(f"*/{STAMP}"))
-    stamps = [_read_json(stamp.with_name(CONFIG)) | _read_json(stamp) for stamp in here]
     recorded = sorted((data_dir() / "reference").glob("*/runs.parquet"))
     for known in (pd.DataFrame(stamps), *map(pd.read_parquet, recorded)):
         known = known.reindex(columns=[*like, *took, "device"]).astype(dict.fromkeys(took, float))

@@ -1,4 +1,4 @@
-"""One shape of a study's data: five tables of its runs, wherever they lie, and what follows.
+"""One shape of a study's data: five tables of its runs, wherever they lie, and measured tables.
 
 A study that was run here and one on record, ``data/reference/<profile>``, are the same tables. The
 analysis of the latter was fixed before the runs (docs/preregistration*.md), and nobody looks at a

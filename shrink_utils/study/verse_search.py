@@ -139,7 +139,7 @@ def _uncut_whitening(x: NDArray) -> Callable[[Tensor], NDArray]:
     return lambda rows: (rows.double().numpy() - mean) @ (directions.T / sizes)
 
 
-def main() -> None:
+def _main() -> None:
     """Write the table into the results, and say how far it is from the committed one."""
     table, path = _measure_search(), results_dir() / "search" / "verses.csv"
     with atomic_write(path) as part:
@@ -152,4 +152,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -1,4 +1,4 @@
-"""Probes of fine-tuned vectors, words of two encoders matched, and planted sub-clusters."""
+"""Probes of fine-tuned vectors, and words of two encoders matched."""
 
 import math
 from collections import Counter
@@ -9,26 +9,19 @@ import torch
 
 from shrink_utils.models import hidden_states, load_encoder
 from shrink_utils.models.states import WordBatch
-from shrink_utils.study import make_regularizer
 from shrink_utils.study.experiments import (
     REMOVED,
-    SEPARATION,
-    D,
     Layers,
     _cluster_axes,
     _deal_folds,
     _equal_layers,
     _Target,
     _treatments,
-    draw_clouds,
     frequency_target,
     matched_layers,
-    noise_share,
     probed,
     shuffled,
-    silhouette,
     text_states,
-    trained_map,
     treated_accuracies,
     type_target,
 )
@@ -179,30 +172,3 @@ def test_equal_layers_are_compared_in_order_and_shuffled_rows_are_the_same_rows(
     mixed = shuffled(words[0])
     assert not torch.equal(mixed, words[0])
     assert torch.equal(mixed[mixed[:, 0].argsort()], words[0][words[0][:, 0].argsort()])
-
-
-EYE = torch.eye(D, dtype=torch.float64)
-
-
-def test_the_clouds_are_what_they_are_said_to_be():
-    clouds = draw_clouds(4000, 5.0, torch.Generator().manual_seed(0))
-    one = clouds.points[clouds.classes == 1]
-    assert one.std(dim=0)[0].item() == pytest.approx(5.0, rel=0.05)
-    parts = clouds.parts[clouds.classes == 1]
-    apart = one[parts == 1].mean(0) - one[parts == 0].mean(0)
-    assert apart[3].item() == pytest.approx(2 * SEPARATION, abs=0.2) and apart[2].abs() < 0.2
-    total = 25 + SEPARATION**2 + D - 1  # of the variance inside a class
-    assert noise_share(clouds, EYE) == pytest.approx(25 / total, rel=0.05)
-    without = EYE.clone()
-    without[0] = 0.0
-    assert noise_share(clouds, without) == 0.0
-    assert silhouette(clouds, without) > silhouette(clouds, EYE)
-
-
-def test_rewards_are_compared_at_an_equal_removal_of_the_noise():
-    clouds = draw_clouds(500, 6.0, torch.Generator().manual_seed(1))
-    maps = {arm: trained_map(make_regularizer(arm), 6.0, seed=0) for arm in ("all", "isoscore")}
-    for weights in maps.values():
-        assert 0.4 < noise_share(clouds, weights) / noise_share(clouds, EYE) < 0.55
-    assert not torch.equal(*maps.values())
-    assert torch.equal(trained_map(make_regularizer("all"), 6.0, seed=0), maps["all"])

@@ -76,7 +76,7 @@ def test_the_first_runs_memory_says_how_many_share_a_gpu(
         for one in work:
             one.path.mkdir(exist_ok=True)
             stamp = {} if took is None else {"memory_gb": took}
-            results.write_json(one.path / results.STAMP, stamp)
+            results._write_json(one.path / results.STAMP, stamp)
 
     monkeypatch.setattr(results, "_side_by_side", side_by_side)
     make_all(_work(tmp_path, 100 * [write]))
