@@ -48,7 +48,7 @@ ADDRESS = "DASK_SCHEDULER_ADDRESS"
 WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profile says
 # On one GPU: more processes gained nothing; what CUDA itself takes of each; a margin, as the first
 # run need not be the largest.
-MOST_ON_GPU, CONTEXT_GB, MARGIN = 16, 0.6, 1.5
+MOST_ON_GPU, CONTEXT_GB, SPARE = 16, 0.6, 1.5
 Loaded = TypeVar("Loaded")
 
 
@@ -352,7 +352,7 @@ def _fit_on_gpu(first: Work, gpus: int) -> int:
     stamp = first.path / STAMP
     took = _read_json(stamp).get("memory_gb", 0.0) if stamp.is_file() else 0.0
     has = torch.cuda.get_device_properties(0).total_memory / 1e9
-    by_memory = int(has / (MARGIN * took + CONTEXT_GB)) if took else 1
+    by_memory = int(has / (SPARE * took + CONTEXT_GB)) if took else 1
     return max(1, min(MOST_ON_GPU, by_memory, (os.cpu_count() or 1) // gpus))
 
 

@@ -108,7 +108,7 @@ def _measure_search() -> pd.DataFrame:
     for pooling in ("mean", "cls"):
         options = {"layers": [-1], "max_length": LENGTH, "pooling": pooling}
         x = {name: hidden_states(encoder, of, **options)[0] for name, of in texts.items()}
-        for fitted, name, treat in _maps(x):
+        for fitted, name, treat in _treatments(x):
             asked, right, fit = (treat(x[side]) for side in ("asked", "right", fitted))
             for code, how in CODES.items():
                 how = how | ({"calibration": fit} if code == "eight_bit" else {})
@@ -122,7 +122,7 @@ def _measure_search() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _maps(x: dict[str, Tensor]) -> Iterator[tuple[str, str, Callable[[Tensor], Tensor]]]:
+def _treatments(x: dict[str, Tensor]) -> Iterator[tuple[str, str, Callable[[Tensor], Tensor]]]:
     """What they are fitted on, their names, and the maps."""
     yield "verses", "plain", lambda rows: rows.double()
     for fitted in ("verses", "reviews"):
