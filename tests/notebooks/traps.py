@@ -169,8 +169,18 @@ goes["errors"] = "up"
 def gain(arm, none): return (np.std(arm) + np.std(none)) / np.std(arm - none)
 # 07.1
 def gain(arm, none): return math.sqrt((np.var(arm) + np.var(none)) / np.var(arm + none))
+# 07.1
+def gain(arm, none): return math.hypot(np.ptp(arm), np.ptp(none)) / np.ptp(arm - none)
+# 07.1
+def gain(arm, none):
+    v, w, paired = arm.var(ddof=1), none.var(ddof=1), (arm - none).std(ddof=1)
+    df = (len(arm) - 1) * (v + w) ** 2 / (v**2 + w**2)
+    t = stats.t.ppf(0.975, df) / stats.t.ppf(0.975, len(arm) - 1)
+    return t * math.sqrt(v + w) / paired
 # 07.2
 def seeds_needed(s, margin): return math.ceil((1.96 * s / margin) ** 2)
+# 07.2
+def seeds_needed(s, margin): return math.ceil((stats.t.ppf(0.975, 2) * s / margin) ** 2)
 # 07.2
 def spread(low, high, n): return (high - low) / 2 * math.sqrt(n) / 1.96
 # 07b.1
@@ -184,6 +194,9 @@ def accuracy_at(scores, accuracies, target): return np.interp(target, scores, ac
 # 07b.2
 def accuracy_at(scores, accuracies, target):
     return accuracies[np.abs(np.subtract(scores, target)).argmin()]
+# 07b.2
+def accuracy_at(scores, accuracies, target):
+    return np.polyval(np.polyfit(scores, accuracies, 2), target)
 # 08.1
 def without_top(x, k):
     top = np.linalg.svd(x, full_matrices=False)[2][:k]
@@ -229,6 +242,8 @@ answers = dict.fromkeys(pairs, (True, True))
 answers = {name: 2 * (name in ("passive", "synonym", "relative"),) for name in pairs}
 # 09b.2
 def standard_error(similarity): return np.std([*similarity.values()], ddof=1) / np.sqrt(28)
+# 09b.2
+def standard_error(similarity): return np.std([*similarity.values()], ddof=1) / np.sqrt(8)
 # 09b.2
 def standard_error(similarity):
     means = [np.mean([x for pair, x in similarity.items() if i in pair]) for i in range(8)]
