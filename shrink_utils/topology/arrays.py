@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 Array = ArrayLike | Tensor  # what the door reads
+Options, Found = ParamSpec("Options"), TypeVar("Found")  # of a function that `eager` wraps
 HALF = (torch.float16, torch.bfloat16)
 NO_VALUES = (
     "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, "
@@ -193,7 +195,7 @@ def result_dtype(tensor: Tensor) -> torch.dtype:
     return tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
 
 
-def eager(function: Callable) -> Callable:
+def eager(function: Callable[Options, Found]) -> Callable[Options, Found]:
     """Keep `function` out of the graphs of ``torch.compile``, which cannot trace a tree.
 
     ``torch.compiler.disable`` does so; it loads the compiler, for a second, and so waits until
@@ -201,7 +203,7 @@ def eager(function: Callable) -> Callable:
     """
 
     @wraps(function)
-    def outside(*args, **options):
+    def outside(*args: Options.args, **options: Options.kwargs) -> Found:
         if torch.compiler.is_compiling():
             if getattr(torch.compiler, "is_exporting", bool)():  # torch 2.7 and later
                 raise ValueError(NO_VALUES.format(name=function.__qualname__))
