@@ -34,7 +34,7 @@ from shrink_utils.study.results import (
     provenance,
 )
 from shrink_utils.study.run_tables import TABLES, _tables_of_run
-from shrink_utils.text import task_spec
+from shrink_utils.text.tasks import task_spec
 
 if TYPE_CHECKING:
     from torch import Tensor
