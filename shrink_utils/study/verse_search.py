@@ -108,7 +108,7 @@ def _measure_search() -> pd.DataFrame:
     for pooling, codes in (("mean", [*CODES]), ("cls", ["full", "one_bit"])):
         options = {"layers": [-1], "max_length": LENGTH, "pooling": pooling}
         x = {name: hidden_states(encoder, of, **options)[0] for name, of in texts.items()}
-        for fitted, name, treat in _maps(x):
+        for fitted, name, treat in _fitted_maps(x):
             asked, right, fit = (treat(x[side]) for side in ("asked", "right", fitted))
             for code in codes:
                 how = CODES[code] | ({"calibration": fit} if code == "eight_bit" else {})
@@ -118,7 +118,7 @@ def _measure_search() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _maps(x: dict[str, Tensor]) -> Iterator[tuple[str, str, Callable]]:
+def _fitted_maps(x: dict[str, Tensor]) -> Iterator[tuple[str, str, Callable]]:
     """What they are fitted on, their names, and the maps."""
     yield "verses", "plain", lambda rows: rows
     yield "verses", "rotated", random_rotation(x["verses"])

@@ -8,7 +8,7 @@ from shrink_utils.study.runs import _check_inputs, _planned_runs
 
 
 def test_a_plan_counts_what_is_missing_and_what_like_runs_took(finished, tiny_runs):
-    entire = _planned_runs(finished.all_runs(), finished)
+    entire = _planned_runs(finished.runs(), finished)
     assert entire[["runs", "missing"]].to_numpy().tolist() == [[4, 0]]
     expected = sum(run.provenance["seconds"] for run in tiny_runs) / 4
     assert entire.seconds[0] == pytest.approx(expected) and entire.memory_gb[0] > 0.1

@@ -30,7 +30,10 @@ def test_a_kept_model_says_what_it_is(finished, tiny_runs):
     """Base, task, term, weight, seed, commit, and its numbers before and after."""
     run = tiny_runs[-1]
     card = (_model_of(run.folder).folder / "model" / "README.md").read_text(encoding="utf-8")
-    rows = dict(line.strip("| ").split(" | ", 1) for line in card.splitlines() if " | " in line)
+    rows = {}
+    for line in card.splitlines():
+        name, _, value = line.strip("| ").partition(" | ")
+        rows[name] = value
     assert rows["base"] == run.config.model and rows["task"] == run.config.task
     assert rows["regularization term"] == "all, weight 1" and rows["commit"]
     assert rows["seed, epochs, learning rate"].startswith(f"{run.config.seed}, 1, ")
