@@ -63,7 +63,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference tables clean $(CHAPTERS)
+.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint types lab book browser store reference tables clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -158,7 +158,7 @@ lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899'
 	$(PY) -m jupyterlab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
-ON_DEMAND := .venv/.book .venv/.book,browser
+ON_DEMAND := .venv/.book .venv/.book,browser .venv/.types
 $(ON_DEMAND): .venv/.%: pyproject.toml $(VENV)
 	@echo "Installing the extra $* into .venv"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.lock -e '.[$*]'
@@ -207,6 +207,9 @@ compatibility: ## test topology and geometry on the oldest and the newest packag
 bench: $(VENV) ## time the regularizer beside other programs
 	@mkdir -p results
 	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
+
+types: $(VENV) .venv/.types ## check with mypy that calls of the listed names are typed
+	@$(PY) -m mypy --config-file= --follow-imports=silent --ignore-missing-imports tests/typed_calls.py
 
 lint: $(VENV) ## check style and formatting with ruff
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -303,9 +303,12 @@ def search(
         candidates = _nearest_shares(distances, rescore) > 0
         distances, vectors = _compare(queries, corpus, None, ranges, alone=alone)
         distances.masked_fill_(~candidates, torch.inf)
-    rows = distances.argsort(dim=1, stable=True)[:, :k]
+    shares = _nearest_shares(distances, k)
+    most = int((shares > 0).sum(dim=1).max())  # with those tied at the end
+    rows = distances.topk(most, largest=False).indices.sort(dim=1).values
+    rows = rows.gather(1, distances.gather(1, rows).argsort(dim=1, stable=True))[:, :k]
     similarity = torch.einsum("qd,qkd->qk", vectors[0], vectors[1][rows])
-    return SearchResult(rows, similarity, _nearest_shares(distances, k))
+    return SearchResult(rows, similarity, shares)
 
 
 def _compare(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 Array = ArrayLike | Tensor  # what the door reads
+Arguments = ParamSpec("Arguments")  # of a function that `eager` wraps
+Returned = TypeVar("Returned")
 HALF = (torch.float16, torch.bfloat16)
 NO_VALUES = (
     "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, "
@@ -193,7 +196,7 @@ def _result_dtype(tensor: Tensor) -> torch.dtype:
     return tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
 
 
-def _eager(function: Callable) -> Callable:
+def _eager(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Keep `function` out of the graphs of ``torch.compile``, which cannot trace a tree.
 
     ``torch.compiler.disable`` does so; it loads the compiler, for a second, and so waits until
@@ -201,7 +204,7 @@ def _eager(function: Callable) -> Callable:
     """
 
     @wraps(function)
-    def outside(*args, **options):
+    def outside(*args: Arguments.args, **options: Arguments.kwargs) -> Returned:
         if torch.compiler.is_compiling():
             if getattr(torch.compiler, "is_exporting", bool)():  # torch 2.7 and later
                 raise ValueError(NO_VALUES.format(name=function.__qualname__))
