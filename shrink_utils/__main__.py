@@ -332,13 +332,7 @@ def _parser() -> argparse.ArgumentParser:
     dry = "look for encoders and tasks, print what would be run and what like runs took, and end"
     made["ablate"].add_argument("--dry-run", action="store_true", help=dry)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
-    made["own"].add_argument("texts", type=Path, help="CSV, TSV, JSON lines, Parquet, a data set")
-    kinds = dict.fromkeys(("limit", "seeds", "epochs", "batch_size", "max_length"), int)
-    kinds |= {"learning_rate": float, "valid": Path}
-    for name, text in OWN_OPTIONS.items():
-        given = {"type": kinds.get(name, str), "default": argparse.SUPPRESS, "help": text}
-        given |= {"nargs": "+"} if name in ("arms", "weights") else {}
-        made["own"].add_argument(f"--{name.replace('_', '-')}", **given)
+    _add_own(made["own"])
     add = made["diagnose"].add_argument
     model = "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder; two are compared"
     add("models", nargs="+", metavar="model", help=model)
@@ -354,6 +348,17 @@ def _parser() -> argparse.ArgumentParser:
     folder = "folder of the CSV and the PNG; default: this one"
     add("--out", type=Path, default=Path(), help=folder)
     return parser
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """The file of a task, and options; those that are not given are not there."""
+    parser.add_argument("texts", type=Path, help="CSV, TSV, JSON lines, Parquet, a data set")
+    kinds = dict.fromkeys(("limit", "seeds", "epochs", "batch_size", "max_length"), int)
+    kinds |= {"learning_rate": float, "valid": Path}
+    for name, text in OWN_OPTIONS.items():
+        given = {"type": kinds.get(name, str), "default": argparse.SUPPRESS, "help": text}
+        given |= {"nargs": "+"} if name in ("arms", "weights") else {}
+        parser.add_argument(f"--{name.replace('_', '-')}", **given)
 
 
 def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> None:

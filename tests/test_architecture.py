@@ -19,7 +19,7 @@ ROOMS = {"study": [*LIBRARY, "text"], "text": []} | {
 }
 # Bounds, of names and not of lines, which buy density: public functions and classes of the package,
 # its modules, the longest chain of imports, and lines of a function's body.
-PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 318, 73, 9, 40
+PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 323, 73, 10, 40
 # Names that modules share on purpose.
 TWICE = {
     "__all__": "Python's own",

@@ -49,7 +49,7 @@ from shrink_utils.text import load_task
 from shrink_utils.text.corpora import text_key
 from shrink_utils.text.tasks import OWN, _own_folder, task_spec
 
-COMPARED = ("prominent", "all", "isoscore")
+DEFAULT_ARMS = ("prominent", "all", "isoscore")
 # Those of the study; of all others 1.
 WEIGHTS = dict(prominent=1.0, all=4.0, isoscore=0.3, spectral=0.3, cosine=0.03, sigreg=0.03)
 PRODUCTS = "sentiment_products"
@@ -102,7 +102,7 @@ def plan_own(
     *,
     profile: Profile,
     model: str = "minilm",
-    arms: Sequence[str] = COMPARED,
+    arms: Sequence[str] = DEFAULT_ARMS,
     weights: Sequence[str] = (),
     seeds: int = 5,
     epochs: int = 3,
@@ -152,7 +152,7 @@ def plan_own(
         encoder = load_encoder(model)
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(str(error).replace("name:", "model:", 1)) from error
-    max_length, cut, notes = _lengths(encoder, pd.concat(task.sides.values()), max_length)
+    max_length, cut, notes = _token_lengths(encoder, pd.concat(task.sides.values()), max_length)
     first = RunConfig(  # which refuses what cannot be, before anything is written
         **dict(model=model, task=PRODUCTS, arm="none", seed=0, train_rows=None, eval_rows=None),
         **dict(epochs=epochs, batch_size=batch_size, max_length=max_length, weight_decay=8e-6),
@@ -211,7 +211,7 @@ def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, fl
     return [(arm, weight) for arm, found in of.items() for weight in found]
 
 
-def _lengths(
+def _token_lengths(
     encoder: Encoder, rows: pd.DataFrame, asked: int | None
 ) -> tuple[int, dict[str, str], list[str]]:
     """Tokens that are read of a text, how many texts are cut, and a note on a foreign language."""
@@ -303,13 +303,13 @@ class OwnAnswer:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per measure and condition, of `own_answer._compare`."""
-        return rule._compare(self.found, self.groups)
+        """One row per measure and condition, of `own_answer._compared_with_plain`."""
+        return rule._compared_with_plain(self.found, self.groups)
 
     @cached_property
     def sentences(self) -> list[str]:
         """What the rule makes of the table."""
-        return rule._sentences(self.table, self.found, self.groups, self.metric)
+        return rule._sentences_of(self.table, self.found, self.groups, self.metric)
 
     def shown(self) -> pd.DataFrame:
         """The table for people: a row per condition, a column per measure."""
@@ -333,7 +333,7 @@ def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
     second, spec = _halves_of(labels, groups), task_spec(first.task)
     courses: dict[tuple[str, float], list[list[rule._Seen]]] = {}
     for run in runs:
-        courses.setdefault((run.config.arm, run.config.weight), []).append(_course(run))
+        courses.setdefault((run.config.arm, run.config.weight), []).append(_epochs_seen(run))
     plain = [config for config in study.configs if config.arm == "none"]
     frozen = [_frozen(config, study.profile.folder / "frozen") for config in plain]
     found = rule._conditions(courses, frozen, labels, second, spec.metrics[0])
@@ -352,7 +352,7 @@ def _groups_of(task: str, rows: Dataset) -> np.ndarray:
     return pd.factorize(np.array([text_key(text) for text in rows["text"]]))[0]
 
 
-def _course(run: Run) -> list[rule._Seen]:
+def _epochs_seen(run: Run) -> list[rule._Seen]:
     """What a run saw of the validation rows before training and after every epoch."""
     kept = run.embeddings
     vectors = torch.cat([kept["before"][None], kept["between"], kept["after"][None]])

@@ -1,9 +1,9 @@
 """What a study of somebody's own task found, and what a fixed rule says of it.
 
 Conditions are compared with plain fine-tuning by seed and by row; docs/book/use/own.md states the
-rule, and `_sentences` applies it. Every measure is a mean of one value per validation row, so that
-seeds and rows both count: those that are no means (macro-F1, Spearman's correlation, PC1 share) by
-their influence function, whose values have the measure as their mean.
+rule, and `_sentences_of` applies it. Every measure is a mean of one value per validation row, so
+that seeds and rows both count: those that are no means (macro-F1, Spearman's correlation, PC1
+share) by their influence function, whose values have the measure as their mean.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Measure(NamedTuple):
     margin: float  # of a loss, a share of plain's
 
 
-MEASURES = {
+JUDGED = {
     "accuracy": _Measure("accuracy", 1, 0.01),
     "macro_f1": _Measure("macro-F1", 1, 0.01),
     "spearman": _Measure("Spearman's correlation", 1, 0.01),
@@ -168,7 +168,9 @@ def _topless(fit: Tensor) -> Callable[[Tensor], Tensor]:
 # --- conditions ------------------------------------------------------------------------------
 
 
-def _chosen(candidates: Sequence[Sequence[Values]], second: np.ndarray, by: str) -> list[Values]:
+def _cross_chosen(
+    candidates: Sequence[Sequence[Values]], second: np.ndarray, by: str
+) -> list[Values]:
     """Of settings, each with values per seed, the best by one half of the rows judges the other.
 
     The choice is by the mean of the measure `by` over seeds and over rows that do not judge: every
@@ -176,7 +178,7 @@ def _chosen(candidates: Sequence[Sequence[Values]], second: np.ndarray, by: str)
     """
     judged = [{name: np.full(len(second), np.nan) for name in of} for of in candidates[0]]
     for half in (second, ~second):
-        scores = [MEASURES[by].sign * np.mean([v[by][~half] for v in of]) for of in candidates]
+        scores = [JUDGED[by].sign * np.mean([v[by][~half] for v in of]) for of in candidates]
         for found, of in zip(judged, candidates[int(np.argmax(scores))], strict=True):
             for name, values in of.items():
                 found[name][half] = values[half]
@@ -206,9 +208,9 @@ def _conditions(
     found = {PLAIN: next(iter(ends.pop("none").values()))}
     for arm, of in ends.items():
         name = f"{CONDITIONS.get(arm, arm)} × {' or '.join(f'{weight:g}' for weight in of)}"
-        found[name] = _chosen([*of.values()], second, metric)
+        found[name] = _cross_chosen([*of.values()], second, metric)
     epochs = [[[values(seen)] for seen in course[1:]] for course in plain]
-    found[EARLY] = [_chosen(of, second, "loss")[0] for of in epochs]
+    found[EARLY] = [_cross_chosen(of, second, "loss")[0] for of in epochs]
     for name, treat in ((WHITENED, _whiten), (TOPLESS, _topless)):
         found[name] = [_searched(course[-1].vectors, labels, second, treat) for course in plain]
     found[FROZEN] = [values(seen) for seen in frozen]
@@ -237,7 +239,7 @@ def _by_groups(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return sums * (len(units) / kept.sum())
 
 
-def _judge(differences: np.ndarray, sign: int, margin: float, n_compared: int) -> dict:
+def _verdict_on(differences: np.ndarray, sign: int, margin: float, n_compared: int) -> dict:
     """The verdict on differences (seeds, units) of one condition from another.
 
     *better* or *worse*: the interval leaves 0 out; *no difference*: it lies within ± `margin`;
@@ -280,18 +282,18 @@ def _seeds_needed(
 
 
 def _against(found: Found, name: str, groups: np.ndarray, measure: str, other: str = PLAIN) -> dict:
-    """The verdict on a condition's difference from another, by seed and unit; see `_judge`."""
+    """The verdict on a condition's difference from another, by seed and unit; see `_verdict_on`."""
     pairs = [(a[measure], b[measure]) for a, b in zip(found[name], found[other], strict=True)]
-    margin = MEASURES[measure].margin
+    margin = JUDGED[measure].margin
     margin *= float(np.nanmean([b for _, b in pairs])) if measure == "loss" else 1
     differences = _by_groups(np.stack([a - b for a, b in pairs]), groups)
-    return _judge(differences, MEASURES[measure].sign, margin, len(_named_conditions(found)))
+    return _verdict_on(differences, JUDGED[measure].sign, margin, len(_named_conditions(found)))
 
 
-def _compare(found: Found, groups: np.ndarray) -> pd.DataFrame:
+def _compared_with_plain(found: Found, groups: np.ndarray) -> pd.DataFrame:
     """One row per measure and condition: its value, plain's, and the verdict on the difference."""
     rows = []
-    for measure in (m for m in MEASURES if m in found[PLAIN][0]):
+    for measure in (m for m in JUDGED if m in found[PLAIN][0]):
         for name in (name for name, seeds in found.items() if measure in seeds[0]):
             value, plain = (np.nanmean([v[measure] for v in found[of]]) for of in (name, PLAIN))
             row = {"measure": measure, "condition": name, "value": value, "plain": plain}
@@ -302,7 +304,7 @@ def _compare(found: Found, groups: np.ndarray) -> pd.DataFrame:
 # --- sentences -------------------------------------------------------------------------------
 
 
-def _sentences(table: pd.DataFrame, found: Found, groups: np.ndarray, metric: str) -> list[str]:
+def _sentences_of(table: pd.DataFrame, found: Found, groups: np.ndarray, metric: str) -> list[str]:
     """What the rule says: of the metric, of isotropy, of two uses, and what it recommends."""
     told, advised, guess = [], [], table.loc[(metric, COMMONEST)]
     if guess.verdict != "worse":
@@ -318,14 +320,14 @@ def _sentences(table: pd.DataFrame, found: Found, groups: np.ndarray, metric: st
             rivals = {name: _rivals(name, found, groups, measure) for name in gaining}
             told += _beside_controls(rivals, table.loc[measure], measure)
             best = [name for name, free in rivals.items() if not free]
-            advised += [f"{' or '.join(best)} for {MEASURES[measure].name}"] * bool(best)
+            advised += [f"{' or '.join(best)} for {JUDGED[measure].name}"] * bool(best)
     what = "; ".join(advised) or "no regularization term here"
     return [*told, f"The rule recommends {what}."]
 
 
 def _of_measure(rows: pd.DataFrame, measure: str, metric: str) -> list[str]:
     """What every condition does to a measure; of the metric also what is not shown."""
-    told, (name, sign, margin) = [], MEASURES[measure]
+    told, (name, sign, margin) = [], JUDGED[measure]
     if not (rows.verdict == "better").any():
         size = f"{100 * rows.found.max():.1f} points would have been found (four times in five)"
         known = measure == metric and rows.found.max() > ROUNDING
@@ -378,7 +380,7 @@ def _beside_controls(
     if not rivals and len(free):
         best = free.loc[free.value.idxmax()]
         shift = f"from {_percent(best.plain)} to {_percent(best.value)} %"
-        told.append(f"For nothing, {MEASURES[measure].name} rises {shift}: {best.name}.")
+        told.append(f"For nothing, {JUDGED[measure].name} rises {shift}: {best.name}.")
     return told
 
 
@@ -395,14 +397,14 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     wide = cells.unstack("measure").fillna("")
     order = [list(dict.fromkeys(table.index.get_level_values(i))) for i in (1, 0)]
     return wide.loc[*order].rename(
-        columns={m: MEASURES[m].name.removeprefix("the ") for m in order[1]}
+        columns={m: JUDGED[m].name.removeprefix("the ") for m in order[1]}
     )
 
 
 def _figure(table: pd.DataFrame, found: Found, before: float, metric: str) -> Figure:
     """Left, each condition's difference from plain; right, the metric against the PC1 share."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(3, 2))
-    name, _, margin = MEASURES[metric]
+    name, _, margin = JUDGED[metric]
     rows = table.loc[metric].drop(PLAIN)
     left.axvspan(-100 * margin, 100 * margin, color="0.93", lw=0)
     left.axvline(0, color="0.6", lw=1)

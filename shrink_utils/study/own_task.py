@@ -28,8 +28,8 @@ from shrink_utils.text.corpora import check_maximum, hash_order, text_key
 from shrink_utils.text.files import empty_lines, read_columns
 from shrink_utils.text.tasks import OWN, VALIDATION_SHARE, _own_folder
 
-KINDS = ("classes", "regression")
-COLUMNS = ["text", "text_pair", "label", "group"]
+LABEL_KINDS = ("classes", "regression")
+TASK_COLUMNS = ["text", "text_pair", "label", "group"]
 FEWEST_ROWS = 60  # a validation split of 12, halves of 6
 FEWEST_OF_CLASS = 10
 FEWEST_IN_BATCH = 3  # rows whose barcode has two bars: one bar alone has no entropy
@@ -46,7 +46,7 @@ class _OwnTask:
     """Rows that are split, with what was found of them."""
 
     name: str  # of `load_task`, once `save` was called
-    sides: dict[str, pd.DataFrame]  # "train" and "validation", with the columns `COLUMNS`
+    sides: dict[str, pd.DataFrame]  # "train" and "validation", with the columns `TASK_COLUMNS`
     label_names: tuple[str, ...]  # () for a regression
     metrics: tuple[str, ...]
     facts: dict[str, str]  # of the file, for people
@@ -102,7 +102,7 @@ def _read_own_task(
         The file, a column or the labels cannot be used; the message says what to do.
     """
     columns = {"text": text, "text_pair": pair, "label": label, "group": group}
-    found, notes = _rows(Path(texts), columns, "texts")
+    found, notes = _task_rows(Path(texts), columns, "texts")
     kind = _kind(found, label, kind, texts)
     check_maximum("limit", limit, "rows")
     if limit is None and len(found) > MOST_ROWS:
@@ -118,14 +118,14 @@ def _read_own_task(
     other = None
     if valid is not None:
         columns["text"] = columns["text"] or found.attrs["text"]
-        other, more = _rows(Path(valid), columns, "valid")
+        other, more = _task_rows(Path(valid), columns, "valid")
         notes += more
     names: tuple[str, ...] = ()
     if kind == "classes":
         names = tuple(sorted(map(str, found.label.unique()), key=_by_number))
         _check_classes(found.label.astype(str), label, batch_size)
-    found, other = (_coded(rows, names, label, valid) for rows in (found, other))
-    sides, copies = _split(found, other)
+    found, other = (_numbered_labels(rows, names, label, valid) for rows in (found, other))
+    sides, copies = _split_rows(found, other)
     facts = _facts_of(sides, names, n_read=n_read, copies=copies)
     counts = Counter(sides["train"].label) if names else {0: 1}
     uneven = max(counts.values()) > UNEVEN * min(counts.values())
@@ -137,14 +137,16 @@ def _read_own_task(
     return _OwnTask(name, sides, names, metrics if names else ("spearman",), facts, tuple(notes))
 
 
-def _rows(path: Path, wanted: dict[str, str | None], argument: str) -> tuple[pd.DataFrame, list]:
-    """The columns `COLUMNS` of a file without rows that lack one, and notes on these."""
+def _task_rows(
+    path: Path, wanted: dict[str, str | None], argument: str
+) -> tuple[pd.DataFrame, list]:
+    """The columns `TASK_COLUMNS` of a file without rows that lack one, and notes on these."""
     try:
         table = read_columns(path)
     except (ValueError, OSError) as error:
         raise type(error)(str(error).replace("text:", f"{argument}:", 1)) from error
     given = {name: column for name, column in wanted.items() if column}
-    arguments = {name: name.removeprefix("text_") for name in COLUMNS}
+    arguments = {name: name.removeprefix("text_") for name in TASK_COLUMNS}
     for name, column in given.items():
         known_name(arguments[name], f"column of {path}", column, [*map(str, table.columns)])
     if "text" not in given:
@@ -168,7 +170,7 @@ def _rows(path: Path, wanted: dict[str, str | None], argument: str) -> tuple[pd.
                 raise ValueError(f"{arguments[name]}: column {column}, {told}")
     table = table.dropna(subset=list(given.values()))
     found = pd.DataFrame({name: table[column] for name, column in given.items()})
-    found = found.reindex(columns=COLUMNS).astype(object)
+    found = found.reindex(columns=TASK_COLUMNS).astype(object)
     found["label"] = found.label.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
     _refuse_several(found.label, given["label"], path)
     found.attrs["text"] = given["text"]
@@ -193,7 +195,7 @@ def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     numbers = pd.to_numeric(rows.label, errors="coerce")
     different = rows.label.nunique()
     if kind is not None:
-        known_name("kind", "kind", kind, KINDS)
+        known_name("kind", "kind", kind, LABEL_KINDS)
         if kind == "regression" and not np.isfinite(numbers).all():
             line = numbers.index[~np.isfinite(numbers)][0]
             raise ValueError(
@@ -236,7 +238,7 @@ def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
         )
 
 
-def _coded(
+def _numbered_labels(
     rows: pd.DataFrame | None, names: Sequence[str], column: str, valid: Path | None
 ) -> pd.DataFrame | None:
     """Labels as numbers: of classes their place among the `names`."""
@@ -255,7 +257,9 @@ def _coded(
     return rows.assign(label=words.map({name: i for i, name in enumerate(names)}).astype(int))
 
 
-def _split(rows: pd.DataFrame, other: pd.DataFrame | None) -> tuple[dict[str, pd.DataFrame], int]:
+def _split_rows(
+    rows: pd.DataFrame, other: pd.DataFrame | None
+) -> tuple[dict[str, pd.DataFrame], int]:
     """Training and validation rows, and how many rows have a text that stands more than once."""
     every = pd.concat([rows, other], ignore_index=True) if other is not None else rows
     every = every.reset_index(drop=True)
@@ -286,7 +290,9 @@ def _groups(rows: pd.DataFrame) -> tuple[np.ndarray, int]:
     keys = [rows.text.map(text_key)]
     if rows.text_pair.notna().any():
         keys.append(rows.text_pair.map(text_key))
-    copied = keys[0].duplicated(keep=False) if len(keys) == 1 else rows[COLUMNS[:2]].duplicated()
+    copied = (
+        keys[0].duplicated(keep=False) if len(keys) == 1 else rows[TASK_COLUMNS[:2]].duplicated()
+    )
     if rows.group.notna().any():
         keys.append("group " + rows.group.astype(str))
     n = len(rows)

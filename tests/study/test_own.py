@@ -20,7 +20,7 @@ from shrink_utils.geometry import anisotropy
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study import load_profile, own_answer
 from shrink_utils.study.own import _expected_difference, answer_own, plan_own, run_own
-from shrink_utils.study.own_answer import _by_groups, _chosen, _judge, _sentences
+from shrink_utils.study.own_answer import _by_groups, _cross_chosen, _sentences_of, _verdict_on
 from shrink_utils.study.own_task import _halves_of, _read_own_task
 from shrink_utils.text import load_sentences, load_task, read_snippets
 from shrink_utils.text.corpora import text_key
@@ -297,9 +297,9 @@ def test_groups_keep_the_mean_and_copies_do_not_narrow_the_interval():
 def test_the_verdict_on_planted_differences(mean, spread, verdict):
     z = RNG.normal(size=(5, 400))
     z -= z.mean()
-    found = _judge(mean + spread * z * math.sqrt(10), 1, 0.01, 3)
+    found = _verdict_on(mean + spread * z * math.sqrt(10), 1, 0.01, 3)
     assert found["verdict"] == verdict
-    assert _judge(-(mean + spread * z * math.sqrt(10)), -1, 0.01, 3)["verdict"] == verdict
+    assert _verdict_on(-(mean + spread * z * math.sqrt(10)), -1, 0.01, 3)["verdict"] == verdict
 
 
 def test_the_smallest_difference_is_found_four_times_in_five():
@@ -307,32 +307,36 @@ def test_the_smallest_difference_is_found_four_times_in_five():
         seed, row = RNG.normal(size=(6, 1)) * 0.01, RNG.normal(size=300) * 0.1
         return mean + seed + row + RNG.normal(size=(6, 300)) * 0.3
 
-    size = np.mean([_judge(drawn(0.0), 1, 0.01, 3)["found"] for _ in range(100)])
-    share = np.mean([_judge(drawn(size), 1, 0.01, 3)["verdict"] == "better" for _ in range(200)])
+    size = np.mean([_verdict_on(drawn(0.0), 1, 0.01, 3)["found"] for _ in range(100)])
+    share = np.mean(
+        [_verdict_on(drawn(size), 1, 0.01, 3)["verdict"] == "better" for _ in range(200)]
+    )
     assert 0.7 <= share <= 0.95
 
 
 def test_so_many_seeds_as_are_said_to_be_needed_decide():
     seeds, cells = RNG.normal(size=(400, 1)), RNG.normal(size=(400, 200))
     draw = 0.012 + 0.02 * (seeds - seeds[:400].mean()) + 0.05 * cells
-    found = _judge(draw[:5], 1, 0.01, 3)
-    needed = _judge(draw[:5], 1, 0.01, 3)["seeds_needed"]
+    found = _verdict_on(draw[:5], 1, 0.01, 3)
+    needed = _verdict_on(draw[:5], 1, 0.01, 3)["seeds_needed"]
     assert found["verdict"] == "not decided" and 5 < needed < 60
-    verdicts = [_judge(draw[i : i + 3 * int(needed)], 1, 0.01, 3)["verdict"] for i in (100, 250)]
+    verdicts = [
+        _verdict_on(draw[i : i + 3 * int(needed)], 1, 0.01, 3)["verdict"] for i in (100, 250)
+    ]
     assert "not decided" not in verdicts
     rows = np.broadcast_to(RNG.normal(size=200), (5, 200)) + 1e-3 * RNG.normal(size=(5, 200))
-    assert _judge(rows - rows.mean(), 1, 0.01, 3)["seeds_needed"] == math.inf
+    assert _verdict_on(rows - rows.mean(), 1, 0.01, 3)["seeds_needed"] == math.inf
 
 
 def test_a_setting_that_is_lucky_in_one_half_is_not_judged_there():
     second = np.arange(400) % 2 == 0
     fair = [{"accuracy": np.full(400, 0.6)} for _ in range(3)]
     lucky = [{"accuracy": np.where(second, 0.9, 0.5)} for _ in range(3)]
-    judged = _chosen([fair, lucky], second, "accuracy")
+    judged = _cross_chosen([fair, lucky], second, "accuracy")
     assert judged[0]["accuracy"][~second] == pytest.approx(0.5)  # chosen by the half of its luck
     assert judged[0]["accuracy"][second] == pytest.approx(0.6)
     late = [{"loss": np.full(400, 0.9)}], [{"loss": np.full(400, 0.4)}]
-    assert _chosen(late, second, "loss")[0]["loss"].mean() == pytest.approx(0.4)
+    assert _cross_chosen(late, second, "loss")[0]["loss"].mean() == pytest.approx(0.4)
 
 
 @pytest.fixture(scope="module")
@@ -353,8 +357,8 @@ def _study(by_condition):
 
 def _told(found):
     groups = np.arange(len(found["plain"][0]["accuracy"]))
-    table = own_answer._compare(found, groups)
-    return _sentences(table, found, groups, "accuracy")
+    table = own_answer._compared_with_plain(found, groups)
+    return _sentences_of(table, found, groups, "accuracy")
 
 
 def test_of_a_hundred_studies_without_a_difference_at_most_ten_name_a_winner(recorded):
