@@ -21,8 +21,8 @@ NAMED_BY_KEYS = "ARMS"
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
-WITHOUT_NUMBERS = """claims book.py course.py diagnosis.py figures.py notebooks.py pages.py
-tables.py""".split()
+WITHOUT_NUMBERS = """claims book.py course.py diagnosis.py figures.py notebooks.py own.py
+own_answer.py own_task.py pages.py tables.py""".split()
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -156,8 +156,12 @@ def _compute(
         dist.barrier()  # all are to find it
 
 
-def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
+def run_configs(
+    configs: list[RunConfig], profile: Profile, *, kept: Collection[RunConfig] | None = None
+) -> list[Run]:
     """Some runs of a profile, in their order; those that exist are loaded, the others made.
+
+    The models of runs in `kept` stay; None keeps those that chapters read.
 
     `results.make_all` makes them: in this process, in as many as the profile has workers, or on a
     cluster. Processes of ``accelerate launch`` share every run instead.
@@ -167,6 +171,7 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     runs = {path: Result(path).load(load_run) for path in wanted}
     # Chapters read the models of the grid; those of the sweep are for the user.
     read = profile.all_runs() if profile.models_kept == "all" else profile.runs()
+    read = read if kept is None else kept
     work = [
         Work(path, partial(_make, config, path, config in read), config.label)
         for path, config in wanted.items()
@@ -282,8 +287,12 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
     """
     from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
 
-    model = _model_of(run.folder).load_or_compute(_load_model, lambda: _train_again(run))
-    return replace(load_encoder(str(model), device=device), name=run.config.label)
+    return replace(load_encoder(str(_kept_model(run)), device=device), name=run.config.label)
+
+
+def _kept_model(run: Run) -> Path:
+    """The folder of a run's model, which is trained again where it was not kept."""
+    return _model_of(run.folder).load_or_compute(_load_model, lambda: _train_again(run))
 
 
 def _train_again(run: Run) -> None:
