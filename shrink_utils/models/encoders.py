@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -41,6 +41,7 @@ UNREAD = ("pooler", "contact_head", "mask_emb")
 SCALES = re.compile(
     r"((?<!logit)_scale|scales|scale_(inv|weight|2)|SCB|a(bs)?max|q?zeros|zero_points?|quant_state.*)$"
 )
+FLOATS = {"F64", "F32", "F16", "BF16"}  # what a weight may be kept in
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 # What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts.
 PROBE = "The DÉJÀ-VU of 12,345 naïve cafés…\n\tdon't  self_attention, слово हिन्दी 東京!"
@@ -305,15 +306,23 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
             ignore_mismatched_sizes=True,  # they are named below
             output_loading_info=True,
         )
-        _refuse_other_kinds(name, model, report)
+        _refuse_other_kinds(name, location, model, report)
         _refuse_made_up(name, model, report)
     return model
 
 
-def _refuse_other_kinds(name: str, model: PreTrainedModel, report: dict[str, set]) -> None:
+def _refuse_other_kinds(
+    name: str, location: dict[str, object], model: PreTrainedModel, report: dict[str, set]
+) -> None:
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
     config, found = model.config, None
     scaled = any(map(SCALES.search, report["unexpected_keys"]))
+    where = {k: location[k] for k in ("revision", "local_files_only")}
+    of_model = cached_file(location["pretrained_model_name_or_path"], "config.json", **where)
+    for file in Path(of_model).parent.glob("model*.safetensors"):
+        with safe_open(file, "pt") as weights:  # scales may lie elsewhere, or nowhere
+            of = [key for key in weights.keys() if key.endswith("weight")]
+            scaled |= not {weights.get_slice(key).get_dtype() for key in of} <= FLOATS
     # Of Gemma's few bits transformers makes floats.
     if name != "gemma" and (scaled or getattr(config, "quantization_config", None)):
         found = "is quantized: its weights say nothing without the scales beside them"

@@ -162,6 +162,7 @@ DAMAGES = {
     "another width is configured": _configured(hidden_size=48),
     "quantized, by its configuration": _configured(quantization_config={"quant_method": "gptq"}),
     **{f"quantized, by {beside}": _with_scales(beside, dtype) for beside, dtype in SCALED.items()},
+    "of 8 bits, without a scale": _with_scales("elsewhere", torch.int8),
     "an adapter": lambda f: (f / "adapter_config.json").write_text("{}"),
     "no kind of model": _configured(model_type=None, architectures=None),
     "an unknown kind of model": _configured(model_type="nobodys"),
