@@ -35,7 +35,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 # Extras for those who ask for them; not part of the study.
-ON_DEMAND = {"bench", "book", "browser", "gguf"}
+ON_DEMAND = {"bench", "book", "browser", "fast", "gguf", "types"}
 EXTRAS = PROJECT["optional-dependencies"]
 CORE = [Requirement(line) for line in PROJECT["dependencies"]]
 
