@@ -63,7 +63,7 @@ UNFINISHED   := rm -f $(OUT)/provenance.json
 AT_ONCE      := $(MAKE) -s --no-print-directory ablation && $(MAKE) -s --no-print-directory -j $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint lab book browser store reference tables clean $(CHAPTERS)
+.PHONY: own help reproduce study notebooks ablation test unit course nightly verify compatibility bench lint types lab book browser store reference tables clean $(CHAPTERS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +133,7 @@ $(OUT)/notebooks/07b_equal_strength.ipynb: $(wildcard data/reference/heldout/eva
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
+$(OUT)/notebooks/14_your_own_task.ipynb: $(wildcard data/reference/cohort/correct.parquet)
 # And these, and the claims, those of models trained from nothing.
 $(foreach n,08 08b 09 10 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(wildcard $(foreach t,*.parquet *.csv decide.py,data/reference/objectives/$(t)))
 $(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv)
@@ -144,7 +145,7 @@ $(DONE) $(OUT)/ablation.complete: $(wildcard $(PROFILE_FILE) data/sources.toml d
 $(DONE): $(wildcard data/published/*.csv)
 
 # These read the whole grid.
-$(foreach n,05 07 08 08b 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
+$(foreach n,05 07 08 08b 11 14,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(OUT)/ablation.complete
 
 $(OUT)/ablation.complete: $(OUT)/library.hash requirements.lock | $(VENV)
 	@$(UNFINISHED)
@@ -153,12 +154,22 @@ $(OUT)/ablation.complete: $(OUT)/library.hash requirements.lock | $(VENV)
 
 ablation: $(OUT)/ablation.complete ## fine-tune the missing runs of the grid
 
+# --- your own task ---------------------------------------------------------------------------
+# What the command line sets is handed on: `make own TEXTS=tickets.csv LABEL=category SEEDS=8`.
+OPTIONS := LABEL TEXT PAIR GROUP VALID KIND LIMIT MODEL ARMS WEIGHTS SEEDS EPOCHS BATCH_SIZE LEARNING_RATE MAX_LENGTH KEEP
+LISTS   := ARMS WEIGHTS
+quoted   = $(if $(filter $(1),$(LISTS)),$($(1)),'$($(1))')
+handed   = $(if $(findstring command,$(origin $(1))),--$(shell echo $(1) | tr A-Z_ a-z-) $(call quoted,$(1)))
+own: $(VENV) ## compare regularization terms on your labelled texts: TEXTS=file LABEL=column MODEL=… SEEDS=…
+	@$(if $(TEXTS),,echo "own: which file? make own TEXTS=tickets.csv LABEL=category"; exit 1;) \
+	$(PY) -m shrink_utils own '$(TEXTS)' $(foreach o,$(OPTIONS),$(call handed,$(o)))
+
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it
 	$(PY) -m jupyterlab --notebook-dir=. --FileContentsManager.preferred_dir="$$PWD/notebooks" $(LAB)
 
 # Sphinx and Playwright come only when they are asked for; what they bring along is pip's choice.
-ON_DEMAND := .venv/.book .venv/.book,browser
+ON_DEMAND := .venv/.book .venv/.book,browser .venv/.types
 $(ON_DEMAND): .venv/.%: pyproject.toml $(VENV)
 	@echo "Installing the extra $* into .venv"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation -c requirements.lock -e '.[$*]'
@@ -207,6 +218,9 @@ compatibility: ## test topology and geometry on the oldest and the newest packag
 bench: $(VENV) ## time the regularizer beside other programs
 	@mkdir -p results
 	@$(PY) tests/benchmarks/regularizer.py --out results/regularizer.png
+
+types: $(VENV) .venv/.types ## check with mypy that calls of the listed names are typed
+	@$(PY) -m mypy --config-file= --follow-imports=silent --ignore-missing-imports tests/typed_calls.py
 
 lint: $(VENV) ## check style and formatting with ruff
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

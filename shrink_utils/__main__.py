@@ -1,6 +1,6 @@
 """The command line: python -m shrink_utils COMMAND.
 
-People call diagnose, claims, hypotheses and course; make calls the rest.
+People call own, diagnose, claims, hypotheses and course; make calls the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
 EXPECTED = (OSError, ValueError, RuntimeError)
 OFFLINE = ("smoke", "quick", "cohort", "models")  # profiles whose inputs PyPI has
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
+# Of `study.own.plan_own`, with what they are.
+OWN_OPTIONS = {
+    "label": "column of the labels; default: label",
+    "text": "column of the texts; default: text, or the only other column",
+    "pair": "column of second texts, for a task of pairs",
+    "group": "column of what hangs together, such as a customer: it stays on one side",
+    "valid": "a second file to validate on; default: a fifth of the rows",
+    "kind": "classes or regression, where labels could be either",
+    "limit": "of more rows a sample of so many",
+    "model": "minilm, mpnet, a hub id, or a local folder; default: minilm",
+    "arms": "regularization terms; default: prominent all isoscore",
+    "weights": "other weights, such as all=2,4 or 0.5,1; of several, one is chosen",
+    "seeds": "trainings of each condition; default: 5",
+    "epochs": "default: 3",
+    "batch_size": "rows per step, of which every class has a barcode; default: 64",
+    "learning_rate": "default: 8e-5",
+    "max_length": "tokens read of a text; default: as 95 %% of the texts need, 128 at most",
+    "keep": "a condition whose first model is kept, such as prominent or none",
+}
 INTERRUPTED, NO_READER = 130, 141  # what a shell makes of SIGINT and SIGPIPE
 
 
@@ -100,6 +119,36 @@ def _do_diagnose(profile: Profile, options: argparse.Namespace) -> None:
         notes.append(f"{cut} of {read} texts were cut at {limit} tokens (--max-length).")
     print("".join(f"{note}\n" for note in notes), end="")
     print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
+
+
+def _do_own(profile: Profile, options: argparse.Namespace) -> None:
+    """Compare regularization terms with plain fine-tuning on your own labelled texts."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import shrink_utils.study.own as room
+    from shrink_utils.study.notebooks import _run_notebook
+
+    given = {name: value for name, value in vars(options).items() if name in OWN_OPTIONS}
+    if given.get("valid"):
+        given["valid"] = given["valid"].absolute()
+    study = room.plan_own(options.texts.absolute(), profile=profile, **given)
+    width = max(map(len, study.facts))
+    print("\n".join(f"{name:{width}}  {fact}" for name, fact in study.facts.items()))
+    print("".join(f"{note}\n" for note in study.notes), end="", flush=True)
+    if missing := len(study.missing):
+        minutes = f"about {study.minutes():.0f} minutes, by {room.TRIED} steps that were timed"
+        print(f"{missing} of {len(study.configs)} runs are to be made: {minutes}", flush=True)
+    runs = room.run_own(study)
+    answer = room.answer_own(study, runs)
+    print(f"\n{answer.head} {' '.join(answer.sentences)}\n")
+    room._write_own(study, answer, runs)
+    chapter = home() / "notebooks" / "14_your_own_task.ipynb"
+    if not (study.folder / chapter.name).is_file():
+        values = {"texts": options.texts.absolute(), **given}
+        values = {k: str(v) if isinstance(v, Path) else v for k, v in values.items()}
+        _run_notebook(chapter, study.folder / chapter.name, parameters=values)
+    print(f"Written: {study.folder}")
 
 
 def _do_claims(profile: Profile, options: argparse.Namespace) -> None:
@@ -256,7 +305,7 @@ def _do_reference(profile: Profile, options: argparse.Namespace) -> None:
 
 # For people, then for make.
 COMMANDS = (
-    *(_do_diagnose, _do_claims, _do_hypotheses, _do_course, _do_book),
+    *(_do_own, _do_diagnose, _do_claims, _do_hypotheses, _do_course, _do_book),
     *(_do_ablate, _do_record, _do_tables, _do_execute, _do_report, _do_store, _do_reference),
 )
 
@@ -283,6 +332,7 @@ def _parser() -> argparse.ArgumentParser:
     dry = "look for encoders and tasks, print what would be run and what like runs took, and end"
     made["ablate"].add_argument("--dry-run", action="store_true", help=dry)
     made["record"].add_argument("--run", action="store_true", help="first compute what is missing")
+    _add_own(made["own"])
     add = made["diagnose"].add_argument
     model = "minilm, mpnet, gemma, tiny-random, a hub id, or a local folder; two are compared"
     add("models", nargs="+", metavar="model", help=model)
@@ -298,6 +348,17 @@ def _parser() -> argparse.ArgumentParser:
     folder = "folder of the CSV and the PNG; default: this one"
     add("--out", type=Path, default=Path(), help=folder)
     return parser
+
+
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    """The file of a task, and options; those that are not given are not there."""
+    parser.add_argument("texts", type=Path, help="CSV, TSV, JSON lines, Parquet, a data set")
+    kinds = dict.fromkeys(("limit", "seeds", "epochs", "batch_size", "max_length"), int)
+    kinds |= {"learning_rate": float, "valid": Path}
+    for name, text in OWN_OPTIONS.items():
+        given = {"type": kinds.get(name, str), "default": argparse.SUPPRESS, "help": text}
+        given |= {"nargs": "+"} if name in ("arms", "weights") else {}
+        parser.add_argument(f"--{name.replace('_', '-')}", **given)
 
 
 def _add_study(parser: argparse.ArgumentParser, *, profile: str, seed: str) -> None:

@@ -17,9 +17,9 @@ LIBRARY = ["training", "models", "geometry", "topology"]  # each also those to i
 ROOMS = {"study": [*LIBRARY, "text"], "text": []} | {
     room: LIBRARY[i + 1 :] for i, room in enumerate(LIBRARY)
 }
-# Bounds, of names and not of lines, which buy density: public functions and classes of the package,
-# its modules, the longest chain of imports, and lines of a function's body.
-PUBLIC_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 318, 73, 9, 40
+# Bounds, with room: what "To add …" asks for breaks none. Names that the rooms list, modules, the
+# longest chain of imports, and lines of a function's body; not of all lines, which buy density.
+LISTED_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 115, 72, 9, 40
 # Names that modules share on purpose.
 TWICE = {
     "__all__": "Python's own",
@@ -99,14 +99,10 @@ def _top_level(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_the_package_has_no_more_public_names_and_modules_than_were_agreed():
-    public = [
-        f"{module}.{node.name}"
-        for module, tree in TREES.items()
-        for node in tree.body
-        if isinstance(node, DEFINED) and not node.name.startswith("_")
-    ]
-    assert len(public) <= PUBLIC_NAMES
+def test_the_rooms_list_no_more_names_and_the_package_has_no_more_modules_than_were_agreed():
+    lists = [*PACKAGE.glob("*/__init__.pyi"), *PACKAGE.glob("*/__init__.py")]
+    listed = [name for path in lists for _, name in _imported(path) if name != "names_of_stub"]
+    assert 50 < len(listed) <= LISTED_NAMES
     assert len(MODULES) <= N_MODULES
 
 

@@ -7,11 +7,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from datasets import Dataset
 
 from shrink_utils.geometry import anisotropy, cka, iso_score
 from shrink_utils.models import token_states
+from shrink_utils.paths import data_dir
+from shrink_utils.sources import source_path
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "book" / "use"
@@ -94,6 +98,51 @@ def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, cap
     metrics = names["metrics"]
     assert metrics["loss"] < metrics["task_loss"]  # the entropies were added to the goal
     assert 0 < metrics["val_loss"] < 1
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("default")  # not pinned: its warnings are its own
+def test_a_loss_of_sentence_transformers_takes_the_term(tmp_path):
+    st = pytest.importorskip("sentence_transformers", reason="not among our packages")
+    _run(_code("sentence_transformers"), names := {})
+    parts = st.models.Transformer(str(source_path("minilm"))), st.models.Pooling(384)
+    model = st.SentenceTransformer(modules=[*parts], device="cpu")
+    words = [f"the {word}" for word in "abcdefgh"]
+    rows = Dataset.from_dict({"anchor": words, "positive": [f"a {word}" for word in words]})
+    where = {"output_dir": str(tmp_path), "save_strategy": "no", "report_to": [], "use_cpu": True}
+    args = st.SentenceTransformerTrainingArguments(**where, max_steps=1, logging_steps=1)
+    losses = {}
+    for name, kind in (
+        ("task", names["MultipleNegativesRankingLoss"]),
+        ("both", names["Regularized"]),
+    ):
+        torch.manual_seed(0)
+        options = {"args": args, "train_dataset": rows, "loss": kind(model)}
+        losses[name] = st.SentenceTransformerTrainer(model=model, **options).train().training_loss
+    assert losses["both"] < losses["task"]  # minus a tenth of the entropy of eight anchors
+
+
+@pytest.mark.nightly
+def test_the_verses_are_those_of_the_last_analysis_and_the_table_comes_out_again(capsys):
+    from shrink_utils.study import verse_search
+
+    pairs = verse_search._verse_pairs()
+    assert len(pairs) == 30_359 and pairs[0][0].startswith("To Enoch was born Irad.")
+    table = verse_search._measure_search().set_index("id")
+    path = data_dir() / "reference" / "search" / "verses.csv"
+    committed = pd.read_csv(path).set_index("id")
+    assert (table.index == committed.index).all()
+    kept = ~table.index.str.contains("uncut")  # these divide by rounding, each machine by its own
+    assert (table.estimate - committed.estimate)[kept].abs().max() < 0.01
+    assert (table.estimate[~kept & table.index.str.endswith("full")] < 0.85).all()
+
+
+def test_the_page_of_few_bits_searches_ones_own_texts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("my.txt").write_text("\n".join(SENTENCES * 3), encoding="utf-8")
+    _run([block.replace('"minilm"', '"tiny-random"') for block in _code("search")], names := {})
+    assert re.match(r"0\.\d\d of the five", capsys.readouterr().out)
+    assert names["few"].rows.shape == (63, 5) and names["full"].similarity[:, 0].min() > 0.99
 
 
 SENTENCES = [f"the {noun} is near a {other}" for noun in "abcdef" for other in "ghijklm"]

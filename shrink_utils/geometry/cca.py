@@ -5,8 +5,8 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.rows import RankedSVD, ranked_svd, same_rows, unit_scale, warn
-from shrink_utils.topology.arrays import Array, as_rows
+from shrink_utils.geometry.rows import _ranked_svd, _RankedSVD, _same_rows, _unit_scale, _warn
+from shrink_utils.topology.arrays import Array, _as_rows
 
 
 def cca(x: Array, y: Array) -> Tensor:
@@ -40,8 +40,15 @@ def cca(x: Array, y: Array) -> Tensor:
     (Hotelling 1936; Björck & Golub 1973). Directions below 1e-10 of the largest singular value are
     rounding and are left out. Even independent matrices have a mean correlation near √(d/n):
     compare with shuffled rows and take n far above d_x + d_y.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    >>> cca(x, 3 * x.flip(1) + 1).round()
+    tensor([1., 1.], dtype=torch.float64)
     """
-    return torch.linalg.svdvals(_between(prepare_cca(x, "x"), prepare_cca(y, "y")))
+    return torch.linalg.svdvals(_between(_prepare_cca(x, "x"), _prepare_cca(y, "y")))
 
 
 def svcca(x: Array, y: Array, *, variance: float = 0.99) -> float:
@@ -64,10 +71,17 @@ def svcca(x: Array, y: Array, *, variance: float = 0.99) -> float:
     -----
     Raghu et al. 2017, *SVCCA*, section 2. The share is of variance, Σσ²; the tutorial of the
     authors' code takes it of Σσ, which keeps other directions and gives up to .3 less or more.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    >>> round(svcca(x, x[:, :1]), 6)
+    1.0
     """
     if not isinstance(variance, Real | Tensor) or not 0 < variance <= 1:
         raise ValueError(f"variance must lie above 0 and not above 1, got {variance!r}")
-    return mean_cca(prepare_svcca(x, "x", variance), prepare_svcca(y, "y", variance))
+    return _mean_cca(_prepare_svcca(x, "x", variance), _prepare_svcca(y, "y", variance))
 
 
 def pwcca(x: Array, y: Array, *, symmetric: bool = False) -> float:
@@ -94,18 +108,25 @@ def pwcca(x: Array, y: Array, *, symmetric: bool = False) -> float:
     correlations coincide, the weights are not unique. The authors' reference implementation gives
     other numbers, .003 to .03 apart: it takes the weights from the side with fewer columns, by
     directions that are not whitened and activations that are not centred.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    >>> round(pwcca(x, x @ torch.tensor([[2.0, 1.0], [0.0, 1.0]])), 6)
+    1.0
     """
-    first, second = prepare_cca(x, "x"), prepare_cca(y, "y")
-    value = weighted_mean(first, second)
-    return (value + weighted_mean(second, first)) / 2 if symmetric else value
+    first, second = _prepare_cca(x, "x"), _prepare_cca(y, "y")
+    value = _weighted_mean(first, second)
+    return (value + _weighted_mean(second, first)) / 2 if symmetric else value
 
 
-def prepare_cca(x: Array, name: str = "x") -> RankedSVD:
+def _prepare_cca(x: Array, name: str = "x") -> _RankedSVD:
     """Decompose one centred matrix."""
-    rows = as_rows(x, min_rows=2, name=name)
-    svd = ranked_svd(unit_scale(rows, center=True, name=name))
+    rows = _as_rows(x, min_rows=2, name=name)
+    svd = _ranked_svd(_unit_scale(rows, center=True, name=name))
     if len(svd.sigma) < rows.shape[1]:
-        warn(
+        _warn(
             f"{name} of shape {tuple(rows.shape)} has {len(svd.sigma)} linearly independent "
             "direction(s) above 1e-10 of the longest, fewer than columns: canonical correlations "
             "are of these alone; scale the columns if they are in different units"
@@ -113,15 +134,15 @@ def prepare_cca(x: Array, name: str = "x") -> RankedSVD:
     return svd
 
 
-def prepare_svcca(x: Array, name: str = "x", variance: float = 0.99) -> RankedSVD:
+def _prepare_svcca(x: Array, name: str = "x", variance: float = 0.99) -> _RankedSVD:
     """Decompose one matrix, and keep the fewest leading directions with this much variance."""
-    svd = prepare_cca(x, name)
+    svd = _prepare_cca(x, name)
     held = svd.sigma.square().cumsum(0)
     k = int((held < variance * held[-1]).sum()) + 1
-    return RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])
+    return _RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])
 
 
-def weighted_mean(x: RankedSVD, y: RankedSVD) -> float:
+def _weighted_mean(x: _RankedSVD, y: _RankedSVD) -> float:
     """PWCCA of two decomposed matrices, with the weights of the first."""
     variates, rho, _ = torch.linalg.svd(_between(x, y), full_matrices=False)
     # ⟨h_i, x_j⟩ with h = basis · variates and x = basis · diag(σ) · axes. (r, d_x)
@@ -130,18 +151,18 @@ def weighted_mean(x: RankedSVD, y: RankedSVD) -> float:
     return float(weights @ rho / weights.sum())
 
 
-def _between(x: RankedSVD, y: RankedSVD) -> Tensor:
+def _between(x: _RankedSVD, y: _RankedSVD) -> Tensor:
     """Inner products of two bases of column spaces, (r_x, r_y)."""
     n, rank_x, rank_y = len(x.basis), len(x.sigma), len(y.sigma)
-    same_rows(n, len(y.basis))
+    _same_rows(n, len(y.basis))
     forced = rank_x + rank_y - (n - 1)
     if forced > 0:
-        warn(
+        _warn(
             f"x and y have {rank_x} and {rank_y} directions over {n} rows: {forced} canonical "
             "correlation(s) are 1 by counting alone (rank x + rank y > n − 1); take more rows"
         )
     return x.basis.T @ y.basis
 
 
-def mean_cca(x: RankedSVD, y: RankedSVD) -> float:
+def _mean_cca(x: _RankedSVD, y: _RankedSVD) -> float:
     return float(torch.linalg.svdvals(_between(x, y)).mean())

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.rows import same_rows, unit_scale, warn
-from shrink_utils.topology.arrays import Array, as_rows, as_tensor
+from shrink_utils.geometry.rows import _same_rows, _unit_scale, _warn
+from shrink_utils.topology.arrays import Array, _as_rows, _as_tensor
 
 _NO_HSIC = 1e-12  # an HSIC₁ below this share of its first term is zero up to rounding
 _ROUNDING = 1e-9  # how far above 1 `cka_distance` takes for rounding
 
 
-class Centred(NamedTuple):
+class _Centred(NamedTuple):
     """What one matrix brings to the comparison."""
 
     rows: Tensor  # (n, d), column means zero, largest entry one
@@ -61,9 +61,16 @@ def cka(x: Array, y: Array, *, debiased: bool = False) -> float:
     n(n − 3) HSIC₁ = ‖XᵀY‖² − n/(n − 2) Σk_i l_i + Σk_i Σl_i / ((n − 1)(n − 2)).
 
     O(n d_x d_y) time and, for n < d, ‖XᵀY‖² = ⟨X Xᵀ, Y Yᵀ⟩ in O(n² d): the smaller matrix is held.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> round(cka(x, 5 * x + 1), 6), round(cka(x, x[:, :1]), 4)
+    (1.0, 0.7071)
     """
-    return compare_cka(
-        prepare_cka(x, "x", debiased=debiased), prepare_cka(y, "y", debiased=debiased)
+    return _compare_cka(
+        _prepare_cka(x, "x", debiased=debiased), _prepare_cka(y, "y", debiased=debiased)
     )
 
 
@@ -88,30 +95,35 @@ def cka_distance(ckas: Array) -> float:
     References
     ----------
     Brown et al. 2023; that arccos of CKA is a metric: Williams et al. 2021.
+
+    Examples
+    --------
+    >>> round(cka_distance([1.0, 0.5, 0.0]), 4)
+    1.8879
     """
-    values = as_rows(as_tensor(ckas, "ckas").reshape(1, -1), name="ckas")
+    values = _as_rows(_as_tensor(ckas, "ckas").reshape(1, -1), name="ckas")
     if values.abs().max() > 1 + _ROUNDING:
         raise ValueError(f"ckas must lie in [−1, 1], got {values.flatten().tolist()}")
     return float(torch.linalg.vector_norm(values.clamp(-1, 1).arccos()))
 
 
-def prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> Centred:
+def _prepare_cka(x: Array, name: str = "x", *, debiased: bool = False) -> _Centred:
     """Centre and scale one matrix, and take its HSIC with itself."""
-    rows = as_rows(x, min_rows=4 if debiased else 2, name=name)
-    rows = unit_scale(rows, center=True, name=name)
+    rows = _as_rows(x, min_rows=4 if debiased else 2, name=name)
+    rows = _unit_scale(rows, center=True, name=name)
     n, d = rows.shape
     gram = rows @ rows.T if n < d else None
     squares = rows.square().sum(dim=1) if gram is None else gram.diagonal()
-    prepared = Centred(rows, squares, gram, debiased, math.nan)
+    prepared = _Centred(rows, squares, gram, debiased, math.nan)
     own, cross = _hsic(prepared, prepared)
     return prepared._replace(own=own if own > _NO_HSIC * cross else 0.0)
 
 
-def compare_cka(x: Centred, y: Centred) -> float:
+def _compare_cka(x: _Centred, y: _Centred) -> float:
     """CKA of two prepared matrices."""
-    same_rows(len(x.rows), len(y.rows))
+    _same_rows(len(x.rows), len(y.rows))
     if x.own <= 0 or y.own <= 0:
-        warn(
+        _warn(
             f"CKA is NaN: the unbiased HSIC of {'x' if x.own <= 0 else 'y'} with itself is 0, as "
             "for mutually equidistant rows, so its alignment with anything is undefined; take more "
             "rows"
@@ -120,7 +132,7 @@ def compare_cka(x: Centred, y: Centred) -> float:
     return _hsic(x, y)[0] / (math.sqrt(x.own) * math.sqrt(y.own))
 
 
-def _hsic(x: Centred, y: Centred) -> tuple[float, float]:
+def _hsic(x: _Centred, y: _Centred) -> tuple[float, float]:
     """n(n − 3) HSIC₁, or (n − 1)² times the biased HSIC₀: the factor cancels in CKA; and ‖XᵀY‖²."""
     if x.gram is not None and y.gram is not None:  # ‖XᵀY‖² = ⟨X Xᵀ, Y Yᵀ⟩
         cross = float(torch.vdot(x.gram.flatten(), y.gram.flatten()))

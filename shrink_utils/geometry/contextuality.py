@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from shrink_utils.geometry.isotropy import anisotropy, avg_sim
-from shrink_utils.geometry.rows import as_labels
-from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
+from shrink_utils.geometry.rows import _as_labels
+from shrink_utils.topology.arrays import Array, _as_rows, _unit_rows, _whole_number
 
 
-class OverUnits:
+class _OverUnits:
     """A measure taken unit by unit: over words, or over sentences."""
 
     _values = "per_word"
@@ -31,7 +31,7 @@ class OverUnits:
         return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else math.nan
 
 
-class BesideNull(OverUnits):
+class _BesideNull(_OverUnits):
     """A measure whose null has a value per unit, and whose published correction is another."""
 
     baseline: float
@@ -59,17 +59,17 @@ def _dealt(
 
     `of_units` takes the rows in an order, (n,), and gives the measure of each unit.
     """
-    n_permutations = whole_number(n_permutations, "n_permutations", 1)
+    n_permutations = _whole_number(n_permutations, "n_permutations", 1)
     rng = np.random.default_rng(seed)
     orders = (torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations))
     dealt = torch.stack([of_units(order) for order in orders])  # (permutations, units)
     return dealt.mean(dim=0).tolist()
 
 
-def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
+def _frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tensor:
     """Indices of the words that are counted often enough; ``ValueError`` if there is none."""
     # One vector has no pair.
-    kept = (counts >= whole_number(min_count, "min_count", 2)).nonzero().flatten()
+    kept = (counts >= _whole_number(min_count, "min_count", 2)).nonzero().flatten()
     if not len(kept):
         most = int(counts.argmax())
         raise ValueError(
@@ -80,7 +80,7 @@ def frequent(words: list, counts: Tensor, *, min_count: int, what: str) -> Tenso
 
 
 @dataclass(frozen=True)
-class OverWords(OverUnits):
+class OverWords(_OverUnits):
     """Self-similarity of frequent words."""
 
     per_word: dict[Hashable, float]  # mean cosine between its occurrences, words sorted
@@ -123,23 +123,31 @@ def self_sim(
     If words were dealt to the rows at random, every pair would be a pair of any two rows, so the
     expectation is AvgSim exactly. The published correction therefore *is* the null here (unlike
     IntraSim's and MEV's). Ethayarajh 2019, definition 1 and section 3.4; Vázquez et al. 2021.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    >>> found = self_sim(x, ["cat", "cat", "dog", "dog"], min_count=2)
+    >>> round(found.value, 2), round(found.null, 2)
+    (1.0, 0.4)
     """
-    x = unit_rows(as_rows(x, min_rows=2))
-    vocabulary, word = as_labels(words, len(x), name="words")
+    x = _unit_rows(_as_rows(x, min_rows=2))
+    vocabulary, word = _as_labels(words, len(x), name="words")
     if sentences is not None:
-        sentences = as_labels(sentences, len(x), name="sentences")[1]
-    sums, counts = occurrence_sums(x, word.to(x.device), sentences, len(vocabulary))
+        sentences = _as_labels(sentences, len(x), name="sentences")[1]
+    sums, counts = _occurrence_sums(x, word.to(x.device), sentences, len(vocabulary))
     what = "rows" if sentences is None else "different sentences"
-    kept = frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
+    kept = _frequent(vocabulary, counts[:, 0], min_count=min_count, what=what)
     names = [vocabulary[w] for w in kept.tolist()]
     return OverWords(
-        per_word=dict(zip(names, self_sims(sums[kept], counts[kept]).tolist(), strict=True)),
+        per_word=dict(zip(names, _self_sims(sums[kept], counts[kept]).tolist(), strict=True)),
         counts=dict(zip(names, counts[kept, 1].long().tolist(), strict=True)),
         null=avg_sim(x, groups=sentences).value,
     )
 
 
-def occurrence_sums(
+def _occurrence_sums(
     x: Tensor, words: Tensor, contexts: Tensor | None, n_words: int
 ) -> tuple[Tensor, Tensor]:
     """Of each word S (n_words, d), and (n_words, 4): its contexts, m, Σ_s‖u_s‖² and Σ_s m_s²."""
@@ -155,14 +163,14 @@ def occurrence_sums(
     return sums, x.new_zeros(n_words, 4).index_add_(0, pairs // n, counts)
 
 
-def self_sims(sums: Tensor, counts: Tensor) -> Tensor:
-    """SelfSim of words, (words,), from their S, (words, d), and `occurrence_sums`."""
+def _self_sims(sums: Tensor, counts: Tensor) -> Tensor:
+    """SelfSim of words, (words,), from their S, (words, d), and `_occurrence_sums`."""
     _, m, squares, pairs = counts.unbind(dim=1)
     return (sums.square().sum(dim=1) - squares) / (m.square() - pairs)
 
 
 @dataclass(frozen=True)
-class IntraSim(BesideNull):
+class IntraSim(_BesideNull):
     """Intra-sentence similarity of sentences of two words or more."""
 
     _values = "per_sentence"
@@ -198,11 +206,19 @@ def intra_sim(x: Array, sentences: Array, *, n_permutations: int = 10, seed: int
     √((1 + (L − 1)A)/L) > A. Subtracting A therefore leaves mostly this; the null, which is ours,
     deals the rows to sentences of the same lengths and keeps it. A sentence of one word has
     IntraSim 1 whatever its vector: it is left out, but its row is dealt.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    >>> found = intra_sim(x, [0, 0, 1, 1])
+    >>> round(found.value, 2), found.excess > 0
+    (1.0, True)
     """
-    x = as_rows(x, min_rows=2)
+    x = _as_rows(x, min_rows=2)
     raw = x / len(x)  # so that no sum overflows; only its direction counts
-    forms = raw, unit_rows(x), raw.abs().amax(dim=1, keepdim=True)
-    labels, index = as_labels(sentences, len(x), name="sentences", device=x.device)
+    forms = raw, _unit_rows(x), raw.abs().amax(dim=1, keepdim=True)
+    labels, index = _as_labels(sentences, len(x), name="sentences", device=x.device)
     lengths = torch.bincount(index)
     long = (lengths > 1).nonzero().flatten()
     if len(labels) < 2 or not len(long):
@@ -236,12 +252,12 @@ def _intra_sims(forms: tuple[Tensor, ...], lengths: Tensor, order: Tensor) -> Te
     largest = mean.abs().amax(dim=1)
     defined = largest > torch.finfo(mean.dtype).eps * lengths * size.flatten()
     direction = torch.full_like(mean, torch.nan)
-    direction[defined] = unit_rows(mean[defined])
+    direction[defined] = _unit_rows(mean[defined])
     return (direction * unit).sum(dim=1) / lengths
 
 
 @dataclass(frozen=True)
-class MaxExplainableVariance(BesideNull):
+class MaxExplainableVariance(_BesideNull):
     """Maximum explainable variance of frequent words."""
 
     per_word: dict[Hashable, float]  # words sorted
@@ -282,11 +298,19 @@ def max_explainable_variance(
     m rows have rank m at most, so MEV ≥ 1/m, and rare words have high MEV by their number alone.
     The published correction subtracts the share of one large sample, which has no such floor; the
     null, which is ours, compares each word with the same number of random rows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+    >>> found = max_explainable_variance(x, ["cat", "cat", "dog", "dog"], min_count=2)
+    >>> round(found.value, 2), found.excess > 0
+    (1.0, True)
     """
-    x = as_rows(x, min_rows=2)
-    vocabulary, word = as_labels(words, len(x), name="words", device=x.device)
+    x = _as_rows(x, min_rows=2)
+    vocabulary, word = _as_labels(words, len(x), name="words", device=x.device)
     counts = torch.bincount(word)
-    kept = frequent(vocabulary, counts, min_count=min_count, what="rows")
+    kept = _frequent(vocabulary, counts, min_count=min_count, what="rows")
     values = _first_shares(x, word.argsort(stable=True), counts, kept)
     null = _dealt(lambda order: _first_shares(x, order, counts, kept), x, n_permutations, seed)
     names = [vocabulary[w] for w in kept.tolist()]

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.rows import as_labels, centred, in_range, jackknifed, unit_scale
-from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
+from shrink_utils.geometry.rows import _as_labels, _centred, _in_range, _jackknifed, _unit_scale
+from shrink_utils.topology.arrays import Array, _as_rows, _power_of_two, _unit_rows, _whole_number
 from shrink_utils.topology.entropy import entropy_of
 
 UNDEFINED = (
@@ -55,12 +55,17 @@ def avg_sim(x: Array, *, groups: Array | None = None) -> Estimate:
     value = (‖S‖² − Σ_s‖u_s‖²) / (n² − Σ_s n_s²). Leaving out group g turns the numerator T into
     T − 2⟨S, u_g⟩ + 2‖u_g‖² and the denominator P into P − 2n·n_g + 2n_g²: O(nd) in all.
     Ethayarajh 2019, *How Contextual are Contextualized Word Representations?*, section 3.4.
+
+    Examples
+    --------
+    >>> avg_sim([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]).value
+    -0.3333333333333333
     """
     value, left_out = _avg_sims(x, groups)
     g = len(left_out)
     if g < 3:
         return Estimate(float(value), math.nan)
-    return Estimate(float(value), float(jackknifed(value, left_out).std()) / math.sqrt(g))
+    return Estimate(float(value), float(_jackknifed(value, left_out).std()) / math.sqrt(g))
 
 
 def avg_sim_pseudo_values(x: Array, *, groups: Array | None = None) -> Tensor:
@@ -82,28 +87,33 @@ def avg_sim_pseudo_values(x: Array, *, groups: Array | None = None) -> Tensor:
     ------
     ValueError
         As `avg_sim`, or two groups only.
+
+    Examples
+    --------
+    >>> avg_sim_pseudo_values([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    tensor([ 1.,  1., -1.], dtype=torch.float64)
     """
     value, left_out = _avg_sims(x, groups)
     g = len(left_out)
     if g < 3:
         raise ValueError(f"groups needs at least 3 different labels to leave one out, got {g}")
-    return jackknifed(value, left_out)
+    return _jackknifed(value, left_out)
 
 
 def _avg_sims(x: Array, groups: Array | None) -> tuple[Tensor, Tensor]:
     """The average, (), and the averages without one group after the other, (groups,)."""
-    x = unit_rows(as_rows(x, min_rows=2))
-    sums, sizes = group_sums(x, groups)
+    x = _unit_rows(_as_rows(x, min_rows=2))
+    sums, sizes = _group_sums(x, groups)
     if len(sums) < 2:
         raise ValueError(f"groups needs at least 2 different labels, got 1 for {len(x)} rows")
     n, total = sizes.sum(), sums.sum(dim=0)
     squares = sums.square().sum(dim=1)  # (groups,)
-    dots, pairs = between_groups(total, squares.sum()), n**2 - sizes.square().sum()
+    dots, pairs = _between_groups(total, squares.sum()), n**2 - sizes.square().sum()
     left_out = (dots - 2 * (sums @ total - squares)) / (pairs - 2 * (n * sizes - sizes.square()))
     return dots / pairs, left_out
 
 
-def between_groups(total: Tensor, squares: Tensor) -> Tensor:
+def _between_groups(total: Tensor, squares: Tensor) -> Tensor:
     """Sum of ⟨x, y⟩ over ordered pairs of different groups: ‖Σ_s u_s‖² − Σ_s‖u_s‖².
 
     In the graph of both: the metric and the penalty of average cosines use it, too.
@@ -111,11 +121,11 @@ def between_groups(total: Tensor, squares: Tensor) -> Tensor:
     return total.square().sum() - squares
 
 
-def group_sums(x: Tensor, groups: Array | None) -> tuple[Tensor, Tensor]:
+def _group_sums(x: Tensor, groups: Array | None) -> tuple[Tensor, Tensor]:
     """Sum of the rows of each group, (groups, d), and how many they are, (groups,)."""
     if groups is None:
         return x, x.new_ones(len(x))
-    labels, index = as_labels(groups, len(x), name="groups", device=x.device)
+    labels, index = _as_labels(groups, len(x), name="groups", device=x.device)
     sums = x.new_zeros(len(labels), x.shape[1]).index_add_(0, index, x)
     return sums, torch.bincount(index, minlength=len(labels)).to(x.dtype)
 
@@ -143,8 +153,13 @@ def rogue_dimensions(x: Array) -> Tensor:
     ----------
     Timkey & van Schijndel 2021, *All Bark and No Bite*, equation 3; here over all pairs, not
     sampled ones.
+
+    Examples
+    --------
+    >>> rogue_dimensions([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    tensor([0.3333, 0.0000], dtype=torch.float64)
     """
-    x = unit_rows(as_rows(x, min_rows=2))
+    x = _unit_rows(_as_rows(x, min_rows=2))
     n = len(x)
     return (x.sum(dim=0).square() - x.square().sum(dim=0)) / (n * n - n)
 
@@ -168,11 +183,16 @@ def partition_isotropy(x: Array) -> float:
     the sign that an eigensolver happens to return. Where non-zero eigenvalues coincide, the
     value is not unique. Mu & Viswanath 2018, *All-but-the-Top*, equation 2; the logarithm because
     I(W) itself underflows on raw vectors of transformers.
+
+    Examples
+    --------
+    >>> partition_isotropy([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    0.0
     """
-    x = as_rows(x)
-    scaled = x / power_of_two(x)  # its squares stay in float64, and the axes are those of x
+    x = _as_rows(x)
+    scaled = x / _power_of_two(x)  # its squares stay in float64, and the axes are those of x
     axes = torch.linalg.eigh(scaled.T @ scaled).eigenvectors
-    projections = in_range(x @ axes, "projections of x")  # (n, d)
+    projections = _in_range(x @ axes, "projections of x")  # (n, d)
     log_f = torch.logsumexp(torch.cat([projections, -projections], dim=1), dim=0)  # (2d,)
     return float(log_f.min() - log_f.max())
 
@@ -181,11 +201,16 @@ def mean_squared_distance(x: Array) -> float:
     """Mean squared Euclidean distance over all pairs of different rows, 2 tr C with ddof 1.
 
     Where it is too large for float64, as for entries of 1e160, it is a ``ValueError``.
+
+    Examples
+    --------
+    >>> mean_squared_distance([[0.0], [3.0]])
+    9.0
     """
-    x = as_rows(x, min_rows=2)
-    unit = power_of_two(x)
-    squared = 2 * centred(x / unit).square().sum() / (len(x) - 1) * unit * unit
-    return float(in_range(squared, "squared distances of x"))
+    x = _as_rows(x, min_rows=2)
+    unit = _power_of_two(x)
+    squared = 2 * _centred(x / unit).square().sum() / (len(x) - 1) * unit * unit
+    return float(_in_range(squared, "squared distances of x"))
 
 
 def pair_distances(x: Array, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
@@ -207,9 +232,14 @@ def pair_distances(x: Array, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
     ------
     ValueError
         Zero rows, or `n_pairs` below one.
+
+    Examples
+    --------
+    >>> pair_distances([[1.0, 0.0], [-2.0, 0.0]], n_pairs=3)
+    tensor([2., 2., 2.], dtype=torch.float64)
     """
-    x = unit_rows(as_rows(x, min_rows=2))
-    n_pairs = whole_number(n_pairs, "n_pairs", 1)
+    x = _unit_rows(_as_rows(x, min_rows=2))
+    n_pairs = _whole_number(n_pairs, "n_pairs", 1)
     rng = np.random.default_rng(seed)
     first = rng.integers(len(x), size=n_pairs)
     second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first
@@ -249,20 +279,25 @@ def anisotropy(x: Array, *, k: int = 3, center: bool = False) -> Tensor:
     -----
     Kudriashov et al. 2025, *Shrink the longest*, Table 3, after Razzhigaev et al. 2024. From the
     smaller Gram matrix, which a step of training can afford: good to about 1e-16.
+
+    Examples
+    --------
+    >>> anisotropy([[3.0, 0.0], [0.0, 1.0], [-3.0, 0.0], [0.0, -1.0]], k=2)
+    tensor([0.9000, 0.1000], dtype=torch.float64)
     """
-    x = as_rows(x)
-    check_k(k, min(x.shape), f"for x of shape {tuple(x.shape)}")
-    squared = torch.linalg.eigvalsh(_gram(unit_scale(x, center=center))).clamp(min=0).flip(0)
-    return leading_shares(squared, k)
+    x = _as_rows(x)
+    _check_k(k, min(x.shape), f"for x of shape {tuple(x.shape)}")
+    squared = torch.linalg.eigvalsh(_gram(_unit_scale(x, center=center))).clamp(min=0).flip(0)
+    return _leading_shares(squared, k)
 
 
-def check_k(k: int, most: int, where: str) -> None:
+def _check_k(k: int, most: int, where: str) -> None:
     """Refuse another number of scores than there are."""
-    if not 1 <= whole_number(k, "k") <= most:
+    if not 1 <= _whole_number(k, "k") <= most:
         raise ValueError(f"k must be between 1 and min(n, d) = {most}, got {k} {where}")
 
 
-def leading_shares(squared: Tensor, k: int) -> Tensor:
+def _leading_shares(squared: Tensor, k: int) -> Tensor:
     """σ_k² / Σσ² from all σ², descending: (k,)."""
     return squared[:k] / squared.sum()
 
@@ -299,14 +334,19 @@ def participation_ratio(x: Array, *, bias_corrected: bool = False) -> float:
 
     Each is unbiased; their ratio is so to first order only (Himeno & Yamada 2014, J. Multivariate
     Analysis 130).
+
+    Examples
+    --------
+    >>> round(participation_ratio([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]), 6)
+    2.0
     """
-    x = unit_scale(as_rows(x, min_rows=4 if bias_corrected else 2), center=True)
+    x = _unit_scale(_as_rows(x, min_rows=4 if bias_corrected else 2), center=True)
     n = x.shape[0]
     squares = x.square().sum(dim=1)  # (n,)
     trace = squares.sum() / (n - 1)
     frobenius = (_gram(x) / (n - 1)).square().sum()
     if not bias_corrected:
-        return float(participation(trace, frobenius))
+        return float(_participation(trace, frobenius))
     squared_trace = trace.square()
     fourth = n * squares.square().sum() / (n - 1)  # nQ; f drops out of the ratio
     above = (n * n - 3 * n + 1) * squared_trace + 2 * frobenius - fourth
@@ -342,18 +382,23 @@ def iso_score(x: Array, *, bias_corrected: bool = False) -> float:
     ----------
     Rudman et al. 2022, *IsoScore*. Their seven steps (PCA, normalized eigenvalues, distance to
     the uniform spectrum) simplify to this.
+
+    Examples
+    --------
+    >>> round(iso_score([[3.0, 0.0], [0.0, 1.0], [-3.0, 0.0], [0.0, -1.0]]), 4)
+    0.2195
     """
-    x = as_rows(x, min_columns=2)
-    return float(used_share(participation_ratio(x, bias_corrected=bias_corrected), x.shape[1]))
+    x = _as_rows(x, min_columns=2)
+    return float(_used_share(participation_ratio(x, bias_corrected=bias_corrected), x.shape[1]))
 
 
 # The two formulas stay in the graph: the penalty and the metric of these names use them, too.
-def participation(trace: Tensor, squared_norm: Tensor) -> Tensor:
+def _participation(trace: Tensor, squared_norm: Tensor) -> Tensor:
     """(tr C)² / ‖C‖_F², in any unit."""
     return trace.square() / squared_norm
 
 
-def used_share(ratio: Tensor | float, d: int) -> Tensor | float:
+def _used_share(ratio: Tensor | float, d: int) -> Tensor | float:
     """IsoScore of d dimensions with this participation ratio."""
     return (ratio - 1) / (d - 1)
 
@@ -381,10 +426,15 @@ def effective_rank(x: Array, *, center: bool = True) -> float:
     ----------
     Roy & Vetterli 2007, *The effective rank*; Garrido et al. 2023, *RankMe*, equation 1 (without
     its ε: here 0 · ln 0 = 0).
+
+    Examples
+    --------
+    >>> round(effective_rank([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]), 6)
+    2.0
     """
-    x = as_rows(x)
+    x = _as_rows(x)
     # Not from a Gram matrix: √ of its rounding would count null directions at 1e-8 each.
-    sigma = torch.linalg.svdvals(unit_scale(x, center=center))
+    sigma = torch.linalg.svdvals(_unit_scale(x, center=center))
     return float(entropy_of(sigma).exp())
 
 
@@ -409,12 +459,19 @@ def within_classes(x: Array, labels: Array) -> Tensor:
     ------
     ValueError
         `x` is no finite matrix, or `labels` are not one per row.
+
+    Examples
+    --------
+    >>> within_classes([[1.0], [3.0], [10.0]], ["a", "a", "b"])
+    tensor([[-1.],
+            [ 1.],
+            [ 0.]], dtype=torch.float64)
     """
-    x = as_rows(x)
-    classes, index = as_labels(labels, len(x), name="labels", device=x.device)
+    x = _as_rows(x)
+    classes, index = _as_labels(labels, len(x), name="labels", device=x.device)
     within = torch.empty_like(x)
     for c in range(len(classes)):
-        within[index == c] = centred(x[index == c])
+        within[index == c] = _centred(x[index == c])
     return within
 
 
@@ -436,9 +493,14 @@ def between_share(x: Array, labels: Array) -> float:
     References
     ----------
     Fisher's decomposition S_T = S_W + S_B; the share is η² of a one-way analysis of variance.
+
+    Examples
+    --------
+    >>> round(between_share([[-3.0], [-1.0], [1.0], [3.0]], [0, 0, 1, 1]), 6)
+    0.8
     """
     within = within_classes(x, labels)
-    total = centred(as_rows(x)).square().sum()
+    total = _centred(_as_rows(x)).square().sum()
     if total == 0:
         raise ValueError(f"x of shape {tuple(within.shape)} has no variance (its rows are equal)")
     return 1.0 - float(within.square().sum() / total)
@@ -469,9 +531,14 @@ def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
     The mean is over all d eigenvalues, those that are zero too. The largest eigenvalue of n ≫ 1
     isotropic rows is near (1 + √(d/n))² means (Marchenko & Pastur), above 5 when n < .65 d: take
     n ≥ d, and show an isotropic cloud of the same shape beside it. After Rajaee & Pilehvar 2021.
+
+    Examples
+    --------
+    >>> elongated_directions([[9.0, 0.0], [0.0, 1.0], [-9.0, 0.0], [0.0, -1.0]], ratio=1.5)
+    1
     """
     if not isinstance(ratio, Real | Tensor) or not ratio > 0:
         raise ValueError(f"ratio must be a number above 0, got {ratio!r}")
-    x = as_rows(x, min_rows=2)
+    x = _as_rows(x, min_rows=2)
     shares = anisotropy(x, k=min(x.shape), center=True)  # of the sum, d means
     return int((shares * x.shape[1] > ratio).sum())

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from shrink_utils.geometry.rows import (
-    centred,
-    in_range,
-    mean_row,
-    ranked_svd,
-    same_rows,
-    unit_scale,
-    warn,
+    _centred,
+    _in_range,
+    _mean_row,
+    _ranked_svd,
+    _same_rows,
+    _unit_scale,
+    _warn,
 )
-from shrink_utils.topology.arrays import Array, as_rows, whole_number
+from shrink_utils.topology.arrays import Array, _as_rows, _whole_number
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Alignment:
 
     def __call__(self, x: Array) -> Tensor:
         """Map rows (n, d_x) into the other space, (n, d_y)."""
-        x = as_rows(x)
+        x = _as_rows(x)
         if x.shape[1] != len(self.x_mean):
             raise ValueError(f"x needs {len(self.x_mean)} columns, got shape {tuple(x.shape)}")
-        return in_range((x - self.x_mean) @ self.matrix + self.y_mean, "mapped rows")
+        return _in_range((x - self.x_mean) @ self.matrix + self.y_mean, "mapped rows")
 
     def explained(self, x: Array, y: Array) -> float:
         """Share of the variance of y that mapped x explains, 1 − Σ‖Â(x) − y‖² / Σ‖y − ȳ‖².
@@ -38,7 +38,7 @@ class Alignment:
         ȳ is the mean of the rows of the fit. At most 1; negative where the map does worse than that
         constant. Take held-out rows (n, d_x) and (n, d_y): on those of the fit it flatters the map.
         """
-        mapped, y = self(x), as_rows(y, name="y")
+        mapped, y = self(x), _as_rows(y, name="y")
         if mapped.shape != y.shape:
             raise ValueError(
                 f"y needs shape {tuple(mapped.shape)} to go with x, got {tuple(y.shape)}"
@@ -71,14 +71,23 @@ def procrustes(x: Array, y: Array, *, scaling: bool = False) -> Alignment:
     (Schönemann 1966; Schönemann & Carroll 1970). Spaces of different width: R has orthonormal rows
     or columns, whichever are fewer. For d_x > d_y it is the rotation that is best when y is padded
     with zero columns; what of x it moves into the padding is dropped.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> quarter = torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
+    >>> found = procrustes(x, x @ quarter + 2)
+    >>> torch.allclose(found.matrix, quarter.double())
+    True
     """
     (x, x_size, x_mean), (y, y_size, y_mean) = _side(x, "x"), _side(y, "y")
-    same_rows(len(x), len(y))
+    _same_rows(len(x), len(y))
     u, s, vt = torch.linalg.svd(x.T @ y, full_matrices=False)
     matrix = u @ vt  # (d_x, d_y)
     if scaling:
         matrix = matrix * (y_size / x_size * s.sum() / (x @ matrix).square().sum())
-    return Alignment(in_range(matrix, "factors between x and y"), x_mean, y_mean)
+    return Alignment(_in_range(matrix, "factors between x and y"), x_mean, y_mean)
 
 
 def affine(x: Array, y: Array) -> Alignment:
@@ -106,35 +115,42 @@ def affine(x: Array, y: Array) -> Alignment:
         n − 1 ≤ d_x: the map then goes through the rows of the fit, whatever they are, and only
         other rows can tell whether it means anything. Or some of what is below 1e-10 is more than
         rounding, as where columns are in very different units: scale the columns then.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[0.0], [1.0], [2.0], [3.0]])
+    >>> affine(x, 2 * x + 1)([[10.0]]).round()
+    tensor([[21.]], dtype=torch.float64)
     """
     (x, x_size, x_mean), (y, y_size, y_mean) = _side(x, "x"), _side(y, "y")
-    same_rows(len(x), len(y))
+    _same_rows(len(x), len(y))
     n, d = x.shape
     if n - 1 <= d:
-        warn(
+        _warn(
             f"x of shape ({n}, {d}) has too few rows for an affine map: with n − 1 ≤ d it goes "
             "through all of them; judge it on other rows"
         )
-    svd = ranked_svd(x)
+    svd = _ranked_svd(x)
     if len(svd.sigma) < min(n - 1, d):
         left_out = torch.linalg.matrix_norm(x - svd.basis * svd.sigma @ svd.axes)
         offset = 1 + float(x_mean.abs().max() / x_size)  # entries were rounded before the centring
         if left_out > max(n, d) * torch.finfo(x.dtype).eps * offset * svd.sigma[0]:
-            warn(
+            _warn(
                 f"x of shape ({n}, {d}) varies in {len(svd.sigma)} direction(s) above 1e-10 of the "
                 "longest, and by more than rounding in others, which the map takes to nothing; "
                 "scale the columns if they are in different units"
             )
     inverse = svd.axes.T / svd.sigma @ svd.basis.T  # (d_x, n)
     matrix = inverse @ y * (y_size / x_size)
-    return Alignment(in_range(matrix, "factors between x and y"), x_mean, y_mean)
+    return Alignment(_in_range(matrix, "factors between x and y"), x_mean, y_mean)
 
 
 def _side(x: Array, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, size and mean of mean + size · rows, with rows centred and their largest entry one."""
-    x = as_rows(x, min_rows=2, name=name)
-    mean = in_range(mean_row(x), f"sums of {name}")
-    return unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean
+    x = _as_rows(x, min_rows=2, name=name)
+    mean = _in_range(_mean_row(x), f"sums of {name}")
+    return _unit_scale(x, center=True, name=name), (x - mean).abs().max(), mean
 
 
 @dataclass(frozen=True)
@@ -147,7 +163,7 @@ class Treatment:
 
     def __call__(self, x: Array) -> Tensor:
         """Treat rows (n, d), those of the fit or others; order and units stay."""
-        x = as_rows(x).to(self.means.device)
+        x = _as_rows(x).to(self.means.device)
         cluster = nearest_centre(x, self.centres)  # (n,)
         treated = x - self.means[cluster]
         for c in range(len(self.means)):
@@ -181,7 +197,7 @@ class PrincipalAxes:
         ValueError
             No whole number ≥ 0, or more directions than a cluster varies in.
         """
-        remove, skip = whole_number(remove, "remove"), whole_number(skip, "skip")
+        remove, skip = _whole_number(remove, "remove"), _whole_number(skip, "skip")
         smallest = min(range(len(self.means)), key=lambda c: len(self.directions[c]))
         rank = len(self.directions[smallest])
         if remove and skip + remove > rank:
@@ -224,9 +240,19 @@ def principal_axes(x: Array, *, centres: Array | None = None) -> PrincipalAxes:
     Directions are the right singular vectors of the centred rows (Mu & Viswanath 2018, algorithm
     1; per cluster, Rajaee & Pilehvar 2021), those below 1e-10 of the largest singular value left
     out as rounding. Where singular values coincide they are not unique.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[5.0, 1.0], [-5.0, 1.0], [5.0, -1.0], [-5.0, -1.0]])
+    >>> principal_axes(x).treatment(remove=1)(x).abs().round()
+    tensor([[0., 1.],
+            [0., 1.],
+            [0., 1.],
+            [0., 1.]], dtype=torch.float64)
     """
-    x = as_rows(x)
-    centres = mean_row(x)[None] if centres is None else as_rows(centres, name="centres")
+    x = _as_rows(x)
+    centres = _mean_row(x)[None] if centres is None else _as_rows(centres, name="centres")
     centres = centres.to(x.device)
     cluster = nearest_centre(x, centres)
     sizes = torch.bincount(cluster, minlength=len(centres))
@@ -238,14 +264,14 @@ def principal_axes(x: Array, *, centres: Array | None = None) -> PrincipalAxes:
     parts = [x[cluster == c] for c in range(len(centres))]
     return PrincipalAxes(
         centres=centres,
-        means=torch.stack([mean_row(part) for part in parts]),
-        directions=tuple(ranked_svd(centred(part)).axes for part in parts),
+        means=torch.stack([_mean_row(part) for part in parts]),
+        directions=tuple(_ranked_svd(_centred(part)).axes for part in parts),
     )
 
 
 def nearest_centre(x: Array, centres: Array) -> Tensor:
     """Index (n,) of the centre (clusters, d) nearest to each row (n, d); of equals the first."""
-    x, centres = as_rows(x), as_rows(centres, name="centres")
+    x, centres = _as_rows(x), _as_rows(centres, name="centres")
     if x.shape[1] != centres.shape[1]:
         raise ValueError(
             f"x of shape {tuple(x.shape)} has other columns than the centres, "

@@ -8,15 +8,15 @@ import torch
 from scipy.stats import rankdata
 from torch import Tensor
 
-from shrink_utils.geometry.rows import centred, mean_row, same_rows
-from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
+from shrink_utils.geometry.rows import _centred, _mean_row, _same_rows
+from shrink_utils.topology.arrays import Array, _as_rows, _unit_rows, _whole_number
 
 # What is equal but for rounding must tie: that of a share of the largest distance, and that of
 # unit rows, which are off by this share of their length.
 _TIED, _OFF_UNIT = 1e-12, 4e-15
 
 
-class Ranks(NamedTuple):
+class _Ranks(NamedTuple):
     """What one matrix brings to the comparison."""
 
     n: int
@@ -50,13 +50,20 @@ def rsa(x: Array, y: Array) -> float:
     are equal. They are taken as ‖x̂ − ŷ‖²/2, which keeps their digits where all cosines are near 1.
     O(n²d) time and O(n²) memory. Repeated rows raise the correlation. Kriegeskorte, Mur &
     Bandettini 2008, *Representational similarity analysis*.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    >>> round(rsa(x, 3 * x), 6)
+    1.0
     """
-    return compare_rsa(prepare_rsa(x, "x"), prepare_rsa(y, "y"))
+    return _compare_rsa(_prepare_rsa(x, "x"), _prepare_rsa(y, "y"))
 
 
-def prepare_rsa(x: Array, name: str = "x") -> Ranks:
+def _prepare_rsa(x: Array, name: str = "x") -> _Ranks:
     """Rank the pairs of one matrix."""
-    steps = cosine_steps(unit_rows(as_rows(x, min_rows=3, name=name), name=name)).cpu().numpy()
+    steps = _cosine_steps(_unit_rows(_as_rows(x, min_rows=3, name=name), name=name)).cpu().numpy()
     n = len(steps)
     ranks = torch.from_numpy(rankdata(steps[np.triu_indices(n, 1)]))
     ranks -= ranks.mean()
@@ -65,19 +72,19 @@ def prepare_rsa(x: Array, name: str = "x") -> Ranks:
             f"{name} has all {len(ranks)} pairs of its {n} rows at the same cosine distance: "
             "there is no order to compare"
         )
-    return Ranks(n, ranks / torch.linalg.vector_norm(ranks))
+    return _Ranks(n, ranks / torch.linalg.vector_norm(ranks))
 
 
-def cosine_steps(x: Tensor, y: Tensor | None = None) -> Tensor:
+def _cosine_steps(x: Tensor, y: Tensor | None = None) -> Tensor:
     """Distances 1 − cos of unit rows, of x and y or of x alone, (n, m), in whole steps.
 
     A step is what rounding can tell apart. ‖x̂ − ŷ‖²/2 by products of centred rows: what cancels is
     relative to the largest distance.
     """
     if y is None:
-        x = y = centred(x)
+        x = y = _centred(x)
     else:
-        mean = mean_row(y)
+        mean = _mean_row(y)
         x, y = x - mean, y - mean
     distances = x.square().sum(dim=1)[:, None] / 2 + y.square().sum(dim=1) / 2 - x @ y.T
     largest = float(distances.max())
@@ -85,9 +92,9 @@ def cosine_steps(x: Tensor, y: Tensor | None = None) -> Tensor:
     return (distances / step).round() if step > 0 else torch.zeros_like(distances)
 
 
-def compare_rsa(x: Ranks, y: Ranks) -> float:
+def _compare_rsa(x: _Ranks, y: _Ranks) -> float:
     """Correlate the ranks of two matrices."""
-    same_rows(x.n, y.n)
+    _same_rows(x.n, y.n)
     return float(x.ranks @ y.ranks)
 
 
@@ -120,23 +127,31 @@ def mutual_knn(x: Array, y: Array, *, k: int = 10) -> float:
     a neighbour, so that no order of rows matters (and a matrix with such ties shares less than 1
     with itself). O(n²d) time and O(n²) memory. Huh et al. 2024, *The Platonic Representation
     Hypothesis*, section 2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> angle = torch.arange(6) ** 1.5 / 10
+    >>> x = torch.stack([angle.cos(), angle.sin()], dim=1)
+    >>> mutual_knn(x, x.flip(1), k=2)
+    1.0
     """
-    return compare_neighbours(prepare_neighbours(x, "x", k=k), prepare_neighbours(y, "y", k=k))
+    return _compare_neighbours(_prepare_neighbours(x, "x", k=k), _prepare_neighbours(y, "y", k=k))
 
 
-def prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
+def _prepare_neighbours(x: Array, name: str = "x", *, k: int = 10) -> Tensor:
     """Of one matrix (n, n), what row j is of the k nearest of row i: 1, 0, or by ties a part."""
-    x = unit_rows(as_rows(x, min_rows=3, name=name), name=name)
-    if not 1 <= whole_number(k, "k") <= len(x) - 2:
+    x = _unit_rows(_as_rows(x, min_rows=3, name=name), name=name)
+    if not 1 <= _whole_number(k, "k") <= len(x) - 2:
         raise ValueError(f"k must lie between 1 and n − 2 = {len(x) - 2}, got {k}")
-    distances = cosine_steps(x).fill_diagonal_(-math.inf)
+    distances = _cosine_steps(x).fill_diagonal_(-math.inf)
     farthest = distances.amax(dim=1)
     if (farthest == distances.fill_diagonal_(math.inf).amin(dim=1)).all():
         raise ValueError(f"{name} has all {len(x)} rows at the same cosine distance: none is near")
-    return nearest_shares(distances, k)
+    return _nearest_shares(distances, k)
 
 
-def nearest_shares(distances: Tensor, k: int) -> Tensor:
+def _nearest_shares(distances: Tensor, k: int) -> Tensor:
     """What each column is of the k nearest of a row: 1, 0 or, of those tied at the end, a part."""
     last = distances.kthvalue(k, dim=1, keepdim=True).values  # (n, 1)
     nearer, tied = distances < last, distances == last
@@ -144,7 +159,7 @@ def nearest_shares(distances: Tensor, k: int) -> Tensor:
     return nearer + tied * (places.double() / tied.sum(dim=1, keepdim=True))
 
 
-def compare_neighbours(x: Tensor, y: Tensor) -> float:
+def _compare_neighbours(x: Tensor, y: Tensor) -> float:
     """Share of the neighbours that two matrices have in common."""
-    same_rows(len(x), len(y))
+    _same_rows(len(x), len(y))
     return float(x.flatten() @ y.flatten()) / float(x.sum())

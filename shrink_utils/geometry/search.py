@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from shrink_utils.geometry.maps import Alignment, Treatment, _side, principal_axes
-from shrink_utils.geometry.rows import in_range, mean_row, ranked_svd, warn
-from shrink_utils.geometry.rsa import cosine_steps, nearest_shares
-from shrink_utils.topology.arrays import Array, as_rows, power_of_two, unit_rows, whole_number
+from shrink_utils.geometry.rows import _in_range, _mean_row, _ranked_svd, _warn
+from shrink_utils.geometry.rsa import _cosine_steps, _nearest_shares
+from shrink_utils.topology.arrays import Array, _as_rows, _power_of_two, _unit_rows, _whole_number
 
 
 def whitening(x: Array, *, cut: float = 1e-9) -> Alignment:
@@ -58,18 +58,18 @@ def whitening(x: Array, *, cut: float = 1e-9) -> Alignment:
     """
     if not isinstance(cut, int | float) or not 0 <= cut < 1:
         raise ValueError(f"cut must be a share of the largest variance, in [0, 1), got {cut!r}")
-    x = as_rows(x, min_rows=2)
+    x = _as_rows(x, min_rows=2)
     n, d = x.shape
     if n - 1 <= d:
-        warn(
+        _warn(
             f"x of shape ({n}, {d}) has too few rows to whiten by: with n − 1 ≤ d all of them are "
             "equally far from each other afterwards; fit on more rows"
         )
     x, size, mean = _side(x, "x")
-    svd = ranked_svd(x)
+    svd = _ranked_svd(x)
     kept = svd.sigma.square() >= cut * svd.sigma[0].square()
     matrix = svd.axes[kept].T / svd.sigma[kept] * (math.sqrt(n - 1) / size)  # (d, r)
-    return Alignment(in_range(matrix, "factors of x"), mean, matrix.new_zeros(matrix.shape[1]))
+    return Alignment(_in_range(matrix, "factors of x"), mean, matrix.new_zeros(matrix.shape[1]))
 
 
 def all_but_the_top(x: Array, *, remove: int = 3) -> Treatment:
@@ -141,12 +141,12 @@ def random_rotation(x: Array, *, seed: int = 0) -> Alignment:
     >>> torch.allclose(random_rotation(x)(x).norm(dim=1), torch.ones(2).double())
     True
     """
-    x = as_rows(x)
-    generator = torch.Generator().manual_seed(whole_number(seed, "seed"))
+    x = _as_rows(x)
+    generator = torch.Generator().manual_seed(_whole_number(seed, "seed"))
     drawn = torch.randn(2 * x.shape[1:], generator=generator, dtype=x.dtype, device="cpu")
     q, r = torch.linalg.qr(drawn)
     turn = (q * r.diagonal().sign()).to(x.device)  # without the signs q is not uniform
-    return Alignment(turn, mean_row(x), x.new_zeros(len(turn)))
+    return Alignment(turn, _mean_row(x), x.new_zeros(len(turn)))
 
 
 @dataclass(frozen=True)
@@ -280,9 +280,9 @@ def search(
     >>> search(torch.tensor([[1.0, 0.1]]), corpus, k=1, bits=1).recall([1])  # tied with row 0
     tensor([0.5000], dtype=torch.float64)
     """
-    queries, alone = as_rows(queries, name="queries"), corpus is None
-    corpus = queries if corpus is None else as_rows(corpus, name="corpus").to(queries.device)
-    ranges = corpus if calibration is None else as_rows(calibration, name="calibration")
+    queries, alone = _as_rows(queries, name="queries"), corpus is None
+    corpus = queries if corpus is None else _as_rows(corpus, name="corpus").to(queries.device)
+    ranges = corpus if calibration is None else _as_rows(calibration, name="calibration")
     for name, x in (("corpus", corpus), ("calibration", ranges)):
         if x.shape[1] != queries.shape[1]:
             raise ValueError(
@@ -290,22 +290,25 @@ def search(
                 f"{tuple(queries.shape)}"
             )
     most = len(corpus) - alone
-    if not 1 <= whole_number(k, "k") <= most:
+    if not 1 <= _whole_number(k, "k") <= most:
         raise ValueError(f"k must lie between 1 and {most}, the rows that can be found; got {k}")
     if bits not in (None, 1, 8) or isinstance(bits, bool):
         raise ValueError(f"bits must be 1, 8, or None for full precision; got {bits!r}")
-    if rescore is not None and not (bits and k <= whole_number(rescore, "rescore") <= most):
+    if rescore is not None and not (bits and k <= _whole_number(rescore, "rescore") <= most):
         raise ValueError(f"rescore needs bits, and k = {k} to {most} candidates; got {rescore}")
     if calibration is not None and bits != 8:
         raise ValueError(f"calibration is for bits=8, which has ranges; got bits={bits}")
     distances, vectors = _compare(queries, corpus, bits, ranges, alone=alone)
     if rescore is not None:
-        candidates = nearest_shares(distances, rescore) > 0
+        candidates = _nearest_shares(distances, rescore) > 0
         distances, vectors = _compare(queries, corpus, None, ranges, alone=alone)
         distances.masked_fill_(~candidates, torch.inf)
-    rows = distances.argsort(dim=1, stable=True)[:, :k]
+    shares = _nearest_shares(distances, k)
+    most = int((shares > 0).sum(dim=1).max())  # with those tied at the end
+    rows = distances.topk(most, largest=False).indices.sort(dim=1).values
+    rows = rows.gather(1, distances.gather(1, rows).argsort(dim=1, stable=True))[:, :k]
     similarity = torch.einsum("qd,qkd->qk", vectors[0], vectors[1][rows])
-    return SearchResult(rows, similarity, nearest_shares(distances, k))
+    return SearchResult(rows, similarity, shares)
 
 
 def _compare(
@@ -314,19 +317,19 @@ def _compare(
     """Distances (q, n) of the coded unit rows of both, and these rows."""
     sides = (("queries", queries), ("corpus", corpus))
     vectors = [_coded(x, name, bits, ranges) for name, x in sides]
-    distances = cosine_steps(*vectors)
+    distances = _cosine_steps(*vectors)
     return distances.fill_diagonal_(torch.inf) if alone else distances, vectors
 
 
 def _coded(x: Tensor, name: str, bits: int | None, ranges: Tensor) -> Tensor:
     """Unit rows of what is left of rows (n, d), kept in so many bits per dimension."""
     if bits is None:
-        return unit_rows(x, name=name)
+        return _unit_rows(x, name=name)
     if bits == 1:
-        return unit_rows(torch.where(x > 0, 1.0, -1.0).to(x))
-    unit = power_of_two(ranges)
+        return _unit_rows(torch.where(x > 0, 1.0, -1.0).to(x))
+    unit = _power_of_two(ranges)
     low, high = (ranges / unit).aminmax(dim=0)
     step = (high - low) / 255
     step = torch.where(step > 0, step, 1.0)
     level = ((x / unit - low) / step).round().clamp(0, 255)
-    return unit_rows(low + step * level, name=name)
+    return _unit_rows(low + step * level, name=name)

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.cca import mean_cca, prepare_cca, prepare_svcca, weighted_mean
-from shrink_utils.geometry.cka import compare_cka, prepare_cka
+from shrink_utils.geometry.cca import _mean_cca, _prepare_cca, _prepare_svcca, _weighted_mean
+from shrink_utils.geometry.cka import _compare_cka, _prepare_cka
 from shrink_utils.geometry.rsa import (
-    compare_neighbours,
-    compare_rsa,
-    prepare_neighbours,
-    prepare_rsa,
+    _compare_neighbours,
+    _compare_rsa,
+    _prepare_neighbours,
+    _prepare_rsa,
 )
 from shrink_utils.names import known_name
-from shrink_utils.topology.arrays import Array, as_rows, whole_number
+from shrink_utils.topology.arrays import Array, _as_rows, _whole_number
 
 PLACE = ("shift", "rotation", "scale")
 
@@ -53,14 +53,14 @@ class SimilarityMeasure:
 
 
 MEASURES = {
-    "rsa": SimilarityMeasure(prepare_rsa, compare_rsa, ("rotation", "scale", "row lengths")),
-    "cca": SimilarityMeasure(prepare_cca, mean_cca, (*PLACE, "linear")),
-    "svcca": SimilarityMeasure(prepare_svcca, mean_cca, PLACE),
-    "pwcca": SimilarityMeasure(prepare_cca, weighted_mean, ("shift", "scale"), symmetric=False),
-    "cka": SimilarityMeasure(prepare_cka, compare_cka, PLACE),
-    "cka_debiased": SimilarityMeasure(partial(prepare_cka, debiased=True), compare_cka, PLACE),
+    "rsa": SimilarityMeasure(_prepare_rsa, _compare_rsa, ("rotation", "scale", "row lengths")),
+    "cca": SimilarityMeasure(_prepare_cca, _mean_cca, (*PLACE, "linear")),
+    "svcca": SimilarityMeasure(_prepare_svcca, _mean_cca, PLACE),
+    "pwcca": SimilarityMeasure(_prepare_cca, _weighted_mean, ("shift", "scale"), symmetric=False),
+    "cka": SimilarityMeasure(_prepare_cka, _compare_cka, PLACE),
+    "cka_debiased": SimilarityMeasure(partial(_prepare_cka, debiased=True), _compare_cka, PLACE),
     "mutual_knn": SimilarityMeasure(
-        prepare_neighbours, compare_neighbours, ("rotation", "scale", "row lengths")
+        _prepare_neighbours, _compare_neighbours, ("rotation", "scale", "row lengths")
     ),
 }
 
@@ -92,6 +92,14 @@ def similarity_grid(
     -----
     UserWarning
         Where the measure does.
+
+    Examples
+    --------
+    >>> import torch
+    >>> first = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    >>> similarity_grid("cka", [first, 2 * first + 1]).round()
+    tensor([[1., 1.],
+            [1., 1.]], dtype=torch.float64)
     """
     prepare = MEASURES[known_name("measure", "measure", measure, MEASURES)].prepare
     if len(xs) == 0 or (ys is not None and len(ys) == 0):
@@ -161,9 +169,17 @@ def calibrated_maximum(
     -----
     A maximum over layers grows with their number, and a biased similarity with their width. The
     same search of shuffled rows has both. After Gröger, Wen & Brbić 2026, arXiv 2602.14486.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x, y = torch.randn(2, 50, 8, generator=torch.Generator().manual_seed(0))
+    >>> found = calibrated_maximum("cka", [x], [y, x], permutations=19)
+    >>> found.layers, round(found.calibrated, 6), found.p
+    ((0, 1), 1.0, 0.05)
     """
-    permutations = whole_number(permutations, "permutations", 1)
-    xs = [as_rows(x, name=f"xs[{i}]") for i, x in enumerate(xs)]
+    permutations = _whole_number(permutations, "permutations", 1)
+    xs = [_as_rows(x, name=f"xs[{i}]") for i, x in enumerate(xs)]
     grid = similarity_grid(measure, xs, ys)
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
     rng = np.random.default_rng(seed)

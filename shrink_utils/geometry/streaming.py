@@ -11,18 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from shrink_utils.geometry.contextuality import frequent, occurrence_sums, self_sims
+from shrink_utils.geometry.contextuality import _frequent, _occurrence_sums, _self_sims
 from shrink_utils.geometry.isotropy import (
-    between_groups,
-    check_k,
-    group_sums,
-    leading_shares,
-    participation,
-    used_share,
+    _between_groups,
+    _check_k,
+    _group_sums,
+    _leading_shares,
+    _participation,
+    _used_share,
 )
-from shrink_utils.geometry.rows import as_labels, same_rows
+from shrink_utils.geometry.rows import _as_labels, _same_rows
 from shrink_utils.names import not_installed
-from shrink_utils.topology.arrays import Array, as_rows, unit_rows, whole_number
+from shrink_utils.topology.arrays import Array, _as_rows, _unit_rows, _whole_number
 
 try:
     from torchmetrics import Metric
@@ -45,7 +45,7 @@ class _Sums(Metric):
 
     def __init__(self, n_features: int, **kwargs: Any) -> None:
         super().__init__(compute_with_cache=False, **kwargs)  # it would outlive a merge
-        self.n_features = whole_number(n_features, "n_features", self.fewest_features)
+        self.n_features = _whole_number(n_features, "n_features", self.fewest_features)
 
     def set_dtype(self, dst_type: torch.dtype) -> "_Sums":
         """Refuse what would lose the digits of the sums: states are float64, whatever the rows."""
@@ -75,7 +75,7 @@ class _Sums(Metric):
 
     def batch(self, x: Array, n_features: int, name: str = "x") -> Tensor:
         """A batch of rows in float64; ``ValueError`` for another number of columns."""
-        x = as_rows(x, min_rows=0, name=name).to(self.device)
+        x = _as_rows(x, min_rows=0, name=name).to(self.device)
         if x.shape[1] != n_features:
             raise ValueError(f"{name} must have {n_features} columns, got shape {tuple(x.shape)}")
         return x
@@ -111,8 +111,8 @@ class AvgSim(_Sums):
             A label per row, by default every row is its own group. A group must come whole in one
             batch: labels are not compared between batches.
         """
-        x = unit_rows(self.batch(x, self.n_features))
-        sums, sizes = group_sums(x, groups)
+        x = _unit_rows(self.batch(x, self.n_features))
+        sums, sizes = _group_sums(x, groups)
         self.n_rows += len(x)
         self.n_groups += len(sums)
         self.group_squares += sums.square().sum()
@@ -126,7 +126,7 @@ class AvgSim(_Sums):
             raise ValueError(
                 f"groups needs at least 2 different labels, got 1 for {int(self.n_rows)} rows"
             )
-        products = between_groups(self.total, self.group_squares)
+        products = _between_groups(self.total, self.group_squares)
         return products / (self.n_rows**2 - self.group_pairs)
 
 
@@ -149,7 +149,7 @@ class SelfSim(_Sums):
 
     def __init__(self, n_words: int, n_features: int, *, min_count: int = 5, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
-        self.n_words, self.min_count = whole_number(n_words, "n_words", 1), min_count
+        self.n_words, self.min_count = _whole_number(n_words, "n_words", 1), min_count
         # The last row takes in the words that are not in the vocabulary, and is never read.
         self.add_sums(sums=(n_words + 1, n_features), counts=(n_words + 1, 4))
 
@@ -166,7 +166,7 @@ class SelfSim(_Sums):
             Where it stands: then only occurrences in different sentences make a pair. A sentence
             must come whole in one batch.
         """
-        x = unit_rows(self.batch(x, self.n_features))
+        x = _unit_rows(self.batch(x, self.n_features))
         words = torch.as_tensor(words).to(self.device)
         if words.shape != x.shape[:1] or words.is_floating_point() or words.is_complex():
             raise ValueError(
@@ -181,9 +181,9 @@ class SelfSim(_Sums):
                 f"{int(words.max())}"
             )
         if sentences is not None:
-            sentences = as_labels(sentences, len(x), name="sentences", device=x.device)[1]
+            sentences = _as_labels(sentences, len(x), name="sentences", device=x.device)[1]
         place = torch.where(words < 0, self.n_words, words.long())
-        sums, counts = occurrence_sums(x, place, sentences, self.n_words + 1)
+        sums, counts = _occurrence_sums(x, place, sentences, self.n_words + 1)
         self.sums += sums
         self.counts += counts
 
@@ -193,8 +193,8 @@ class SelfSim(_Sums):
         A ``ValueError`` where no word stands in `min_count` contexts.
         """
         words, contexts = list(range(self.n_words)), self.counts[:-1, 0]
-        kept = frequent(words, contexts, min_count=self.min_count, what="contexts")
-        values = self_sims(self.sums[kept], self.counts[kept])
+        kept = _frequent(words, contexts, min_count=self.min_count, what="contexts")
+        values = _self_sims(self.sums[kept], self.counts[kept])
         return torch.full_like(contexts, torch.nan).index_copy_(0, kept, values)
 
 
@@ -265,13 +265,13 @@ class Spectrum(_Moments):
         """
         self.need_rows(self.n_rows, 1)
         n = int(self.n_rows)
-        check_k(self.k, min(n, self.n_features), f"after {n} row(s)")
+        _check_k(self.k, min(n, self.n_features), f"after {n} row(s)")
         second = self.scatter([self.n_features], 1)[0][0] if self.center else self.second
         if not second.diagonal().sum() > 0 or not torch.isfinite(second).all():
             raise ValueError(
                 f"Spectrum has seen {n} row(s) of nothing but zeros, or beyond float64"
             )
-        return leading_shares(torch.linalg.eigvalsh(second).clamp(min=0).flip(0), self.k)
+        return _leading_shares(torch.linalg.eigvalsh(second).clamp(min=0).flip(0), self.k)
 
 
 class IsoScore(_Moments):
@@ -283,7 +283,7 @@ class IsoScore(_Moments):
         """The score, a float64 scalar; refused where `geometry.iso_score` is."""
         scatter = self.scatter([self.n_features], 2)[0][0]
         trace = scatter.new_ones(())
-        return used_share(participation(trace, scatter.square().sum()), self.n_features)
+        return _used_share(_participation(trace, scatter.square().sum()), self.n_features)
 
 
 class CKA(_Moments):
@@ -294,13 +294,13 @@ class CKA(_Moments):
 
     def __init__(self, n_features: int, n_features_y: int | None = None, **kwargs: Any) -> None:
         both = n_features, n_features if n_features_y is None else n_features_y
-        self.widths = [whole_number(width, "n_features", 1) for width in both]
+        self.widths = [_whole_number(width, "n_features", 1) for width in both]
         super().__init__(sum(self.widths), **kwargs)
 
     def update(self, x: Array, y: Array) -> None:
         """Take in a batch: row i of x, (n, n_features), and of y are the same sample."""
         x, y = self.batch(x, self.widths[0]), self.batch(y, self.widths[1], "y")
-        same_rows(len(x), len(y))
+        _same_rows(len(x), len(y))
         self.add(torch.cat([x, y], dim=1))
 
     def compute(self) -> Tensor:

@@ -29,7 +29,7 @@ from transformers.utils import logging as transformers_logging
 
 from shrink_utils.names import unknown_name
 from shrink_utils.sources import fetch, hub_revisions
-from shrink_utils.topology.arrays import whole_number
+from shrink_utils.topology.arrays import _whole_number
 
 TINY = "tiny-random"
 PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sources.toml
@@ -51,7 +51,14 @@ HUB_SECONDS = 5.0  # within which a hub has to answer; its client alone would tr
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder in evaluation mode, and its tokenizer."""
+    """An encoder in evaluation mode, and its tokenizer.
+
+    Examples
+    --------
+    >>> encoder = load_encoder("tiny-random")
+    >>> encoder.layers, encoder.max_length
+    ((0, 1, 2), 512)
+    """
 
     name: str
     model: PreTrainedModel
@@ -100,6 +107,11 @@ def load_encoder(name: str, *, device: str = "cpu") -> Encoder:
         adapter's; a pinned file has other bytes; the model reads other things than texts, has two
         stacks of layers, or needs code of its own; or the package that reads Gemma's file is not
         installed.
+
+    Examples
+    --------
+    >>> load_encoder("tiny-random").model.config.hidden_size
+    32
     """
     name = str(name)
     if device == "auto":
@@ -118,6 +130,11 @@ def random_encoder(name: str, *, seed: int = 0) -> Encoder:
         As for `load_encoder`, whose errors it raises.
     seed
         Of the weights. The global random state is left as it was.
+
+    Examples
+    --------
+    >>> random_encoder("tiny-random", seed=1).name
+    'tiny-random, random weights'
     """
     trained = load_encoder(name)  # its errors, and its tokenizer
     with quiet(), seeded(seed):
@@ -149,8 +166,14 @@ def load_classifier(
     ------
     FileNotFoundError, ValueError
         As `load_encoder`; and ``n_labels`` that is no whole number, or below 1.
+
+    Examples
+    --------
+    >>> model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    >>> model.config.num_labels
+    2
     """
-    whole_number(n_labels, "n_labels", 1)
+    _whole_number(n_labels, "n_labels", 1)
     problem = "regression" if n_labels == 1 else "single_label_classification"
     head = {"num_labels": n_labels, "problem_type": problem}
     with quiet(), seeded(seed):
@@ -166,7 +189,17 @@ def load_classifier(
 def save_classifier(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path
 ) -> None:
-    """Write what `load_classifier` gives in Hugging Face's layout, for it and `load_encoder`."""
+    """Write what `load_classifier` gives in Hugging Face's layout, for it and `load_encoder`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     save_classifier(model, tokenizer, folder)
+    ...     load_encoder(folder).layers
+    (0, 1, 2)
+    """
     with quiet():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)

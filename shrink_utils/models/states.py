@@ -14,7 +14,7 @@ from torch.nn.functional import embedding_bag
 
 from shrink_utils.models.encoders import Encoder, OneDNN, evaluating
 from shrink_utils.names import POOLINGS, as_texts, known_name
-from shrink_utils.topology.arrays import whole_number
+from shrink_utils.topology.arrays import _whole_number
 
 MAX_LENGTH = 128  # tokens, where nobody says more or fewer
 MIXES_PADDING = ("fnet", "convbert")  # models whose vectors see the padding of their batch
@@ -92,8 +92,15 @@ def hidden_states(
     ValueError
         As `state_batches` and `pool`; a text without a token (an empty one, where the tokenizer
         adds no special tokens), a layer the encoder has not, or layers of different width.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder = load_encoder("tiny-random")
+    >>> hidden_states(encoder, ["a text", "and another"], layers=[-1], pooling="mean").shape
+    torch.Size([1, 2, 32])
     """
-    texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
+    texts, chosen = as_texts(texts), _chosen_layers(encoder, layers)
     rows, parts = [], []
     for batch in state_batches(encoder, texts, **options):
         for row, has_token in zip(batch.rows, batch.mask.any(dim=1).tolist(), strict=True):
@@ -101,7 +108,7 @@ def hidden_states(
                 raise ValueError(
                     f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
                 )
-        states_of(batch, chosen)
+        _states_of(batch, chosen)
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
         rows += batch.rows
@@ -115,12 +122,19 @@ def token_states(
     """The vectors of all word-pieces, without special tokens and padding, from each layer.
 
     Parameters, and the ValueError of bad ones, are those of `hidden_states`.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder = load_encoder("tiny-random")
+    >>> token_states(encoder, ["a text", "and another"]).token
+    ['a', 'text', 'and', 'another']
     """
-    chosen = chosen_layers(encoder, layers)
+    chosen = _chosen_layers(encoder, layers)
     vectors, rows, ids = [], [], []
     for batch in state_batches(encoder, texts, **options):
         pieces = ~batch.special  # (b, t)
-        states = [layer[pieces] for layer in states_of(batch, chosen)]  # (n, d) each
+        states = [layer[pieces] for layer in _states_of(batch, chosen)]  # (n, d) each
         vectors.append(torch.stack(states).float().cpu())
         rows.append(torch.tensor(batch.rows, device="cpu")[pieces.nonzero()[:, 0].cpu()])
         ids.append(batch.tokens["input_ids"][pieces].cpu())
@@ -163,12 +177,19 @@ def state_batches(
         ``max_length`` beyond what the encoder can read, a token that it has no embedding of, or
         an encoder that does not give the layers that its configuration names, or whose vectors
         depend on padding (FNet, ConvBERT).
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder = load_encoder("tiny-random")
+    >>> [batch.rows for batch in state_batches(encoder, ["a long text", "short"], batch_size=1)]
+    [[1], [0]]
     """
     texts = as_texts(texts)
     text_pairs = None if text_pairs is None else as_texts(text_pairs, argument="text_pairs")
     if text_pairs is not None and len(text_pairs) != len(texts):
         raise ValueError(f"text_pairs: {len(text_pairs)} texts beside {len(texts)} in texts")
-    whole_number(batch_size, "batch_size", 1)
+    _whole_number(batch_size, "batch_size", 1)
     if (kind := encoder.model.config.model_type) in MIXES_PADDING:
         raise ValueError(f"encoder: the vectors of a {kind} depend on padding; take another model")
     limit, tokenizer = encoder.max_length, encoder.tokenizer
@@ -202,7 +223,7 @@ def state_batches(
         yield StateBatch(rows, states, tokens["attention_mask"], special, tokens, encodings)
 
 
-def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
+def _chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
     """Indices from 0, all of them for None; a ValueError for others than the encoder's, or none."""
     if layers is None:
         return list(encoder.layers)
@@ -212,7 +233,7 @@ def chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
     return [layer % n for layer in layers]
 
 
-def states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
+def _states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
     """The states of chosen layers, (b, t, d) each; a ``ValueError`` where d differs."""
     states = [batch.states[layer] for layer in layers]
     if len(widths := {layer.shape[2] for layer in states}) > 1:
@@ -298,6 +319,12 @@ def pool(states: Sequence[Tensor], attention_mask: Tensor, *, pooling: str = "cl
     ----------
     Reimers & Gurevych (2019), *Sentence-BERT* (cls, mean); Li et al. (2020), *On the Sentence
     Embeddings from Pre-trained Language Models* (first_last).
+
+    Examples
+    --------
+    >>> states = [torch.tensor([[[1.0, 3.0], [3.0, 5.0], [9.0, 9.0]]])]
+    >>> pool(states, torch.tensor([[1, 1, 0]]), pooling="mean")
+    tensor([[2., 4.]])
     """
     known_name("pooling", "pooling", pooling, POOLINGS)
     if len(states) == 0:
@@ -346,6 +373,11 @@ def split_words(text: str) -> list[str]:
 
     Composed and decomposed text give the same words. Raises ValueError for a text of a script
     without spaces between words, such as Chinese or Thai, unless spaces were put there.
+
+    Examples
+    --------
+    >>> split_words("Don't they shrink?")
+    ["don't", 'they', 'shrink']
     """
     _refuse_unspaced([text])
     return [_spelled(word) for word in WORD.findall(text)]
@@ -404,8 +436,15 @@ def word_batches(
         a script without spaces between words, or whose pieces are nearly all unknown to the
         tokenizer (it is another model's, or of another language); or a tokenizer without a Rust
         implementation, which cannot tell where in a text its pieces stand.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder = load_encoder("tiny-random")
+    >>> [batch.word for batch in word_batches(encoder, ["Two words.", "one"], batch_size=1)]
+    [['one'], ['two', 'words']]
     """
-    texts, chosen = as_texts(texts), chosen_layers(encoder, layers)
+    texts, chosen = as_texts(texts), _chosen_layers(encoder, layers)
     if not encoder.tokenizer.is_fast:
         raise ValueError(
             f"encoder: the tokenizer of {encoder.name} cannot tell where in a text a piece stands; "
@@ -430,6 +469,14 @@ def word_states(
 
     Other parameters are those of `word_batches`; ``progress`` is called with the number of texts of
     each batch that was read. The vectors take n_layers × n_words × d × 4 bytes.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder = load_encoder("tiny-random")
+    >>> found = word_states(encoder, ["Two words.", "one"])
+    >>> found.word, found.vectors.shape
+    (['two', 'words', 'one'], torch.Size([3, 3, 32]))
     """
     batches = []
     for batch in word_batches(encoder, texts, **options):
@@ -521,7 +568,7 @@ def _pooled(
     numbers = owner.ravel()[pieces]
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
     found = numbers[starts]  # (n_words,)
-    states = states_of(batch, layers)
+    states = _states_of(batch, layers)
     rows, bags = (torch.from_numpy(i).to(states[0].device) for i in (pieces, starts))
     flat = (layer.flatten(0, 1).float() for layer in states)  # (b t, d) each
     means = torch.stack([embedding_bag(rows, x, bags, mode="mean") for x in flat])

@@ -81,6 +81,15 @@ def read_layers(model: PreTrainedModel, batches: Sequence[Batch]) -> Activations
     ------
     ValueError
         No batches, a model of another kind, or batches where nothing is predicted.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_classifier
+    >>> model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    >>> batch = dict(tokenizer(["a text", "another"], return_tensors="pt", padding=True))
+    >>> read = read_layers(model, [batch | {"labels": torch.tensor([0, 1])}])
+    >>> read.depth
+    2
     """
     if not len(batches):
         raise ValueError("batches: none, expected at least one")
@@ -123,6 +132,15 @@ def stitched(
     Lenc & Vedaldi 2015, *Understanding image representations by measuring their equivariance and
     equivalence*; Bansal, Nakkiran & Barak 2021, *Revisiting model stitching to compare neural
     representations*; on language models, Brown et al. 2023, section 3.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_classifier
+    >>> model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    >>> batch = dict(tokenizer(["a text", "another"], return_tensors="pt", padding=True))
+    >>> read = read_layers(model, [batch | {"labels": torch.tensor([0, 1])}])
+    >>> stitched(read, read, front_layer=1, back_layer=1).penalty
+    0.0
     """
     total, count = 0.0, 0
     for logits, targets in _predictions(front, back, phi, front_layer, back_layer):
@@ -141,6 +159,15 @@ def stitched_logits(
 
     Parameters and errors are those of `stitched`. A classifier gives a row per text, a language
     model a row per predicted token, which takes memory.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_classifier
+    >>> model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    >>> batch = dict(tokenizer(["a text", "another"], return_tensors="pt", padding=True))
+    >>> read = read_layers(model, [batch | {"labels": torch.tensor([0, 1])}])
+    >>> stitched_logits(read, read, front_layer=0, back_layer=1).shape
+    torch.Size([2, 2])
     """
     found = _predictions(front, back, IDENTITY, front_layer, back_layer)
     return torch.cat([logits for logits, _ in found])
@@ -219,6 +246,11 @@ class MapTraining:
     """How LayerNorm + affine is trained; the defaults are those of Brown et al. at full scale.
 
     Raises ValueError for steps below 1 or a negative warm-up.
+
+    Examples
+    --------
+    >>> MapTraining(steps=100).warmup
+    200
     """
 
     steps: int = 2000
@@ -264,6 +296,15 @@ def stitch_grid(
     ------
     ValueError
         An unknown kind, nothing to fit a map to, or what `stitched` refuses.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_classifier
+    >>> model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
+    >>> batch = dict(tokenizer(["a text", "another"], return_tensors="pt", padding=True))
+    >>> read = read_layers(model, [batch | {"labels": torch.tensor([0, 1])}])
+    >>> len(stitch_grid(read, read, "identity"))
+    9
     """
     known_name("kind", "map", kind, MAPS)
     if kind != "identity" and fitted_on is None:
@@ -275,16 +316,16 @@ def stitch_grid(
         js = [j for _, j in pairs]
         maps: Iterable[Map] = [IDENTITY] * len(js)
         if kind == "affine":
-            maps = least_squares_maps(*fitted_on, front_layer=i, back_layers=js)
+            maps = _least_squares_maps(*fitted_on, front_layer=i, back_layers=js)
         elif kind == "trained":  # one at a time, as they are asked for
             options = {"front_layer": i, "training": training or MapTraining(), "seed": seed}
-            maps = (train_map(*fitted_on, back_layer=m, **options) for m in js)
+            maps = (_train_map(*fitted_on, back_layer=m, **options) for m in js)
         for j, phi in zip(js, maps, strict=True):
             results.append(stitched(front, back, phi, front_layer=i, back_layer=j))
     return results
 
 
-def least_squares_maps(
+def _least_squares_maps(
     front: Activations, back: Activations, *, front_layer: int, back_layers: Sequence[int]
 ) -> list[Map]:
     """Affine maps from one layer of the front, each to another layer of the back.
@@ -324,7 +365,7 @@ def _tokens(activations: Activations, layer: int) -> Tensor:
     return torch.cat(kept)
 
 
-def train_map(
+def _train_map(
     front: Activations,
     back: Activations,
     *,

@@ -5,6 +5,7 @@ from .claims.rajaee import accuracy_drops as accuracy_drops
 from .claims.report import claims_in_brief as claims_in_brief
 from .config import ARMS as ARMS, RunConfig as RunConfig
 from .finetuning import finetune as finetune, make_regularizer as make_regularizer
+from .own import answer_own as answer_own, plan_own as plan_own, run_own as run_own
 from .pretraining import ScratchConfig as ScratchConfig, pretrain as pretrain
 from .profiles import (
     Profile as Profile,

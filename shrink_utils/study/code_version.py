@@ -21,8 +21,8 @@ NAMED_BY_KEYS = "ARMS"
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
 # what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
 # `session.py`, which sets the threads that sum and the seed, stay).
-WITHOUT_NUMBERS = """claims book.py course.py diagnosis.py figures.py notebooks.py pages.py
-tables.py""".split()
+WITHOUT_NUMBERS = """claims book.py course.py diagnosis.py figures.py notebooks.py own.py
+own_answer.py own_task.py pages.py tables.py""".split()
 
 
 @cache
@@ -70,9 +70,9 @@ def _is_named_by_keys(node: ast.AST) -> bool:
 
 
 def _warns(node: ast.AST) -> bool:
-    """Whether this is the statement ``warnings.warn(…)``, or ``warn(…)`` of geometry."""
+    """Whether this is the statement ``warnings.warn(…)``, or ``_warn(…)`` of geometry."""
     call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("warnings.warn", "warn")
+    return isinstance(call, ast.Call) and ast.unparse(call.func) in ("warnings.warn", "_warn")
 
 
 class _WithoutWords(ast.NodeTransformer):

@@ -20,7 +20,11 @@ from datasets import Dataset
 from sklearn.metrics import silhouette_score
 from torch import Tensor, nn
 from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
-from torchmetrics.functional.classification import binary_f1_score, multiclass_accuracy
+from torchmetrics.functional.classification import (
+    binary_f1_score,
+    multiclass_accuracy,
+    multiclass_f1_score,
+)
 from transformers import (
     DataCollatorWithPadding,
     EvalPrediction,
@@ -219,8 +223,9 @@ class _FinetuneResult:
     # metrics, and the anisotropy scores ``raw_k`` and ``centred_k`` of their embeddings; of classes
     # also ``within_1`` and ``between`` (`_class_scores`) and their mean ``silhouette``.
     evaluations: list[dict]
-    # "before" and "after" (n, d), "labels" (n,) and "predictions" (evaluations, n): what the
-    # regularizer would see of the validation rows without dropout, and what the classifier says.
+    # What the regularizer would see of the validation rows without dropout, "before" and "after"
+    # (n, d) and "between", after each epoch but the last, (epochs - 1, n, d); their "labels" (n,);
+    # "outputs" of the classifier (evaluations, n, labels) and its "predictions" (evaluations, n).
     embeddings: dict[str, Tensor]
     model: PreTrainedModel  # the fine-tuned encoder with its head, in evaluation mode
     tokenizer: PreTrainedTokenizerBase
@@ -301,7 +306,9 @@ def finetune(
         embeddings={
             "before": evaluated[0].embeddings,
             "after": evaluated[-1].embeddings,
+            "between": torch.stack([seen.embeddings for seen in evaluated])[1:-1].clone(),
             "labels": labels,
+            "outputs": torch.stack([seen.outputs for seen in evaluated]),
             "predictions": torch.stack([_predicted(seen.outputs) for seen in evaluated]),
         },
         model=model.eval(),
@@ -401,12 +408,13 @@ def _predicted(outputs: Tensor) -> Tensor:
 def _task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]]:
     """Function from predictions to the scores that `spec` names, for transformers' Trainer.
 
-    They are ``accuracy``, ``f1`` (of class 1), ``matthews`` and ``spearman``.
+    They are ``accuracy``, ``f1`` (of class 1), ``macro_f1``, ``matthews`` and ``spearman``.
     """
     n = spec.n_labels
     functions = {
         "accuracy": lambda p, y: multiclass_accuracy(p, y, num_classes=n, average="micro"),
         "f1": binary_f1_score,
+        "macro_f1": lambda p, y: multiclass_f1_score(p, y, num_classes=n, average="macro"),
         "matthews": lambda p, y: _matthews(p, y, n),
         "spearman": spearman_corrcoef,
     }

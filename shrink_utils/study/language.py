@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from shrink_utils.models import Encoder
-from shrink_utils.topology.arrays import as_rows, power_of_two
+from shrink_utils.topology.arrays import _as_rows, _power_of_two
 from shrink_utils.topology.spanning_tree import prim
 
 # --- spanning trees: bars of attention, and the divergence of two clouds --------------------------
@@ -109,8 +109,8 @@ def rtd_lite(x: ArrayLike | Tensor, y: ArrayLike | Tensor, *, matched: bool = Fa
 
 def _normal_distances(x: ArrayLike | Tensor, name: str) -> np.ndarray:
     """Distances of the pairs i < j, in units of their quantile."""
-    rows = as_rows(x, min_rows=2, name=name).cpu().numpy()
-    pairs = pdist(rows / power_of_two(rows))  # scaled: no square overflows
+    rows = _as_rows(x, min_rows=2, name=name).cpu().numpy()
+    pairs = pdist(rows / _power_of_two(rows))  # scaled: no square overflows
     unit = np.quantile(pairs, UNIT_QUANTILE)
     if unit == 0:
         raise ValueError(f"{name} has {len(rows)} rows, most of them identical: nothing to compare")

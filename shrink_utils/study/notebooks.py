@@ -3,6 +3,7 @@
 import os
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
@@ -51,8 +52,12 @@ class _OwnKernel(AsyncKernelManager):
         await super().start_kernel(env=kept | ours, **options)
 
 
-def _run_notebook(source: Path, target: Path) -> float:
+def _run_notebook(
+    source: Path, target: Path, *, parameters: Mapping[str, object] | None = None
+) -> float:
     """Run `source` with papermill, leave the executed copy at `target`, and return the seconds.
+
+    `parameters` take the place of values of its first cell.
 
     The copy is written beside the target and renamed when whole. On an error it is kept as
     ``<name>.failed.ipynb`` and `target` is left as it was. Of two processes that execute the same
@@ -78,6 +83,7 @@ def _run_notebook(source: Path, target: Path) -> float:
             papermill.execute_notebook(
                 source,
                 part,
+                parameters=parameters,
                 kernel_name="python3",
                 kernel_manager_class=_OwnKernel,
                 config=Config(KernelManager=reached),

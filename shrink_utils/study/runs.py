@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,8 +31,10 @@ from shrink_utils.study.results import (
     _result_key,
     make_all,
     progress_bar,
+    provenance,
 )
 from shrink_utils.study.run_tables import TABLES, _tables_of_run
+from shrink_utils.text.tasks import task_spec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,8 +156,12 @@ def _compute(
         dist.barrier()  # all are to find it
 
 
-def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
+def run_configs(
+    configs: list[RunConfig], profile: Profile, *, kept: Collection[RunConfig] | None = None
+) -> list[Run]:
     """Some runs of a profile, in their order; those that exist are loaded, the others made.
+
+    The models of runs in `kept` stay; None keeps those that chapters read.
 
     `results.make_all` makes them: in this process, in as many as the profile has workers, or on a
     cluster. Processes of ``accelerate launch`` share every run instead.
@@ -165,6 +171,7 @@ def run_configs(configs: list[RunConfig], profile: Profile) -> list[Run]:
     runs = {path: Result(path).load(load_run) for path in wanted}
     # Chapters read the models of the grid; those of the sweep are for the user.
     read = profile.all_runs() if profile.models_kept == "all" else profile.runs()
+    read = read if kept is None else kept
     work = [
         Work(path, partial(_make, config, path, config in read), config.label)
         for path, config in wanted.items()
@@ -280,8 +287,12 @@ def run_encoder(run: Run, *, device: str = "cpu") -> Encoder:
     """
     from shrink_utils.models import load_encoder  # and transformers, which no finished run needs
 
-    model = _model_of(run.folder).load_or_compute(_load_model, lambda: _train_again(run))
-    return replace(load_encoder(str(model), device=device), name=run.config.label)
+    return replace(load_encoder(str(_kept_model(run)), device=device), name=run.config.label)
+
+
+def _kept_model(run: Run) -> Path:
+    """The folder of a run's model, which is trained again where it was not kept."""
+    return _model_of(run.folder).load_or_compute(_load_model, lambda: _train_again(run))
 
 
 def _train_again(run: Run) -> None:
@@ -299,3 +310,34 @@ def _save_model(config: RunConfig, result: _FinetuneResult, run: Path, since: fl
 
     with _model_of(run).save(config.as_dict(), since=since) as part:
         save_classifier(result.model, result.tokenizer, part / MODEL)
+        card = _model_card(config, result.evaluations, provenance()["commit"])
+        (part / MODEL / "README.md").write_text(card, encoding="utf-8")
+
+
+def _model_card(
+    config: RunConfig, evaluations: Sequence[Mapping], commit: object, *, task: str = ""
+) -> str:
+    """The README of a kept model: what it is, and its numbers before and after training.
+
+    `task` names it for people; by default it is the configuration's.
+    """
+    before, after, task = evaluations[0], evaluations[-1], task or config.task
+    names = {m: m for m in task_spec(config.task).metrics}
+    names |= {"loss": "loss", "centred_1": "PC1 share"}
+    numbers = [(n, f"{before[k]:.3f}", f"{after[k]:.3f}") for k, n in names.items() if k in after]
+    about = [
+        ("base", config.model),
+        ("task", task),
+        ("regularization term", f"{config.arm}, weight {config.weight:g}"),
+        (
+            "seed, epochs, learning rate",
+            f"{config.seed}, {config.epochs}, {config.learning_rate:g}",
+        ),
+        ("pooling that the term saw", config.pooling),
+        ("commit", commit),
+    ]
+    lines = [("", ""), ("---", "---"), *about]
+    lines += [(), ("validation rows", "before", "after"), ("---",) * 3, *numbers]
+    table = "\n".join(f"| {' | '.join(map(str, row))} |" if row else "" for row in lines)
+    head = f"---\nbase_model: {config.model}\nlibrary_name: transformers\n---\n"
+    return f"{head}# {config.model}, fine-tuned on {task}\n\n{table}\n"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from shrink_utils.geometry.rows import jackknifed
+from shrink_utils.geometry.rows import _jackknifed
 
 
 class Interval(NamedTuple):
@@ -149,4 +149,4 @@ def pseudo_values(
     if len(units) < 2:
         raise ValueError(f"units: {len(units)}, expected at least 2")
     left_out = [statistic([other for other in units if other != unit]) for unit in units]
-    return jackknifed(statistic(units), np.array(left_out)).tolist()
+    return _jackknifed(statistic(units), np.array(left_out)).tolist()

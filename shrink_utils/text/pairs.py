@@ -133,6 +133,11 @@ def heuristic_pairs(
     References
     ----------
     McCoy, Pavlick & Linzen 2019, *Right for the Wrong Reasons* (HANS).
+
+    Examples
+    --------
+    >>> heuristic_pairs(3, lexicon="known", split="train").num_rows
+    3
     """
     rng = _generator(n, split, seed, "heuristics", lexicon)
     return _dataset(_filled(TEMPLATES, n, lexicon, split, rng))
@@ -167,6 +172,11 @@ def training_pairs(
     ------
     ValueError
         ``n`` below 1, a share outside [0, 1], or an unknown split.
+
+    Examples
+    --------
+    >>> training_pairs(4, counter_examples=0.5, seed=0).num_rows
+    4
     """
     if not 0 <= counter_examples <= 1:
         raise ValueError(f"counter_examples: must lie between 0 and 1, found {counter_examples}")

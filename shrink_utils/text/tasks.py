@@ -9,6 +9,7 @@ every process and with every version of every library.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +23,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from shrink_utils.names import known_name
-from shrink_utils.paths import data_dir
+from shrink_utils.paths import data_dir, results_dir
 from shrink_utils.sources import hub_revisions, lines_of
 from shrink_utils.text.corpora import (
-    CORPORA,
+    ALL,
     _Snippet,
     check_maximum,
     hash_order,
@@ -37,6 +38,8 @@ from shrink_utils.text.corpora import (
 if TYPE_CHECKING:  # datasets is loaded with the first rows, not with a task's name
     from datasets import DatasetDict
 
+
+OWN = "own/"  # begins the name of a task that `study.own_task` made of somebody's file
 MIN_RATING = 0.5
 MIN_WORDS = 5
 VALIDATION_SHARE = 0.2
@@ -46,8 +49,9 @@ VALIDATION_SHARE = 0.2
 class TaskSpec:
     """What a task is.
 
-    ``metrics`` are out of "accuracy", "f1", "matthews" and "spearman", the task's own first.
-    ``build`` makes the columns of both splits from ``vader_sentiment``; None for a task of GLUE.
+    ``metrics`` are out of "accuracy", "f1", "macro_f1", "matthews" and "spearman", the task's own
+    first. ``build`` makes the columns of both splits, from ``vader_sentiment`` or from somebody's
+    file; None for a task of GLUE.
     """
 
     name: str
@@ -187,7 +191,7 @@ TASKS = {
             _spec(
                 f"sentiment_{s}", "accuracy f1", "negative positive", build=partial(_sentiment, s)
             )
-            for s in CORPORA
+            for s in ALL
         ),
         _spec("word_order", "matthews accuracy", "swapped acceptable", build=_word_order),
         _spec("coherence", "accuracy f1", "unrelated consecutive", is_pair=True, build=_coherence),
@@ -200,7 +204,26 @@ TASKS = {
 
 def task_spec(name: str) -> TaskSpec:
     """The description of a task; an unknown name is a ``ValueError`` with the nearest one."""
+    if name.startswith(OWN):
+        folder = _own_folder(name)
+        about = json.loads((folder / "task.json").read_text(encoding="utf-8"))
+        shape = {key: tuple(about[key]) for key in ("metrics", "label_names")}
+        build = partial(_own_columns, folder)
+        return TaskSpec(name=name, is_pair=about["is_pair"], build=build, **shape)
     return TASKS[known_name("name", "task", name, TASKS)]
+
+
+def _own_folder(name: str) -> Path:
+    """Where the rows of somebody's own task are: every process that trains finds them."""
+    return results_dir() / "own" / "tasks" / name.removeprefix(OWN)
+
+
+def _own_columns(folder: Path) -> dict[str, dict[str, list]]:
+    import pandas as pd
+
+    tables = {side: pd.read_parquet(folder / f"{side}.parquet") for side in ("train", "validation")}
+    names = ["text", "text_pair", "label"]
+    return {side: table[names].to_dict("list") for side, table in tables.items()}
 
 
 def load_task(
@@ -230,6 +253,12 @@ def load_task(
         Unknown task; a maximum below 1.
     ConnectionError, FileNotFoundError
         The task's source cannot be had; see `fetch` and `_read_glue`.
+
+    Examples
+    --------
+    >>> rows = load_task("sentiment_movies", max_train=8, max_eval=4)
+    >>> len(rows["train"]), len(rows["validation"])
+    (8, 4)
     """
     from datasets import ClassLabel, Dataset, DatasetDict, Features, Value
 

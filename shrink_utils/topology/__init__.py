@@ -7,9 +7,11 @@ from shrink_utils.topology.barcodes import (
     barcode as barcode,
     h0_barcode as h0_barcode,
 )
-from shrink_utils.topology.entropy import persistent_entropy as persistent_entropy
+from shrink_utils.topology.entropy import (
+    persistent_entropy as persistent_entropy,
+    prominent_features as prominent_features,
+)
 from shrink_utils.topology.regularizer import (
     BarcodeRegularizer as BarcodeRegularizer,
     class_clouds as class_clouds,
 )
-from shrink_utils.topology.selection import prominent_features as prominent_features

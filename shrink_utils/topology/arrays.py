@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 Array = ArrayLike | Tensor  # what the door reads
+Arguments = ParamSpec("Arguments")  # of a function that `eager` wraps
+Returned = TypeVar("Returned")
 HALF = (torch.float16, torch.bfloat16)
 NO_VALUES = (
     "{name}: shrink reads values, which torch.func, vmap, forward-mode differentiation, "
@@ -19,7 +22,7 @@ NO_VALUES = (
 )
 
 
-def as_tensor(values: object, name: str) -> Tensor:
+def _as_tensor(values: object, name: str) -> Tensor:
     """Return anything that holds real numbers as a dense tensor, or raise a ``ValueError``.
 
     Tensors keep their dtype, device and graph; what NumPy can view keeps its dtype, too.
@@ -39,7 +42,7 @@ def as_tensor(values: object, name: str) -> Tensor:
 
 
 def _from_numpy(values: object, name: str) -> Tensor:
-    refuse_masked(values, name)
+    _refuse_masked(values, name)
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -53,7 +56,7 @@ def _from_numpy(values: object, name: str) -> Tensor:
     return torch.from_numpy(np.array(array, dtype=wide.newbyteorder("="), order="C"))
 
 
-def refuse_masked(values: object, name: str) -> None:
+def _refuse_masked(values: object, name: str) -> None:
     """A ``ValueError`` for a masked array with masked entries, which NumPy would unmask."""
     if isinstance(values, np.ma.MaskedArray) and (n := int(np.ma.count_masked(values))):
         raise ValueError(
@@ -62,11 +65,11 @@ def refuse_masked(values: object, name: str) -> None:
         )
 
 
-def as_matrix(
+def _as_matrix(
     points: object, *, min_rows: int = 0, min_columns: int = 0, name: str = "points"
 ) -> Tensor:
     """Return real numbers as a tensor (n, d), one row per point, in their graph and dtype."""
-    points = as_tensor(points, name)
+    points = _as_tensor(points, name)
     _refuse_proxies(points, name)
     shape = tuple(points.shape)
     if len(shape) != 2:
@@ -94,13 +97,13 @@ def _refuse_proxies(points: Tensor, name: str) -> None:
         raise ValueError(NO_VALUES.format(name=name))
 
 
-def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "x") -> Tensor:
+def _as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "x") -> Tensor:
     """Read a finite float64 matrix (n, d) whose rows are samples, outside of autograd.
 
     It stays on its device and may share memory with `x`: never write to it. What is no such matrix
     is a ``ValueError`` that gives the shape.
     """
-    x = on_float64_device(as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
+    x = _on_float64_device(_as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
     x = x.detach().to(torch.float64)
     if not math.isfinite(x.sum()) and not torch.isfinite(x).all():  # a sum needs no copy
         bad = ~torch.isfinite(x).all(dim=1)  # (n,)
@@ -111,12 +114,12 @@ def as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = "
     return x
 
 
-def on_float64_device(x: Tensor) -> Tensor:
+def _on_float64_device(x: Tensor) -> Tensor:
     """The same tensor, on the CPU where its device has no float64 (Apple's MPS)."""
     return x.cpu() if x.device.type == "mps" else x
 
 
-def power_of_two(x: np.ndarray | Tensor) -> float:
+def _power_of_two(x: np.ndarray | Tensor) -> float:
     """The largest power of two up to the largest absolute entry, 1 for zeros.
 
     Dividing by it is exact, and squares of the quotients neither overflow nor vanish.
@@ -125,13 +128,13 @@ def power_of_two(x: np.ndarray | Tensor) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest else 1.0
 
 
-def safe_unit(x: np.ndarray | Tensor) -> float:
-    """1 where squares of the entries stay far inside float64, else their `power_of_two`."""
-    unit = power_of_two(x)
+def _safe_unit(x: np.ndarray | Tensor) -> float:
+    """1 where squares of the entries stay far inside float64, else their `_power_of_two`."""
+    unit = _power_of_two(x)
     return 1.0 if 2.0**-400 < unit < 2.0**400 else unit
 
 
-def rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
+def _rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
     """How far each row (n, d) of this dtype may lie from its copy by rounding alone, (n,).
 
     A vector of half precision was rounded once: eps of its length. One that a network computed in
@@ -149,7 +152,7 @@ def rounding_of_rows(points: np.ndarray, dtype: torch.dtype) -> np.ndarray:
 
 def _lengths(points: np.ndarray) -> np.ndarray:
     """‖x_i‖, (n,); no square leaves float64."""
-    unit = safe_unit(points)
+    unit = _safe_unit(points)
     scaled = points if unit == 1.0 else points / unit
     return unit * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
 
@@ -163,7 +166,7 @@ def _of_float32(points: np.ndarray, dtype: torch.dtype) -> bool:
     return bool(held and (points != np.rint(points)).any())
 
 
-def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
+def _unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
     """Rows (n, d) of a float64 matrix scaled to length one, in its graph.
 
     A zero row, which has no cosine, is a ``ValueError``.
@@ -181,19 +184,19 @@ def unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
     return x / torch.linalg.vector_norm(x, dim=1, keepdim=True)
 
 
-def whole_number(value: int, name: str, least: int = 0) -> int:
+def _whole_number(value: int, name: str, least: int = 0) -> int:
     """Return a whole number as an int, or raise a ``ValueError``."""
     if not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
     return int(value)
 
 
-def result_dtype(tensor: Tensor) -> torch.dtype:
+def _result_dtype(tensor: Tensor) -> torch.dtype:
     """Dtype of what is computed from `tensor`: its own, and float32 for anything narrower."""
     return tensor.dtype if tensor.dtype in (torch.float32, torch.float64) else torch.float32
 
 
-def eager(function: Callable) -> Callable:
+def _eager(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Keep `function` out of the graphs of ``torch.compile``, which cannot trace a tree.
 
     ``torch.compiler.disable`` does so; it loads the compiler, for a second, and so waits until
@@ -201,7 +204,7 @@ def eager(function: Callable) -> Callable:
     """
 
     @wraps(function)
-    def outside(*args, **options):
+    def outside(*args: Arguments.args, **options: Arguments.kwargs) -> Returned:
         if torch.compiler.is_compiling():
             if getattr(torch.compiler, "is_exporting", bool)():  # torch 2.7 and later
                 raise ValueError(NO_VALUES.format(name=function.__qualname__))

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from shrink_utils.names import known_name
 from shrink_utils.topology.arrays import (
-    as_matrix,
-    as_rows,
-    eager,
-    on_float64_device,
-    power_of_two,
-    result_dtype,
-    unit_rows,
-    whole_number,
+    _as_matrix,
+    _as_rows,
+    _eager,
+    _on_float64_device,
+    _power_of_two,
+    _result_dtype,
+    _unit_rows,
+    _whole_number,
 )
 from shrink_utils.topology.spanning_tree import edge_lengths, minimum_spanning_tree, prim
 
@@ -72,7 +72,7 @@ class Barcode:
     deaths: Tensor
 
 
-@eager
+@_eager
 def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     """H0 barcode of the Vietoris–Rips filtration: the edges of the minimum spanning tree.
 
@@ -114,7 +114,7 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     >>> bars.lengths
     tensor([5., 1.], grad_fn=<ToCopyBackward0>)
     """
-    points = as_matrix(points)
+    points = _as_matrix(points)
     space, measure = _space(points, metric)
     values = space.detach().cpu().numpy()
     edges = prim(values) if metric == "precomputed" else minimum_spanning_tree(values)
@@ -123,7 +123,7 @@ def h0_barcode(points: Tensor, *, metric: str = "euclidean") -> H0Barcode:
     return H0Barcode(_like(lengths, points), edges)
 
 
-@eager
+@_eager
 def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> list[Barcode]:
     """Barcodes of the Vietoris–Rips filtration in dimensions 0 to `max_dim`.
 
@@ -168,8 +168,8 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     >>> len(components.lengths), len(loops.lengths)
     (11, 1)
     """
-    points = as_matrix(points)
-    max_dim = whole_number(max_dim, "max_dim")
+    points = _as_matrix(points)
+    max_dim = _whole_number(max_dim, "max_dim")
     lengths = h0_barcode(points, metric=metric).lengths
     bars = [Barcode(lengths, births=torch.zeros_like(lengths), deaths=lengths)]
     space, measure = _space(points, metric)
@@ -185,14 +185,14 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
 def _space(points: Tensor, metric: str) -> tuple[Tensor, Callable[[np.ndarray], Tensor]]:
     """What distances are taken of, checked; and a function of edges (m, 2) to their lengths."""
     if known_name("metric", "metric", metric, DISTANCES) == "precomputed":
-        distances = check_distances(points)
+        distances = _check_distances(points)
         return distances, lambda edges: distances[edges[:, 0], edges[:, 1]]
-    as_rows(points, min_rows=0, min_columns=0, name="points")  # refuses NaN and infinity
-    cloud = on_float64_device(points).double()
+    _as_rows(points, min_rows=0, min_columns=0, name="points")  # refuses NaN and infinity
+    cloud = _on_float64_device(points).double()
     if metric == "euclidean":
         return cloud, lambda edges: edge_lengths(cloud, edges)
     # ‖x̂ − ŷ‖² / 2 is 1 − cos, without its cancellation near 0.
-    directions = unit_rows(cloud, name="points")
+    directions = _unit_rows(cloud, name="points")
     return directions, lambda edges: edge_lengths(directions, edges).square() / 2
 
 
@@ -203,7 +203,7 @@ def _distances(space: Tensor, metric: str) -> np.ndarray:
         return values
     if not values.size:
         return np.zeros((len(values), len(values)))
-    return squareform(pdist(values / power_of_two(values)))
+    return squareform(pdist(values / _power_of_two(values)))
 
 
 def _generators(distances: np.ndarray, max_dim: int) -> list[np.ndarray]:
@@ -250,7 +250,7 @@ def _rips(distances: np.ndarray, max_dim: int) -> list[np.ndarray]:
     return [bar.reshape(-1, 2) for bar in bars]
 
 
-def check_distances(points: Tensor) -> Tensor:
+def _check_distances(points: Tensor) -> Tensor:
     """Return distances (n, n), made symmetric and not negative, or raise a ``ValueError``.
 
     The two entries of a pair may differ, those of the diagonal from 0, and any be below 0, by √eps
@@ -261,8 +261,8 @@ def check_distances(points: Tensor) -> Tensor:
         raise ValueError(
             f"points must be a square matrix of distances for metric='precomputed'; got {shape}"
         )
-    array = as_rows(points, min_rows=0, min_columns=0, name="points").cpu().numpy()
-    tolerance = torch.finfo(result_dtype(points)).eps ** 0.5 * array.max(initial=0.0)
+    array = _as_rows(points, min_rows=0, min_columns=0, name="points").cpu().numpy()
+    tolerance = torch.finfo(_result_dtype(points)).eps ** 0.5 * array.max(initial=0.0)
     if (array < -tolerance).any():
         raise ValueError(f"points of shape {shape} hold a negative distance, {array.min()}")
     if (np.abs(array - array.T) > tolerance).any():
@@ -272,9 +272,9 @@ def check_distances(points: Tensor) -> Tensor:
             f"points of shape {shape} hold a distance of a point from itself, "
             f"{np.diagonal(array).max()}: the diagonal must be 0"
         )
-    wide = points.to(result_dtype(points))
+    wide = points.to(_result_dtype(points))
     return (wide / 2 + wide.T / 2).clamp_min(0)
 
 
 def _like(values: Tensor, points: Tensor) -> Tensor:
-    return values.to(result_dtype(points)).to(points.device)
+    return values.to(_result_dtype(points)).to(points.device)

@@ -11,18 +11,22 @@ from torch import Tensor, nn
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology.arrays import (
     HALF,
-    as_matrix,
-    as_rows,
-    as_tensor,
-    eager,
-    on_float64_device,
-    result_dtype,
-    rounding_of_rows,
-    whole_number,
+    _as_matrix,
+    _as_rows,
+    _as_tensor,
+    _eager,
+    _on_float64_device,
+    _result_dtype,
+    _rounding_of_rows,
+    _whole_number,
 )
 from shrink_utils.topology.barcodes import H0Barcode, barcode, h0_barcode
-from shrink_utils.topology.entropy import persistent_entropy
-from shrink_utils.topology.selection import RULES, prominent_positions, random_positions
+from shrink_utils.topology.entropy import (
+    RULES,
+    _prominent_positions,
+    _random_positions,
+    persistent_entropy,
+)
 
 SELECTIONS = ("prominent", "all", "random")
 
@@ -55,9 +59,9 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     >>> classes, [len(cloud) for cloud in clouds]
     (tensor([0, 1]), [1, 3])
     """
-    embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
-    wide = on_float64_device(embeddings).double()
-    as_rows(wide, min_rows=0, name="embeddings")  # refuses NaN and infinity
+    embeddings = _as_matrix(embeddings, min_columns=1, name="embeddings")
+    wide = _on_float64_device(embeddings).double()
+    _as_rows(wide, min_rows=0, name="embeddings")  # refuses NaN and infinity
     if labels is None:
         return torch.zeros(1, dtype=torch.int64, device=embeddings.device), [wide]
     labels = _checked_labels(labels, embeddings)
@@ -67,7 +71,7 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
 
 
 def _checked_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
-    labels = as_tensor(labels, "labels, one whole number per class,")
+    labels = _as_tensor(labels, "labels, one whole number per class,")
     if labels.shape != embeddings.shape[:1]:
         raise ValueError(
             f"labels must hold one class per row of embeddings; got shape {tuple(labels.shape)} "
@@ -123,7 +127,7 @@ class RegularizerOutput(NamedTuple):
     bars: list[Tensor] | None
 
 
-def check_factor(value: float, name: str) -> float:
+def _check_factor(value: float, name: str) -> float:
     """Return a finite factor as a float, or raise a ``ValueError``."""
     if isinstance(value, Tensor) and value.requires_grad:
         raise ValueError(f"{name} must be a number; got a tensor to learn: multiply the loss by it")
@@ -209,10 +213,12 @@ class BarcodeRegularizer(nn.Module):
     ) -> None:
         super().__init__()
         self.selection = known_name("selection", "selection", selection, SELECTIONS)
-        self.weight = check_factor(weight, "weight")  # a tensor to learn would not reach the setter
+        self.weight = _check_factor(
+            weight, "weight"
+        )  # a tensor to learn would not reach the setter
         self.rule = known_name("rule", "rule", rule, RULES)
-        self.homology_dim = whole_number(homology_dim, "homology_dim")
-        self.unselected_l2 = check_factor(unselected_l2, "unselected_l2")
+        self.homology_dim = _whole_number(homology_dim, "homology_dim")
+        self.unselected_l2 = _check_factor(unselected_l2, "unselected_l2")
 
     @property
     def weight(self) -> float:
@@ -221,9 +227,9 @@ class BarcodeRegularizer(nn.Module):
 
     @weight.setter
     def weight(self, value: float) -> None:
-        self._weight = check_factor(value, "weight")
+        self._weight = _check_factor(value, "weight")
 
-    @eager
+    @_eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """Regularization loss of a batch.
 
@@ -248,7 +254,7 @@ class BarcodeRegularizer(nn.Module):
             or holds fractions or negative numbers other than −100.
         """
         classes, clouds = class_clouds(embeddings, labels)
-        embeddings = as_matrix(embeddings, name="embeddings")
+        embeddings = _as_matrix(embeddings, name="embeddings")
         bars = [self._bars(cloud, embeddings.dtype) for cloud in clouds]
         moves = any(len(lengths) >= self._least_bars() for lengths in bars)
         _warn_if_it_stands_still(self, embeddings, moves)
@@ -262,7 +268,7 @@ class BarcodeRegularizer(nn.Module):
             others = np.delete(np.arange(len(lengths)), kept)
             if self.unselected_l2 and len(others):
                 loss = loss + self.unselected_l2 * lengths[others].mean()
-        dtype, device = result_dtype(embeddings), embeddings.device
+        dtype, device = _result_dtype(embeddings), embeddings.device
         return RegularizerOutput(
             loss.to(dtype),
             classes,
@@ -286,9 +292,9 @@ class BarcodeRegularizer(nn.Module):
         """Positions of the bars whose entropy is taken."""
         if self.selection == "all":
             return np.arange(len(lengths))
-        prominent = prominent_positions(lengths, self.rule)
+        prominent = _prominent_positions(lengths, self.rule)
         if self.selection == "random":
-            return random_positions(len(lengths), len(prominent))
+            return _random_positions(len(lengths), len(prominent))
         return prominent
 
     def _least_bars(self) -> int:
@@ -304,7 +310,7 @@ class BarcodeRegularizer(nn.Module):
 def _rounded(bars: H0Barcode, cloud: Tensor, dtype: torch.dtype) -> np.ndarray:
     """Which bars (m,) are no longer than rounding of an end explains."""
     points, edges = cloud.numpy(force=True), bars.edges.numpy(force=True)
-    allowed = rounding_of_rows(points, dtype)[edges].max(axis=1, initial=0.0)  # (m,)
+    allowed = _rounding_of_rows(points, dtype)[edges].max(axis=1, initial=0.0)  # (m,)
     rounded = bars.lengths.numpy(force=True) <= allowed
     if dtype not in HALF or not rounded.any():
         return rounded

@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree as shortest_of_graph
 from torch import Tensor
 
-from shrink_utils.topology.arrays import on_float64_device, power_of_two, safe_unit
+from shrink_utils.topology.arrays import _on_float64_device, _power_of_two, _safe_unit
 
 try:
     from numba import njit
@@ -48,7 +48,7 @@ def minimum_spanning_tree(points: np.ndarray) -> np.ndarray:
     n = len(points)
     if n < 2:
         return np.empty((0, 2), np.int64)
-    unit = safe_unit(points)
+    unit = _safe_unit(points)
     points = points / unit if unit != 1.0 else points
     if n <= MOST_IN_MATRIX:
         return _tree(points)
@@ -81,7 +81,7 @@ def _near_ties(
     n, d = points.shape
     rows = points - points[0]  # so that equal rows are exact zeros
     rows -= rows.mean(axis=0)
-    rows /= power_of_two(rows)
+    rows /= _power_of_two(rows)
     rows = rows.astype(dtype, copy=False)
     squared = rows @ rows.T  # NumPy takes half of the products, and mirrors them
     halves = squared.diagonal() / 2
@@ -191,8 +191,8 @@ def edge_lengths(points: Tensor, edges: np.ndarray) -> Tensor:
 
     No square overflows or vanishes. The gradient of an edge of length 0 is 0.
     """
-    points = on_float64_device(points).double()
-    unit = safe_unit(points.detach())
+    points = _on_float64_device(points).double()
+    unit = _safe_unit(points.detach())
     both = points.index_select(0, torch.from_numpy(edges.ravel()).to(points.device))
     first, second = both.view(*edges.shape, points.shape[1]).unbind(1)  # (m, d) each
     difference = first - second if unit == 1.0 else first / unit - second / unit

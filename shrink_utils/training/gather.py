@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from shrink_utils.names import IGNORED
-from shrink_utils.topology.arrays import as_tensor
+from shrink_utils.topology.arrays import _as_tensor
 
 Labels = Tensor | Sequence[int] | None
 
@@ -91,7 +91,7 @@ def gathered_batch(
     if not _several(group):
         return task_loss, embeddings, labels
     if count is None:
-        counted = labels is None or as_tensor(labels, "labels") != IGNORED
+        counted = labels is None or _as_tensor(labels, "labels") != IGNORED
         count = len(embeddings) if labels is None else counted.sum()
     if not 0 <= (count := float(count)) < math.inf:
         raise ValueError(f"count: {count}, expected what the task loss was divided by, 0 or more")
@@ -115,7 +115,7 @@ def _gathered(
         return embeddings, labels
     counts = [round(n) for n in _of_all(len(embeddings), embeddings, group)]
     if labels is not None:
-        labels = as_tensor(labels, "labels").to(embeddings.device)
+        labels = _as_tensor(labels, "labels").to(embeddings.device)
         if len(labels) != len(embeddings):
             raise ValueError(f"labels: {len(labels)} beside {len(embeddings)} rows of embeddings")
         labels = _Gather.apply(labels, counts, group)

@@ -12,17 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from shrink_utils.geometry.isotropy import between_groups, participation, used_share
-from shrink_utils.geometry.rows import centred
+from shrink_utils.geometry.isotropy import _between_groups, _participation, _used_share
+from shrink_utils.geometry.rows import _centred
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import BarcodeRegularizer, class_clouds
-from shrink_utils.topology.arrays import as_matrix, as_tensor, eager, whole_number
+from shrink_utils.topology.arrays import _as_matrix, _as_tensor, _eager, _whole_number
+from shrink_utils.topology.entropy import _prominent_positions
 from shrink_utils.topology.regularizer import (
     RegularizerOutput,
+    _check_factor,
     _warn_if_it_stands_still,
-    check_factor,
 )
-from shrink_utils.topology.selection import prominent_positions
 
 SHRINKAGE = 0.2  # ζ of IsoScore*: how far a class's covariance is drawn towards the stable one
 DIRECTIONS = 256  # K of SIGReg
@@ -63,9 +63,9 @@ class ClassPenalty(nn.Module):
 
     def __init__(self, *, weight: float = 1.0) -> None:
         super().__init__()
-        self.weight = check_factor(weight, "weight")
+        self.weight = _check_factor(weight, "weight")
 
-    @eager
+    @_eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> _PenaltyOutput:
         """Penalty of a batch.
 
@@ -88,7 +88,7 @@ class ClassPenalty(nn.Module):
             `embeddings` is not a real, finite matrix, or `labels` has another length, fractions or
             negative numbers other than −100.
         """
-        embeddings = as_matrix(embeddings, min_columns=1, name="embeddings")
+        embeddings = _as_matrix(embeddings, min_columns=1, name="embeddings")
         classes, clouds = class_clouds(embeddings, labels)
         device = clouds[0].device if clouds else None
         values = torch.zeros(len(clouds), dtype=torch.float64, device=device)  # (k,)
@@ -145,7 +145,7 @@ class AverageCosine(ClassPenalty):
         # Divided by 1 where the length is 0, so that what `where` leaves out has a finite gradient.
         units = torch.where(has_direction, cloud / lengths.where(has_direction, 1.0), 0.0)  # (n, d)
         n = len(cloud)
-        return between_groups(units.sum(dim=0), units.square().sum()) / (n * (n - 1))
+        return _between_groups(units.sum(dim=0), units.square().sum()) / (n * (n - 1))
 
 
 class SpectralEntropy(ClassPenalty):
@@ -178,7 +178,7 @@ class SpectralEntropy(ClassPenalty):
     least_rows = 3  # two have one direction
 
     def _value(self, cloud: Tensor) -> Tensor:
-        sigma = torch.linalg.svdvals(centred(cloud))  # (min(n, d),), descending
+        sigma = torch.linalg.svdvals(_centred(cloud))  # (min(n, d),), descending
         if len(sigma) == 0 or sigma[0] == 0:
             return cloud.new_zeros(())
         rounding = max(cloud.shape) * torch.finfo(sigma.dtype).eps * sigma[0].detach()
@@ -243,7 +243,7 @@ class IsoScoreStar(ClassPenalty):
 
     def __init__(self, *, n_features: int | None = None, weight: float = 1.0) -> None:
         super().__init__(weight=weight)
-        self.n_features = None if n_features is None else whole_number(n_features, "n_features", 2)
+        self.n_features = None if n_features is None else _whole_number(n_features, "n_features", 2)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -273,7 +273,7 @@ class IsoScoreStar(ClassPenalty):
                 f"before; got {d}: make one penalty per model"
             )
         covariances, stable, here = [], 0, sum(len(cloud) - 1 for cloud in clouds)
-        for x in map(centred, clouds):
+        for x in map(_centred, clouds):
             covariance = x.T @ x / (len(x) - 1)  # (d, d)
             trace = covariance.trace()
             covariances.append(covariance / trace.where(trace > 0, 1.0))
@@ -318,7 +318,7 @@ class SIGReg(ClassPenalty):
     """
 
     def _value(self, cloud: Tensor) -> Tensor:
-        x = centred(cloud)  # (n, d)
+        x = _centred(cloud)  # (n, d)
         n, d = x.shape
         variance = x.square().sum() / ((n - 1) * d)
         if variance == 0:
@@ -336,8 +336,8 @@ def _iso_score(covariance: Tensor) -> Tensor:
     """IsoScore, (); 1 for a covariance that is all zero, where it is undefined."""
     squared_norm = covariance.square().sum()
     varies = squared_norm > 0
-    ratio = participation(covariance.trace(), squared_norm.where(varies, 1.0))
-    return torch.where(varies, used_share(ratio, len(covariance)), 1.0)
+    ratio = _participation(covariance.trace(), squared_norm.where(varies, 1.0))
+    return torch.where(varies, _used_share(ratio, len(covariance)), 1.0)
 
 
 class Regrouped(BarcodeRegularizer):
@@ -368,12 +368,12 @@ class Regrouped(BarcodeRegularizer):
         super().__init__(weight=weight)
         self.groups = known_name("groups", "groups", groups, ("batch", "shuffled"))
 
-    @eager
+    @_eager
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> RegularizerOutput:
         """As `BarcodeRegularizer`; ``classes`` of the result are the groups."""
         if labels is None:
             return super().forward(embeddings)
-        groups = self._dealt(as_tensor(labels, "labels"))
+        groups = self._dealt(_as_tensor(labels, "labels"))
         return super().forward(embeddings, groups)._replace(bars=None)
 
     def _dealt(self, labels: Tensor) -> Tensor:
@@ -421,7 +421,7 @@ class RankedBars(BarcodeRegularizer):
         """Positions of the bars that count, of all (m,), longest first."""
         if self.keep == "longest":
             return np.arange(math.ceil(len(lengths) / 2))
-        as_many = len(prominent_positions(lengths, self.rule))
+        as_many = len(_prominent_positions(lengths, self.rule))
         return np.arange(len(lengths) - as_many, len(lengths))
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from shrink_utils.geometry import anisotropy, between_share, within_classes
 from shrink_utils.names import IGNORED, POOLINGS, known_name, not_installed
 from shrink_utils.topology import BarcodeRegularizer, persistent_entropy
-from shrink_utils.topology.arrays import on_float64_device
+from shrink_utils.topology.arrays import _on_float64_device
 from shrink_utils.topology.regularizer import RegularizerOutput
 from shrink_utils.training.gather import _gathered, shared_draws
 
@@ -170,7 +170,7 @@ def _norm_of_gradient(loss: Tensor, states: Tensor) -> float:
     (found,) = torch.autograd.grad(loss, states, retain_graph=True, allow_unused=True)
     if found is None:
         return 0.0
-    return math.sqrt(float(on_float64_device(found).double().square().sum()))
+    return math.sqrt(float(_on_float64_device(found).double().square().sum()))
 
 
 def _per_class(name: str, classes: Tensor, counts: Tensor) -> dict[str, float]:

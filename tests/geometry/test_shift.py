@@ -6,7 +6,7 @@ import torch
 from scipy.spatial import KDTree
 
 from shrink_utils import geometry
-from shrink_utils.geometry.dimension import nearest_distances
+from shrink_utils.geometry.dimension import _nearest_distances
 from shrink_utils.study.language import rtd_lite
 from shrink_utils.topology import BarcodeRegularizer, barcode, h0_barcode
 from tests.geometry.conftest import MEASURES, OTHER, ROWS
@@ -47,4 +47,4 @@ def test_nearest_distances_are_those_of_a_tree_also_where_products_lose_them():
     x[:50] = x[50:100] + 1e-9 * x[:50]  # pairs that a product cannot tell from copies
     for cloud in (x, x + 1e3, np.concatenate([1e-6 * x, 1 + 1e-6 * x])):
         expected = KDTree(cloud).query(cloud, k=3)[0][:, 1:]
-        np.testing.assert_allclose(nearest_distances(cloud, 2), expected, rtol=1e-12)
+        np.testing.assert_allclose(_nearest_distances(cloud, 2), expected, rtol=1e-12)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shrink_utils.models import MapTraining, stitch_grid, stitched
-from shrink_utils.models.stitching import least_squares_maps, train_map
+from shrink_utils.models.stitching import _least_squares_maps, _train_map
 from tests.models.conftest import make_batches, make_reading
 
 KINDS = ["mlm", "clm", "classifier"]
@@ -84,7 +84,7 @@ def _tokens(activations, layer):
 def test_least_squares_is_that_of_the_tokens_without_padding():
     front = make_reading("mlm", 0, batches=MANY)
     back = make_reading("mlm", 1, batches=MANY, width=8)
-    _, phi = least_squares_maps(front, back, front_layer=1, back_layers=[0, 2])
+    _, phi = _least_squares_maps(front, back, front_layer=1, back_layers=[0, 2])
     x, y = _tokens(front, 1), _tokens(back, 2)
     design = np.column_stack([x, np.ones(len(x))])
     expected = design @ np.linalg.lstsq(design, y, rcond=None)[0]
@@ -97,7 +97,7 @@ def test_a_planted_affine_map_is_undone_and_stitching_costs_nothing():
     turn = torch.linalg.qr(torch.randn(16, 16))[0] * 3
     planted = [tuple(layer @ turn + 2 for layer in states) for states in back.states]
     front = replace(back, states=planted)
-    (phi,) = least_squares_maps(front, back, front_layer=2, back_layers=[2])
+    (phi,) = _least_squares_maps(front, back, front_layer=2, back_layers=[2])
     assert abs(stitched(front, back, front_layer=2, back_layer=2).penalty) > 0.1
     penalty = stitched(front, back, phi, front_layer=2, back_layer=2).penalty
     assert penalty == pytest.approx(0, abs=2e-5)
@@ -109,7 +109,7 @@ def test_training_lowers_the_loss_between_models_of_different_width():
     losses = {}
     for steps in (1, 60):
         training = MapTraining(steps=steps, warmup=5)
-        phi = train_map(front, back, front_layer=1, back_layer=1, training=training)
+        phi = _train_map(front, back, front_layer=1, back_layer=1, training=training)
         assert phi[1].weight.shape == (16, 8)
         losses[steps] = stitched(front, back, phi, front_layer=1, back_layer=1).loss
     assert losses[60] < losses[1] - 0.1

@@ -317,6 +317,24 @@ def whiten(train):
 def whiten(train):
     root = np.linalg.cholesky(np.linalg.inv(np.cov(train.T)))
     return lambda rows: (rows - train.mean(axis=0)) @ root
+# 14.1
+def hypothesis(): return "all bars", "accuracy", "better", 0.001
+# 14.1
+def hypothesis(): return "all bars", "PC1 share", "changes something", 0.02
+# 14.1
+def hypothesis(): return "all bars", "PC1 share", "better", 2.0
+# 14.2
+def judge(low, high, margin, sign):
+    if -margin < low and high < margin: return "no difference"
+    return "not decided" if low < 0 < high else "better" if sign * low > 0 else "worse"
+# 14.2
+def judge(low, high, margin, sign):
+    if low > 0 or high < 0: return "better" if sign * low > 0 else "worse"
+    return "no difference"
+# 14.2
+def judge(low, high, margin, sign):
+    if low > 0 or high < 0: return "better" if low > 0 else "worse"
+    return "no difference" if -margin < low and high < margin else "not decided"
 """
 _FOUND = re.findall(r"^# (\d\d[a-z]?)\.(\d)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, re.MULTILINE)
 TRAPS: dict[tuple[str, int], list[str]] = {}

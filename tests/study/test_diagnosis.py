@@ -90,5 +90,5 @@ def test_weights_whose_scales_lie_beside_them_are_refused_by_the_command(tmp_pat
     given = [str(file.parent), "--text", str(path), "--out", str(tmp_path)]
     assert main(["diagnose", *given]) == 1
     error = capsys.readouterr().err
-    assert "fp8" in error and "weight_scale" in error and error.count("\n") == 1
+    assert "fp8" in error and "quantized" in error and error.count("\n") == 1
     assert not list(tmp_path.glob("diagnose-*"))

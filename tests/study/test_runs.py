@@ -26,6 +26,22 @@ def test_the_encoder_of_a_run_is_the_fine_tuned_one(finished, tiny_runs):
     assert encoder.name == config.label
 
 
+def test_a_kept_model_says_what_it_is(finished, tiny_runs):
+    """Base, task, term, weight, seed, commit, and its numbers before and after."""
+    run = tiny_runs[-1]
+    card = (_model_of(run.folder).folder / "model" / "README.md").read_text(encoding="utf-8")
+    rows = {}
+    for line in card.splitlines():
+        name, _, value = line.strip("| ").partition(" | ")
+        rows[name] = value
+    assert rows["base"] == run.config.model and rows["task"] == run.config.task
+    assert rows["regularization term"] == "all, weight 1" and rows["commit"]
+    assert rows["seed, epochs, learning rate"].startswith(f"{run.config.seed}, 1, ")
+    for name, key in (("accuracy", "accuracy"), ("loss", "loss"), ("PC1 share", "centred_1")):
+        ends = [run.evaluations[i][key] for i in (0, -1)]
+        assert [float(x) for x in rows[name].split(" | ")] == pytest.approx(ends, abs=6e-4)
+
+
 def test_a_model_that_is_damaged_or_was_not_kept_is_trained_again(copied):
     config, folder = copied
     run = load_run(folder / run_id(config))

@@ -27,6 +27,18 @@ def test_snippets_are_the_fields_of_the_file(source):
     assert all(-4 <= s.rating <= 4 for s in snippets)
 
 
+def test_a_planted_corpus_is_read_and_changes_no_other_number(tmp_path, monkeypatch):
+    before = {name: load_sentences(name, n=50)["text"][:] for name in ("all", *COUNTS)}
+    (tmp_path / "own.txt").write_text("1_1\t0.5\tgood\n1_2\t-1\tbad\n")
+    fetched = source_path("vader_sentiment")
+    for file in CORPORA.values():
+        (tmp_path / file).symlink_to(fetched / file)
+    monkeypatch.setitem(CORPORA, "own", "own.txt")
+    monkeypatch.setattr(corpora, "fetch", lambda name: tmp_path)
+    assert load_sentences("own")["text"][:] == ["good", "bad"]
+    assert {name: load_sentences(name, n=50)["text"][:] for name in before} == before
+
+
 def test_a_draw_of_sentences_is_by_seed_without_replacement_and_in_the_order_of_the_file():
     sentences = load_sentences("all")
     assert sentences["source"][:] == [name for name, n in COUNTS.items() for _ in range(n)]

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shrink_utils.topology import h0_barcode, prominent_features
-from shrink_utils.topology.selection import random_positions
+from shrink_utils.topology.entropy import _random_positions
 
 RULES = ["ratio", "published"]
 rules = st.sampled_from(RULES)
@@ -161,6 +161,6 @@ def test_extreme_lengths_keep_the_longest(rule, lengths):
 
 def test_random_positions_take_every_set_of_bars_equally_often():
     torch.manual_seed(0)
-    counts = Counter(tuple(random_positions(4, 2).tolist()) for _ in range(1200))
+    counts = Counter(tuple(_random_positions(4, 2).tolist()) for _ in range(1200))
     assert sorted(counts) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     assert min(counts.values()) > 150 and max(counts.values()) < 250  # 200 ± 13 expected

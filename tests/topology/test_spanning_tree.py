@@ -116,7 +116,7 @@ def test_no_rounded_distance_is_off_by_more_than_half_the_slack(dtype, points):
     true = [sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / 2 for x in exact for y in exact]
     # The unit that they are taken in, a power of two, from the largest of them.
     shifted = points.astype(np.float64) - points[0]
-    unit = Fraction(spanning_tree.power_of_two(shifted - shifted.mean(axis=0)))
+    unit = Fraction(spanning_tree._power_of_two(shifted - shifted.mean(axis=0)))
     for rounded, exactly in zip(halves.ravel().tolist(), true, strict=True):
         assert abs(Fraction(rounded) - exactly / unit**2) <= Fraction(float(slack)) / 2
 

@@ -154,7 +154,7 @@ def _through(change):
     )
 
 
-SELECT, SCORE, DROP = regularizer.prominent_positions, trainer.anisotropy, functional.dropout
+SELECT, SCORE, DROP = regularizer._prominent_positions, trainer.anisotropy, functional.dropout
 FAULTS = {
     "a logarithm of base 2": lambda: _through(
         lambda f, s, x, y: (out := f(s, x, y))._replace(
@@ -170,7 +170,7 @@ FAULTS = {
         lambda f, s, x, y: f(s, x[1:], None if y is None else y[1:])
     ),
     "a selection off by one": lambda: patch.object(
-        regularizer, "prominent_positions", lambda *a, **k: SELECT(*a, **k)[1:]
+        regularizer, "_prominent_positions", lambda *a, **k: SELECT(*a, **k)[1:]
     ),
     "a centring left out": lambda: patch.object(
         trainer, "anisotropy", lambda x, *, k=3, center=False: SCORE(x, k=k)

@@ -105,13 +105,6 @@ def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(
     assert ("paper" in shown) == (profile == "cohort")
 
 
-def test_what_is_not_tested_has_no_number_a_reader_could_take_for_a_result():
-    shown = pd.concat(map(reworded_hypotheses, ("strength", "heldout")))
-    rows = shown[shown.verdict == "not tested"]
-    assert rows.hypothesis.str.partition(" ")[0].tolist() == ["S7", "E2"]
-    assert (rows[["difference", "simultaneous interval", "p (Holm)"]] == "–").all(axis=None)
-
-
 def test_a_stronger_weight_of_all_bars_is_what_selected_bars_are_taken_from():
     """The statement names the weight; the record says which arm is taken from which."""
     shown = pd.concat(map(reworded_hypotheses, ("cohort", "strength", "heldout")))

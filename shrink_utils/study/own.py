@@ -1,0 +1,478 @@
+"""The study on somebody's own task: what it will take, its runs, and the answer, kept in a folder.
+
+The chapter *Your own task* and ``python -m shrink_utils own`` call the same functions. Without a
+file they take the study's product reviews and the runs of the profile.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import product
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import psutil
+import torch
+from datasets import Dataset
+from safetensors.torch import load_file, save_file
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from shrink_utils.geometry import anisotropy
+from shrink_utils.models import Encoder, hidden_states, load_encoder
+from shrink_utils.models.states import WORD
+from shrink_utils.names import known_name
+from shrink_utils.paths import data_dir
+from shrink_utils.sources import hub_revisions
+from shrink_utils.study import own_answer as rule
+from shrink_utils.study.code_version import PACKAGE, _hash, code_hash
+from shrink_utils.study.config import ARMS, RunConfig, used_precision
+from shrink_utils.study.figures import _png, _svg, use_house_style
+from shrink_utils.study.finetuning import finetune
+from shrink_utils.study.own_task import _facts_of, _halves_of, _read_own_task
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.results import Result, _n_workers, _result_key, provenance
+from shrink_utils.study.runs import Run, _kept_model, run_configs, run_id
+from shrink_utils.study.statistics import _two_way_variance
+from shrink_utils.text import load_task
+from shrink_utils.text.corpora import text_key
+from shrink_utils.text.tasks import OWN, _own_folder, task_spec
+
+DEFAULT_ARMS = ("prominent", "all", "isoscore")
+# Those of the study; of all others 1.
+WEIGHTS = dict(prominent=1.0, all=4.0, isoscore=0.3, spectral=0.3, cosine=0.03, sigreg=0.03)
+PRODUCTS = "sentiment_products"
+RECORD = "reference/cohort/correct.parquet"  # how far runs scatter, before there are any
+LONGEST = 128  # tokens, unless more are asked for
+READ_WHOLE = 0.95  # of the texts
+FOREIGN, PIECES = 0.25, 3  # a share of words, each of so many pieces
+MEMORY = 3 * 2**30  # bytes that a process may take
+TRIED, START = 3, 30  # steps that are timed, seconds until processes have begun
+
+
+@dataclass(frozen=True)
+class OwnStudy:
+    """A study that is planned: its runs, what was found of the texts, and where its answer goes."""
+
+    title: str
+    configs: list[RunConfig]
+    profile: Profile  # its folder has the runs
+    folder: Path
+    facts: dict[str, str]
+    notes: tuple[str, ...] = ()
+    kept: tuple[RunConfig, ...] = ()  # whose models stay
+
+    @property
+    def missing(self) -> list[RunConfig]:
+        """Runs that are still to be made."""
+        runs = self.profile.folder / "runs"
+        return [config for config in self.configs if not (runs / run_id(config)).exists()]
+
+    def minutes(self) -> float:
+        """How long the missing runs will take, by some steps that are made and timed here."""
+        if not (missing := self.missing):
+            return 0.0
+        config, stamps = missing[-1], [time.perf_counter()]
+        few = {"train_rows": TRIED * config.batch_size}
+        few["eval_rows"] = config.batch_size + 4 * task_spec(config.task).n_labels
+        tried = replace(config, epochs=1, **few)
+        finetune(tried, on_row=lambda _: stamps.append(time.perf_counter()))
+        step = min(np.diff(stamps[1:]), default=stamps[1] - stamps[0])
+        rows = load_task(config.task, max_train=config.train_rows, max_eval=config.eval_rows)
+        steps = config.epochs * math.ceil(len(rows["train"]) / config.batch_size)
+        # A pass without gradients takes about a third of a step.
+        steps += (config.epochs + 1) * len(rows["validation"]) / config.batch_size / 3
+        workers = min(len(missing), _n_workers(self.profile.workers))
+        return (START + (steps * step + stamps[1] - stamps[0]) * len(missing) / workers) / 60
+
+
+def plan_own(
+    texts: str | Path = "",
+    *,
+    profile: Profile,
+    model: str = "minilm",
+    arms: Sequence[str] = DEFAULT_ARMS,
+    weights: Sequence[str] = (),
+    seeds: int = 5,
+    epochs: int = 3,
+    batch_size: int = 64,
+    learning_rate: float = 8e-5,
+    max_length: int | None = None,
+    keep: str | None = None,
+    **of_task: object,
+) -> OwnStudy:
+    """Read a labelled file and plan its study; nothing is trained, and bad input leaves nothing.
+
+    Parameters
+    ----------
+    texts
+        A file of labelled texts. Without one it is the study's product reviews, with the runs of
+        `profile`, and no other option counts.
+    profile
+        Where the study's own runs are.
+    model
+        A name of `load_encoder`, a hub id, or a folder.
+    arms, weights
+        Regularization terms of `ARMS`, and weights other than the study's: ``"all=2,4"``, or
+        ``"0.5,1"`` for every arm. Of several weights one half of the validation rows chooses, and
+        the other half judges.
+    seeds, epochs, batch_size, learning_rate, max_length
+        Of the trainings; `max_length` None reads 95 % of the texts whole, 128 tokens at most.
+    keep
+        An arm, or ``"none"``, whose first model stays, to be used.
+    **of_task
+        ``label``, ``text``, ``pair``, ``group``, ``valid``, ``kind`` and ``limit`` of
+        `_read_own_task`.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, OSError
+        Anything of it cannot be: one sentence says what, and what to do.
+    """
+    if not str(texts):
+        return _plan_products(profile)
+    pairs = [("none", 1.0), *_weighted(arms, weights)]
+    if seeds < 2:
+        raise ValueError(f"seeds: {seeds}, expected 2 or more: one training shows no difference")
+    if keep is not None:
+        known_name("keep", "condition that is trained", keep, dict(pairs))
+    task = _read_own_task(Path(texts), batch_size=batch_size, **of_task)
+    try:
+        encoder = load_encoder(model)
+    except (ValueError, FileNotFoundError) as error:
+        raise type(error)(str(error).replace("name:", "model:", 1)) from error
+    max_length, cut, notes = _token_lengths(encoder, pd.concat(task.sides.values()), max_length)
+    first = RunConfig(  # which refuses what cannot be, before anything is written
+        **dict(model=model, task=PRODUCTS, arm="none", seed=0, train_rows=None, eval_rows=None),
+        **dict(epochs=epochs, batch_size=batch_size, max_length=max_length, weight_decay=8e-6),
+        learning_rate=learning_rate,
+        precision=used_precision(os.environ.get("SHRINK_PRECISION") or "auto"),
+    )
+    home = replace(profile, name="own", base_seed=0, workers=_processes())
+    rows = len(task.sides["validation"])
+    _check_room(home.folder, len(pairs) * seeds * rows * (epochs + 1))
+    task.save()
+    own, every = replace(first, task=task.name), product(range(seeds), pairs)
+    configs = [replace(own, seed=seed, arm=arm, weight=weight) for seed, (arm, weight) in every]
+    key = _result_key([config.as_dict() for config in configs], keep, code=_code())
+    return OwnStudy(
+        title=Path(texts).name,
+        configs=configs,
+        profile=home,
+        folder=home.folder / f"{task.name[len(OWN) :].rpartition('-')[0]}-{key[:12]}",
+        facts=task.facts | cut | _promise(configs, rows),
+        notes=(*task.notes, *notes),
+        kept=tuple(c for c in configs if c.arm == keep and c.seed == 0),
+    )
+
+
+def _code() -> str:
+    return code_hash(study=True) + _hash(PACKAGE.glob("study/own*.py"))
+
+
+def _plan_products(profile: Profile) -> OwnStudy:
+    """The study's product reviews, with the conditions and the runs of a profile."""
+    model = profile.models[0]
+    configs = [c for c in profile.runs() if (c.task, c.model) == (PRODUCTS, model)]
+    rows = load_task(PRODUCTS, max_train=configs[0].train_rows, max_eval=configs[0].eval_rows)
+    sides = {side: split.to_pandas() for side, split in rows.items()}
+    facts = _facts_of(sides, task_spec(PRODUCTS).label_names)
+    facts |= _promise(configs, len(sides["validation"]))
+    folder = profile.folder / "own" / "products"
+    return OwnStudy("the study's product reviews", configs, profile, folder, facts)
+
+
+def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, float]]:
+    """Every arm with each of its weights."""
+    of = {known_name("arms", "arm", arm, ARMS): [WEIGHTS.get(arm, 1.0)] for arm in arms}
+    of.pop("none", None)
+    if not of:
+        raise ValueError(f"arms: {' '.join(arms)!r}, expected one beside plain fine-tuning")
+    for given in weights:
+        arm, _, numbers = str(given).rpartition("=")
+        try:
+            found = sorted({float(number) for number in numbers.split(",")})
+        except ValueError:
+            found = [math.nan]
+        if not all(0 < weight < math.inf for weight in found):
+            raise ValueError(f"weights: {given!r}, expected such as all=2,4")
+        of |= dict.fromkeys([known_name("weights", "arm of --arms", arm, of)] if arm else of, found)
+    return [(arm, weight) for arm, found in of.items() for weight in found]
+
+
+def _token_lengths(
+    encoder: Encoder, rows: pd.DataFrame, asked: int | None
+) -> tuple[int, dict[str, str], list[str]]:
+    """Tokens that are read of a text, how many texts are cut, and a note on a foreign language."""
+    tokenizer, texts, pairs = encoder.tokenizer, list(rows.text), None
+    if rows.text_pair.notna().any():
+        pairs = list(rows.text_pair)
+    lengths = np.array([len(ids) for ids in tokenizer(texts, pairs, verbose=False)["input_ids"]])
+    most = min(encoder.max_length, LONGEST)
+    length = asked or min(most, 8 * math.ceil(np.quantile(lengths, READ_WHOLE) / 8))
+    if not 5 <= length <= encoder.max_length:
+        least = f"expected 5 to {encoder.max_length} tokens of {encoder.name}"
+        raise ValueError(f"max_length: {length}, {least}")
+    words = [word for text in texts[:1000] for word in WORD.findall(text) if word.isalpha()]
+    pieces = tokenizer(words or ["a"], add_special_tokens=False, verbose=False)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    foreign = np.mean([len(ids) >= PIECES or unknown in ids for ids in pieces])
+    note = (
+        f"text: the tokenizer of {encoder.name} cuts {100 * foreign:.0f} % of the words into "
+        f"{PIECES} pieces or more, or does not know them (5 % in English); where it is not made "
+        "for their language, take another model (--model)"
+    )
+    cut = {f"texts cut at {length} tokens": f"{(lengths > length).sum():,}"}
+    return length, cut, [note] * bool(foreign > FOREIGN)
+
+
+def _promise(configs: Sequence[RunConfig], n_rows: int) -> dict[str, str]:
+    """What a study does and what it can find: facts that need no run."""
+    conditions = len({c.arm for c in configs} - {"none"})
+    seeds, first = len({c.seed for c in configs}), configs[0]
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "the processor"
+    facts = {"runs": f"{len(configs)}: {seeds} seeds, each of plain and {conditions} more"}
+    facts["trained on"] = f"{device}, in {first.precision}"
+    if not task_spec(first.task).is_regression:
+        size = 100 * _expected_difference(n_rows, seeds, conditions)
+        facts["smallest difference of accuracy to be found"] = f"about {size:.1f} points"
+    return facts
+
+
+def _expected_difference(n_rows: int, n_seeds: int, n_compared: int) -> float:
+    """The smallest difference of accuracy that will be found four times in five.
+
+    Taken for it: two conditions scatter as all bars and plain fine-tuning did over twenty seeds and
+    599 rows of products (`RECORD`), with the variance σ²ₛ/S + σ²ᵣ/R + σ²/(S R) of S seeds and R
+    rows. Then it is `own_answer._smallest_difference`.
+    """
+    record = pd.read_parquet(data_dir() / RECORD).query("task == @PRODUCTS and epochs == 3")
+    of = [record[(record.arm == arm) & (record.weight == 1)] for arm in ("all", "none")]
+    first, other = (rows.pivot(index="seed", columns="row", values="correct") for rows in of)
+    found, (seeds, rows) = _two_way_variance((first - other).to_numpy()), first.shape
+    cells = found.seeds + found.rows - found.both
+    variance = max(0.0, found.seeds - cells) * seeds / n_seeds
+    variance += max(0.0, found.rows - cells) * rows / n_rows
+    variance += cells * seeds * rows / (n_seeds * n_rows)
+    return rule._smallest_difference(math.sqrt(variance), n_seeds, n_compared)
+
+
+def _processes() -> int:
+    """As many as there are cores, and memory for."""
+    cores = psutil.cpu_count(logical=False) or 1
+    return int(max(1, min(cores, psutil.virtual_memory().available // MEMORY)))
+
+
+def _check_room(folder: Path, n_vectors: int) -> None:
+    """Raise an ``OSError`` for results that cannot be written, or that would fill the disk."""
+    there = next(path for path in (folder, *folder.parents) if path.is_dir())
+    free, needed = shutil.disk_usage(there).free, n_vectors * 4 * 1024 + 2**29
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        told = f"{there} cannot be written to ({error.strerror}); name another folder"
+        raise type(error)(f"SHRINK_RESULTS_DIR: {told}") from error
+    if free < needed:
+        sizes = f"{free / 2**30:.1f} GiB left, and the study takes {needed / 2**30:.1f}"
+        raise OSError(f"SHRINK_RESULTS_DIR: {there} has {sizes}; name another, or give --limit")
+
+
+# --- the answer ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OwnAnswer:
+    """What the runs of a study say."""
+
+    head: str
+    metric: str
+    before: float  # PC1 share of the untrained encoder
+    found: dict[str, list[rule.Values]]  # by condition, per seed, per row
+    groups: np.ndarray  # of the validation rows: units that depend on each other
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per measure and condition, of `own_answer._compared_with_plain`."""
+        return rule._compared_with_plain(self.found, self.groups)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """What the rule makes of the table."""
+        return rule._sentences_of(self.table, self.found, self.groups, self.metric)
+
+    def shown(self) -> pd.DataFrame:
+        """The table for people: a row per condition, a column per measure."""
+        return rule._shown(self.table)
+
+    def figure(self) -> plt.Figure:
+        """Differences from plain, and the metric against the PC1 share."""
+        return rule._figure(self.table, self.found, self.before, self.metric)
+
+
+def run_own(study: OwnStudy) -> list[Run]:
+    """The runs of a study: those that are there are loaded, the others made."""
+    return run_configs(study.configs, study.profile, kept=study.kept or None)
+
+
+def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
+    """Compare every condition with plain fine-tuning, paired by seed and by validation row."""
+    first = study.configs[0]
+    rows = load_task(first.task, max_eval=first.eval_rows)["validation"]
+    labels, groups = np.array(rows["label"]), _groups_of(first.task, rows)
+    second, spec = _halves_of(labels, groups), task_spec(first.task)
+    courses: dict[tuple[str, float], list[list[rule._Seen]]] = {}
+    for run in runs:
+        courses.setdefault((run.config.arm, run.config.weight), []).append(_epochs_seen(run))
+    plain = [config for config in study.configs if config.arm == "none"]
+    frozen = [_frozen(config, study.profile.folder / "frozen") for config in plain]
+    found = rule._conditions(courses, frozen, labels, second, spec.metrics[0])
+    what = "a regression" if spec.is_regression else f"{spec.n_labels} classes"
+    n = f"{study.facts['rows']} rows, {len(rows):,} of them to validate"
+    head = f"On {study.title} ({n}, {what}, {len(plain)} seeds):"
+    before = courses["none", plain[0].weight][0][0].vectors.double()
+    share = float(anisotropy(before, k=1, center=True)[0])
+    return OwnAnswer(head, spec.metrics[0], share, found, groups)
+
+
+def _groups_of(task: str, rows: Dataset) -> np.ndarray:
+    """Units of the validation rows: the groups of one's own task, else equal texts."""
+    if task.startswith(OWN):
+        return pd.read_parquet(_own_folder(task) / "validation.parquet").group.to_numpy()
+    return pd.factorize(np.array([text_key(text) for text in rows["text"]]))[0]
+
+
+def _epochs_seen(run: Run) -> list[rule._Seen]:
+    """What a run saw of the validation rows before training and after every epoch."""
+    kept = run.embeddings
+    vectors = torch.cat([kept["before"][None], kept["between"], kept["after"][None]])
+    return [rule._Seen(*one) for one in zip(kept["outputs"], vectors, strict=True)]
+
+
+def _frozen(config: RunConfig, folder: Path) -> rule._Seen:
+    """The encoder as it is, with a linear head on its mean vectors; kept once it is fitted."""
+    about = {name: getattr(config, name) for name in "model task max_length".split()}
+    about["rows"] = [config.train_rows, config.eval_rows]
+    about["seed"] = config.seed if config.train_rows else 0  # all rows are the same for all seeds
+    result = Result(folder / _result_key(about, hub_revisions().get(config.model), code=_code()))
+
+    def read(path: Path) -> rule._Seen:
+        Result(path).verify()
+        return rule._Seen(**load_file(path / "frozen.safetensors"))
+
+    return result.load_or_compute(read, partial(_fit_frozen, config, result, about))
+
+
+def _fit_frozen(config: RunConfig, result: Result, about: dict) -> None:
+    since, encoder = time.perf_counter(), load_encoder(config.model, device="auto")
+    spec, vectors = task_spec(config.task), {}
+    most = {"max_train": config.train_rows, "max_eval": config.eval_rows}
+    rows = load_task(config.task, **most, seed=config.seed)
+    for side, split in rows.items():
+        options = {"text_pairs": list(split["text_pair"])} if spec.is_pair else {}
+        options |= {"layers": [-1], "pooling": "mean", "max_length": config.max_length}
+        vectors[side] = hidden_states(encoder, list(split["text"]), **options)[0]
+    x, asked = (vectors[side].double().numpy() for side in ("train", "validation"))
+    labels, scaled = np.array(rows["train"]["label"]), StandardScaler()
+    if spec.is_regression:
+        head = make_pipeline(scaled, RidgeCV(np.logspace(0, 5, 11))).fit(x, labels)
+        outputs = head.predict(asked)[:, None]
+    else:
+        head = make_pipeline(scaled, LogisticRegression(max_iter=2000))
+        grid = {"logisticregression__C": np.logspace(-4, 0, 5)}
+        chosen = GridSearchCV(head, grid, cv=3, scoring="neg_log_loss").fit(x, labels)
+        outputs = chosen.predict_log_proba(asked)
+    with result.save(about, since=since) as part:
+        kept = rule._Seen(torch.tensor(outputs), vectors["validation"].contiguous())
+        save_file(kept._asdict(), part / "frozen.safetensors")
+
+
+# --- what is written -------------------------------------------------------------------------
+
+
+def _write_own(study: OwnStudy, answer: OwnAnswer, runs: Sequence[Run]) -> None:
+    """Write the answer, its table, its figure and a kept model: a folder that is whole or absent.
+
+    No text of the user's is quoted.
+    """
+    if (result := Result(study.folder)).folder.exists():
+        return
+    config = {"title": study.title, "facts": study.facts}
+    config["runs"] = [one.as_dict() for one in study.configs]
+    use_house_style()
+    figure = answer.figure()
+    with result.save(config, since=time.perf_counter()) as part:
+        (part / "answer.md").write_text(_page(study, answer), encoding="utf-8")
+        answer.table.to_csv(part / "answer.csv")
+        (part / "answer.png").write_bytes(_png(figure))
+        figure.set_layout_engine("none")
+        (part / "answer.svg").write_bytes(_svg(figure))
+        plt.close(figure)
+        for run in (run for run in runs if run.config in study.kept):
+            folder = part / f"model-{run.config.arm}-{run.config.weight:g}"
+            shutil.copytree(_kept_model(run), folder)
+            (folder / "README.md").write_text(_card(study, answer, run), encoding="utf-8")
+
+
+def _rows_of_page(*rows: Sequence[object]) -> str:
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def _page(study: OwnStudy, answer: OwnAnswer) -> str:
+    table = answer.shown().reset_index()
+    facts = [(name, fact) for name, fact in study.facts.items() if name != "classes"]
+    kept = "".join(
+        f"\n\nA model is kept in `model-{c.arm}-{c.weight:g}`; its README says how it is loaded."
+        for c in study.kept
+    )
+    return f"""# {study.title}
+
+**{answer.head}** {" ".join(answer.sentences)}
+
+![Differences from plain fine-tuning, and the metric against the PC1 share](answer.png)
+
+Means over seeds, with the verdict beside plain fine-tuning; answer.csv has the intervals.
+
+{_rows_of_page(table.columns, ["---"] * len(table.columns), *table.to_numpy())}
+
+{_rows_of_page(["", ""], ["---", "---"], *facts)}{kept}
+
+Commit {provenance()["commit"]}; docs/book/use/own.md states the rule.
+"""
+
+
+def _card(study: OwnStudy, answer: OwnAnswer, run: Run) -> str:
+    """What a kept model is, as the field's tools write it."""
+    config, (before, *_, after) = run.config, run.evaluations
+    named = {answer.metric: answer.metric, "loss": "validation loss", "centred_1": "PC1 share"}
+    numbers = [(name, f"{before[key]:.3f}", f"{after[key]:.3f}") for key, name in named.items()]
+    about = {
+        "base": config.model,
+        "task": answer.head.removeprefix("On ").rstrip(":"),
+        "regularization term": f"{config.arm}, weight {config.weight:g}",
+        "seed, epochs, rate": f"{config.seed}, {config.epochs}, {config.learning_rate:g}",
+        "commit": run.provenance["commit"],
+    }
+    return f"""---
+base_model: {config.model}
+library_name: transformers
+---
+# {config.model}, fine-tuned on {study.title}
+
+{_rows_of_page(["", ""], ["---", "---"], *about.items())}
+
+{_rows_of_page(["validation rows", "before training", "after"], ["---"] * 3, *numbers)}
+
+`AutoModelForSequenceClassification.from_pretrained` classifies with it; `AutoModel` gives the
+states whose first vector (`pooling: cls`) the term regularized, `SentenceTransformer` their mean.
+"""

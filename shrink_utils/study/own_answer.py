@@ -1,0 +1,437 @@
+"""What a study of somebody's own task found, and what a fixed rule says of it.
+
+Conditions are compared with plain fine-tuning by seed and by row; docs/book/use/own.md states the
+rule, and `_sentences_of` applies it. Every measure is a mean of one value per validation row, so
+that seeds and rows both count: those that are no means (macro-F1, Spearman's correlation, PC1
+share) by their influence function, whose values have the measure as their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from scipy import stats
+from torch import Tensor
+
+from shrink_utils.geometry import all_but_the_top, principal_axes, search, whitening
+from shrink_utils.study.figures import ARM_STYLE, CONDITIONS, PALETTE, legend_below
+from shrink_utils.study.statistics import _mean_of, _two_way_variance
+
+PLAIN = "plain"
+CONTROLS = (
+    "plain, stopped early",
+    "plain, whitened",
+    "plain, all but the top",
+    "frozen encoder, new head",
+    "the commonest class",
+)
+EARLY, WHITENED, TOPLESS, FROZEN, COMMONEST = CONTROLS
+NEAREST = 10
+MOST_SEARCHED = 1000  # rows of a half
+TOP = 3  # directions that all-but-the-top removes
+LEVEL, POWER = 0.05, 0.8
+ROUNDING = 1e-12  # a difference that is none
+MOST_SEEDS = 1000
+Values = dict[str, np.ndarray]  # by measure, one value per validation row, NaN where there is none
+Found = Mapping[str, Sequence[Values]]  # by condition, one per seed
+
+
+class _Measure(NamedTuple):
+    """How a measure is named, which way is better, and what difference matters."""
+
+    name: str
+    sign: int
+    margin: float  # of a loss, a share of plain's
+
+
+JUDGED = {
+    "accuracy": _Measure("accuracy", 1, 0.01),
+    "macro_f1": _Measure("macro-F1", 1, 0.01),
+    "spearman": _Measure("Spearman's correlation", 1, 0.01),
+    "loss": _Measure("the validation loss", -1, 0.02),
+    "pc1": _Measure("the PC1 share", -1, 0.02),
+    "same_class": _Measure("the share of neighbours of a class", 1, 0.02),
+    "one_bit": _Measure("the neighbours that one bit keeps", 1, 0.02),
+    "eight_bits": _Measure("the neighbours that eight bits keep", 1, 0.02),
+}
+USES = ("one_bit", "same_class")  # that the rule speaks of, beside the metric
+
+
+class _Seen(NamedTuple):
+    """One model on the validation rows: its outputs (n, labels) and vectors (n, d)."""
+
+    outputs: Tensor
+    vectors: Tensor
+
+
+# --- one value per row -----------------------------------------------------------------------
+
+
+def _row_values(seen: _Seen, labels: np.ndarray, second: np.ndarray, metric: str) -> Values:
+    """Every measure of one model, a value per row, whose mean is the measure.
+
+    In a search, rows of the second half look among those of the first, and these among them.
+    """
+    values = _of_outputs(seen.outputs.double(), labels, metric)
+    return values | {"pc1": _pc1_rows(seen.vectors)} | _searched(seen.vectors, labels, second)
+
+
+def _of_outputs(outputs: Tensor, labels: np.ndarray, metric: str) -> Values:
+    y = torch.as_tensor(labels)
+    if metric == "spearman":
+        given = outputs.squeeze(-1)
+        rho = _spearman_rows(given.numpy(), labels)
+        return {"spearman": rho, "loss": (given - y).square().numpy()}
+    predicted = outputs.argmax(dim=1).numpy()
+    loss = torch.nn.functional.cross_entropy(outputs, y, reduction="none").numpy()
+    right, f1 = (predicted == labels).astype(float), _macro_f1_rows(predicted, labels)
+    return {"accuracy": right, "macro_f1": f1, "loss": loss}
+
+
+def _macro_f1_rows(predicted: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,): the macro-F1 plus each row's influence on it."""
+    total, classes = np.zeros(len(labels)), np.union1d(predicted, labels)
+    for one in classes:
+        named, true = predicted == one, labels == one
+        both, sides = 2.0 * (named & true), named.astype(float) + true
+        f1 = both.sum() / sides.sum()
+        total += f1 + (both - f1 * sides) / sides.mean()
+    return total / len(classes)
+
+
+def _spearman_rows(given: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,): Spearman's correlation plus each row's influence on it, by the ranks that it moves."""
+    a, b = ((stats.rankdata(x) - 0.5) / len(x) - 0.5 for x in (given, labels))
+    if a.std() * b.std() == 0:
+        return np.zeros(len(a))
+    influence = 12 * (a * b + _mean_above(given, b) + _mean_above(labels, a))
+    return float(stats.spearmanr(given, labels).statistic) + influence - influence.mean()
+
+
+def _mean_above(x: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """For each row i, the mean over all rows of `other` where x is at least x_i, else 0."""
+    order = np.argsort(x, kind="stable")
+    rest = np.append(np.cumsum(other[order][::-1])[::-1], 0.0)
+    return rest[np.searchsorted(x[order], x)] / len(x)
+
+
+def _pc1_rows(vectors: Tensor) -> np.ndarray:
+    """(n,): the variance explained by PC1 plus each row's influence on it."""
+    x = vectors.double() - vectors.double().mean(dim=0)
+    squares = x.square().sum(dim=1)
+    top = (x @ torch.linalg.svd(x, full_matrices=False).Vh[0]).square()
+    share = top.sum() / squares.sum()
+    return (share + (top - share * squares) / squares.mean()).numpy()
+
+
+def _searched(
+    vectors: Tensor, labels: np.ndarray, second: np.ndarray, treat: Callable | None = None
+) -> Values:
+    """Per row, how many of its nearest have its class, and how many are found again by few bits.
+
+    A treatment is fitted on the half that is searched, and applied to both.
+    """
+    x, is_class = vectors.double(), labels.dtype.kind in "iu"
+    values = {name: np.full(len(x), np.nan) for name in ("same_class", "one_bit", "eight_bits")}
+    for half in (second, ~second):
+        asked, among = (np.flatnonzero(rows)[:MOST_SEARCHED] for rows in (half, ~half))
+        apply = treat(x[among]) if treat else lambda rows: rows
+        queries, corpus, k = apply(x[asked]), apply(x[among]), min(NEAREST, len(among) // 3)
+        nearest = search(queries, corpus, k=k)
+        if is_class:
+            alike = labels[asked][:, None] == labels[among]
+            values["same_class"][asked] = nearest.precision(alike).numpy()
+        for name, bits in (("one_bit", 1), ("eight_bits", 8)):
+            again = search(queries, corpus, k=k, bits=bits).shares * nearest.shares
+            values[name][asked] = again.sum(dim=1).numpy() / k
+    return values if is_class else {name: values[name] for name in ("one_bit", "eight_bits")}
+
+
+def _whiten(fit: Tensor) -> Callable[[Tensor], Tensor]:
+    """Whitening of the first principal components: of few rows, half as many as there are rows."""
+    axes = principal_axes(fit).directions[0][: max(1, len(fit) // 2 - 1)]
+    fitted = whitening(fit @ axes.T)
+    return lambda rows: fitted(rows @ axes.T)
+
+
+def _topless(fit: Tensor) -> Callable[[Tensor], Tensor]:
+    return all_but_the_top(fit, remove=TOP)
+
+
+# --- conditions ------------------------------------------------------------------------------
+
+
+def _cross_chosen(
+    candidates: Sequence[Sequence[Values]], second: np.ndarray, by: str
+) -> list[Values]:
+    """Of settings, each with values per seed, the best by one half of the rows judges the other.
+
+    The choice is by the mean of the measure `by` over seeds and over rows that do not judge: every
+    row is judged by a setting that it had no part in choosing.
+    """
+    judged = [{name: np.full(len(second), np.nan) for name in of} for of in candidates[0]]
+    for half in (second, ~second):
+        scores = [JUDGED[by].sign * np.mean([v[by][~half] for v in of]) for of in candidates]
+        for found, of in zip(judged, candidates[int(np.argmax(scores))], strict=True):
+            for name, values in of.items():
+                found[name][half] = values[half]
+    return judged
+
+
+def _conditions(
+    courses: Mapping[tuple[str, float], Sequence[Sequence[_Seen]]],
+    frozen: Sequence[_Seen],
+    labels: np.ndarray,
+    second: np.ndarray,
+    metric: str,
+) -> dict[str, list[Values]]:
+    """Values per row of plain fine-tuning, of every condition and of every control, by seed.
+
+    ``courses`` has, by arm and weight, per seed what was seen of the validation rows before the
+    training and after every epoch; arm ``"none"`` is plain.
+    """
+
+    def values(seen: _Seen) -> Values:
+        return _row_values(seen, labels, second, metric)
+
+    ends: dict[str, dict[float, list[Values]]] = {}
+    for (arm, weight), seeds in courses.items():
+        ends.setdefault(arm, {})[weight] = [values(course[-1]) for course in seeds]
+    plain = next(seeds for (arm, _), seeds in courses.items() if arm == "none")
+    found = {PLAIN: next(iter(ends.pop("none").values()))}
+    for arm, of in ends.items():
+        name = f"{CONDITIONS.get(arm, arm)} × {' or '.join(f'{weight:g}' for weight in of)}"
+        found[name] = _cross_chosen([*of.values()], second, metric)
+    epochs = [[[values(seen)] for seen in course[1:]] for course in plain]
+    found[EARLY] = [_cross_chosen(of, second, "loss")[0] for of in epochs]
+    for name, treat in ((WHITENED, _whiten), (TOPLESS, _topless)):
+        found[name] = [_searched(course[-1].vectors, labels, second, treat) for course in plain]
+    found[FROZEN] = [values(seen) for seen in frozen]
+    guess = torch.zeros(plain[0][-1].outputs.shape, dtype=torch.float64)
+    guess[:, np.bincount(labels.astype(int)).argmax() if guess.shape[1] > 1 else 0] = 1.0
+    found[COMMONEST] = [{metric: _of_outputs(guess, labels, metric)[metric]}] * len(plain)
+    return found
+
+
+def _named_conditions(found: Found) -> list[str]:
+    """Those with a regularization term."""
+    return [name for name in found if name not in (PLAIN, *CONTROLS)]
+
+
+# --- the rule --------------------------------------------------------------------------------
+
+
+def _by_groups(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(seeds, groups) of values (seeds, rows), with the same mean; rows that are NaN are left out.
+
+    Rows of one group, such as copies of a text, depend on each other: the group is the unit.
+    """
+    kept = ~np.isnan(values).any(axis=0)
+    units, index = np.unique(groups[kept], return_inverse=True)
+    sums = np.stack([np.bincount(index, row, len(units)) for row in values[:, kept]])
+    return sums * (len(units) / kept.sum())
+
+
+def _verdict_on(differences: np.ndarray, sign: int, margin: float, n_compared: int) -> dict:
+    """The verdict on differences (seeds, units) of one condition from another.
+
+    *better* or *worse*: the interval leaves 0 out; *no difference*: it lies within ± `margin`;
+    *the same*: in every row and seed; else *not decided*, with the seeds that would decide it if
+    estimate and variances stay. The interval is that of 1 − .05/`n_compared`, so that all of them
+    hold at once. ``found`` is the smallest difference that would be found four times in five.
+    """
+    confidence, mean, n = 1 - LEVEL / n_compared, _mean_of(differences), len(differences)
+    low, high = mean.interval(confidence)[1:3]
+    verdict, needed = "not decided", math.nan
+    if mean.error < ROUNDING:  # equal differences do not show how far they spread
+        verdict = "the same" if abs(mean.estimate) < ROUNDING else verdict
+    elif low > 0 or high < 0:
+        verdict = "better" if sign * mean.estimate > 0 else "worse"
+    elif -margin < low and high < margin:
+        verdict = "no difference"
+    else:
+        needed = _seeds_needed(differences, mean.estimate, margin, confidence)
+    found = _smallest_difference(mean.error, n, n_compared)
+    interval = {"difference": mean.estimate, "low": low, "high": high}
+    return {**interval, "verdict": verdict, "seeds_needed": needed, "found": found}
+
+
+def _smallest_difference(error: float, n_seeds: int, n_compared: int) -> float:
+    """(t₁₋α/₂ + t.₈) × standard error, α = .05/`n_compared`: found with a chance of .8."""
+    quantiles = stats.t.ppf([1 - LEVEL / n_compared / 2, POWER], df=n_seeds - 1)
+    return float(quantiles.sum() * error)
+
+
+def _seeds_needed(
+    differences: np.ndarray, estimate: float, margin: float, confidence: float
+) -> float:
+    """The least number of seeds whose interval would decide; infinity where only rows can."""
+    both, seeds, _ = _two_way_variance(differences)
+    n, rows = len(differences), max(0.0, both - seeds)
+    half, more = max(margin - abs(estimate), abs(estimate)), np.arange(n + 1, MOST_SEEDS + 1)
+    errors = np.sqrt(rows + seeds * n / more)
+    decided = stats.t.ppf((1 + confidence) / 2, df=more - 1) * errors < half
+    return float(more[decided.argmax()]) if decided.any() else math.inf
+
+
+def _against(found: Found, name: str, groups: np.ndarray, measure: str, other: str = PLAIN) -> dict:
+    """The verdict on a condition's difference from another, by seed and unit; see `_verdict_on`."""
+    pairs = [(a[measure], b[measure]) for a, b in zip(found[name], found[other], strict=True)]
+    margin = JUDGED[measure].margin
+    margin *= float(np.nanmean([b for _, b in pairs])) if measure == "loss" else 1
+    differences = _by_groups(np.stack([a - b for a, b in pairs]), groups)
+    return _verdict_on(differences, JUDGED[measure].sign, margin, len(_named_conditions(found)))
+
+
+def _compared_with_plain(found: Found, groups: np.ndarray) -> pd.DataFrame:
+    """One row per measure and condition: its value, plain's, and the verdict on the difference."""
+    rows = []
+    for measure in (m for m in JUDGED if m in found[PLAIN][0]):
+        for name in (name for name, seeds in found.items() if measure in seeds[0]):
+            value, plain = (np.nanmean([v[measure] for v in found[of]]) for of in (name, PLAIN))
+            row = {"measure": measure, "condition": name, "value": value, "plain": plain}
+            rows.append(row | ({} if name == PLAIN else _against(found, name, groups, measure)))
+    return pd.DataFrame(rows).set_index(["measure", "condition"])
+
+
+# --- sentences -------------------------------------------------------------------------------
+
+
+def _sentences_of(table: pd.DataFrame, found: Found, groups: np.ndarray, metric: str) -> list[str]:
+    """What the rule says: of the metric, of isotropy, of two uses, and what it recommends."""
+    told, advised, guess = [], [], table.loc[(metric, COMMONEST)]
+    if guess.verdict != "worse":
+        told.append(
+            f"Plain fine-tuning is not shown to learn the task ({_percent(guess.plain)} %, a guess "
+            f"has {_percent(guess.value)}): take more epochs or rows, or a larger learning rate."
+        )
+    for measure in (m for m in (metric, "pc1", *USES) if m in table.index):
+        rows = table.loc[measure].loc[_named_conditions(found)]
+        told += _of_measure(rows, measure, metric)
+        gaining = list(rows.index[rows.verdict == "better"])
+        if measure != "pc1":
+            rivals = {name: _rivals(name, found, groups, measure) for name in gaining}
+            told += _beside_controls(rivals, table.loc[measure], measure)
+            best = [name for name, free in rivals.items() if not free]
+            advised += [f"{' or '.join(best)} for {JUDGED[measure].name}"] * bool(best)
+    what = "; ".join(advised) or "no regularization term here"
+    return [*told, f"The rule recommends {what}."]
+
+
+def _of_measure(rows: pd.DataFrame, measure: str, metric: str) -> list[str]:
+    """What every condition does to a measure; of the metric also what is not shown."""
+    told, (name, sign, margin) = [], JUDGED[measure]
+    if not (rows.verdict == "better").any():
+        size = f"{100 * rows.found.max():.1f} points would have been found (four times in five)"
+        known = measure == metric and rows.found.max() > ROUNDING
+        way = "raise" if sign > 0 else "lower"
+        first = f"No regularization term is shown to {way} {name}"
+        told.append(f"{first}; a difference of {size}." if known else f"{first}.")
+    for arm, row in rows.iterrows():
+        interval = f"[{100 * row.low:+.1f}, {100 * row.high:+.1f}]"
+        if row.verdict in ("better", "worse"):
+            way = "rises" if row.difference > 0 else "falls"
+            shift = f"from {_percent(row.plain)} to {_percent(row.value)} %"
+            told.append(
+                f"With {arm}, {name} {way} {shift} ({100 * row.difference:+.1f} {interval})."
+            )
+        elif measure == metric and row.verdict == "not decided":
+            seeds = f"about {row.seeds_needed:.0f} seeds"
+            needs = seeds if row.seeds_needed < math.inf else "more validation rows, not seeds,"
+            told.append(f"With {arm} it is not decided {interval}: {needs} would be needed.")
+        elif measure == metric and row.verdict == "the same":
+            told.append(f"With {arm}, {name} is the same in every row.")
+        elif measure == metric:
+            told.append(
+                f"With {arm}, {name} changes by less than {100 * margin:g} point {interval}."
+            )
+    return told
+
+
+def _rivals(name: str, found: Found, groups: np.ndarray, measure: str) -> dict[str, str]:
+    """Controls than which a condition is not shown to be better, with the verdict on it."""
+    measured = [c for c in CONTROLS if c in found and measure in found[c][0]]
+    verdicts = {c: _against(found, name, groups, measure, c)["verdict"] for c in measured}
+    return {control: verdict for control, verdict in verdicts.items() if verdict != "better"}
+
+
+def _beside_controls(
+    rivals: Mapping[str, Mapping[str, str]], rows: pd.DataFrame, measure: str
+) -> list[str]:
+    """What is free beside conditions that gain; where none does, the best that is free."""
+    told = []
+    for name, verdicts in rivals.items():
+        more = [control for control, verdict in verdicts.items() if verdict == "worse"]
+        does = "does more than" if more else "is not shown to do less than"
+        free = "; ".join(more or verdicts)
+        told.append(
+            f"What is free {does} {name}: {free}."
+            if free
+            else f"Nothing free does as much as {name}."
+        )
+    free = rows[rows.index.isin(CONTROLS) & (rows.verdict == "better")]
+    if not rivals and len(free):
+        best = free.loc[free.value.idxmax()]
+        shift = f"from {_percent(best.plain)} to {_percent(best.value)} %"
+        told.append(f"For nothing, {JUDGED[measure].name} rises {shift}: {best.name}.")
+    return told
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+# --- what people look at ---------------------------------------------------------------------
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per condition, one column per measure: its mean, and the verdict beside plain."""
+    cells = table.value.map("{:.3f}".format) + (" " + table.verdict).fillna("")
+    wide = cells.unstack("measure").fillna("")
+    order = [list(dict.fromkeys(table.index.get_level_values(i))) for i in (1, 0)]
+    return wide.loc[*order].rename(
+        columns={m: JUDGED[m].name.removeprefix("the ") for m in order[1]}
+    )
+
+
+def _figure(table: pd.DataFrame, found: Found, before: float, metric: str) -> Figure:
+    """Left, each condition's difference from plain; right, the metric against the PC1 share."""
+    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(3, 2))
+    name, _, margin = JUDGED[metric]
+    rows = table.loc[metric].drop(PLAIN)
+    left.axvspan(-100 * margin, 100 * margin, color="0.93", lw=0)
+    left.axvline(0, color="0.6", lw=1)
+    for at, (condition, row) in enumerate(rows.iterrows()):
+        half = 100 * np.array([[row.difference - row.low], [row.high - row.difference]])
+        look = {"capsize": 3, "linestyle": "none", **_look_of(condition)}
+        left.errorbar(100 * row.difference, at, xerr=half, **look)
+    left.set_yticks(range(len(rows)), rows.index)
+    left.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"{name} minus plain's (points)")
+    for condition, seeds in found.items():
+        if metric in seeds[0] and "pc1" in seeds[0]:
+            points = 100 * np.array([[v["pc1"].mean(), v[metric].mean()] for v in seeds])
+            look = {"linestyle": "none", **_look_of(condition)}
+            right.plot(*points.T, alpha=0.35, **look | {"markersize": 4})
+            right.plot(*points.mean(axis=0), label=condition, **look)
+    right.axvline(100 * before, color="0.6", lw=1, ls=":")
+    right.set(xlabel="variance explained by PC1 (%)", ylabel=f"{name} (%)")
+    right.set_title("dotted: before training", fontsize="small", color="0.4", loc="right")
+    legend_below(fig, right, 4)
+    return fig
+
+
+def _look_of(condition: str) -> dict:
+    """An arm's own colour and marker; controls are grey and hollow."""
+    named = condition.partition(" × ")[0]
+    for arm, style in ARM_STYLE.items():
+        if named == CONDITIONS.get(arm, arm):
+            return {name: style[name] for name in ("color", "marker")}
+    marker = dict(zip(CONTROLS, "oDvsX", strict=True)).get(condition, "P")
+    return {"color": PALETTE[3], "marker": marker, "markerfacecolor": "white"}

@@ -1,0 +1,342 @@
+"""A task made of somebody's own file: columns found, labels told apart, texts split, all refused
+that cannot be learnt from, before anything is trained.
+
+Nothing is asked: what can be read two ways is refused, with the option that says which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import StratifiedGroupKFold
+
+from shrink_utils.names import known_name
+from shrink_utils.study.results import Result
+from shrink_utils.text.corpora import check_maximum, hash_order, text_key
+from shrink_utils.text.files import empty_lines, read_columns
+from shrink_utils.text.tasks import OWN, VALIDATION_SHARE, _own_folder
+
+LABEL_KINDS = ("classes", "regression")
+TASK_COLUMNS = ["text", "text_pair", "label", "group"]
+FEWEST_ROWS = 60  # a validation split of 12, halves of 6
+FEWEST_OF_CLASS = 10
+FEWEST_IN_BATCH = 3  # rows whose barcode has two bars: one bar alone has no entropy
+MOST_ROWS = 50_000  # without a limit: hours on a processor
+MOST_CLASSES = 20  # more different numbers than that may be a scale
+UNEVEN = 2  # the largest class has more than so many times the rows of the smallest
+BINS = 5  # of a regression's labels, to split it in parts alike
+SEVERAL = re.compile(r"\s*[,;|]\s*")  # between the labels of one row
+SAFE = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True)
+class _OwnTask:
+    """Rows that are split, with what was found of them."""
+
+    name: str  # of `load_task`, once `save` was called
+    sides: dict[str, pd.DataFrame]  # "train" and "validation", with the columns `TASK_COLUMNS`
+    label_names: tuple[str, ...]  # () for a regression
+    metrics: tuple[str, ...]
+    facts: dict[str, str]  # of the file, for people
+    notes: tuple[str, ...]
+
+    def save(self) -> None:
+        """Write the rows where every process that trains finds them, below the results."""
+        about = {"metrics": self.metrics, "label_names": self.label_names}
+        about["is_pair"] = bool(self.sides["train"].text_pair.notna().any())
+        result = Result(_own_folder(self.name))
+        if not result.folder.exists():
+            with result.save({"task": self.name}, since=time.perf_counter()) as part:
+                (part / "task.json").write_text(json.dumps(about), encoding="utf-8")
+                for side, rows in self.sides.items():
+                    rows.to_parquet(part / f"{side}.parquet", index=False)
+
+
+def _read_own_task(
+    texts: Path,
+    *,
+    label: str = "label",
+    text: str | None = None,
+    pair: str | None = None,
+    group: str | None = None,
+    valid: Path | None = None,
+    kind: str | None = None,
+    limit: int | None = None,
+    batch_size: int = 64,
+) -> _OwnTask:
+    """Read a labelled file and split it: a text or a group never stands on both sides.
+
+    Parameters
+    ----------
+    texts
+        CSV, TSV, JSON lines, Parquet, or the folder of a data set: see `read_columns`.
+    label, text, pair, group
+        Columns: labels; texts (None: ``text``, or the only other column); second texts of a task
+        of pairs; what hangs together, such as a customer, and stays on one side.
+    valid
+        A second file to validate on, of the same columns; training rows that share a text or a
+        group with it are left out. None: a fifth of the rows, stratified by label.
+    kind
+        ``"classes"`` or ``"regression"``. None: words are classes, and so are two numbers; other
+        numbers that repeat could be either, and are refused.
+    limit
+        Of more rows a sample of so many, the same each time.
+    batch_size
+        Rows of a training step, in which every class has its barcode.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        The file, a column or the labels cannot be used; the message says what to do.
+    """
+    columns = {"text": text, "text_pair": pair, "label": label, "group": group}
+    found, notes = _task_rows(Path(texts), columns, "texts")
+    kind = _kind(found, label, kind, texts)
+    check_maximum("limit", limit, "rows")
+    if limit is None and len(found) > MOST_ROWS:
+        hours = len(found) / batch_size / 3600
+        raise ValueError(
+            f"limit: {len(found):,} rows of {texts} take {hours:.1f} hours per epoch where a step "
+            f"takes a second; --limit {MOST_ROWS // 5} takes a sample, --limit {len(found)} all"
+        )
+    n_read = len(found)
+    found = found.iloc[sorted(hash_order(n_read, "own")[:limit])]
+    if len(found) < FEWEST_ROWS:
+        raise ValueError(f"texts: {len(found)} rows of {texts}, expected {FEWEST_ROWS} or more")
+    other = None
+    if valid is not None:
+        columns["text"] = columns["text"] or found.attrs["text"]
+        other, more = _task_rows(Path(valid), columns, "valid")
+        notes += more
+    names: tuple[str, ...] = ()
+    if kind == "classes":
+        names = tuple(sorted(map(str, found.label.unique()), key=_by_number))
+        _check_classes(found.label.astype(str), label, batch_size)
+    found, other = (_numbered_labels(rows, names, label, valid) for rows in (found, other))
+    sides, copies = _split_rows(found, other)
+    facts = _facts_of(sides, names, n_read=n_read, copies=copies)
+    counts = Counter(sides["train"].label) if names else {0: 1}
+    uneven = max(counts.values()) > UNEVEN * min(counts.values())
+    metrics = ("macro_f1", "accuracy") if uneven else ("accuracy", "macro_f1")
+    digest = hashlib.sha256(repr(metrics).encode())
+    for rows in sides.values():
+        digest.update(rows.to_csv(index=False).encode())
+    name = f"{OWN}{SAFE.sub('-', Path(texts).stem)[:40] or 'texts'}-{digest.hexdigest()[:12]}"
+    return _OwnTask(name, sides, names, metrics if names else ("spearman",), facts, tuple(notes))
+
+
+def _task_rows(
+    path: Path, wanted: dict[str, str | None], argument: str
+) -> tuple[pd.DataFrame, list]:
+    """The columns `TASK_COLUMNS` of a file without rows that lack one, and notes on these."""
+    try:
+        table = read_columns(path)
+    except (ValueError, OSError) as error:
+        raise type(error)(str(error).replace("text:", f"{argument}:", 1)) from error
+    given = {name: column for name, column in wanted.items() if column}
+    arguments = {name: name.removeprefix("text_") for name in TASK_COLUMNS}
+    for name, column in given.items():
+        known_name(arguments[name], f"column of {path}", column, [*map(str, table.columns)])
+    if "text" not in given:
+        rest = [name for name in map(str, table.columns) if name not in given.values()]
+        given["text"] = "text" if "text" in rest else rest[0] if len(rest) == 1 else ""
+        if not given["text"]:
+            raise ValueError(
+                f"text: {path} has the columns {', '.join(map(str, table.columns))}; name that of "
+                "the texts by --text"
+            )
+    table = read_columns(path, list(dict.fromkeys(given.values())))
+    notes = []
+    for name, column in given.items():
+        if empty := empty_lines(table, column):
+            if 2 * table[column].isna().sum() > len(table):
+                raise ValueError(f"{arguments[name]}: {empty}, most of {path}; name another column")
+            notes.append(f"{arguments[name]}: {empty}: left out")
+        for line, cell in table[column].dropna().items():
+            if name.startswith("text") and not isinstance(cell, str):
+                told = f"{cell!r} in line {line} of {path} is no text"
+                raise ValueError(f"{arguments[name]}: column {column}, {told}")
+    table = table.dropna(subset=list(given.values()))
+    found = pd.DataFrame({name: table[column] for name, column in given.items()})
+    found = found.reindex(columns=TASK_COLUMNS).astype(object)
+    found["label"] = found.label.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    _refuse_several(found.label, given["label"], path)
+    found.attrs["text"] = given["text"]
+    return found, notes
+
+
+def _refuse_several(labels: pd.Series, column: str, path: Path) -> None:
+    """Rows of several labels: a list, or words that stand alone in other rows."""
+    alone = {label for label in labels if isinstance(label, str) and not SEVERAL.search(label)}
+    for line, label in labels.items():
+        parts = SEVERAL.split(label) if isinstance(label, str) else [label]
+        several = len(parts) > 1 and {*parts} <= alone
+        if several or isinstance(label, list | tuple | dict | np.ndarray):
+            raise ValueError(
+                f"label: {label!r} in line {line} of {path} are several labels; give a column with "
+                f"one per row, such as one of {column}'s labels as yes or no"
+            )
+
+
+def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
+    """Classes or a regression; what looks like both is refused."""
+    numbers = pd.to_numeric(rows.label, errors="coerce")
+    different = rows.label.nunique()
+    if kind is not None:
+        known_name("kind", "kind", kind, LABEL_KINDS)
+        if kind == "regression" and not np.isfinite(numbers).all():
+            line = numbers.index[~np.isfinite(numbers)][0]
+            raise ValueError(
+                f"label: {rows.label[line]!r} in line {line} of {path} is no finite number, which "
+                "--kind regression needs"
+            )
+        return kind
+    if numbers.isna().any() or different <= 2:
+        return "classes"
+    repeated = different <= MOST_CLASSES or 5 * different < len(rows)
+    if repeated and (different <= MOST_CLASSES or (numbers % 1 == 0).all()):
+        raise ValueError(
+            f"label: {different} different numbers in column {label} of {path} may be classes or "
+            "values; say --kind classes or --kind regression"
+        )
+    return "regression"
+
+
+def _by_number(word: str) -> tuple:
+    return (0, float(word), word) if re.fullmatch(r"-?\d+(\.\d+)?", word) else (1, 0.0, word)
+
+
+def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
+    """Raise a ``ValueError`` unless every class can have a barcode in a batch."""
+    counts = labels.value_counts()
+    if len(counts) < 2:
+        raise ValueError(f"label: every row of {column} is {counts.index[0]!r}, expected 2 classes")
+    rarest, n = counts.index[-1], int(counts.iloc[-1])
+    told = f"label: class {rarest!r} of {column} has {n} of {len(labels):,} rows"
+    if n < FEWEST_OF_CLASS:
+        raise ValueError(
+            f"{told}, expected {FEWEST_OF_CLASS}; join it with another class, or leave it out"
+        )
+    if (in_batch := n / len(labels) * batch_size) < FEWEST_IN_BATCH:
+        enough = 2 ** int(np.ceil(np.log2(FEWEST_IN_BATCH * len(labels) / n)))
+        raise ValueError(
+            f"{told}, {in_batch:.1f} in a batch of {batch_size}, and a barcode needs "
+            f"{FEWEST_IN_BATCH}; join it with another class, leave it out, or take --batch-size "
+            f"{enough}"
+        )
+
+
+def _numbered_labels(
+    rows: pd.DataFrame | None, names: Sequence[str], column: str, valid: Path | None
+) -> pd.DataFrame | None:
+    """Labels as numbers: of classes their place among the `names`."""
+    if rows is None:
+        return None
+    if not names:
+        numbers = pd.to_numeric(rows.label, errors="coerce")
+        if numbers.isna().any():
+            raise ValueError(f"valid: a label of column {column} in {valid} is no number")
+        return rows.assign(label=numbers.astype(float))
+    words = rows.label.astype(str)
+    if strange := sorted({*words} - {*names}):
+        raise ValueError(
+            f"valid: class {strange[0]!r} of column {column} in {valid} is none of the training's"
+        )
+    return rows.assign(label=words.map({name: i for i, name in enumerate(names)}).astype(int))
+
+
+def _split_rows(
+    rows: pd.DataFrame, other: pd.DataFrame | None
+) -> tuple[dict[str, pd.DataFrame], int]:
+    """Training and validation rows, and how many rows have a text that stands more than once."""
+    every = pd.concat([rows, other], ignore_index=True) if other is not None else rows
+    every = every.reset_index(drop=True)
+    groups, copies = _groups(every)
+    every = every.assign(group=groups)
+    if other is not None:
+        held_out = np.arange(len(every)) >= len(rows)
+        seen = np.isin(groups, groups[held_out]) & ~held_out
+        sides = {"train": every[~held_out & ~seen], "validation": every[held_out]}
+        if 2 * seen.sum() > len(rows):
+            raise ValueError(
+                f"valid: {seen.sum()} of {len(rows)} training rows share a text or a group with "
+                "it; give a file of other texts"
+            )
+        return sides, int(seen.sum())
+    if (largest := np.bincount(groups).max()) > len(every) / 2:
+        raise ValueError(
+            f"group: {largest} of {len(every)} rows hang together by shared texts or groups, and "
+            "no split keeps them on one side; give another column, or a validation file by --valid"
+        )
+    folds = StratifiedGroupKFold(round(1 / VALIDATION_SHARE), shuffle=True, random_state=0)
+    train, held_out = next(folds.split(every, _strata(every.label), groups))
+    return {"train": every.iloc[train], "validation": every.iloc[held_out]}, copies
+
+
+def _groups(rows: pd.DataFrame) -> tuple[np.ndarray, int]:
+    """Rows that share a text or a group, directly or by others, and how many share a text."""
+    keys = [rows.text.map(text_key)]
+    if rows.text_pair.notna().any():
+        keys.append(rows.text_pair.map(text_key))
+    copied = (
+        keys[0].duplicated(keep=False) if len(keys) == 1 else rows[TASK_COLUMNS[:2]].duplicated()
+    )
+    if rows.group.notna().any():
+        keys.append("group " + rows.group.astype(str))
+    n = len(rows)
+    nodes = pd.factorize(pd.concat(keys))[0]
+    links = (np.tile(np.arange(n), len(keys)), n + nodes)
+    size = n + nodes.max() + 1
+    graph = coo_array((np.ones(len(nodes)), links), shape=(size, size))
+    groups = connected_components(graph, directed=False)[1][:n]
+    return np.unique(groups, return_inverse=True)[1], int(copied.sum())
+
+
+def _strata(labels: pd.Series | np.ndarray) -> np.ndarray:
+    """Classes, or fifths of a regression's values: what every part has its share of."""
+    labels = np.asarray(labels)
+    if labels.dtype.kind in "iu":
+        return labels
+    cuts = np.quantile(labels, np.arange(1, BINS) / BINS)
+    return np.searchsorted(cuts, labels, side="right")
+
+
+def _halves_of(labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Which validation rows are in the second half, (n,): stratified, and no group in both."""
+    folds = StratifiedGroupKFold(2, shuffle=True, random_state=0)
+    second = np.zeros(len(labels), dtype=bool)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class of one row stands in one half
+        second[next(folds.split(labels, _strata(labels), groups))[1]] = True
+    return second
+
+
+def _facts_of(
+    sides: dict[str, pd.DataFrame], names: Sequence[str], *, n_read: int = 0, copies: int = 0
+) -> dict[str, str]:
+    """What a task's rows are, for people."""
+    train, validation = sides["train"], sides["validation"]
+    n, sample = len(train) + len(validation), f", a sample of {n_read:,}"
+    facts = {"rows": f"{n:,}{sample * (n < n_read)}"}
+    facts["training and validation rows"] = f"{len(train):,} and {len(validation):,}"
+    facts["rows with a copied text, all on one side"] = f"{copies:,}"
+    if not names:
+        low, high = train.label.min(), train.label.max()
+        return facts | {"labels": f"from {low:g} to {high:g}, a regression"}
+    shares = pd.concat([train.label, validation.label]).value_counts(normalize=True)
+    shown = [f"{names[i][:30]} {100 * share:.0f} %" for i, share in shares.items()]
+    facts["classes"] = f"{len(names)}: {', '.join(shown[:8])}{', …' * (len(shown) > 8)}"
+    commonest = float((validation.label == train.label.mode()[0]).mean())
+    return facts | {"accuracy of the commonest class": f"{100 * commonest:.1f} %"}
