@@ -238,7 +238,9 @@ def test_a_chapter_says_truthfully_how_long_it_is_read(chapter):
     for cell in nbformat.read(chapter, as_version=4).cells:
         if not {"hide-input", "exercise", "solution", "check"} & {*cell.metadata.get("tags", [])}:
             words += len(cell.source.split())
-            told = told or re.search(r"\*\*Reading time.\*\*\D+?bout (\d+) minutes", cell.source)
+            told = told or re.search(
+                r"\*\*(?:Reading t|T)ime.\*\*\D+?bout (\d+) minutes", cell.source
+            )
         for output in cell.get("outputs", []):
             words += len(output.get("data", {}).get("text/markdown", "").split())
     assert words / 200 <= int(told[1]) <= 35, f"{words / 200:.0f} minutes"
