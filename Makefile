@@ -10,6 +10,7 @@ $(if $(and $(filter 1,$(words $(PROFILE))),$(filter $(KNOWN),$(PROFILE))),,$(err
 $(if $(shell printf '%s' '$(SEED)' | grep -xE '0|[1-9][0-9]*'),,$(error SEED=$(SEED) is no whole number such as 0 or 1))
 $(if $(shell awk 'BEGIN {print ($(SEED) > 4294966 ? "large" : "")}'),$(error SEED=$(SEED) is above 4294966: a run has 1000 times that seed, and random generators take 32 bits))
 $(if $(word 2,$(SHRINK_RESULTS_DIR)),$(error SHRINK_RESULTS_DIR=$(SHRINK_RESULTS_DIR) holds a space, which make cannot follow; take another folder, or a link to it whose path has no space))
+$(if $(filter own,$(MAKECMDGOALS)),$(if $(TEXTS),,$(error own: which file? such as make own TEXTS=tickets.csv LABEL=category)))
 # An exported seed is easily forgotten, and makes another study than the committed one.
 $(if $(filter environment-0-,$(origin SEED)-$(MAKELEVEL)-$(filter 0,$(SEED))),$(info SEED=$(SEED) comes from the environment: `unset SEED` for the committed study))
 
@@ -112,7 +113,7 @@ SOURCES := $(wildcard shrink_utils/*.py shrink_utils/*/*.py shrink_utils/*/*/*.p
 $(OUT)/code.mk: $(SOURCES)
 	@mkdir -p $(@D)
 	@flock --close $(dir $(OUT)) $(PYTHON) shrink_utils/study/code_version.py $(OUT) && touch $@
-ifeq ($(filter help clean lab lint nightly verify compatibility tables,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean lab lint nightly verify compatibility tables own,$(MAKECMDGOALS)),)
 ifneq ($(MAKECMDGOALS),)
 $(if $(shell $(PYTHON) -I -c '$(IS_NEW)' 2>/dev/null && echo yes),,$(error $(TOO_OLD)))
 include $(OUT)/code.mk
@@ -161,8 +162,7 @@ LISTS   := ARMS WEIGHTS
 quoted   = $(if $(filter $(1),$(LISTS)),$($(1)),'$($(1))')
 handed   = $(if $(findstring command,$(origin $(1))),--$(shell echo $(1) | tr A-Z_ a-z-) $(call quoted,$(1)))
 own: $(VENV) ## compare regularization terms on your labelled texts: TEXTS=file LABEL=column MODEL=… SEEDS=…
-	@$(if $(TEXTS),,echo "own: which file? make own TEXTS=tickets.csv LABEL=category"; exit 1;) \
-	$(PY) -m shrink_utils own '$(TEXTS)' $(foreach o,$(OPTIONS),$(call handed,$(o)))
+	@$(PY) -m shrink_utils own '$(TEXTS)' $(foreach o,$(OPTIONS),$(call handed,$(o)))
 
 # --- everyday --------------------------------------------------------------------------------
 lab: $(VENV) ## open JupyterLab on the notebooks; LAB='--no-browser --port 8899' passes options to it

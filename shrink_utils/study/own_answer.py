@@ -57,9 +57,9 @@ JUDGED = {
     "spearman": _Measure("Spearman's correlation", 1, 0.01),
     "loss": _Measure("the validation loss", -1, 0.02),
     "pc1": _Measure("the PC1 share", -1, 0.02),
-    "same_class": _Measure("the share of neighbours of a class", 1, 0.02),
-    "one_bit": _Measure("the neighbours that one bit keeps", 1, 0.02),
-    "eight_bits": _Measure("the neighbours that eight bits keep", 1, 0.02),
+    "same_class": _Measure("the share of neighbours of the same class", 1, 0.02),
+    "one_bit": _Measure("the share of neighbours that one bit keeps", 1, 0.02),
+    "eight_bits": _Measure("the share of neighbours that eight bits keep", 1, 0.02),
 }
 USES = ("one_bit", "same_class")  # that the rule speaks of, beside the metric
 
@@ -396,16 +396,15 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
     cells = table.value.map("{:.3f}".format) + (" " + table.verdict).fillna("")
     wide = cells.unstack("measure").fillna("")
     order = [list(dict.fromkeys(table.index.get_level_values(i))) for i in (1, 0)]
-    return wide.loc[*order].rename(
-        columns={m: JUDGED[m].name.removeprefix("the ") for m in order[1]}
-    )
+    names = {measure: JUDGED[measure].name.removeprefix("the ") for measure in order[1]}
+    return wide.loc[*order].rename(columns=names).rename_axis(columns=None)
 
 
 def _figure(table: pd.DataFrame, found: Found, before: float, metric: str) -> Figure:
     """Left, each condition's difference from plain; right, the metric against the PC1 share."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(3, 2))
     name, _, margin = JUDGED[metric]
-    rows = table.loc[metric].drop(PLAIN)
+    rows = table.loc[metric].drop([PLAIN, COMMONEST])
     left.axvspan(-100 * margin, 100 * margin, color="0.93", lw=0)
     left.axvline(0, color="0.6", lw=1)
     for at, (condition, row) in enumerate(rows.iterrows()):
