@@ -38,7 +38,12 @@ RUN_BY = {
     "python -m shrink_utils ablate": (LINE, '"shrink_utils", "ablate"'),
 }
 BY_HAND = {"make unit", "make nightly", "make browser", "make compatibility", "make bench"}
-BY_HAND |= {"make store", "make reference", "make replicate"}  # they change what is committed
+BY_HAND |= {
+    "make types",
+    "make store",
+    "make reference",
+    "make replicate",
+}  # they change what is committed
 # What a card of the project names, where it works in earnest.
 PACKAGES = {
     "torch": "shrink_utils/topology/regularizer.py",

@@ -14,7 +14,8 @@ from shrink_utils.paths import data_dir, home
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = ["cohort/claims", "glue/claims", "models/claims"]
-MEASURED = ("quick/", "models/layers", "models/machine_text")  # by whole studies and by models
+# By whole studies, by models, and by the nightly search for verses.
+MEASURED = ("quick/", "models/layers", "models/machine_text", "search/")
 PINS = tomllib.loads((REFERENCE / "frozen.toml").read_text(encoding="utf-8"))  # test_frozen.py
 GOLDEN = Path("tests/study/claims/golden.csv")
 
