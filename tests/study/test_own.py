@@ -19,7 +19,7 @@ from shrink_utils.__main__ import main
 from shrink_utils.geometry import anisotropy
 from shrink_utils.paths import data_dir, home
 from shrink_utils.study import load_profile, own_answer
-from shrink_utils.study.own import _expected_difference, answer_own, plan_own, run_own
+from shrink_utils.study.own import _expected_differences, answer_own, plan_own, run_own
 from shrink_utils.study.own_answer import _by_groups, _cross_chosen, _sentences_of, _verdict_on
 from shrink_utils.study.own_task import _halves_of, _read_own_task
 from shrink_utils.text import load_sentences, load_task, read_snippets
@@ -389,9 +389,18 @@ def test_a_planted_winner_is_found_and_named_and_a_loser_is_told(recorded):
 
 
 def test_the_difference_that_is_promised_shrinks_with_rows_and_seeds():
-    sizes = [_expected_difference(rows, seeds, 3) for rows, seeds in ((60, 5), (600, 5), (600, 20))]
+    one = ("prominent", 1.0)
+    sizes = [_expected_differences(r, s, [one])[one] for r, s in ((60, 5), (600, 5), (600, 20))]
     assert sizes[0] > 1.5 * sizes[1] > 1.5 * sizes[2] > 0
     assert 0.01 < sizes[1] < 0.05
+
+
+def test_a_condition_that_scatters_more_over_seeds_promises_less():
+    """IsoScore★ at 1 has three times the seed standard deviation that it has at .3."""
+    conditions = [("isoscore", 0.3), ("isoscore", 1.0), ("all", 1.0), ("sigreg", 1.0)]
+    quiet, loud, *bars = _expected_differences(400, 5, conditions).values()
+    assert loud > 2 * quiet
+    assert bars[0] == bars[1]  # what is not on record is taken to be as all bars
 
 
 # --- a study from end to end -----------------------------------------------------------------
