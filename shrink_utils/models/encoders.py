@@ -317,9 +317,10 @@ def _refuse_other_kinds(
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
     config, found = model.config, None
     scaled = any(map(SCALES.search, report["unexpected_keys"]))
-    where = {k: location[k] for k in ("revision", "local_files_only")}
+    where = {"revision": location["revision"], "local_files_only": True}  # it was just read
+    where |= dict.fromkeys(MAY_LACK, False)
     of_model = cached_file(location["pretrained_model_name_or_path"], "config.json", **where)
-    for file in Path(of_model).parent.glob("model*.safetensors"):
+    for file in Path(of_model).parent.glob("model*.safetensors") if of_model else ():
         with safe_open(file, "pt") as weights:  # scales may lie elsewhere, or nowhere
             of = [key for key in weights.keys() if key.endswith("weight")]
             scaled |= not {weights.get_slice(key).get_dtype() for key in of} <= FLOATS

@@ -29,7 +29,7 @@ def test_the_shares_written_into_the_picture_are_said_to_readers_who_cannot_see_
     for page in ("README.md", "docs/book/index.md", "notebooks/00_setup_and_data.ipynb"):
         text = (ROOT / page).read_text(encoding="utf-8")
         before, plain, regularized = shares
-        assert re.search(rf"(?s)\b{before} .*\b{plain} .*\b{regularized}", text), page
+        assert re.search(rf"(?s)\b{before}.*\b{plain}.*\b{regularized}", text), page
 
 
 def test_the_points_of_the_picture_belong_to_the_shares_beside_them():

@@ -489,11 +489,12 @@ def test_a_study_that_was_stopped_comes_to_the_same_table_and_more_seeds_to_anot
 def test_make_hands_its_settings_on_and_not_those_of_the_environment(tmp_path):
     command = ["make", "-n", "own", "TEXTS=my tickets.csv", "LABEL=what for", "ARMS=all cosine"]
     command += ["BATCH_SIZE=32"]
-    environment = os.environ | {"MODEL": "not-mine"}
-    told = subprocess.run(command, cwd=home(), env=environment, capture_output=True, text=True)
-    options = "--label 'what for' --arms all cosine --batch-size '32'"
-    assert f"own 'my tickets.csv' {options}" in " ".join(told.stdout.split())
-    empty = subprocess.run(["make", "-n", "own"], cwd=home(), capture_output=True, text=True)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}  # of `make test`
+    options = {"cwd": home(), "capture_output": True, "text": True}
+    told = subprocess.run(command, env=kept | {"MODEL": "not-mine"}, **options)
+    given = "--label 'what for' --arms all cosine --batch-size '32'"
+    assert f"own 'my tickets.csv' {given}" in " ".join(told.stdout.split())
+    empty = subprocess.run(["make", "-n", "own"], env=kept, **options)
     assert empty.returncode != 0 and "TEXTS=" in empty.stderr and not empty.stdout
 
 
