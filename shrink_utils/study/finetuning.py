@@ -204,18 +204,7 @@ def _isolated_training(threads: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _FinetuneResult:
-    """What a run leaves behind.
-
-    Examples
-    --------
-    >>> from shrink_utils.study import RunConfig
-    >>> config = RunConfig(
-    ...     model="tiny-random", task="sentiment_movies", arm="all", seed=0, epochs=1, max_length=8,
-    ...     train_rows=16, eval_rows=8, batch_size=8, learning_rate=1e-3, weight_decay=0.0,
-    ... )
-    >>> finetune(config).embeddings["after"].shape
-    torch.Size([8, 32])
-    """
+    """What a run leaves behind."""
 
     # One row per training step; a class absent from a batch leaves its columns empty.
     history: pd.DataFrame

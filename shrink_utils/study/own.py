@@ -43,7 +43,7 @@ from shrink_utils.study.finetuning import finetune
 from shrink_utils.study.own_task import _facts_of, _halves_of, _read_own_task
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import Result, _n_workers, _result_key, provenance
-from shrink_utils.study.runs import Run, _kept_model, run_configs, run_id
+from shrink_utils.study.runs import Run, _kept_model, _model_card, run_configs, run_id
 from shrink_utils.study.statistics import _two_way_variance
 from shrink_utils.text import load_task
 from shrink_utils.text.corpora import text_key
@@ -432,7 +432,9 @@ def _write_own(study: OwnStudy, answer: OwnAnswer, runs: Sequence[Run]) -> None:
         for run in (run for run in runs if run.config in study.kept):
             folder = part / f"model-{run.config.arm}-{run.config.weight:g}"
             shutil.copytree(_kept_model(run), folder)
-            (folder / "README.md").write_text(_card(study, answer, run), encoding="utf-8")
+            task, commit = answer.head.removeprefix("On ").rstrip(":"), run.provenance["commit"]
+            card = _model_card(run.config, run.evaluations, commit, task=task)
+            (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def _rows_of_page(*rows: Sequence[object]) -> str:
@@ -459,31 +461,4 @@ Means over seeds, with the verdict beside plain fine-tuning; answer.csv has the 
 {_rows_of_page(["", ""], ["---", "---"], *facts)}{kept}
 
 Commit {provenance()["commit"]}; docs/book/use/own.md states the rule.
-"""
-
-
-def _card(study: OwnStudy, answer: OwnAnswer, run: Run) -> str:
-    """What a kept model is, as the field's tools write it."""
-    config, (before, *_, after) = run.config, run.evaluations
-    named = {answer.metric: answer.metric, "loss": "validation loss", "centred_1": "PC1 share"}
-    numbers = [(name, f"{before[key]:.3f}", f"{after[key]:.3f}") for key, name in named.items()]
-    about = {
-        "base": config.model,
-        "task": answer.head.removeprefix("On ").rstrip(":"),
-        "regularization term": f"{config.arm}, weight {config.weight:g}",
-        "seed, epochs, rate": f"{config.seed}, {config.epochs}, {config.learning_rate:g}",
-        "commit": run.provenance["commit"],
-    }
-    return f"""---
-base_model: {config.model}
-library_name: transformers
----
-# {config.model}, fine-tuned on {study.title}
-
-{_rows_of_page(["", ""], ["---", "---"], *about.items())}
-
-{_rows_of_page(["validation rows", "before training", "after"], ["---"] * 3, *numbers)}
-
-`AutoModelForSequenceClassification.from_pretrained` classifies with it; `AutoModel` gives the
-states whose first vector (`pooling: cls`) the term regularized, `SentenceTransformer` their mean.
 """
