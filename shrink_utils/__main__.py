@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shrink_utils.paths import data_dir, home
+from shrink_utils.sources import data_dir, home
 
 if TYPE_CHECKING:
     from shrink_utils.study.profiles import Profile

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import main
-from shrink_utils.paths import data_dir, home
+from shrink_utils.sources import data_dir, home
 from shrink_utils.text import load_sentences
 
 
@@ -129,7 +129,7 @@ def test_ctrl_c_is_one_line_and_status_130(results, after):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     for line in process.stderr:  # imports, as they end
-        if "shrink_utils.paths" in line:
+        if "shrink_utils.sources" in line:
             break
     time.sleep(after)
     process.send_signal(signal.SIGINT)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

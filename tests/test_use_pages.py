@@ -14,8 +14,7 @@ from datasets import Dataset
 
 from shrink_utils.geometry import anisotropy, cka, iso_score
 from shrink_utils.models import token_states
-from shrink_utils.paths import data_dir
-from shrink_utils.sources import source_path
+from shrink_utils.sources import data_dir, source_path
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "book" / "use"

@@ -10,7 +10,7 @@ from typing import get_args
 import nbformat
 import pandas as pd
 
-from shrink_utils.paths import data_dir, home
+from shrink_utils.sources import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
 from shrink_utils.study.claims.report import (
     _by_paper,

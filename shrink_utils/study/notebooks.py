@@ -16,7 +16,7 @@ from traitlets.config import Config
 from zmq import ZMQError
 
 from shrink_utils.names import WIDGET_VIEW
-from shrink_utils.paths import _same_checkout
+from shrink_utils.sources import _same_checkout
 from shrink_utils.study.results import _file_lock, atomic_write
 
 # Of the variables that Python, IPython and Jupyter read, those that change nothing a chapter says.

@@ -33,8 +33,7 @@ from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, hidden_states, load_encoder
 from shrink_utils.models.states import WORD
 from shrink_utils.names import known_name
-from shrink_utils.paths import data_dir
-from shrink_utils.sources import hub_revisions
+from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study import own_answer as rule
 from shrink_utils.study.code_version import PACKAGE, _hash, code_hash
 from shrink_utils.study.config import ARMS, RunConfig, used_precision

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from shrink_utils.paths import data_dir, home
+from shrink_utils.sources import data_dir, home
 from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
 from shrink_utils.study.claims.stl import interpolate_frontier
 from shrink_utils.study.results import atomic_write

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from shrink_utils.names import unknown_name
-from shrink_utils.paths import results_dir
+from shrink_utils.sources import results_dir
 from shrink_utils.study.config import RunConfig, arm_options
 
 FOLDER = Path(__file__).with_suffix("")

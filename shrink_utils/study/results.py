@@ -34,8 +34,7 @@ import psutil
 from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
 
-from shrink_utils.paths import home
-from shrink_utils.sources import sha256_of, source_hashes
+from shrink_utils.sources import home, sha256_of, source_hashes
 
 CONFIG, STAMP, MANIFEST = "config.json", "provenance.json", "manifest.json"
 HOST = socket.gethostname().replace(".", "-")

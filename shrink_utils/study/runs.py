@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import torch.distributed as dist
 
-from shrink_utils.paths import data_dir
-from shrink_utils.sources import hub_revisions
+from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study.code_version import code_hash
 from shrink_utils.study.config import RunConfig, arm_options, used_precision
 from shrink_utils.study.profiles import Profile

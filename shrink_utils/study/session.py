@@ -7,7 +7,7 @@ import torch
 from IPython import get_ipython
 from threadpoolctl import threadpool_limits
 
-from shrink_utils.paths import _same_checkout
+from shrink_utils.sources import _same_checkout
 from shrink_utils.study.figures import use_house_style
 from shrink_utils.study.profiles import Profile, load_profile
 

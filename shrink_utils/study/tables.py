@@ -19,8 +19,7 @@ from textwrap import dedent
 
 import pandas as pd
 
-from shrink_utils.paths import data_dir
-from shrink_utils.sources import hub_revisions
+from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study.code_version import _code_only, code_hash
 from shrink_utils.study.config import KEYS, RUN, RunConfig
 from shrink_utils.study.profiles import Profile, load_profile

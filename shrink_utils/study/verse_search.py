@@ -15,8 +15,7 @@ from torch import Tensor
 
 from shrink_utils.geometry import all_but_the_top, random_rotation, search, whitening
 from shrink_utils.models import hidden_states, load_encoder
-from shrink_utils.paths import data_dir, results_dir
-from shrink_utils.sources import Source, fetch
+from shrink_utils.sources import Source, data_dir, fetch, results_dir
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.statistics import _mean_of
 from shrink_utils.text import load_task

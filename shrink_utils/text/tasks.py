@@ -23,8 +23,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from shrink_utils.names import known_name
-from shrink_utils.paths import data_dir, results_dir
-from shrink_utils.sources import hub_revisions, lines_of
+from shrink_utils.sources import data_dir, hub_revisions, lines_of, results_dir
 from shrink_utils.text.corpora import (
     ALL,
     _Snippet,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study import load_profile
 from shrink_utils.study.profiles import FOLDER
 

@@ -12,7 +12,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from shrink_utils.paths import home
+from shrink_utils.sources import home
 from shrink_utils.study import load_profile
 from shrink_utils.study.runs import load_run, run_id, run_or_load
 

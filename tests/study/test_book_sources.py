@@ -23,7 +23,7 @@ def notebooks(tmp_path):
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "curve.svg").write_text("<svg/>")
     cells = [
-        new_markdown_cell("# 00 · First\n\n[code](../shrink_utils/paths.py) [lost](../nothing.py)"),
+        new_markdown_cell("# 00 · First\n\n[code](../shrink_utils/sources.py) [lost](../no.py)"),
         new_markdown_cell("An [arm](../docs/book/glossary.md#arm)."),
         new_code_cell("1", outputs=[new_output("display_data", data=shown, metadata=meta)]),
         new_code_cell("2", outputs=[new_output("display_data", data=shown, metadata=named)]),
@@ -52,8 +52,8 @@ def test_the_sources_are_pages_notebooks_and_linked_files(notebooks, claims, tmp
     found = {path.name for path in source.rglob("*") if path.is_file()}
     assert {"conf.py", "index.md", "findings.md", "headlines.md", "reference.rst"} <= found
     assert "00_first.ipynb" in found and "01_second.failed.ipynb" not in found
-    assert (source / "shrink_utils" / "paths.py").is_file()
-    assert not (source / "nothing.py").exists()
+    assert (source / "shrink_utils" / "sources.py").is_file()
+    assert not (source / "no.py").exists()
     _, link, picture, drawing = nbformat.read(
         source / "notebooks" / "00_first.ipynb", as_version=4
     ).cells

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shrink_utils.paths import home
+from shrink_utils.sources import home
 from shrink_utils.study import code_version
 from shrink_utils.study.code_version import code_hash
 

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from shrink_utils.names import WIDGET_VIEW
-from shrink_utils.paths import home
+from shrink_utils.sources import home
 from shrink_utils.study import setup_notebook
 from shrink_utils.study.notebooks import _run_notebook, _store_outputs
 from shrink_utils.study.results import _file_lock

@@ -17,7 +17,7 @@ from transformers import AutoModel
 
 from shrink_utils.__main__ import main
 from shrink_utils.geometry import anisotropy
-from shrink_utils.paths import data_dir, home
+from shrink_utils.sources import data_dir, home
 from shrink_utils.study import load_profile, own_answer
 from shrink_utils.study.own import _expected_differences, answer_own, plan_own, run_own
 from shrink_utils.study.own_answer import _by_groups, _cross_chosen, _sentences_of, _verdict_on

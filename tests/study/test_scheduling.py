@@ -14,7 +14,7 @@ import torch
 from distributed import Client, LocalCluster
 
 from shrink_utils.__main__ import main
-from shrink_utils.paths import home
+from shrink_utils.sources import home
 from shrink_utils.study import results, run_grid, run_id, runs
 from shrink_utils.study.profiles import _SweepEntry, load_profile
 from shrink_utils.study.results import ADDRESS, Work, make_all

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.stats import false_discovery_control
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study.statistics import Interval, _mean_of, pseudo_values
 
 Direction = Literal["less", "greater", "no_worse", "described"]

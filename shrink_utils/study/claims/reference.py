@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
 from shrink_utils.study.config import KEYS
 from shrink_utils.study.profiles import Profile

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import _families, _sentences
 from shrink_utils.study.profiles import Profile
 

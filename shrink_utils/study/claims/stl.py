@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import _as_table, _per_seed, claim
 from shrink_utils.study.claims.rajaee import _about_rp
 from shrink_utils.study.config import ARMS, RUN, TASK_OF_MODEL

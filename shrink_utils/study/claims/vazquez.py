@@ -13,7 +13,7 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import (
     _as_table,
     _jackknife_over_models,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import (
     _as_table,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.__main__ import main
-from shrink_utils.paths import data_dir, home
+from shrink_utils.sources import data_dir, home
 
 REFERENCE = data_dir() / "reference"
 FOLLOWING = ["cohort/claims", "glue/claims", "models/claims"]

@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 from torch.nn import functional
 
-from shrink_utils.paths import data_dir
+from shrink_utils.sources import data_dir
 from shrink_utils.study import finetuning
 from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
