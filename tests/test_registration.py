@@ -55,6 +55,11 @@ def test_the_text_of_the_analysis_is_that_of_its_commit_with_deviations_below():
             "data/reference/last/decide.py",
             "data/reference/last",
         ),
+        (
+            "docs/preregistration_base.md",
+            "data/reference/base/decide.py",
+            "data/reference/base",
+        ),
     ],
 )
 def test_a_later_analysis_and_its_code_are_older_than_the_runs_that_they_decide_on(
