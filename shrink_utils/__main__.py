@@ -137,7 +137,7 @@ def _do_own(profile: Profile, options: argparse.Namespace) -> None:
     print("\n".join(f"{name:{width}}  {fact}" for name, fact in study.facts.items()))
     print("".join(f"{note}\n" for note in study.notes), end="", flush=True)
     if missing := len(study.missing):
-        minutes = f"about {study.minutes():.0f} minutes, by {room.TRIED} steps that were timed"
+        minutes = f"about {study.minutes():.0f} min, by {room.TRIED} steps that were timed"
         print(f"{missing} of {len(study.configs)} runs are to be made: {minutes}", flush=True)
     runs = room.run_own(study)
     answer = room.answer_own(study, runs)

@@ -246,8 +246,11 @@ def _promise(configs: Sequence[RunConfig], n_rows: int) -> dict[str, str]:
     facts["trained on"] = f"{device}, in {first.precision}"
     if not task_spec(first.task).is_regression:
         sizes = _expected_differences(n_rows, seeds, conditions)
-        least, most = (f"{100 * find(sizes.values()):.1f}" for find in (min, max))
-        facts["smallest difference of accuracy to be found"] = f"{least} to {most} points"
+        least, most = (100 * find(sizes.values()) for find in (min, max))
+        told = f"{least:.1f} to {most:.1f} points"
+        if most >= 100:
+            told = "none, by so few seeds and rows"
+        facts["smallest difference of accuracy to be found"] = told
     return facts
 
 

@@ -48,6 +48,8 @@ WORKERS = "SHRINK_WORKERS"  # how many processes make results, whatever a profil
 # On one GPU: more processes gained nothing; what CUDA itself takes of each; a margin, as the first
 # run need not be the largest.
 MOST_ON_GPU, CONTEXT_GB, SPARE = 16, 0.6, 1.5
+NO_TIME_LEFT = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}]"
+TIME_LEFT = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}, about {remaining} left]"
 Loaded = TypeVar("Loaded")
 
 
@@ -309,8 +311,7 @@ def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     for one in work:
         one.log.unlink(missing_ok=True)
     with progress_bar(total=len(work), unit="run") as bar:
-        # Those side by side end together: after the first, tqdm's time left is far too much.
-        bar.bar_format = "{l_bar}{bar}| {n_fmt}/{total_fmt} runs [{elapsed}]"
+        bar.bar_format = NO_TIME_LEFT
         if work and os.environ.get(ADDRESS):
             _on_cluster(work, bar)
         elif workers > 1 or gpus:
@@ -403,16 +404,22 @@ def _side_by_side(work: Sequence[Work], workers: int, gpus: list[str], bar: tqdm
     try:
         while any(process.is_alive() for process in team):
             time.sleep(1)
-            _show(bar, work)
+            _show(bar, work, workers)
     finally:
         for process in team:
             process.terminate()
             process.join()
 
 
-def _show(bar: tqdm, work: Sequence[Work]) -> None:
-    """Move the bar to what is made."""
-    bar.update(sum(one.path.exists() for one in work) - bar.n)
+def _show(bar: tqdm, work: Sequence[Work], workers: int = 1) -> None:
+    """Move the bar to what is made; the time left is told when every worker has made one.
+
+    Runs side by side end together: after the first alone it would be far too much.
+    """
+    made = sum(one.path.exists() for one in work)
+    if made >= workers:
+        bar.bar_format = TIME_LEFT
+    bar.update(made - bar.n)
 
 
 def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
@@ -431,7 +438,7 @@ def _on_cluster(work: Sequence[Work], bar: tqdm) -> None:
         for call in as_completed(calls):
             if (error := call.exception()) is not None:
                 calls[call].log.write_text(f"{error}\n", encoding="utf-8")
-            _show(bar, work)
+            _show(bar, work, len(client.nthreads()))
 
 
 def _remote(one: Work, settings: dict[str, str]) -> None:

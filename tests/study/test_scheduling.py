@@ -49,6 +49,19 @@ def test_what_fails_or_dies_is_named_with_its_log_and_tried_again_alone(tmp_path
     assert {path: path.stat().st_mtime_ns for path in made} == made
 
 
+def test_the_time_left_is_told_once_every_worker_has_made_one(tmp_path, monkeypatch):
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    work = _work(tmp_path, 4 * [write])
+    with results.progress_bar(total=4, unit="run") as bar:
+        bar.bar_format = results.NO_TIME_LEFT
+        told = []
+        for one in work:
+            one.make()
+            results._show(bar, work, 2)
+            told.append("left" in str(bar))
+    assert told == [False, True, True, True]
+
+
 def test_each_process_has_a_gpu_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "_gpus", lambda: ["4", "7"])
     monkeypatch.setenv("SHRINK_WORKERS", "1")
