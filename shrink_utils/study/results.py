@@ -374,7 +374,7 @@ def _settle(one: Work) -> bool:
             except Exception:
                 one.log.write_text(traceback.format_exc(), encoding="utf-8")
             else:
-                one.log.unlink()
+                one.log.unlink(missing_ok=True)  # another call may have cleared it, beginning anew
             return True
     except Timeout:
         return False

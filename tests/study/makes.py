@@ -25,3 +25,9 @@ def write_gpu_beside_another(path):
     while len(list(path.parent.glob("*.here"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     write(path, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+
+
+def write_while_another_begins(path):
+    """Another call of `make_all` clears the logs of what is missing, this one's among them."""
+    path.with_name(f"{path.name}.failed.log").unlink()
+    write(path)

@@ -18,7 +18,13 @@ from shrink_utils.sources import home
 from shrink_utils.study import results, run_grid, run_id, runs
 from shrink_utils.study.profiles import _SweepEntry, load_profile
 from shrink_utils.study.results import ADDRESS, Work, make_all
-from tests.study.makes import die, fail, write, write_gpu_beside_another
+from tests.study.makes import (
+    die,
+    fail,
+    write,
+    write_gpu_beside_another,
+    write_while_another_begins,
+)
 
 
 def _work(folder, makes):
@@ -47,6 +53,12 @@ def test_what_fails_or_dies_is_named_with_its_log_and_tried_again_alone(tmp_path
     make_all(_work(tmp_path, 5 * [write]), workers=1)
     assert all(one.path.exists() and not one.log.exists() for one in work)
     assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+def test_a_second_call_that_begins_meanwhile_does_no_harm(tmp_path):
+    work = _work(tmp_path, [write_while_another_begins])
+    make_all(work)
+    assert work[0].path.exists() and not work[0].log.exists()
 
 
 def test_the_time_left_is_told_once_every_worker_has_made_one(tmp_path, monkeypatch):
