@@ -351,7 +351,8 @@ def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
     frozen = [_frozen(config, study.profile.folder / "frozen") for config in plain]
     found = rule._conditions(courses, frozen, labels, second, spec.metrics[0])
     what = "a regression" if spec.is_regression else f"{spec.n_labels} classes"
-    n = f"{study.facts['rows']} rows, {len(rows):,} of them to validate"
+    n_rows = study.facts["rows"].partition(", a sample")[0]
+    n = f"{n_rows} rows, {len(rows):,} of them to validate"
     head = f"On {study.title} ({n}, {what}, {len(plain)} seeds):"
     before = courses["none", plain[0].weight][0][0].vectors.double()
     share = float(anisotropy(before, k=1, center=True)[0])
