@@ -309,8 +309,8 @@ def _sentences_of(table: pd.DataFrame, found: Found, groups: np.ndarray, metric:
     told, advised, guess = [], [], table.loc[(metric, COMMONEST)]
     if guess.verdict != "worse":
         told.append(
-            f"Plain fine-tuning is not shown to learn the task ({_percent(guess.plain)} %, a guess "
-            f"has {_percent(guess.value)}): take more epochs or rows, or a larger learning rate."
+            f"Plain fine-tuning is not shown to beat a guess ({_shift(guess, metric, 'beside')}): "
+            "take more epochs or rows, or a larger learning rate."
         )
     for measure in (m for m in (metric, "pc1", *USES) if m in table.index):
         rows = table.loc[measure].loc[_named_conditions(found)]
@@ -338,10 +338,8 @@ def _of_measure(rows: pd.DataFrame, measure: str, metric: str) -> list[str]:
         interval = f"[{100 * row.low:+.1f}, {100 * row.high:+.1f}]"
         if row.verdict in ("better", "worse"):
             way = "rises" if row.difference > 0 else "falls"
-            shift = f"from {_percent(row.plain)} to {_percent(row.value)} %"
-            told.append(
-                f"With {arm}, {name} {way} {shift} ({100 * row.difference:+.1f} {interval})."
-            )
+            change = f"{_shift(row, measure)} ({100 * row.difference:+.1f} {interval})"
+            told.append(f"With {arm}, {name} {way} from {change}.")
         elif measure == metric and row.verdict == "not decided":
             seeds = f"about {row.seeds_needed:.0f} seeds"
             needs = seeds if row.seeds_needed < math.inf else "more validation rows, not seeds,"
@@ -379,13 +377,16 @@ def _beside_controls(
     free = rows[rows.index.isin(CONTROLS) & (rows.verdict == "better")]
     if not rivals and len(free):
         best = free.loc[free.value.idxmax()]
-        shift = f"from {_percent(best.plain)} to {_percent(best.value)} %"
-        told.append(f"For nothing, {JUDGED[measure].name} rises {shift}: {best.name}.")
+        name, shift = JUDGED[measure].name, _shift(best, measure)
+        told.append(f"For nothing, {name} rises from {shift}: {best.name}.")
     return told
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"
+def _shift(row: pd.Series, measure: str, word: str = "to") -> str:
+    """Plain's value and a condition's: shares in percent, a correlation as it is."""
+    if measure == "spearman":
+        return f"{row.plain:.2f} {word} {row.value:.2f}"
+    return f"{100 * row.plain:.0f} {word} {100 * row.value:.0f} %"
 
 
 # --- what people look at ---------------------------------------------------------------------
