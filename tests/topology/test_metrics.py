@@ -9,31 +9,22 @@ from shrink_utils.topology import barcode, h0_barcode, persistent_entropy
 from tests.topology.conftest import gudhi_intervals
 
 
-def _cloud(n=24, d=3, **options):
-    return torch.randn(n, d, dtype=torch.float64, **options)
+def _cloud(n=24, d=3):
+    return torch.randn(n, d, dtype=torch.float64)
 
 
 def _distances(cloud, metric):
     return squareform(pdist(cloud.numpy(), metric))
 
 
-@pytest.mark.parametrize("metric", ["cosine", "cityblock", "chebyshev"])
-@pytest.mark.parametrize("dimension", [0, 1, 2])
-def test_bars_of_a_matrix_of_distances_are_gudhis(metric, dimension):
-    distances = _distances(_cloud(40, 4), metric)
-    bars = barcode(torch.from_numpy(distances), max_dim=dimension, metric="precomputed")[dimension]
-    expected = gudhi_intervals(dimension, distance_matrix=distances)
-    assert len(expected) > 0
-    np.testing.assert_allclose(bars.births, expected[:, 0], rtol=1e-14)
-    np.testing.assert_allclose(bars.deaths, expected[:, 1], rtol=1e-14)
-    np.testing.assert_allclose(bars.lengths, expected[:, 1] - expected[:, 0], rtol=1e-12)
-
-
 @pytest.mark.parametrize("dimension", [0, 1])
-def test_cosine_bars_are_gudhis_of_one_less_the_cosine(dimension):
+@pytest.mark.parametrize("metric", ["cosine", "cityblock"])
+def test_bars_of_other_distances_are_gudhis(metric, dimension):
     cloud = _cloud(30) * torch.linspace(0.01, 100, 30, dtype=torch.float64)[:, None]
-    bars = barcode(cloud, max_dim=dimension, metric="cosine")[dimension]
-    expected = gudhi_intervals(dimension, distance_matrix=_distances(cloud, "cosine"))
+    distances = _distances(cloud, metric)
+    given = (cloud, metric) if metric == "cosine" else (torch.from_numpy(distances), "precomputed")
+    bars = barcode(given[0], max_dim=dimension, metric=given[1])[dimension]
+    expected = gudhi_intervals(dimension, distance_matrix=distances)
     assert len(expected) > 0
     np.testing.assert_allclose(bars.births, expected[:, 0], atol=1e-14)
     np.testing.assert_allclose(bars.deaths, expected[:, 1], atol=1e-14)
@@ -72,16 +63,8 @@ def test_both_entries_of_an_edge_share_its_gradient():
     assert distances.grad.tolist() == half
 
 
-def test_rounding_of_a_matrix_is_let_pass():
-    cloud = _cloud(60, 8).float()
-    distances = torch.cdist(cloud, cloud)
-    found = h0_barcode(distances, metric="precomputed").lengths
-    torch.testing.assert_close(found, h0_barcode(cloud).lengths, rtol=1e-2, atol=1e-3)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_cosine_distances_in_float32_are_taken_though_some_lie_below_zero(seed):
-    cloud = _cloud(60, 6, generator=torch.Generator().manual_seed(seed)).float()
+def test_cosine_distances_in_float32_are_taken_though_some_lie_below_zero():
+    cloud = _cloud(60, 6).float()
     cloud[1] = cloud[0]
     unit = cloud / cloud.norm(dim=1, keepdim=True)
     distances = (1 - unit @ unit.T).requires_grad_()

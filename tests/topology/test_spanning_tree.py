@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -95,46 +94,6 @@ def test_distances_that_float32_cannot_tell_apart_are_measured(way):
         assert_is_the_tree(tree_by(way, points), points)
 
 
-def test_without_the_near_ties_they_are_not_told_apart(monkeypatch):
-    points = np.eye(60, 90, dtype=np.float32) + 1e-7 * gaussian(60, 90)
-    right = np.sqrt(plain_prim(points)).sum()
-    assert lengths_of(tree_by("float32", points), points).sum() == pytest.approx(right, rel=1e-15)
-    prim = spanning_tree.prim
-    monkeypatch.setattr(spanning_tree, "prim", lambda squared, slack, most: prim(squared))
-    assert lengths_of(tree_by("float32", points), points).sum() > right * (1 + 1e-10)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(points=matrices)
-def test_no_rounded_distance_is_off_by_more_than_half_the_slack(dtype, points):
-    taken = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spanning_tree, "prim", lambda *given: taken.update(given=given))
-        spanning_tree._near_ties(points.astype(np.float64), dtype)
-    halves, slack, _ = taken["given"]
-    exact = [[Fraction(float(v)) for v in row] for row in points]
-    true = [sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / 2 for x in exact for y in exact]
-    # The unit that they are taken in, a power of two, from the largest of them.
-    shifted = points.astype(np.float64) - points[0]
-    unit = Fraction(spanning_tree._power_of_two(shifted - shifted.mean(axis=0)))
-    for rounded, exactly in zip(halves.ravel().tolist(), true, strict=True):
-        assert abs(Fraction(rounded) - exactly / unit**2) <= Fraction(float(slack)) / 2
-
-
-@given(points=matrices, slack=st.sampled_from([0, 1, 300]), most=st.integers(0, 60))
-def test_the_compiled_loop_finds_the_pairs_of_the_numpy_one_in_their_order(points, slack, most):
-    squared = ((points[:, None] - points) ** 2).sum(axis=2)
-    found = []
-    for njit in (None, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(spanning_tree, "njit", njit)
-            found.append(spanning_tree.prim(squared, slack, most))
-    if found[0] is None:
-        assert found[1] is None
-    else:
-        np.testing.assert_array_equal(*found)
-
-
 def large(kind, n, d=16):
     points = gaussian(n, d)
     if kind == "copies":
@@ -151,7 +110,7 @@ KINDS = ["gaussian", "tight clusters far apart", "copies", "one row far away"]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [900, 901, 1023, 1024])
+@pytest.mark.parametrize("n", [901, 1024])
 def test_lengths_are_the_same_on_both_sides_of_a_switch(n, dtype, kind, monkeypatch):
     """Float64 up to 1,023 points, one matrix up to 900 (as shipped, 8,192), then parts."""
     points = large(kind, n).astype(dtype)
@@ -172,7 +131,7 @@ def step(embeddings):
 def kibibytes(name):
     line = next(line for line in open("/proc/self/status") if line.startswith(name))
     return int(line.split()[1])
-points = torch.randn(6000, 8, requires_grad=True)
+points = torch.randn(4000, 8, requires_grad=True)
 for n in (64, 2100):
     step(torch.randn(n, 8, requires_grad=True))
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts afresh
@@ -184,7 +143,7 @@ print((kibibytes("VmHWM") - before) / 1024)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's record of the peak")
 def test_a_step_of_more_points_than_fit_a_matrix_holds_no_matrix_of_them_all():
-    """Of 137 MiB in float32; that of two parts has 4."""
+    """Of 61 MiB in float32; that of two parts has 4."""
     run = [sys.executable, "-c", MEASURE_PEAK]
     extra = float(subprocess.run(run, capture_output=True, check=True, text=True).stdout)
-    assert extra <= 40
+    assert extra <= 30
