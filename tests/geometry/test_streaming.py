@@ -3,13 +3,11 @@
 import pickle
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -139,62 +137,3 @@ def test_sums_far_from_zero_are_exact_to_1e_8_or_refused(name, offset):
     else:
         np.testing.assert_allclose(value, case.expected(x), rtol=1e-7, atol=1e-9)
         assert offset < 1e8
-
-
-def _worker(rank: int, folder: str) -> None:
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2
-    )
-    found = {}
-    for name, case in CASES.items():
-        metric, pieces = case.make(), split(np.random.default_rng(0), 5)
-        for rows in pieces[:2] if rank else pieces[2:]:
-            metric.update(*case.batch(X, rows))
-        found[name] = metric.compute()
-    torch.save(found, f"{folder}/{rank}.pt")
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.nightly
-def test_two_processes_compute_what_one_would(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parent)  # for the children, who import this module
-    mp.start_processes(_worker, args=(str(tmp_path),), nprocs=2, start_method="spawn")
-    for rank in range(2):
-        for name, value in torch.load(tmp_path / f"{rank}.pt", weights_only=True).items():
-            assert_same(value, CASES[name].expected(X))
-
-
-SIX = np.ones((6, D))
-EMPTY = [partial(make, 0) for make in (AvgSim, Spectrum, CKA, partial(SelfSim, 3))]
-
-
-@pytest.mark.parametrize(
-    ("metric", "batch", "match"),
-    [
-        (partial(AvgSim, D), (np.ones((4, 5)),), r"x must have 6 columns, got shape \(4, 5\)"),
-        (partial(AvgSim, D), (np.zeros((4, D)),), "4 zero row"),
-        (partial(AvgSim, D), (SIX, [0, 1]), "groups needs one label per row"),
-        (partial(AvgSim, D), (SIX[:1],), "AvgSim needs at least 2"),
-        (partial(AvgSim, D), (SIX, [0] * 6), "at least 2 different labels"),
-        (partial(SelfSim, 2, D), (SIX, [0, 1, 2, 0, 0, 0]), "words must be −1 … 1, got 0 … 2"),
-        (partial(SelfSim, 2, D), (SIX, [0.0] * 6), "words needs one whole number per row"),
-        (partial(SelfSim, 2, D), (SIX, [0, 1]), "words needs one whole number per row"),
-        (partial(SelfSim, 2, D), (SIX, [0, 1] * 3), "none of 2 stands in 5 contexts"),
-        (partial(Spectrum, D), (np.full((4, D), np.nan),), "NaN or infinity in 4 row"),
-        (partial(Spectrum, D), (SIX[:2],), "k must be between 1 and .* = 2, got 3 after 2 row"),
-        (partial(Spectrum, D), (0 * SIX,), "nothing but zeros|of zeros"),
-        (partial(Spectrum, D, center=True), (SIX,), "no variance"),
-        (partial(IsoScore, D), (SIX * 1e200,), "leave float64"),
-        (partial(IsoScore, D), (SIX[:1],), "needs at least 2"),
-        (partial(CKA, D), (SIX, SIX[:3]), "got 6 and 3 rows"),
-        *((make, (), "n_features must be .* got 0") for make in EMPTY),
-        (partial(IsoScore, 1), (), "n_features must be a whole number, 2 or more"),
-        (lambda: Spectrum(5).merge_state(Spectrum(6)), (), "construct both metrics alike"),
-    ],
-)
-def test_what_has_no_value_is_refused(metric, batch, match):
-    with pytest.raises(ValueError, match=match):
-        metric = metric()
-        metric.update(*batch)
-        metric.compute()
