@@ -2,47 +2,39 @@
 
 import copy
 import os
+import socket
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
-from transformers import BertConfig, BertForSequenceClassification, Trainer
+from transformers import TrainingArguments
 
-from shrink_utils.models import load_classifier, save_classifier
-from shrink_utils.study import finetune
-from shrink_utils.study.finetuning import _quiet_arguments
 from shrink_utils.topology import BarcodeRegularizer
 from shrink_utils.training import BarcodeTrainer
 from shrink_utils.training.gather import gathered_batch, shared_draws
 from shrink_utils.training.penalties import IsoScoreStar, Regrouped, SIGReg
-from tests.study.conftest import CONFIG
+from tests.training.conftest import bert, make_rows
 
 ROOT = Path(__file__).parents[2]
 # Rows of each process, whether their labels count, and the weight of the regularizer.
 CASES = {
-    "equal": ((7, 7), True, 0.7),
     "unequal": ((3, 11), True, 0.7),
     "one cloud": ((9, 5), False, 0.7),
     "task alone": ((3, 11), True, 0.0),
     "labels spread unevenly": ((32, 32), True, 0.7),
     "no label in a process": ((8, 9), True, 0.7),
     "class weights": ((7, 9), True, 0.7),
-    "class weights, no label in a process": ((7, 9), True, 0.7),
     "no row in a process": ((0, 9), True, 0.7),
-    "a mean over tokens": ((5, 8), False, 0.7),
 }
 UNLABELLED = {
     "labels spread unevenly": slice(36, 64),
     "class weights": slice(5, 8),
-    "class weights, no label in a process": slice(0, 7),
     "no label in a process": slice(0, 8),
 }
 
@@ -75,10 +67,6 @@ def _loss_and_gradients(name, rank=None):
     task, own = cross_entropy(logits, labels[part], weight=weights), {}
     if weights is not None:
         own = {"count": weights[labels[part][labels[part] >= 0]].sum()}
-    if name == "a mean over tokens":  # of each row as many as its number
-        tokens = torch.arange(1, 14)[part].double()
-        each = cross_entropy(logits, labels[part], reduction="none")
-        task, own = tokens @ each / tokens.sum(), {"count": tokens.sum()}
     task, embeddings, labels = gathered_batch(
         task, embeddings, labels[part] if per_class else None, **own
     )
@@ -114,7 +102,7 @@ def _refusal(rank):
 
 # Rewards that draw, and one that remembers.
 DRAWN = {
-    "random": BarcodeRegularizer("random"),
+    "random": BarcodeRegularizer("random", rule="published"),
     "sigreg": SIGReg(),
     "shuffled": Regrouped("shuffled"),
     "isoscore": IsoScoreStar(),
@@ -143,68 +131,71 @@ def _rewards(rank=None):
     return found
 
 
-def _trained(kind, folder):
-    """Log and weights of a training whose parts have different rows that count."""
-    torch.manual_seed(0)
-    small = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "intermediate_size": 32}
-    model = BertForSequenceClassification(BertConfig(**small, num_attention_heads=2))
-    words = torch.randint(5, 60, (24, 6))
-    rows = [{"input_ids": w, "labels": -100 if i < 3 else i % 2} for i, w in enumerate(words)]
-    args = _quiet_arguments(str(folder), use_cpu=True, max_steps=2, per_device_train_batch_size=4)
-    own = {} if kind is Trainer else {"regularizer": BarcodeRegularizer("all", weight=0.0)}
-    trainer = kind(model=model, args=args, train_dataset=rows, **own)
+def _mean_of_step(outputs, labels, num_items_in_batch=None):
+    """The task loss over the labelled rows of all processes."""
+    return cross_entropy(outputs["logits"], labels, reduction="sum") / num_items_in_batch
+
+
+def _trained(folder, rows_per_process):
+    """Log and weights of a training by the Trainer, of which a fifth of the rows has no label."""
+    reward, rows = BarcodeRegularizer("all", weight=0.7), make_rows(24)
+    options = {"use_cpu": True, "disable_tqdm": True, "report_to": "none", "save_strategy": "no"}
+    options |= {"logging_steps": 1, "max_steps": 2, "optim": "sgd", "learning_rate": 0.1}
+    options |= {"train_sampling_strategy": "sequential"}
+    trainer = BarcodeTrainer(
+        model=bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),  # masks would differ
+        args=TrainingArguments(folder, per_device_train_batch_size=rows_per_process, **options),
+        train_dataset=rows,
+        regularizer=reward,
+        compute_loss_func=_mean_of_step,
+    )
     trainer.train()
-    names = ("loss", "grad_norm", "task_loss", "bars")
+    names = ("loss", "grad_norm", "task_loss", "reward", "bars")
     log = [{k: v for k, v in entry.items() if k in names} for entry in trainer.state.log_history]
-    return log, trainer.accelerator.unwrap_model(trainer.model).state_dict()
-
-
-def _config(folder):
-    return replace(CONFIG, model=str(folder / "model"), epochs=1)
+    return log[:2], trainer.accelerator.unwrap_model(trainer.model).state_dict()
 
 
 def _in_a_process(folder: Path) -> None:
-    """What torchrun starts twice."""
-    history = finetune(_config(folder)).history
+    trained = _trained(str(folder / "out"), 4)
     rank = dist.get_rank()
-    history.to_parquet(folder / f"{rank}.parquet")
-    torch.save({name: _loss_and_gradients(name, rank) for name in CASES}, folder / f"{rank}.pt")
-    torch.save(_rewards(rank), folder / f"{rank}-rewards.pt")
-    torch.save((_of_a_group(rank), _refusal(rank)), folder / f"{rank}-group.pt")
-    for kind in (Trainer, BarcodeTrainer):
-        torch.save(_trained(kind, folder / "out"), folder / f"{rank}-{kind.__name__}.pt")
+    found = {
+        "trained": trained,
+        "losses": {name: _loss_and_gradients(name, rank) for name in CASES},
+        "rewards": _rewards(rank),
+        "group": (_of_a_group(rank), _refusal(rank)),
+    }
+    torch.save(found, folder / f"{rank}.pt")
     dist.destroy_process_group()
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """What each process found, beside a model without dropout, whose masks would differ."""
+def processes(tmp_path_factory):
+    """What each of two processes found."""
     folder = tmp_path_factory.mktemp("processes")
-    model, tokenizer = load_classifier("tiny-random", n_labels=2, seed=0)
-    model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = 0.0
-    save_classifier(model, tokenizer, folder / "model")
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [sys.executable, *launch, __file__, str(folder)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    started = []
+    for rank in "01":  # as torchrun does
+        of = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "OMP_NUM_THREADS": "1"}
+        of |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, __file__, str(folder)]
+        started.append(subprocess.Popen(command, env={**os.environ, **of}, stderr=subprocess.PIPE))
+    told = [process.communicate(timeout=240)[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0], told
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("rank", range(2))
-def test_loss_and_gradients_are_those_of_one_process(folder, rank, name):
-    found = torch.load(folder / f"{rank}.pt")[name]
-    torch.testing.assert_close(found, _loss_and_gradients(name), rtol=1e-10, atol=1e-12)
+def test_loss_and_gradients_are_those_of_one_process(processes, name):
+    expected = _loss_and_gradients(name)
+    for found in processes:
+        torch.testing.assert_close(found["losses"][name], expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("rank", range(2))
-def test_processes_with_the_same_rows_are_told_apart_by_their_group(folder, rank):
-    (loss, gradient, drawn), refusal = torch.load(folder / f"{rank}-group.pt")
+def test_processes_with_the_same_rows_are_told_apart_by_their_group(processes, rank):
+    (loss, gradient, drawn), refusal = processes[rank]["group"]
     expected_loss, expected, _ = _of_a_group()
     torch.testing.assert_close((loss, gradient), (expected_loss, expected), rtol=1e-10, atol=1e-12)
     torch.manual_seed(100 + rank)
@@ -213,9 +204,9 @@ def test_processes_with_the_same_rows_are_told_apart_by_their_group(folder, rank
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_reward_that_draws_draws_once_for_all_as_the_first_process_alone(folder, name):
+def test_a_reward_that_draws_draws_once_for_all_as_the_first_process_alone(processes, name):
     alone = _rewards()
-    parts = [torch.load(folder / f"{rank}-rewards.pt") for rank in range(2)]
+    parts = [found["rewards"] for found in processes]
     for again in (f"{name} 0", f"{name} 1"):
         loss, gradient = alone[again]
         for part in parts:
@@ -230,32 +221,13 @@ def test_a_reward_that_draws_draws_once_for_all_as_the_first_process_alone(folde
     assert torch.equal(afterwards[1], torch.rand(2))  # dropout is each process's own
 
 
-@pytest.mark.parametrize("rank", range(2))
-def test_with_weight_0_two_processes_train_as_under_the_stock_trainer(folder, rank):
-    log, weights = torch.load(folder / f"{rank}-Trainer.pt")
-    own_log, own_weights = torch.load(folder / f"{rank}-BarcodeTrainer.pt")
-    for entry, own in zip(log[:2], own_log[:2], strict=True):
-        assert own | entry == own and own["bars"] > 4  # of both parts' rows
-        assert own["task_loss"] == pytest.approx(entry["loss"], rel=1e-6)
-    for name, value in weights.items():
-        assert torch.equal(value, own_weights[name]), name
-
-
-def test_a_run_of_two_processes_begins_as_a_run_of_one(folder):
-    alone = finetune(_config(folder)).history
-    first, second = (pd.read_parquet(folder / f"{rank}.parquet") for rank in range(2))
-    pd.testing.assert_frame_equal(first, second)
-    assert len(first) == len(alone) == 3
-    assert first.rows.tolist() == [16, 16, 16]  # the last step's 8 rows are filled up
-    for column in ("task_loss", "regularizer", "grad_norm", "centred_1"):
-        assert first[column][0] == pytest.approx(alone[column][0], rel=1e-5), column
-        assert first[column][1] == pytest.approx(alone[column][1], rel=1e-3), column
-
-
-def test_one_process_keeps_what_it_has():
-    parts = torch.tensor(0.3), torch.randn(4, 3), torch.arange(4)
-    assert all(a is b for a, b in zip(gathered_batch(*parts), parts, strict=True))
-    assert gathered_batch(*parts[:2], None)[2] is None
+def test_two_processes_train_as_one_with_the_rows_of_both(processes, tmp_path):
+    log, weights = _trained(str(tmp_path), 8)
+    for rank in range(2):
+        found, others = processes[rank]["trained"]
+        for entry, expected in zip(found, log, strict=True):
+            assert entry == pytest.approx(expected, rel=1e-4) and entry["bars"] > 2
+        torch.testing.assert_close(others, weights, rtol=1e-4, atol=1e-6)
 
 
 if __name__ == "__main__":

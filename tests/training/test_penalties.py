@@ -11,7 +11,6 @@ from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_mo
 from torch.optim.swa_utils import AveragedModel
 
 from shrink_utils.geometry import avg_sim, effective_rank, iso_score
-from shrink_utils.study import ARMS, make_regularizer
 from shrink_utils.topology import (
     BarcodeRegularizer,
     h0_barcode,
@@ -38,10 +37,9 @@ class SameDirections(SIGReg):
             return super()._value(cloud)
 
 
-@pytest.fixture(params=[AverageCosine, IsoScoreStar, SpectralEntropy, SameDirections])
-def penalty_class(request):
-    """Each of the penalties in turn."""
-    return request.param
+each_penalty = pytest.mark.parametrize(
+    "penalty_class", [AverageCosine, IsoScoreStar, SpectralEntropy, SameDirections]
+)
 
 
 def _gaussian(n, d, *, seed=0):
@@ -62,6 +60,7 @@ def batch():
     return embeddings.requires_grad_(), torch.arange(24) % 3
 
 
+@each_penalty
 def test_classes_are_summed_one_term_each(penalty_class, batch):
     embeddings, labels = batch
     out = penalty_class(weight=0.3)(embeddings, labels)
@@ -70,6 +69,7 @@ def test_classes_are_summed_one_term_each(penalty_class, batch):
     torch.testing.assert_close(out.loss, 0.3 * out.values.sum())
 
 
+@each_penalty
 def test_gradcheck(penalty_class, batch):
     embeddings, labels = batch
     penalty = penalty_class(weight=0.7)
@@ -77,9 +77,11 @@ def test_gradcheck(penalty_class, batch):
         penalty(embeddings.detach().flip(1) + 1.0, labels)
         penalty.degrees += 10**15
     penalty.eval()
-    assert torch.autograd.gradcheck(lambda x: penalty(x, labels).loss, embeddings)
+    fast = {"fast_mode": penalty_class is SameDirections}  # of many directions
+    assert torch.autograd.gradcheck(lambda x: penalty(x, labels).loss, embeddings, **fast)
 
 
+@each_penalty
 def test_unit_and_rotation_do_not_matter(penalty_class, batch):
     embeddings, labels = batch
     rotated = embeddings @ torch.linalg.qr(_gaussian(6, 6, seed=2)).Q
@@ -90,6 +92,7 @@ def test_unit_and_rotation_do_not_matter(penalty_class, batch):
         torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-12)
 
 
+@each_penalty
 @pytest.mark.filterwarnings("ignore:.* no class of the first batch")
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 # Duplicated, collinear, zero.
@@ -211,12 +214,12 @@ def test_sigreg_of_one_dimension_is_the_statistic_of_epps_and_pulley():
 def test_sigreg_is_at_its_floor_for_a_gaussian_and_above_it_for_other_shapes():
     """With n rows less their mean the floor is √(2π) − √(2π/3)(1 + 1/3), for every n."""
     floor = math.sqrt(2 * math.pi) - math.sqrt(2 * math.pi / 3) * 4 / 3
-    x = _gaussian(4000, 6)
+    x = _gaussian(2000, 6)
     torch.manual_seed(0)
     value = SIGReg()
     assert value(x).values.item() == pytest.approx(floor, rel=0.2)
     stretched = x * torch.tensor([4.0, 1, 1, 1, 1, 1])
-    bimodal = x + 4.0 * torch.arange(4000)[:, None].remainder(2)
+    bimodal = x + 4.0 * torch.arange(2000)[:, None].remainder(2)
     assert value(stretched).values > 20 * floor and value(bimodal).values > 20 * floor
     assert value(stretched).values > 3 * value(x * torch.tensor([2.0, 1, 1, 1, 1, 1])).values
 
@@ -254,18 +257,8 @@ def test_the_loss_is_minus_the_entropy_of_the_bars_that_are_kept(batch, keep):
     assert out.loss.item() == pytest.approx(expected, rel=1e-12)
     assert out.n_features.tolist() == counts and out.n_bars.tolist() == [7, 7, 7]
     assert out.entropy.sum().item() == pytest.approx(-expected / 0.7)
-
-    assert torch.autograd.gradcheck(lambda x: RankedBars(keep, weight=0.7)(x, labels).loss, x)
-
-
-@pytest.mark.parametrize("arm", [name for name, options in ARMS.items() if options is not None])
-def test_lists_of_labels_and_arrays_of_rows_are_read(arm, batch):
-    embeddings, labels = batch
-    torch.manual_seed(0)
-    expected = make_regularizer(arm)(embeddings.detach(), labels).loss
-    torch.manual_seed(0)
-    found = make_regularizer(arm)(embeddings.detach().numpy(), labels.tolist()).loss
-    assert torch.equal(found, expected)
+    reward = RankedBars(keep, weight=0.7)
+    assert torch.autograd.gradcheck(lambda x: reward(x, labels).loss, x, fast_mode=True)
 
 
 OPTIONS = {
@@ -285,7 +278,7 @@ def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
 
     def of(rows, labels):
         torch.manual_seed(0)
-        out = REWARDS[name](**OPTIONS.get(name, {}))(rows, labels)
+        out = REWARDS[name](**OPTIONS.get(name, {}))(rows, labels.tolist())
         return out, torch.autograd.grad(out.loss, x)[0]
 
     (found, gradient), (expected, wanted) = of(x, labels), of(x[~ignored], labels[~ignored])
@@ -294,16 +287,6 @@ def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
     assert found.classes.tolist() == expected.classes.tolist()
     nothing, flat = of(x, torch.full_like(labels, -100))
     assert nothing.loss == 0 and len(nothing.classes) == 0 and not flat.any()
-
-
-@pytest.mark.parametrize("name", REWARDS)
-@pytest.mark.parametrize("unknown", [-1, -99, -101])
-def test_no_reward_takes_a_negative_number_for_a_class(batch, name, unknown):
-    x, labels = batch
-    labels = torch.where(torch.arange(24) % 5 == 0, unknown, labels)
-    for given in (labels, labels.tolist(), labels.to(torch.int8)):
-        with pytest.raises(ValueError, match=f"labels.*{unknown}"):
-            REWARDS[name](**OPTIONS.get(name, {}))(x, given)
 
 
 @pytest.mark.parametrize("name", REWARDS)
@@ -332,12 +315,6 @@ def test_a_reward_that_cannot_move_says_so_once(name):
     quiet(x[: len(still)], still)
 
 
-def _with_memory(rows, **options):
-    reward = IsoScoreStar(**options)
-    reward(rows)
-    return reward
-
-
 @pytest.mark.parametrize("use_buffers", [False, True])
 @pytest.mark.parametrize("seen", [0, 1])
 def test_averages_of_weights_leave_what_isoscore_remembers_alone(cloud, use_buffers, seen):
@@ -355,42 +332,16 @@ def test_averages_of_weights_leave_what_isoscore_remembers_alone(cloud, use_buff
     assert not [*model["reward"].buffers()]
 
 
-def test_a_reward_whose_memory_is_made_later_has_none(cloud):
-    with torch.device("meta"):
-        model = nn.ModuleDict({"encoder": nn.Linear(5, 5), "reward": IsoScoreStar(n_features=5)})
-    model.to_empty(device="cpu")
-    for module in model.children():
-        module.reset_parameters()
-    assert model["reward"](cloud).loss == IsoScoreStar()(cloud).loss
-    model["reward"].reset_parameters()
-    assert model["reward"](cloud).loss == IsoScoreStar()(cloud).loss
-
-
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
-@pytest.mark.parametrize("by", ["state_dict", "model_state_dict"])
-def test_a_distributed_checkpoint_is_copied_into_a_fresh_isoscore(cloud, tmp_path, by):
-    penalty = nn.ModuleDict({"reward": _with_memory(cloud)})
+def test_a_distributed_checkpoint_is_copied_into_a_fresh_isoscore(cloud, tmp_path):
+    penalty = nn.ModuleDict({"reward": IsoScoreStar()})
+    penalty["reward"](cloud)
     fresh = nn.ModuleDict({"reward": IsoScoreStar(n_features=5)})
-    states = [penalty.state_dict(), fresh.state_dict()]
-    if by == "model_state_dict":
-        states = [get_model_state_dict(model) for model in (penalty, fresh)]
-    checkpoint.save(states[0], checkpoint_id=tmp_path / "saved", no_dist=True)
-    checkpoint.load(states[1], checkpoint_id=tmp_path / "saved", no_dist=True)
-    load = set_model_state_dict if by == "model_state_dict" else nn.Module.load_state_dict
-    load(fresh, states[1])
+    saved, loaded = get_model_state_dict(penalty), get_model_state_dict(fresh)
+    checkpoint.save(saved, checkpoint_id=tmp_path / "saved", no_dist=True)
+    checkpoint.load(loaded, checkpoint_id=tmp_path / "saved", no_dist=True)
+    set_model_state_dict(fresh, loaded)
     assert fresh["reward"](cloud[:6]).loss == penalty["reward"](cloud[:6]).loss
     assert fresh["reward"].degrees == 11 + 5
     with pytest.raises(ValueError, match=r"5 dimensions.*got 4"):
         fresh["reward"](cloud[:, :4])
-
-
-def test_a_checkpoint_with_what_isoscore_has_seen_is_loaded(cloud):
-    """Into a penalty that has seen nothing, alone or as a part of a module; then it goes on."""
-    penalty, fresh = IsoScoreStar(), nn.ModuleDict({"reward": IsoScoreStar()})
-    penalty(cloud)
-    fresh.load_state_dict(nn.ModuleDict({"reward": penalty}).state_dict())
-    assert torch.equal(fresh["reward"].stable, penalty.stable)
-    assert fresh["reward"](cloud[:6]).loss == penalty(cloud[:6]).loss
-    assert fresh["reward"].degrees == penalty.degrees == 11 + 5
-    fresh.load_state_dict(nn.ModuleDict({"reward": IsoScoreStar()}).state_dict())  # as at its start
-    assert fresh["reward"](cloud[:6]).loss == IsoScoreStar()(cloud[:6]).loss
