@@ -5,7 +5,7 @@ import os
 
 # Before anything imports torch, transformers or datasets: they read these once.
 os.environ.update(
-    OMP_NUM_THREADS=os.environ.get("SHRINK_TEST_THREADS", "1"),  # 2 in capabilities.py
+    OMP_NUM_THREADS=os.environ.get("SHRINK_TEST_THREADS", "1"),  # try 2: sums are then cut in two
     MKL_NUM_THREADS=os.environ.get("SHRINK_TEST_THREADS", "1"),
     HF_HUB_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",

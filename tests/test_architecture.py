@@ -20,12 +20,7 @@ ROOMS = {"study": [*LIBRARY, "text"], "text": []} | {
 # Bounds, with room: what "To add …" asks for breaks none. Names that the rooms list, modules, the
 # longest chain of imports, and lines of a function's body; not of all lines, which buy density.
 LISTED_NAMES, N_MODULES, FLOORS, FUNCTION_LINES = 115, 71, 10, 40
-# Names that modules share on purpose.
-TWICE = {
-    "__all__": "Python's own",
-    "__dir__": "Python's own",
-    "__getattr__": "Python's own",
-}
+TWICE = {"__all__", "__dir__", "__getattr__"}  # Python's own
 
 
 def _name(path: Path) -> str:
@@ -112,7 +107,7 @@ def test_no_name_means_two_things_in_two_modules():
     for module, tree in TREES.items():
         for name in _top_level(tree):
             places[name].append(module)
-    assert {name for name, found in places.items() if len(found) > 1} == {*TWICE}
+    assert {name for name, found in places.items() if len(found) > 1} == TWICE
     stems = Counter(path.stem for path in MODULES.values() if path.stem != "__init__")
     assert not [stem for stem, n in stems.items() if n > 1]
 

@@ -58,13 +58,6 @@ def test_planted_differences_are_found_and_equal_conditions_are_equivalent():
     assert {*equal.verdict.drop("N1")} == {"equivalent"}
 
 
-def test_beside_a_knot_the_bootstrap_decides():
-    near = SHARES | {("all", 8.0): 0.676}
-    found = LAST["decide"](_records(12, cost=0.05, shares=near)).set_index("id")
-    assert found.by["N2"] == "bootstrap" and found.verdict["N2"] == "less"
-    assert found.low["N2"] == found.boot_low["N2"] < found.boot_high["N2"] < 0
-
-
 def test_what_is_not_tested_prints_no_number():
     few = LAST["decide"](_records(11))
     numbers = ["estimate", "low", "high", "boot_low", "boot_high", "p", "holm"]
@@ -73,17 +66,3 @@ def test_what_is_not_tested_prints_no_number():
     found = LAST["decide"](_records(12, shares=beyond)).set_index("id")
     assert {*found.verdict[["N2", "N3"]]} == {"not tested"}
     assert found.loc[["N2", "N3"], numbers].isna().all(axis=None)
-
-
-def test_two_way_errors_are_those_of_two_one_way_regressions_and_their_intersection():
-    statsmodels = pytest.importorskip("statsmodels.api")
-    values = np.random.default_rng(1).normal(size=(7, 9)) + np.arange(7)[:, None] / 3
-    values += np.arange(9) / 3
-    seeds, rows = (of.ravel() for of in np.indices(values.shape))
-    model = statsmodels.OLS(values.ravel(), np.ones(values.size))
-    one = [
-        model.fit(cov_type="cluster", cov_kwds={"groups": groups}).bse[0] ** 2
-        for groups in (seeds, rows, np.arange(values.size))
-    ]
-    # statsmodels multiplies each by n / (n − 1) of its clusters, as the page says.
-    assert LAST["mean_of"](values).error ** 2 == pytest.approx(one[0] + one[1] - one[2])

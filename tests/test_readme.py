@@ -27,17 +27,6 @@ def test_the_example_prints_what_stands_below_it_and_trains(capsys):
     assert not torch.allclose(embeddings.grad, task_alone)
 
 
-@pytest.mark.parametrize("name", ["SpectralEntropy", "IsoScoreStar", "SIGReg"])
-def test_the_other_rewards_that_are_named_stand_behind_the_same_call(name):
-    assert f"`{name}" in README
-    code = _block("python").replace("shrink_utils.topology", "shrink_utils.training.penalties")
-    code = code.replace('BarcodeRegularizer("prominent", ', f"{name}(")
-    code = code.replace("BarcodeRegularizer", name)
-    names = {}
-    exec(code[: code.index("print(")], names)
-    assert names["embeddings"].grad.isfinite().all()
-
-
 @pytest.mark.nightly
 def test_a_diagnosis_prints_the_lines_that_are_shown():
     from shrink_utils.study.diagnosis import diagnose  # transformers: seconds

@@ -32,40 +32,13 @@ def test_the_text_of_the_analysis_is_that_of_its_commit_with_deviations_below():
     assert (ROOT / PAGE).read_text(encoding="utf-8").startswith(registered)
 
 
-@pytest.mark.parametrize(
-    ("page", "code", "records"),
-    [
-        (
-            "docs/preregistration_strength.md",
-            "shrink_utils/study/claims/strength.py",
-            "data/reference/strength",
-        ),
-        (
-            "docs/preregistration_heldout.md",
-            "data/reference/heldout/decide.py",
-            "data/reference/heldout",
-        ),
-        (
-            "docs/preregistration_objectives.md",
-            "data/reference/objectives/decide.py",
-            "data/reference/objectives",
-        ),
-        (
-            "docs/preregistration_last.md",
-            "data/reference/last/decide.py",
-            "data/reference/last",
-        ),
-        (
-            "docs/preregistration_base.md",
-            "data/reference/base/decide.py",
-            "data/reference/base",
-        ),
-    ],
-)
-def test_a_later_analysis_and_its_code_are_older_than_the_runs_that_they_decide_on(
-    page, code, records
-):
+@pytest.mark.parametrize("name", ["strength", "heldout", "objectives", "last", "base"])
+def test_a_later_analysis_and_its_code_are_older_than_the_runs_that_they_decide_on(name):
     """Its commit is the one that added the page; that commit has the code as well."""
+    page, records = f"docs/preregistration_{name}.md", f"data/reference/{name}"
+    code = f"{records}/decide.py"
+    if name == "strength":
+        code = "shrink_utils/study/claims/strength.py"
     log = ["git", "-C", ROOT, "log", "--diff-filter=A", "--format=%H", "--", page]
     added = subprocess.run(log, capture_output=True, text=True).stdout.split()
     if not added:
@@ -75,9 +48,8 @@ def test_a_later_analysis_and_its_code_are_older_than_the_runs_that_they_decide_
     assert (ROOT / page).read_text(encoding="utf-8").startswith(fixed)
     if code.startswith("data/"):  # what stands there now, or what it is said to have been
         pins = tomllib.loads((ROOT / "data/reference/frozen.toml").read_text(encoding="utf-8"))
-        script = Path(code).relative_to("data/reference").as_posix()
-        known = {entry["sha256"] for entry in pins["earlier"] if entry["script"] == script}
-        known.add(pins[script.partition("/")[0]]["scripts"][Path(code).name])
+        earlier = [entry for entry in pins["earlier"] if entry["script"] == f"{name}/decide.py"]
+        known = {entry["sha256"] for entry in earlier} | {pins[name]["scripts"]["decide.py"]}
         assert sha256(_git(f"{added[-1]}:{code}").encode()).hexdigest() in known
     runs = ROOT / records / "runs.parquet"
     if not runs.is_file():

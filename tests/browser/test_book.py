@@ -119,14 +119,6 @@ def test_a_click_on_a_header_sorts_by_number_with_empty_cells_last(claims, name)
         assert not any(found[len(numbers) :])  # what has no number comes last
 
 
-def test_the_header_of_a_long_table_stays_below_the_navigation(claims):
-    table = claims.locator("table.claims").nth(2)
-    table.locator("tbody tr").nth(40).scroll_into_view_if_needed()
-    top = table.locator("thead th").first.bounding_box()["y"]
-    bar = claims.locator(".bd-header").bounding_box()["height"]
-    assert top == pytest.approx(bar, abs=2)
-
-
 def test_searching_leaves_the_claims_that_hold_every_word_and_counts_them(claims):
     field, status = claims.get_by_role("searchbox", name="Search the claims"), "[role=status]"
     total = claims.locator("table.claims tbody tr").count()
