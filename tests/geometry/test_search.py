@@ -51,12 +51,14 @@ def test_directions_below_the_cut_are_left_out(cut, kept):
 
 
 def test_a_direction_that_holds_rounding_alone_is_no_direction(real):
-    """Three columns of MiniLM's are constant up to rounding; of one of them float64 sees it."""
-    train, held_out = real[:450], real[450:]
-    dead = train.std(dim=0) < 1e-6 * train.std(dim=0).median()
+    """Three columns of MiniLM's are constant up to rounding, and rounding is each machine's own."""
+    dead = real.std(dim=0) < 1e-6 * real.std(dim=0).median()
     assert dead.sum() == 3
+    noise = torch.randn(600, 384, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    real = real + 1e-9 * noise * dead
+    train, held_out = real[:450], real[450:]
     kept, uncut = whitening(train), whitening(train, cut=0.0)
-    assert kept(held_out).shape == (150, 381) and uncut(held_out).shape == (150, 382)
+    assert kept(held_out).shape == (150, 381) and uncut(held_out).shape == (150, 384)
     np.testing.assert_allclose(torch.cov(kept(train).T), np.eye(381), atol=1e-8)
     assert kept.matrix[dead].abs().max() < 1e-4 < 1e4 < uncut.matrix[dead].abs().max()
     assert anisotropy(kept(train), k=1) < 0.003 < 0.02 < anisotropy(train, k=1, center=True)
