@@ -256,6 +256,9 @@ def _do_tables(profile: Profile, options: argparse.Namespace) -> None:
 
 def _do_execute(profile: Profile, options: argparse.Namespace) -> None:
     """Run one notebook headless."""
+    # nbformat reads jsonschema, which compiles a grammar of addresses for two seconds if it finds
+    # one; no notebook needs it.
+    sys.modules.setdefault("rfc3987_syntax", None)
     from shrink_utils.study.notebooks import _executed_notebooks, _run_notebook
 
     # The kernel reads its profile and seed from here.

@@ -31,52 +31,33 @@ COMPARISONS = {
 }  # fmt: skip
 
 
-def moved(value: object, by: object) -> object:
-    """The same with every float in it moved by a part of itself; what holds none is returned."""
-    if isinstance(by, _Drawn) and isinstance(value, float | np.floating):
-        by = by.size
-    if isinstance(value, bool | str | bytes | int | type(None)):
-        return value
-    if isinstance(value, float):  # of Python or NumPy, of 64 bits
-        return value * (1 + by)
-    if isinstance(value, np.floating):  # of fewer bits
-        return float(value) * (1 + by * COARSER)
-    if isinstance(value, torch.Tensor):
-        if not value.is_floating_point():
-            return value
-        by = by if value.dtype == torch.float64 else by * COARSER
-        return value * (1 + (by.of(value) if isinstance(by, _Drawn) else by))
-    if isinstance(value, np.ndarray | pd.Series):
-        if value.dtype.kind != "f":
-            return value
-        by = by if value.dtype.itemsize == 8 else by * COARSER
-        return value * (1 + (by.of(value) if isinstance(by, _Drawn) else by))
-    if isinstance(value, pd.DataFrame):
-        return value.apply(moved, by=by)
+def moved(value: object, by: float, drawn: bool = False) -> object:
+    """The same with every float in it moved by a part of itself; what holds none is returned.
+
+    With `drawn` each number of an array moves by a part of its own: moved alike, they would keep
+    their order.
+    """
+    again = functools.partial(moved, by=by, drawn=drawn)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(moved(item, by) for item in value))
+        return type(value)(*map(again, value))
     if isinstance(value, list | tuple):
-        return type(value)(moved(item, by) for item in value)
+        return type(value)(map(again, value))
     if isinstance(value, dict):
-        return {key: moved(item, by) for key, item in value.items()}
-    return value
-
-
-class _Drawn:
-    """A move that is drawn anew for each number: moved alike, they would keep their order."""
-
-    def __init__(self, size: float) -> None:
-        self.size = size
-
-    def __neg__(self) -> "_Drawn":
-        return _Drawn(-self.size)
-
-    def __mul__(self, factor: float) -> "_Drawn":
-        return _Drawn(self.size * factor)
-
-    def of(self, value: object) -> object:
-        drawn = np.random.default_rng(0).uniform(-1, 1, np.shape(value)) * self.size
-        return torch.from_numpy(drawn) if torch.is_tensor(value) else drawn
+        return {key: again(item) for key, item in value.items()}
+    if isinstance(value, pd.DataFrame):
+        return value.apply(again)
+    if isinstance(value, float | np.floating):  # NumPy's of 64 bits is a float
+        return float(value) * (1 + by * (1 if isinstance(value, float) else COARSER))
+    if not isinstance(value, torch.Tensor | np.ndarray | pd.Series):
+        return value
+    tensor = torch.is_tensor(value)
+    if not (value.is_floating_point() if tensor else value.dtype.kind == "f"):
+        return value
+    size = by * (1 if value.dtype.itemsize == 8 else COARSER)
+    if drawn:
+        size = size * np.random.default_rng(0).uniform(-1, 1, np.shape(value))
+        size = torch.from_numpy(size) if tensor else size
+    return value * (1 + size)
 
 
 def _whole(value: object) -> bool:
@@ -209,10 +190,11 @@ class Watch(ast.NodeTransformer):
             owner = None
 
         def again(by: float, arguments: tuple, named: dict) -> object:
+            move = functools.partial(moved, by=by, drawn=name in ORDERING)
             of = function
-            if owner is not None and moved(owner, by) is not owner:
-                of = getattr(moved(owner, by), name)
-            return of(*moved(arguments, by), **named)
+            if owner is not None and move(owner) is not owner:
+                of = getattr(move(owner), name)
+            return of(*move(arguments), **named)
 
         @functools.wraps(function, updated=())
         def watched(*arguments: object, **named: object) -> object:
@@ -222,8 +204,7 @@ class Watch(ast.NodeTransformer):
             result = function(*arguments, **named)
             shows = (isinstance(result, str) and not isinstance(owner, str)) or name == "format"
             if shows or name in ROUNDING or name in ORDERING:
-                size = _Drawn(A_LITTLE) if name in ORDERING else A_LITTLE
-                size = MOVED if shows else size
+                size = MOVED if shows else A_LITTLE
                 for by in (size, -size):
                     if not _same(result, other := again(by, arguments, named)):
                         raise AssertionError(f"rounding decides {name}: {result} or {other}")

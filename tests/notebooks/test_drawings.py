@@ -6,7 +6,6 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "book" / "drawings"
@@ -15,12 +14,11 @@ draw = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(draw)
 
 
-@pytest.mark.parametrize("name", draw.drawings())
-def test_a_drawing_is_what_its_script_draws(name):
-    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == draw.drawings()[name]
-
-
-def test_the_phone_s_picture_is_drawn_of_the_front_page_s_points():
+def test_a_drawing_is_what_its_script_draws_and_one_chapter_shows_it():
+    chapters = [p.read_text(encoding="utf-8") for p in (ROOT / "notebooks").glob("[0-9]*.ipynb")]
+    for name, drawing in draw.drawings().items():
+        assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == drawing
+        assert sum(f".](../docs/book/drawings/{name}.svg)" in text for text in chapters) == 1, name
     assert draw.TALL.read_text(encoding="utf-8") == draw.three_clouds_tall()[1]
 
 
@@ -48,10 +46,3 @@ def test_the_six_words_of_02_are_drawn_where_its_cell_puts_them():
     exec(cells["toy-rows"], names := {"np": np})
     places = zip(names["word"], names["sentence"], names["rows"].tolist(), strict=True)
     assert {(str(w), int(s)): tuple(place) for w, s, place in places} == draw.WORDS
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.[sp][vn]g")), ids=lambda path: path.stem)
-def test_a_chapter_shows_the_drawing_with_words_for_readers_who_cannot_see_it(path):
-    chapters = [p.read_text(encoding="utf-8") for p in (ROOT / "notebooks").glob("[0-9]*.ipynb")]
-    shown = [text for text in chapters if f".](../docs/book/drawings/{path.name})" in text]
-    assert len(shown) == 1

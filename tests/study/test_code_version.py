@@ -29,11 +29,6 @@ def copied(tmp_path, monkeypatch):
     ("name", "old", "new", "stale"),
     [
         ("text/tasks.py", "GLUE's file is missing", "no such file", [False, False]),
-        ("text/tasks.py", "{len(fields)} fields, expected", "expected", [False, False]),
-        ("geometry/cka.py", "CKA is NaN: the", "NaN: the", [False, False]),
-        ("study/profiles.py", "each may stand once", "each stands once", [False, False]),
-        ("study/diagnosis.py", "the measures are of words", "of words", [False, False]),
-        ("study/results.py", "no scheduler answers", "nobody answers", [False, False]),
         ("study/run_tables.py", "RATIO = 5.0", "RATIO = 4.0", [True, True]),  # runs leave it
         (FORMULA, '"""', '"""A docstring. ', [False, False]),
         (FORMULA, "import numpy as np", "import numpy as np  # a comment", [False, False]),

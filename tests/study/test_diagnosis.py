@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
 from shrink_utils.__main__ import main
@@ -74,21 +73,3 @@ def test_three_encoders_and_encoders_of_other_depths_are_refused(tmp_path, capsy
         compare("tiny-random", str(tmp_path / "flat"), SENTENCES)
     assert main(["diagnose", *["tiny-random"] * 3]) == 1
     assert "model: 3 models" in capsys.readouterr().err
-
-
-def test_weights_whose_scales_lie_beside_them_are_refused_by_the_command(tmp_path, capsys):
-    """A full table of numbers came out: SelfSim − AvgSim of −.002 for .556."""
-    encoder = load_encoder("tiny-random")
-    save_classifier(encoder.model, encoder.tokenizer, tmp_path / "fp8")
-    weights = load_file(file := tmp_path / "fp8" / "model.safetensors")
-    for name in [name for name in weights if "encoder.layer" in name and weights[name].ndim == 2]:
-        scale = weights[name].abs().max() / 448
-        weights[name] = (weights[name] / scale).to(torch.float8_e4m3fn)
-        weights[name.replace("weight", "weight_scale")] = scale
-    save_file(weights, file, metadata={"format": "pt"})
-    (path := tmp_path / "a.txt").write_text("\n".join(SENTENCES))
-    given = [str(file.parent), "--text", str(path), "--out", str(tmp_path)]
-    assert main(["diagnose", *given]) == 1
-    error = capsys.readouterr().err
-    assert "fp8" in error and "quantized" in error and error.count("\n") == 1
-    assert not list(tmp_path.glob("diagnose-*"))

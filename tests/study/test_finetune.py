@@ -7,13 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from datasets import Dataset
 from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, silhouette_score
 from transformers import EvalPrediction
 
 from shrink_utils.geometry import anisotropy, between_share, within_classes
+from shrink_utils.models import load_encoder
 from shrink_utils.study import finetune
-from shrink_utils.study.finetuning import _task_metrics
+from shrink_utils.study.finetuning import _second_texts, _task_metrics, _tokenized
 from shrink_utils.text.tasks import task_spec
 
 # Of each kind one at least; the others are tested one by one.
@@ -70,14 +72,6 @@ def test_embeddings_and_their_geometry_are_of_the_same_rows_before_and_after(res
         assert [evaluation[f"centred_{k}"] for k in (1, 2, 3)] == pytest.approx(centred)
 
 
-def test_predictions_of_every_evaluation_give_its_accuracy(results):
-    embeddings = results["prominent"].embeddings
-    assert embeddings["predictions"].shape == (3, 16)
-    right = (embeddings["predictions"] == embeddings["labels"]).double().mean(dim=1)
-    accuracies = [e["accuracy"] for e in results["prominent"].evaluations]
-    assert right.tolist() == pytest.approx(accuracies)
-
-
 def test_torch_threads_and_random_numbers_are_given_back(config):
     def state():
         numbers = random.getstate(), np.random.get_state()[1].tolist()
@@ -113,3 +107,18 @@ def test_a_collapsed_classifier_scores_as_glues_scorer_says(predicted, n_ones):
     labels = (np.arange(100) < n_ones).astype(int)
     expected = matthews_corrcoef(labels, logits.argmax(-1))
     assert _scores("cola", logits, labels)["matthews"] == expected == 0.0
+
+
+@pytest.mark.parametrize(("pairs", "least"), [([None] * 2, 3), (["one", "two"], 5)])
+def test_texts_become_tokens_of_which_a_length_leaves_one_per_text_at_least(pairs, least):
+    """Below the number of special tokens a tokenizer would cut nothing at all."""
+    tokenizer, texts = load_encoder("tiny-random").tokenizer, ["a much longer film", "dull"]
+    rows = Dataset.from_dict({"text": texts, "text_pair": pairs, "label": [0, 1]})
+    assert _second_texts(rows) == (pairs if pairs[0] else None)
+    whole = [tokenizer(a, b).input_ids for a, b in zip(texts, pairs, strict=True)]
+    assert [list(ids) for ids in _tokenized(rows, tokenizer)["input_ids"]] == whole
+    assert [len(ids) for ids in _tokenized(rows, tokenizer, max_length=least)["input_ids"]] == 2 * [
+        least
+    ]
+    with pytest.raises(ValueError, match=f"max_length: {least - 1} .* at least {least}"):
+        _tokenized(rows, tokenizer, max_length=least - 1)

@@ -99,13 +99,6 @@ def test_maps_are_those_of_each_text_alone_whatever_it_is_padded_to():
         np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_features_of_equal_attention_are_known():
-    t = 5
-    equal = np.full((1, 1, t, t), 1 / t)
-    np.testing.assert_allclose(barcode_features(equal)[0, 0], [1 - 1 / t, 0, 0], atol=1e-12)
-    np.testing.assert_allclose(degree_features(equal)[0, 0], [1 - 1 / t, 0, np.log(t)], atol=1e-12)
-
-
 def test_a_weight_of_zero_adds_nothing_to_an_entropy():
     (itself,) = degree_features(np.eye(4)[None, None])[0]
     assert itself[2] == 0
@@ -149,17 +142,6 @@ def test_an_edge_that_comes_back_has_two_stays():
     assert edge_intervals(BY_HAND).tolist() == expected
 
 
-def test_stays_add_up_to_the_edges_of_all_layers():
-    graphs = np.triu(np.random.default_rng(0).random((6, 15, 15)) < 0.3, 1)
-    graphs |= graphs.transpose(0, 2, 1)
-    intervals = edge_intervals(graphs)
-    assert (intervals[:, 3] - intervals[:, 2]).sum() == graphs.sum() / 2
-    for i, j, born, died in intervals:
-        assert graphs[born:died, i, j].all()
-        assert born == 0 or not graphs[born - 1, i, j]
-        assert died == 6 or not graphs[died, i, j]
-
-
 def test_components_merge_where_an_edge_has_come_to_stay():
     assert components(BY_HAND).tolist() == [3, 3, 2, 1]
     assert components(_graphs(3, [(0, 1), (1, 2)], [(0, 1)])).tolist() == [2, 2]
@@ -182,3 +164,10 @@ def test_neighbours_are_joined_whichever_of_the_two_is_near():
     assert np.argwhere(np.triu(graph)).tolist() == [[0, 1], [2, 3]]
     (graph,) = neighbour_graphs(np.array([[[0.0], [1.0], [2.5]]]), k=1)
     assert np.argwhere(np.triu(graph)).tolist() == [[0, 1], [1, 2]]
+
+
+def test_features_of_equal_attention_are_known():
+    t = 5
+    equal = np.full((1, 1, t, t), 1 / t)
+    np.testing.assert_allclose(barcode_features(equal)[0, 0], [1 - 1 / t, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(degree_features(equal)[0, 0], [1 - 1 / t, 0, np.log(t)], atol=1e-12)

@@ -25,28 +25,20 @@ def _notebook(path, *sources):
     return path
 
 
-def test_an_executed_notebook_is_written_whole_and_its_kernel_takes_no_port(tmp_path):
-    asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
-    source = _notebook(tmp_path / "n.ipynb", "import os; print(os.getcwd())", asked)
-    target = tmp_path / "out" / "n.ipynb"
-    assert _run_notebook(source, target) > 0
-    assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
-    where, port = (cell.outputs[0].text for cell in nbformat.read(target, as_version=4).cells)
-    assert where.strip() == str(tmp_path)  # as in Jupyter
-    assert port.strip() == "ipc"  # another execution might have found the same port
-
-
 def test_a_failing_notebook_is_kept_and_the_last_good_one_left(tmp_path):
     target = tmp_path / "out" / "n.ipynb"
-    _run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
-    good = target.read_bytes()
+    target.parent.mkdir()
+    target.write_text("good")
     failing = _notebook(tmp_path / "n.ipynb", "print('so far')", "1 / 0")
     with pytest.raises(RuntimeError, match=r"n\.ipynb, cell 2: ZeroDivisionError"):
         _run_notebook(failing, target)
-    assert target.read_bytes() == good
+    assert target.read_text() == "good"
     assert "so far" in (target.parent / "n.failed.ipynb").read_text()
-    _run_notebook(_notebook(tmp_path / "n.ipynb", "1 + 1"), target)
+    asked = "from ipykernel.kernelapp import IPKernelApp; print(IPKernelApp.instance().transport)"
+    _run_notebook(_notebook(tmp_path / "n.ipynb", asked), target)
     assert [path.name for path in target.parent.iterdir()] == ["n.ipynb"]
+    (cell,) = nbformat.read(target, as_version=4).cells
+    assert cell.outputs[0].text == "ipc\n"  # another execution might have found the same port
 
 
 @pytest.fixture
@@ -127,8 +119,8 @@ def test_a_kernel_that_ends_names_the_cell_and_what_ran_is_kept(tmp_path, ends):
     assert "so far\\n" in (target.parent / "n.failed.ipynb").read_text()
 
 
-@pytest.mark.parametrize("name", ["s" * 78, "é" * 90, "\udcff" * 3])
-def test_a_folder_for_temporary_files_may_have_any_name(tmp_path, monkeypatch, name):
+def test_a_folder_for_temporary_files_may_have_any_name(tmp_path, monkeypatch):
+    name = "s" * 60 + "é" * 20 + "\udcff" * 3
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setenv("TMPDIR", str(tmp_path / name))
     os.mkdir(tmp_path / name)
@@ -181,6 +173,5 @@ def test_stored_outputs_carry_no_marks_of_the_execution_and_a_picture_for_a_widg
     assert output.metadata["image/png"] == {"alt": "A slider.", "width": 4, "height": 3}
     once = source.read_text()
     assert "papermill" not in once and 'execution"' not in once and '"widgets"' not in once
-    _run_notebook(source, target)
     _store_outputs(target, source)
     assert source.read_text() == once

@@ -37,7 +37,7 @@ seeds = [1]
 def test_a_sweep_varies_the_weight_and_long_runs_differ_in_epochs_and_rows_alone(tmp_path):
     profile = _load(tmp_path, WITHOUT_SWEEP.replace("[[grid]]", ENTRIES + "[[grid]]", 1))
     of_grid = {(r.task, r.arm, r.seed): r for r in profile.runs()}
-    assert len(of_grid) == len(profile.runs()) == 21  # every combination once
+    assert len(of_grid) == len(profile.runs()) == 14  # every combination once
     swept = [of_grid["sentiment_movies", "all", seed] for seed in profile.seeds]
     expected = [replace(run, weight=weight) for run in swept for weight in (0.5, 1.0)]
     assert profile.sweep_runs() == expected and {*swept} <= {*expected}  # weight 1 is the grid's
@@ -62,18 +62,11 @@ def test_the_hash_is_stable_and_follows_every_value(tmp_path):
     ("old", "new", "message"),
     [
         ("epochs = 3", "epoch = 3", "epoch: no such key, found 3"),
-        ("max_length = 20", "max_len = 20", r"grid\[0\].max_len: no such key, found 20"),
-        ("epochs = 3", "", "epochs: field required"),
         ("epochs = 3", "epochs = 0", "epochs: must be at least 1, found 0"),
-        ("epochs = 3", "epochs = 3.0", "epochs: input should be a valid integer, found 3.0"),
-        ("epochs = 3", "epochs =", "mine.toml"),
-        ("warmup = 0.1", "warmup = true", "warmup: input should be a valid number, found True"),
         ("warmup = 0.1", "warmup = nan", "warmup: input should be a finite number, found nan"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [0, 0]", "seeds: each may stand once"),
         ("seeds = [0, 1, 2, 3, 4]", "seeds = [1000]", "seeds: .* be below 1000"),
         ("rate = 8e-5", 'rate = "8e-5"', r"grid\[0\].learning_rate: .* number, found '8e-5'"),
-        ("learning_rate = 8e-5", "learning_rate = 8.0", "learning_rate: must be between 0 and 1"),
-        ('task = "sentiment_movies"', 'task = "sentiment_movie"', "sentiment_movies"),
         ('"all", "random"]', '"al"]', "arm: no arm 'al'"),
         ("models = 3", "models = 2", "heuristics.models: input should be greater .* 3, found 2"),
     ],

@@ -4,9 +4,11 @@ import csv
 import html
 
 import pytest
+from transformers import AutoTokenizer
 
 from shrink_utils.sources import lines_of, source_path
 from shrink_utils.text import CORPORA, corpora, load_sentences, read_snippets
+from shrink_utils.text.corpora import split_sentences, train_tokenizer
 
 COUNTS = {"movies": 10_605, "products": 3_708, "editorials": 5_190, "tweets": 4_200}
 
@@ -52,8 +54,10 @@ def test_a_draw_of_sentences_is_by_seed_without_replacement_and_in_the_order_of_
 @pytest.mark.parametrize(
     ("call", "given", "message"),
     [
-        (load_sentences, "editorial", "no corpus 'editorial', did you mean 'editorials'"),
         (lambda n: load_sentences("movies", n=n), 0, "n: 0"),
+        (split_sentences, "movie", "'movie', did you mean 'movies'"),
+        (lambda text: train_tokenizer(text, vocab_size=100), "a text", "texts: a string"),
+        (lambda n: train_tokenizer(["a"], vocab_size=n), 5, "vocab_size: 5"),
         (read_snippets, "tweets", r"tweets_GroundTruth\.txt, line 2: 2 fields"),
     ],
 )
@@ -70,3 +74,30 @@ def test_only_line_ends_end_a_line(end, mark):
     lines = [f"a{x}b" for x in "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"]
     assert lines_of((mark + end.join([*lines, "c"]) + end).encode()) == [*lines, "c"]
     assert lines_of(b"a\rb\nc") == ["a\rb", "c"]
+
+
+def test_no_text_is_on_both_sides_and_about_a_tenth_is_held_out():
+    rows = split_sentences("editorials")
+    sides = [{" ".join(t.casefold().split()) for t in rows[side]["text"]} for side in rows]
+    n = len(load_sentences("editorials"))
+    assert not sides[0] & sides[1] and len(rows["train"]) + len(rows["held_out"]) == n
+    assert 0.08 * n < len(rows["held_out"]) < 0.12 * n
+    few = split_sentences("editorials", n=20)
+    assert few["train"]["text"][:] == rows["train"]["text"][:20]
+    assert few["held_out"]["text"][:] == rows["held_out"]["text"][:]
+
+
+def test_a_trained_tokenizer_spells_its_texts_and_survives_a_folder(tmp_path):
+    texts = load_sentences("all", n=300)["text"][:]
+    tokenizer = train_tokenizer(texts, vocab_size=400)
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert tokenizer.convert_tokens_to_ids(names) == [0, 1, 2, 3, 4] and len(tokenizer) == 400
+    assert all(ids[0] == 2 and ids[-1] == 3 and 1 not in ids for ids in tokenizer(texts).input_ids)
+    batch = tokenizer(["a", "a longer text"], padding=True)
+    assert batch.attention_mask[0] == sorted(batch.attention_mask[0], reverse=True)
+    assert set(batch) == {"input_ids", "attention_mask"}
+    inner = [token for token in tokenizer.get_vocab() if len(token) == 3 and token[:2] == "##"]
+    by_id = tokenizer.convert_ids_to_tokens(range(5, 5 + len(inner)))
+    assert by_id == sorted(inner)  # named before the training, which numbers them by chance
+    tokenizer.save_pretrained(tmp_path)
+    assert AutoTokenizer.from_pretrained(tmp_path)(texts).input_ids == tokenizer(texts).input_ids

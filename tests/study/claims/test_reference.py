@@ -218,10 +218,6 @@ def test_a_planted_fault_is_found(sound, fault):
     assert not _held_against(sound, ours), fault
 
 
-def test_the_same_code_again_has_no_fault(sound):
-    assert _held_against(sound, _steps_of(_tiny(load_profile("quick"))))
-
-
 def test_a_rounding_replicate_has_no_fault(sound):
     with _rounded():
         ours = _steps_of(_tiny(load_profile("quick")))
