@@ -201,3 +201,9 @@ def test_make_lab_shows_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shell
     asked = told.stdout.splitlines()
     assert f"--FileContentsManager.preferred_dir={folder}/notebooks" in asked, told.stderr
     assert asked[-2:] == ["--port", "8899"]
+
+
+@pytest.mark.parametrize(("seed", "folder"), [("0", "quick"), ("7", "quick-seed7")])
+def test_another_seed_is_another_study_beside_the_committed_one(seed, folder):
+    asked = ["--eval", "said:; @echo $(OUT)", "PROFILE=quick", f"SEED={seed}", "said"]
+    assert _make(*asked).stdout.splitlines()[-1].endswith(f"/{folder}")
