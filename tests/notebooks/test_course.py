@@ -127,18 +127,19 @@ def test_every_construction_has_a_null():
     assert asked == {number for number, _ in NULLS}
 
 
-@pytest.mark.parametrize(("number", "answer"), NULLS)  # checks of a tenth of a second: ten draws
+@pytest.mark.parametrize(("number", "answer"), NULLS)
 def test_a_check_accepts_at_most_one_null_in_a_hundred(number, answer):
     names, check = _set_up(number)
     code, accepted = compile(check, number, "exec"), 0
-    for draw in np.random.default_rng(0).spawn(10 if number in ("01.7", "03.2", "08.3") else 100):
+    n = 10 if number in ("01.7", "03.2", "08.3") else 100  # these take a tenth of a second each
+    for draw in np.random.default_rng(0).spawn(n):
         exec(answer, tried := names | {"draw": draw})
         try:
             exec(code, tried)
             accepted += 1
         except (AssertionError, StopIteration):  # no cut, among other things
             pass
-    assert accepted <= 1
+    assert accepted <= n // 100
 
 
 def _assigned(cell):
