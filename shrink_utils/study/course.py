@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+from IPython import get_ipython
 from nbformat import NotebookNode
 
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
@@ -26,7 +27,7 @@ That chapter is needed to answer them, not to run them.
 Run the first code cell. Then, exercise by exercise, write in the place of `pass  # your answer`,
 run that cell, and run the check below it: it prints *right*, or says what it found."""
 # A student's check says so in a sentence, as in a chapter; a teacher's stops with an error.
-PATIENTLY = "from shrink_utils.study.session import check_in_sentences\n\ncheck_in_sentences()\n\n"
+PATIENTLY = "from shrink_utils.study.course import check_in_sentences\n\ncheck_in_sentences()\n\n"
 
 
 class _Section(NamedTuple):
@@ -113,3 +114,31 @@ def _course_notebook(section: _Section, *, solved: bool) -> NotebookNode:
             source = PATIENT + source
         cells.append(getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(source, id=cell.id))
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)
+
+
+# --- checks in a chapter ------------------------------------------------------------------------
+
+
+def check_in_sentences() -> None:
+    """Make ``%%check``, in a notebook, the first line of a check that stops nothing."""
+    if shell := get_ipython():
+        shell.register_magic_function(_check, "cell", "check")
+
+
+def _check(line: str, cell: str) -> None:
+    """Cell magic of an exercise's check: say what an answer lacks, and let the chapter go on.
+
+    Whatever the answer raises is said in a sentence: no wrong answer stops *Run All*.
+
+    A name of the chapter that the check uses as well keeps its value.
+    """
+    shell = get_ipython()
+    before = dict(shell.user_ns)
+    try:
+        shell.ex(cell)
+    except AssertionError as error:
+        print(f"Not yet. {error}")
+    except Exception as error:  # an answer that cannot be run or measured is one more wrong answer
+        print(f"Not yet. Your answer ends with {type(error).__name__}: {error}")
+    finally:
+        shell.user_ns.update(before)

@@ -36,11 +36,10 @@ from shrink_utils.names import known_name
 from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study import own_answer as rule
 from shrink_utils.study.code_version import PACKAGE, _hash, code_hash
-from shrink_utils.study.config import ARMS, RunConfig, used_precision
 from shrink_utils.study.figures import _png, _svg, use_house_style
 from shrink_utils.study.finetuning import finetune
 from shrink_utils.study.own_task import _facts_of, _halves_of, _read_own_task
-from shrink_utils.study.profiles import Profile
+from shrink_utils.study.profiles import ARMS, Profile, RunConfig, used_precision
 from shrink_utils.study.results import Result, _n_workers, _result_key, provenance
 from shrink_utils.study.runs import Run, _kept_model, _model_card, run_configs, run_id
 from shrink_utils.study.statistics import _two_way_variance

@@ -14,10 +14,14 @@ from sklearn.metrics import silhouette_score
 from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
-from shrink_utils.study.config import KEYS, RunConfig
+from shrink_utils.study.profiles import RunConfig
 from shrink_utils.text.tasks import task_spec
 from shrink_utils.topology import h0_barcode
 
+# What tells the runs of a study apart: the first columns of every table of runs.
+TASK_OF_MODEL = ["model", "task"]
+RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
+KEYS = [*RUN, "epochs"]
 TABLES = ("runs", "steps", "evaluations", "correct", "clouds")
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]

@@ -19,8 +19,7 @@ import torch.distributed as dist
 
 from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study.code_version import code_hash
-from shrink_utils.study.config import RunConfig, arm_options, used_precision
-from shrink_utils.study.profiles import Profile
+from shrink_utils.study.profiles import Profile, RunConfig, arm_options, used_precision
 from shrink_utils.study.results import (
     CONFIG,
     STAMP,

@@ -16,10 +16,9 @@ from scipy import stats
 
 from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
-from shrink_utils.study.config import KEYS
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write
-from shrink_utils.study.run_tables import SCORES, TABLES
+from shrink_utils.study.run_tables import KEYS, SCORES, TABLES
 from shrink_utils.study.runs import _tables_of, load_run, run_configs, run_id
 from shrink_utils.study.tables import (
     BEFORE,

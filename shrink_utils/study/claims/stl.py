@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import _as_table, _per_seed, claim
 from shrink_utils.study.claims.rajaee import _about_rp
-from shrink_utils.study.config import ARMS, RUN, TASK_OF_MODEL
+from shrink_utils.study.profiles import ARMS
+from shrink_utils.study.run_tables import RUN, TASK_OF_MODEL
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
