@@ -1,8 +1,8 @@
 """What is run, run-or-load, verdicts, and what people look at: the list of `__init__.py`."""
 
 from . import figures as figures
-from .claims.rajaee import accuracy_drops as accuracy_drops
 from .claims.report import claims_in_brief as claims_in_brief
+from .claims.stl import accuracy_drops as accuracy_drops
 from .finetuning import finetune as finetune, make_regularizer as make_regularizer
 from .own import answer_own as answer_own, plan_own as plan_own, run_own as run_own
 from .pretraining import ScratchConfig as ScratchConfig, pretrain as pretrain

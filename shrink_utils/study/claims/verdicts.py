@@ -13,10 +13,10 @@ from shrink_utils.study.claims.claim import (
     _with_model_name,
     claim,
 )
-from shrink_utils.study.claims.rajaee import _rajaee_claims
 from shrink_utils.study.claims.stl import (
     _clouds_claims,
     _frontier_table,
+    _rajaee_claims,
     _stl_claims,
     _topology_claims,
 )
