@@ -29,7 +29,6 @@ from transformers import (
     PreTrainedTokenizerBase,
     TrainerCallback,
 )
-from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from shrink_utils.models.encoders import evaluating, quiet, seeded
 from shrink_utils.names import known_name, require
@@ -100,35 +99,6 @@ class SoLU(nn.Module):
         return self.norm(x * x.softmax(dim=-1))
 
 
-class _TranslationModel(EncoderDecoderModel):
-    """transformers' EncoderDecoderModel, with the loss computed here.
-
-    The library's own forward pass warns of a change of its version 4.12 whenever it computes a
-    loss, at every step.
-    """
-
-    def forward(
-        self,
-        input_ids: Tensor | None = None,  # by name, as the Trainer asks for the names
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-        **options: object,
-    ) -> Seq2SeqLMOutput:
-        """As `EncoderDecoderModel.forward`, the loss being the mean over the labels, in nats.
-
-        Inputs are (b, t), labels (b, u) with −100 where there is none. The decoder reads the labels
-        shifted by one place behind the start token, or `decoder_input_ids` (b, u) instead.
-        """
-        if labels is not None and decoder_input_ids is None:
-            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        options |= {"attention_mask": attention_mask, "decoder_input_ids": decoder_input_ids}
-        output = super().forward(input_ids=input_ids, **options)
-        if labels is not None:
-            output.loss = cross_entropy(output.logits.flatten(0, 1), labels.flatten())
-        return output
-
-
 def scratch_model(
     trunk: Trunk, objective: str, *, vocab_size: int, max_length: int, seed: int
 ) -> PreTrainedModel:
@@ -139,8 +109,8 @@ def scratch_model(
     trunk
     objective
         ``"mlm"``: a ``BertForMaskedLM``. ``"clm"``: a ``BertLMHeadModel``, whose attention is
-        causal. ``"mt"``: a `_TranslationModel` (an ``EncoderDecoderModel``), whose encoder is the
-        trunk and whose decoder is a ``BertLMHeadModel`` of the same sizes with cross-attention.
+        causal. ``"mt"``: an ``EncoderDecoderModel``, whose encoder is the trunk and whose decoder
+        is a ``BertLMHeadModel`` of the same sizes with cross-attention; nothing here trains it.
     vocab_size, max_length
         Word-pieces of a `train_tokenizer`, and tokens of the longest input.
     seed
@@ -248,10 +218,7 @@ def _with_head(objective: str, sizes: dict) -> PreTrainedModel:
         model.loss_function = _next_token_loss
         return model
     decoder = BertLMHeadModel(BertConfig(**sizes, is_decoder=True, add_cross_attention=True))
-    model = _TranslationModel(encoder=BertModel(config, add_pooling_layer=False), decoder=decoder)
-    model.config.decoder_start_token_id = config.bos_token_id
-    model.config.pad_token_id, model.config.eos_token_id = config.pad_token_id, config.eos_token_id
-    return model
+    return EncoderDecoderModel(encoder=BertModel(config, add_pooling_layer=False), decoder=decoder)
 
 
 # --- language models -----------------------------------------------------------------------------
