@@ -17,6 +17,8 @@ import nbformat
 from IPython import get_ipython
 from nbformat import NotebookNode
 
+from shrink_utils.sources import home
+
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
 # In a chapter a check says what is wrong and lets the cells below run; see `setup_notebook`.
 PATIENT = "%%check\n"
@@ -67,6 +69,13 @@ def _write_course(notebooks: Path) -> tuple[Path, Path | None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)
     return folder, kept
+
+
+def _course_command(profile: object) -> None:
+    folder, kept = _write_course(home() / "notebooks")
+    print(f"For students: {folder}\nWith solutions, for teachers: {folder / 'instructor'}")
+    if kept:
+        print(f"The earlier folder is kept, with any answers in it: {kept}")
 
 
 def read_section(chapter: Path) -> _Section:

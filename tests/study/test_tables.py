@@ -9,6 +9,7 @@ from shrink_utils.study.claims.stl import _frontier_table
 from shrink_utils.study.run_tables import KEYS, _summary_row
 from shrink_utils.study.runs import _tables_of
 from shrink_utils.study.tables import _first_steps
+from shrink_utils.text.tasks import task_spec
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def test_scores_average_the_last_30_percent_of_full_batches(tiny_runs):
     history = pd.DataFrame({"rows": [16] * 10 + [3], "step": range(1, steps + 1)})
     for name in ("raw_1", "raw_2", "raw_3", "centred_1", "centred_2", "centred_3"):
         history[name] = np.arange(steps, dtype=float)
-    row = _summary_row(run.config, history, run.evaluations)
+    row = _summary_row(task_spec(run.config.task), history, run.evaluations)
     assert row["centred_1"] == np.mean([7, 8, 9])  # the short eleventh batch does not count
 
 
@@ -31,7 +32,7 @@ def test_the_metric_is_averaged_over_the_last_30_percent_of_the_epochs(epochs, a
     scores = np.arange(epochs + 1) / 20
     before = tiny_runs[0].evaluations[0]
     evaluations = [before | {"accuracy": score, "f1": score / 2} for score in scores]
-    row = _summary_row(tiny_runs[0].config, tiny_runs[0].history, evaluations)
+    row = _summary_row(task_spec(tiny_runs[0].config.task), tiny_runs[0].history, evaluations)
     mean = scores[-averaged:].mean()
     assert row["metric"] == "accuracy" and row["f1"] == pytest.approx(mean / 2)
     assert [row["value"], row["accuracy"]] == pytest.approx([mean, mean])
