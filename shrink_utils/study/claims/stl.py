@@ -18,8 +18,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from shrink_utils.sources import data_dir
-from shrink_utils.study.claims.claim import _as_table, _most_favourable, _per_seed, claim
-from shrink_utils.study.profiles import ARMS
+from shrink_utils.study.claims.claim import _as_table, _less, _most_favourable, _per_seed, claim
 from shrink_utils.study.run_tables import RUN, TASK_OF_MODEL
 
 ARM = "prominent"
@@ -56,9 +55,10 @@ DEPARTURES = (
 
 def _with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     """With ``centred_three`` and ``raw_three``, of the first three scores."""
-    first_three = {space: [f"{space}_{k}" for k in (1, 2, 3)] for space in ("centred", "raw")}
-    sums = {f"{space}_three": scores[names].sum(axis=1) for space, names in first_three.items()}
-    return scores.assign(**sums)
+    for space in ("centred", "raw"):
+        three = scores[[f"{space}_{k}" for k in (1, 2, 3)]].sum(axis=1)
+        scores = scores.assign(**{f"{space}_three": three})
+    return scores
 
 
 def _table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
@@ -84,20 +84,11 @@ def _table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
 
 def _about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
     """Words of a `claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
-    kind, analogue = "scaled test", "analogue"
-    if table3 == TABLE3:
-        kind = "paper's test"
+    kind, analogue = "paper's test" if table3 == TABLE3 else "scaled test", "analogue"
     if arm == "random":
         kind = analogue = "our control"
-    return {
-        "cell": f"{model}:{task}:{arm}",
-        "task": task,
-        "arm": arm,
-        "kind": kind,
-        "analogue": analogue,
-        "table3": table3,
-        "departures": DEPARTURES,
-    }
+    words = {"kind": kind, "analogue": analogue, "table3": table3, "departures": DEPARTURES}
+    return {"cell": f"{model}:{task}:{arm}", "task": task, "arm": arm} | words
 
 
 @_as_table
@@ -107,35 +98,26 @@ def _stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
         scores, name = _table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             about = _about_stl(model, task, arm, table3=name)
-            yield from _converged(about, rows)
+            if "late_change" in rows and rows.late_change.notna().all():
+                # Validation loss stands still where STL average; ups and downs do not cancel.
+                yield claim("stl:converged", -_per_seed(rows, "late_change").abs(), **about)
             if arm == "none":
-                yield from _rises(about, rows)
+                for space in ("centred", "raw"):
+                    rise = _per_seed(rows, f"{space}_after") - _per_seed(rows, f"{space}_before")
+                    yield claim(f"stl:rises-{space}", rise, **about)
             else:
-                yield from _arm(about, rows, runs, scores)
+                yield from _beside_others(about, rows, runs, scores)
 
 
-def _rises(about: dict[str, str], none: pd.DataFrame) -> Iterator[dict]:
-    """Scores of the validation rows, before and after fine-tuning."""
-    for space in ("centred", "raw"):
-        rise = _per_seed(none, f"{space}_after") - _per_seed(none, f"{space}_before")
-        yield claim(f"stl:rises-{space}", rise, **about)
-
-
-def _converged(about: dict[str, str], rows: pd.DataFrame) -> Iterator[dict]:
-    """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
-    if "late_change" in rows and rows.late_change.notna().all():
-        yield claim("stl:converged", -_per_seed(rows, "late_change").abs(), **about)
-
-
-def _arm(
+def _beside_others(
     about: dict[str, str], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
 ) -> Iterator[dict]:
+    """The `QUESTIONS` on an arm, with what Table 3 says to each."""
     arm, metric = about["arm"], rows.metric.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
     for name, other, column in QUESTIONS:
         if other in others and column in runs:
-            less = _per_seed(rows, column) - _per_seed(runs[runs.arm == other], column)
-            published = math.nan
+            less, published = _less(rows, runs[runs.arm == other], column), math.nan
             if {arm, other} <= set(scores.index) and column in scores:
                 published = scores.at[arm, column] - scores.at[other, column]
             yield claim(name, less, published=published, metric=metric, **about)
@@ -162,34 +144,27 @@ def _clouds_claims(clouds: pd.DataFrame) -> Iterator[dict]:
             yield claim(f"rp:elongated-{yardstick}", rise, **_about_rp(model, task, arm))
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
-            yield claim("mga:conflict", _conflict(rows), cell=f"{model}:{task}", task=task)
-
-
-def _conflict(rows: pd.DataFrame) -> pd.Series:
-    """By seed: what the arms' silhouettes gain, with the sign of what IsoScore gains."""
-    wide = rows.pivot(index="seed", columns="arm", values=["isoscore", "silhouette"])
-    isotropy, clusters = (
-        wide[measure].drop(columns="none").sub(wide[measure]["none"], axis=0)
-        for measure in ("isoscore", "silhouette")
-    )
-    return (np.sign(isotropy) * clusters).mean(axis=1)
+            # By seed: what the arms' silhouettes gain, with the sign of what IsoScore gains.
+            wide = rows.pivot(index="seed", columns="arm", values=["isoscore", "silhouette"])
+            isotropy, clusters = (
+                wide[measure].drop(columns="none").sub(wide[measure]["none"], axis=0)
+                for measure in ("isoscore", "silhouette")
+            )
+            conflict = (np.sign(isotropy) * clusters).mean(axis=1)
+            yield claim("mga:conflict", conflict, cell=f"{model}:{task}", task=task)
 
 
 def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[dict]:
-    name = _table3(model, task)[1]
-    for arm, own in rows.groupby("arm", sort=False):
+    name, of = _table3(model, task)[1], dict(list(rows.groupby("arm", sort=False)))
+    for arm, own in of.items():
         about = _about_stl(model, task, arm, table3=name)
-        if arm == "all" and ARM in set(rows.arm):
+        if arm == "all" and ARM in of:
             # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
-            shorter = _per_seed(own, "log_edge") - _per_seed(rows[rows.arm == ARM], "log_edge")
-            yield claim("stl:shorter-tree", shorter, **about)
-        if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
-            clusters = _per_seed(own, "silhouette")
-            lost = clusters - _per_seed(rows[rows.arm == "none"], "silhouette")
-            yield claim("stl:clusters-kept", lost, **about)
-            if arm in SELECTED and "all" in set(rows.arm):
-                gain = clusters - _per_seed(rows[rows.arm == "all"], "silhouette")
-                yield claim("stl:clusters-above-all", gain, **about)
+            yield claim("stl:shorter-tree", _less(own, of[ARM], "log_edge"), **about)
+        if arm != "none" and own.classes.iloc[0] > 1 and "none" in of:
+            yield claim("stl:clusters-kept", _less(own, of["none"], "silhouette"), **about)
+            if arm in SELECTED and "all" in of:
+                yield claim("stl:clusters-above-all", _less(own, of["all"], "silhouette"), **about)
         if own.classes.iloc[0] == 2:
             # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
             beyond = _per_seed(own, "class_cosine") - ALIGNED
@@ -225,7 +200,12 @@ def _rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
         for about, after, _ in _arms(treated, "lost"):
             yield claim(f"rp:treatment-{short}", after, **about)
-    yield from _removals(drops)
+    # The dominant directions of the whole cloud, and as control the next ones.
+    three = drops[(drops.treatment == "global") & (drops.removed == 3)]
+    for vectors, (skipped, suffix) in product(("cls", "mean"), ((0, ""), (3, "-control"))):
+        chosen = three[(three.vectors == vectors) & (three.skipped == skipped)]
+        for about, after, before in _arms(chosen, "drop"):
+            yield claim(f"rp:removal-{vectors}{suffix}", after - before, **about)
     last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
     for probe in ("frequency", "type"):
         for about, after, before in _arms(last[last.probe == probe], "value"):
@@ -245,15 +225,6 @@ def _not_necessarily(table: pd.DataFrame) -> Iterator[dict]:
             changes = (by["none", i] - by["pretrained", i] for i in layers)
             found = _most_favourable(changes, "less")
             yield claim(f"rp:not-necessarily-{short}", **found, **_about_rp(model, task, "none"))
-
-
-def _removals(drops: pd.DataFrame) -> Iterator[dict]:
-    """The dominant directions of the whole cloud, and as control the next ones."""
-    drops = drops[(drops.treatment == "global") & (drops.removed == 3)]
-    for vectors, (skipped, suffix) in product(("cls", "mean"), ((0, ""), (3, "-control"))):
-        chosen = drops[(drops.vectors == vectors) & (drops.skipped == skipped)]
-        for about, after, before in _arms(chosen, "drop"):
-            yield claim(f"rp:removal-{vectors}{suffix}", after - before, **about)
 
 
 def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
@@ -318,7 +289,7 @@ def _frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
-        `tables._add_correctness` has added it), sorted; of the models and tasks with an arm at two
+        `tables._add_correctness` has added it); of the models and tasks with an arm at two
         weights or more. The arm ``none`` has weight 0.
 
     Raises
@@ -328,29 +299,16 @@ def _frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     """
     table = runs.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
     table.loc[table.arm == "none", "weight"] = 0.0
-    table = table.drop_duplicates(RUN)
     kept = []
-    for (model, task), rows in table.groupby(TASK_OF_MODEL, sort=False):
-        n_weights = rows[rows.arm != "none"].groupby("arm").weight.nunique()
-        if (n_weights > 1).any():
+    for (model, task), rows in table.drop_duplicates(RUN).groupby(TASK_OF_MODEL, sort=False):
+        if (rows[rows.arm != "none"].groupby("arm").weight.nunique() > 1).any():
             if "none" not in set(rows.arm):
                 raise ValueError(
                     f"runs: {model} on {task} has a sweep of weights and no arm 'none'; add it "
                     "to the profile's grid"
                 )
-            kept.append(rows.sort_values(["arm", "weight", "seed"], key=_in_order))
+            kept.append(rows)
     return pd.concat(kept, ignore_index=True) if kept else table.iloc[:0]
-
-
-def _in_order(column: pd.Series) -> pd.Series:
-    """What sorts a column: of arms their place in `ARMS`."""
-    return column.map([*ARMS].index) if column.name == "arm" else column
-
-
-def _sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
-    """Rows of an arm, and those of ``none`` in front: its weights from 0 up, of one cell."""
-    rows = frontier[frontier.arm.isin(["none", arm])]
-    return rows.sort_values(["weight", "seed"])
 
 
 def interpolate_frontier(scores: ArrayLike, score: float) -> _FrontierPoint:
@@ -423,12 +381,11 @@ def _beside(
     theirs = rows[(rows.arm == other) & (rows.weight == weight)]
     score, graded = _per_seed(ours, "centred_1"), _per_seed(ours, "graded")
     if len(theirs) and other != "all":
-        less = score - _per_seed(theirs, "centred_1")
-        yield claim("topology:lowers-more", less, **about)
+        yield claim("topology:lowers-more", _less(ours, theirs, "centred_1"), **about)
     if len(theirs):
-        more = graded - _per_seed(theirs, "graded")
-        yield claim("topology:metric-no-worse", more, **about)
-    sweep = dict(list(_sweep_of(rows, other).groupby("seed")))
+        yield claim("topology:metric-no-worse", _less(ours, theirs, "graded"), **about)
+    swept = rows[rows.arm.isin(["none", other])].sort_values("weight")
+    sweep = dict(list(swept.groupby("seed")))
     places = {
         seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
     }
@@ -461,8 +418,7 @@ def _stronger(about: dict[str, str], rows: pd.DataFrame, weight: float) -> Itera
         arms = dict(list(both.groupby("arm")))
         if len(arms) == 2:
             apart, more = (
-                _per_seed(arms[ARM], column) - _per_seed(arms["all"], column)
-                for column in ("centred_1", "graded")
+                _less(arms[ARM], arms["all"], column) for column in ("centred_1", "graded")
             )
             words = {"arm": ARM, "stronger": stronger, "apart": apart.mean()}
             yield claim("topology:metric-above-all", more, **words, **about)
