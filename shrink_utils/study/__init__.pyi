@@ -1,16 +1,18 @@
 """What is run, run-or-load, verdicts, and what people look at: the list of `__init__.py`."""
 
 from . import figures as figures
-from .claims.rajaee import accuracy_drops as accuracy_drops
 from .claims.report import claims_in_brief as claims_in_brief
-from .config import ARMS as ARMS, RunConfig as RunConfig
+from .claims.stl import accuracy_drops as accuracy_drops
 from .finetuning import finetune as finetune, make_regularizer as make_regularizer
 from .own import answer_own as answer_own, plan_own as plan_own, run_own as run_own
 from .pretraining import ScratchConfig as ScratchConfig, pretrain as pretrain
 from .profiles import (
+    ARMS as ARMS,
     Profile as Profile,
+    RunConfig as RunConfig,
     load_profile as load_profile,
     profile_names as profile_names,
+    setup_notebook as setup_notebook,
 )
 from .results import provenance as provenance
 from .runs import (
@@ -23,7 +25,6 @@ from .runs import (
     run_or_load as run_or_load,
     study_tables as study_tables,
 )
-from .session import setup_notebook as setup_notebook
 from .tables import (
     read_table as read_table,
     score_table as score_table,

@@ -21,6 +21,8 @@ from shrink_utils.study.claims.report import (
     signed,
 )
 from shrink_utils.study.notebooks import _executed_notebooks, _store_outputs
+from shrink_utils.study.profiles import Profile
+from shrink_utils.study.tables import read_table
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
 HYPOTHESES = "The twelve hypotheses (profile cohort)"
@@ -33,6 +35,18 @@ RECORDED = {  # profiles whose claims are on record, before and after those of t
     "glue": "The tasks of *Shrink the longest*: MRPC and CoLA (profile glue)",
     "cohort": "At full length: twenty seeds (profile cohort)",
 }
+
+
+def _book_command(profile: Profile) -> None:
+    target = profile.folder / "book"
+    if (profile.folder / "provenance.json").is_file():  # what a study writes last
+        of, title = profile.folder / "notebooks", f"profile {profile.name}"
+        claims = read_table("claims", profile=profile)
+    else:
+        of, title = home() / "notebooks", "as stored in the repository"
+        claims = pd.read_csv(data_dir() / "reference" / "quick" / "claims.csv")
+    _build_book(of, claims, target, title=title)
+    print(f"{target / 'index.html'}")
 
 
 def _build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: str) -> None:

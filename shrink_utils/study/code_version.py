@@ -15,12 +15,12 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 LIBRARY = ("topology", "geometry", "text", "models", "training")
 # What runs rest on, too: how they are made, and the tables that they leave.
-MEASURED = ("sources.py", *(f"study/{name}.py" for name in ("config", "finetuning", "run_tables")))
+MEASURED = ("sources.py", "study/finetuning.py", "study/run_tables.py")
 # The key of a run or a table names the options of the arms that it has: a new arm is no new code.
 NAMED_BY_KEYS = "ARMS"
 # Of the room `study`, what enters no measured table: it judges, draws, publishes or checks, reads
-# what is finished, or says which runs are made where (`profiles.py`, which says what they are, and
-# `session.py`, which sets the threads that sum and the seed, stay).
+# what is finished, or says which runs are made where. `profiles.py`, which says what they are and
+# sets the threads that sum and the seed, stays; a run's key has the values of its configuration.
 WITHOUT_NUMBERS = """claims book.py course.py diagnosis.py figures.py notebooks.py own.py
 own_answer.py own_task.py pages.py tables.py""".split()
 

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
+from IPython import get_ipython
 from nbformat import NotebookNode
+
+from shrink_utils.sources import home
 
 SOLUTIONS, SETUP = "solutions", "exercise-setup"
 # In a chapter a check says what is wrong and lets the cells below run; see `setup_notebook`.
@@ -26,7 +29,7 @@ That chapter is needed to answer them, not to run them.
 Run the first code cell. Then, exercise by exercise, write in the place of `pass  # your answer`,
 run that cell, and run the check below it: it prints *right*, or says what it found."""
 # A student's check says so in a sentence, as in a chapter; a teacher's stops with an error.
-PATIENTLY = "from shrink_utils.study.session import check_in_sentences\n\ncheck_in_sentences()\n\n"
+PATIENTLY = "from shrink_utils.study.course import check_in_sentences\n\ncheck_in_sentences()\n\n"
 
 
 class _Section(NamedTuple):
@@ -66,6 +69,13 @@ def _write_course(notebooks: Path) -> tuple[Path, Path | None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, path)
     return folder, kept
+
+
+def _course_command(profile: object) -> None:
+    folder, kept = _write_course(home() / "notebooks")
+    print(f"For students: {folder}\nWith solutions, for teachers: {folder / 'instructor'}")
+    if kept:
+        print(f"The earlier folder is kept, with any answers in it: {kept}")
 
 
 def read_section(chapter: Path) -> _Section:
@@ -113,3 +123,31 @@ def _course_notebook(section: _Section, *, solved: bool) -> NotebookNode:
             source = PATIENT + source
         cells.append(getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(source, id=cell.id))
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)
+
+
+# --- checks in a chapter ------------------------------------------------------------------------
+
+
+def check_in_sentences() -> None:
+    """Make ``%%check``, in a notebook, the first line of a check that stops nothing."""
+    if shell := get_ipython():
+        shell.register_magic_function(_check, "cell", "check")
+
+
+def _check(line: str, cell: str) -> None:
+    """Cell magic of an exercise's check: say what an answer lacks, and let the chapter go on.
+
+    Whatever the answer raises is said in a sentence: no wrong answer stops *Run All*.
+
+    A name of the chapter that the check uses as well keeps its value.
+    """
+    shell = get_ipython()
+    before = dict(shell.user_ns)
+    try:
+        shell.ex(cell)
+    except AssertionError as error:
+        print(f"Not yet. {error}")
+    except Exception as error:  # an answer that cannot be run or measured is one more wrong answer
+        print(f"Not yet. Your answer ends with {type(error).__name__}: {error}")
+    finally:
+        shell.user_ns.update(before)

@@ -24,8 +24,11 @@ from shrink_utils.models import load_encoder, word_states
 from shrink_utils.models.states import MAX_LENGTH, WordBatch
 from shrink_utils.names import as_texts
 from shrink_utils.study.figures import looks_of, use_house_style
+from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write, progress_bar
+from shrink_utils.text import load_sentences
 from shrink_utils.text.corpora import check_maximum, hash_order
+from shrink_utils.text.files import read_texts
 
 FEWEST_TEXTS = 30  # below this most words stand once and no self-similarity can be told
 MOST_TEXTS = 5000  # some .4 MB each in MiniLM: half an hour and 2 GiB on one core
@@ -33,24 +36,6 @@ MOST_WORDS = 2000  # that the shape of a cloud is measured of
 TENTHS, T_95 = 10, 2.262  # of texts, each left out once; Student's quantile of 9 degrees of freedom
 ANGLES = ["AvgSim", "SelfSim − AvgSim", "IntraSim − null"]
 SHARES = ["top share, raw", "PC1 share", "IsoScore"]
-
-
-def _check_folder(folder: Path) -> None:
-    """Make a folder to write to, or raise an ``OSError`` that names it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise type(error)(f"out: {folder} cannot be written to ({error.strerror})") from error
-
-
-def _check_number(texts: Sequence[str], path: Path) -> None:
-    """Raise a ``ValueError`` for too few texts to say anything."""
-    if len(texts) < FEWEST_TEXTS:
-        raise ValueError(
-            f"text: {path} holds {len(texts)} texts; the measures need at least "
-            f"{FEWEST_TEXTS}, one sentence per line"
-        )
 
 
 def diagnose(
@@ -254,3 +239,52 @@ def _write_diagnosis(table: pd.DataFrame, folder: Path, *, name: str, title: str
     finally:
         plt.close(figure)  # else a notebook would show it
     return [csv, png]
+
+
+def _diagnose_command(
+    profile: Profile,
+    models: Sequence[str],
+    *,
+    text: str = "",
+    column: str | None = None,
+    out: Path = Path(),
+    **limits: int,
+) -> None:
+    """Print and write the table of one encoder, or of two, on a file or the study's sentences."""
+    plt.switch_backend("agg")  # a file, no window
+    try:  # before the work, which may take long
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise type(error)(f"out: {out} cannot be written to ({error.strerror})") from error
+    if column and not text:
+        raise ValueError("--column: it is of the table that --text names")
+    if len(models) > 2:
+        raise ValueError(f"model: {len(models)} models, expected one, or two to compare")
+    if text:
+        source = Path(text).name
+        texts, notes = read_texts(Path(text), column=column)
+        if len(texts) < FEWEST_TEXTS:
+            least = f"the measures need at least {FEWEST_TEXTS}, one sentence per line"
+            raise ValueError(f"text: {text} holds {len(texts)} texts; {least}")
+    else:
+        n, source, notes = profile.diagnostic_sentences, "snippets", []
+        texts = list(load_sentences("all", n=n, seed=profile.base_seed)["text"])
+    try:
+        table = (diagnose if len(models) == 1 else compare)(*models, texts, **limits)
+    except Exception as error:  # a model and texts of any kind, read by several libraries
+        told = " ".join(str(error).split()) or type(error).__name__
+        for option in ("max_length", "min_count", "max_texts"):
+            told = told.replace(option, f"--{option.replace('_', '-')}")
+        raise (OSError if isinstance(error, OSError) else ValueError)(told) from error
+    read = table.attrs["texts"]
+    of = f" of {len(texts):,}" if read < len(texts) else ""
+    title = f"{' and '.join(models)} on {read}{of} texts ({source})"
+    written = _write_diagnosis(table, out, name="-to-".join(map(_file_name, models)), title=title)
+    print(f"{title}\n\n{table.to_string(float_format='{:.3f}'.format)}\n")
+    notes += [f"A sample of {read} texts was read, the same in each call (--max-texts)."] * bool(of)
+    if cut := table.attrs["cut"]:
+        limit = table.attrs["max_length"]
+        notes.append(f"{cut} of {read} texts were cut at {limit} tokens (--max-length).")
+    print("".join(f"{note}\n" for note in notes), end="")
+    print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+import ipywidgets as widgets
 import matplotlib.pyplot as plt
 import pandas as pd
 import PIL.Image
 import seaborn as sns
 from IPython.display import HTML, Image, Markdown, display
-from ipywidgets import DOMWidget
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -21,15 +23,10 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from shrink_utils.names import WIDGET_VIEW
-from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import atomic_write
 
 if TYPE_CHECKING:
     from torch import Tensor
-from collections.abc import Callable, Mapping
-from html import escape
-
-import ipywidgets as widgets
 
 SHARP = 200  # pixels per inch of a saved figure; a notebook shows two of them as one
 MANY = 1000  # points of a figure; so many are pictures inside an SVG, else large and slow
@@ -110,6 +107,12 @@ def draw_classes(ax: Axes, x: Tensor, labels: Tensor, **look: object) -> None:
         ax.plot(*x[labels == label].T, CLASS_MARKERS[label], **style)
 
 
+class _Study(Protocol):
+    """Whose results have a folder: a profile."""
+
+    folder: Path
+
+
 def use_house_style() -> None:
     """Set seaborn and matplotlib to the study's look."""
     sns.set_theme(
@@ -134,11 +137,11 @@ def show(
     fig: Figure,
     name: str,
     *,
-    profile: Profile,
+    profile: _Study,
     alt: str,
     caption: str,
     title: str | None = None,
-    widget: DOMWidget | None = None,
+    widget: widgets.DOMWidget | None = None,
 ) -> None:
     """Save a figure, display it with alt text and caption, and close it.
 
@@ -152,7 +155,7 @@ def show(
         Markdown that says what to see.
     title : str, optional
         The finding in a few words, above all panels.
-    widget : DOMWidget, optional
+    widget : widgets.DOMWidget, optional
         Shown in the figure's place by a notebook that has a kernel.
     """
     if title is not None:
@@ -180,7 +183,7 @@ def show_table(table: pd.DataFrame) -> None:
     display(HTML(re.sub("<(td|th)>", r'<\1 style="text-align: left">', html)))
 
 
-def _with_fallback(widget: DOMWidget, png: bytes, *, alt: str) -> tuple[dict[str, Any], dict]:
+def _with_fallback(widget: widgets.DOMWidget, png: bytes, *, alt: str) -> tuple[dict, dict]:
     """Data and metadata that IPython's `display(…, raw=True)` takes to show widget or picture.
 
     A frontend shows the richest kind that it knows: JupyterLab the widget; GitHub, the book and a

@@ -39,7 +39,7 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from shrink_utils.models import Encoder, load_classifier
 from shrink_utils.models.encoders import OneDNN
-from shrink_utils.study.config import RunConfig, arm_options, used_precision
+from shrink_utils.study.profiles import RunConfig, arm_options, used_precision
 from shrink_utils.text import load_task
 from shrink_utils.text.tasks import TaskSpec, task_spec
 from shrink_utils.topology import BarcodeRegularizer

@@ -16,7 +16,8 @@ from traitlets.config import Config
 from zmq import ZMQError
 
 from shrink_utils.names import WIDGET_VIEW
-from shrink_utils.sources import _same_checkout
+from shrink_utils.sources import _same_checkout, home
+from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import _file_lock, atomic_write
 
 # Of the variables that Python, IPython and Jupyter read, those that change nothing a chapter says.
@@ -31,6 +32,18 @@ less), the limit of a batch system, `exit()` in this cell or the one before, or 
 def _executed_notebooks(folder: Path) -> list[Path]:
     """Executed copies in a folder, by chapter: none that is half-way, none that failed."""
     return sorted(path for path in folder.glob("[0-9]*.ipynb") if "." not in path.stem)
+
+
+def _execute_command(profile: Profile, source: Path, target: Path) -> None:
+    name, seconds = source.stem, _run_notebook(source, target)
+    done, chapters = (len(_executed_notebooks(path.parent)) for path in (target, source))
+    print(f"{name}: {seconds:.0f} s, {done} of {chapters} chapters", flush=True)
+
+
+def _store_command(profile: Profile) -> None:
+    for executed in _executed_notebooks(profile.folder / "notebooks"):
+        _store_outputs(executed, home() / "notebooks" / executed.name)
+        os.utime(executed)  # newer than what it was stored into: make has nothing to do
 
 
 class _OwnKernel(AsyncKernelManager):

@@ -33,14 +33,14 @@ from shrink_utils.geometry import anisotropy
 from shrink_utils.models import Encoder, hidden_states, load_encoder
 from shrink_utils.models.states import WORD
 from shrink_utils.names import known_name
-from shrink_utils.sources import data_dir, hub_revisions
+from shrink_utils.sources import data_dir, home, hub_revisions
 from shrink_utils.study import own_answer as rule
 from shrink_utils.study.code_version import PACKAGE, _hash, code_hash
-from shrink_utils.study.config import ARMS, RunConfig, used_precision
 from shrink_utils.study.figures import _png, _svg, use_house_style
 from shrink_utils.study.finetuning import finetune
+from shrink_utils.study.notebooks import _run_notebook
 from shrink_utils.study.own_task import _facts_of, _halves_of, _read_own_task
-from shrink_utils.study.profiles import Profile
+from shrink_utils.study.profiles import ARMS, Profile, RunConfig, used_precision
 from shrink_utils.study.results import Result, _n_workers, _result_key, provenance
 from shrink_utils.study.runs import Run, _kept_model, _model_card, run_configs, run_id
 from shrink_utils.study.statistics import _two_way_variance
@@ -409,6 +409,32 @@ def _fit_frozen(config: RunConfig, result: Result, about: dict) -> None:
     with result.save(about, since=since) as part:
         kept = rule._Seen(torch.tensor(outputs), vectors["validation"].contiguous())
         save_file(kept._asdict(), part / "frozen.safetensors")
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def _own_command(profile: Profile, texts: Path, valid: Path | None = None, **given: object) -> None:
+    """Tell the plan, make the runs, tell the answer, and write it with its chapter."""
+    plt.switch_backend("agg")
+    given |= {"valid": valid.absolute()} if valid else {}
+    study = plan_own(texts.absolute(), profile=profile, **given)
+    width = max(map(len, study.facts))
+    print("\n".join(f"{name:{width}}  {fact}" for name, fact in study.facts.items()))
+    print("".join(f"{note}\n" for note in study.notes), end="", flush=True)
+    if missing := len(study.missing):
+        minutes = f"about {study.minutes():.0f} min, by {TRIED} steps that were timed"
+        print(f"{missing} of {len(study.configs)} runs are to be made: {minutes}", flush=True)
+    runs = run_own(study)
+    answer = answer_own(study, runs)
+    print(f"\n{answer.head} {' '.join(answer.sentences)}\n")
+    _write_own(study, answer, runs)
+    chapter = study.folder / "14_your_own_task.ipynb"
+    if not chapter.is_file():
+        values = {"texts": texts.absolute(), **given}
+        values = {k: str(v) if isinstance(v, Path) else v for k, v in values.items()}
+        _run_notebook(home() / "notebooks" / chapter.name, chapter, parameters=values)
+    print(f"Written: {study.folder}")
 
 
 # --- what is written -------------------------------------------------------------------------

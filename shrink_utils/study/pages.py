@@ -19,6 +19,8 @@ from statsmodels.stats.multitest import multipletests
 from shrink_utils.sources import data_dir, home
 from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
 from shrink_utils.study.claims.stl import interpolate_frontier
+from shrink_utils.study.claims.verdicts import _recorded_claims
+from shrink_utils.study.profiles import Profile, load_profile
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.statistics import Interval, paired_interval, pseudo_values
 from shrink_utils.study.tables import _read_records
@@ -30,9 +32,17 @@ _PAGES = ("README.md", "CITATION.cff", "docs/*.md", "docs/book/**/*.md", "notebo
 _TASKS = {"products": "sentiment_products", "movies": "sentiment_movies"}
 _ANALYSES = ("cohort", "strength", "heldout", "objectives")
 _LEVEL = 0.05
+WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 _MARGINS = dict.fromkeys("S1 S2 S3 S7 E2 E3 U3 U4 U5 U6 U7 U8".split(), 0.02)
 _MARGINS |= dict.fromkeys("S4 S6 S8 E1 E5 E6".split(), 0.044)
 _MARGINS |= {"S5": 0.03, "E4": 0.04, "U1": 0.05, "U2": 0.05}
+
+
+def _tables_command(profile: Profile) -> None:
+    for name in WITH_CLAIMS:
+        with atomic_write(data_dir() / "reference" / name / "claims.csv") as part:
+            _recorded_claims(load_profile(name)).to_csv(part, index=False, float_format="%.6f")
+    _write_pages()
 
 
 def _write_pages() -> None:

@@ -14,10 +14,13 @@ from sklearn.metrics import silhouette_score
 from torch import Tensor
 
 from shrink_utils.geometry import elongated_directions, iso_score, principal_axes
-from shrink_utils.study.config import KEYS, RunConfig
-from shrink_utils.text.tasks import task_spec
+from shrink_utils.text.tasks import TaskSpec, task_spec
 from shrink_utils.topology import h0_barcode
 
+# What tells the runs of a study apart: the first columns of every table of runs.
+TASK_OF_MODEL = ["model", "task"]
+RUN = [*TASK_OF_MODEL, "arm", "weight", "seed"]
+KEYS = [*RUN, "epochs"]
 TABLES = ("runs", "steps", "evaluations", "correct", "clouds")
 STAMPED = ("time", "commit", "device", "precision", "threads", "seconds")
 SCORES = [f"{space}_{k}" for space in ("raw", "centred") for k in (1, 2, 3)]
@@ -26,7 +29,7 @@ RATIO = 5.0  # Rajaee & Pilehvar: an elongated direction has so many times a mea
 
 
 def _tables_of_run(
-    config: RunConfig,
+    run: Mapping[str, object],
     history: pd.DataFrame,
     evaluations: list[dict],
     embeddings: Mapping[str, Tensor],
@@ -36,6 +39,8 @@ def _tables_of_run(
 
     Parameters
     ----------
+    run : mapping
+        The values of its configuration.
     history, evaluations, embeddings
         As of `finetuning._FinetuneResult`: rows by step and by evaluation, and vectors, labels and
         predictions of the validation rows.
@@ -49,24 +54,23 @@ def _tables_of_run(
         ``evaluations``: one row per evaluation, with the task's first ``metric`` and its ``value``;
         ``correct``: of `_correctness`; ``clouds``: one row, of `_cloud_row`.
     """
-    metric = task_spec(config.task).metrics[0]
+    spec, found = task_spec(run["task"]), pd.DataFrame(evaluations)
     stamped = {name: stamp.get(name) for name in STAMPED}
-    found = pd.DataFrame(evaluations)
     tables = {
-        "runs": pd.DataFrame([_summary_row(config, history, evaluations) | stamped]),
+        "runs": pd.DataFrame([_summary_row(spec, history, evaluations) | stamped]),
         "steps": history,
-        "evaluations": found.assign(metric=metric, value=found[metric]),
-        "correct": _correctness(config, embeddings),
-        "clouds": pd.DataFrame([_cloud_row(config, embeddings)]),
+        "evaluations": found.assign(metric=spec.metrics[0], value=found[spec.metrics[0]]),
+        "correct": _correctness(spec, embeddings),
+        "clouds": pd.DataFrame([_cloud_row(spec, embeddings)]),
     }
-    keys = {name: getattr(config, name) for name in KEYS}
+    keys = {name: run[name] for name in KEYS}
     return {
         name: pd.concat([pd.DataFrame(keys, index=table.index), table], axis=1)
         for name, table in tables.items()
     }
 
 
-def _summary_row(config: RunConfig, history: pd.DataFrame, evaluations: list[dict]) -> dict:
+def _summary_row(spec: TaskSpec, history: pd.DataFrame, evaluations: list[dict]) -> dict:
     """What a run comes to.
 
     ``raw_k`` and ``centred_k``: the anisotropy scores averaged over the last 30 % of the steps
@@ -79,7 +83,7 @@ def _summary_row(config: RunConfig, history: pd.DataFrame, evaluations: list[dic
     first, final = evaluations[0], evaluations[-1]
     full = history[history.rows == history.rows.max()]
     epochs = pd.DataFrame(evaluations[1:])
-    metrics = task_spec(config.task).metrics
+    metrics = spec.metrics
     scores = {name: _last(epochs[name]) for name in metrics}
     return {
         **{name: _last(full[name]) for name in SCORES},
@@ -99,20 +103,20 @@ def _last(values: pd.Series) -> float:
     return float(values.tail(math.ceil(LAST * len(values))).mean())
 
 
-def _correctness(config: RunConfig, embeddings: Mapping[str, Tensor]) -> pd.DataFrame:
+def _correctness(spec: TaskSpec, embeddings: Mapping[str, Tensor]) -> pd.DataFrame:
     """Which validation rows a run gets right: columns ``row`` and ``correct``.
 
     That is the share of the last 30 % of the epochs (at least the last one) in which the row's
     predicted class is its label. A regression has no rows.
     """
-    if task_spec(config.task).is_regression:
+    if spec.is_regression:
         return pd.DataFrame({"row": np.zeros(0, int), "correct": np.zeros(0)})
     right = embeddings["predictions"][1:] == embeddings["labels"]  # (epochs, n)
     share = right[-math.ceil(LAST * len(right)) :].double().mean(dim=0)
     return pd.DataFrame({"row": range(len(share)), "correct": share})
 
 
-def _cloud_row(config: RunConfig, embeddings: Mapping[str, Tensor]) -> dict:
+def _cloud_row(spec: TaskSpec, embeddings: Mapping[str, Tensor]) -> dict:
     """What the last [CLS] vectors of the validation rows show, before and after fine-tuning.
 
     ``classes`` (0 for a regression); ``log_edge``, of the mean edge of the classes' minimum
@@ -124,7 +128,7 @@ def _cloud_row(config: RunConfig, embeddings: Mapping[str, Tensor]) -> dict:
     """
     before, after = (embeddings[when].double() for when in ("before", "after"))
     labels = embeddings["labels"]
-    if task_spec(config.task).is_regression:
+    if spec.is_regression:
         labels = torch.zeros(len(labels))
     classes = labels.unique()
     several = len(classes) > 1

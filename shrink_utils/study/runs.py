@@ -19,8 +19,7 @@ import torch.distributed as dist
 
 from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study.code_version import code_hash
-from shrink_utils.study.config import RunConfig, arm_options, used_precision
-from shrink_utils.study.profiles import Profile
+from shrink_utils.study.profiles import Profile, RunConfig, arm_options, used_precision
 from shrink_utils.study.results import (
     CONFIG,
     STAMP,
@@ -148,7 +147,7 @@ def _compute(
         with Result(target).save(config.as_dict(), since=since, **facts) as part:
             vectors = {name: x.contiguous() for name, x in result.embeddings.items()}
             save_file(vectors, part / VECTORS)
-            measured = (config, result.history, result.evaluations, vectors)
+            measured = (config.as_dict(), result.history, result.evaluations, vectors)
             for name, table in _tables_of_run(*measured, _read_json(part / STAMP)).items():
                 table.to_parquet(part / f"{name}.parquet", index=False)
     if dist.is_available() and dist.is_initialized():
@@ -182,6 +181,23 @@ def run_configs(
     else:
         make_all(work, workers=profile.workers)
     return [runs[path] or load_run(path) for path in paths]
+
+
+def _ablate_command(profile: Profile, *, part: slice, dry_run: bool) -> None:
+    print(f"Ablation, profile {profile.name}: {profile.description}", flush=True)
+    configs = profile.all_runs()[part]
+    if dry_run:
+        planned = _planned_runs(configs, profile)
+        print(f"{planned.to_string(index=False, float_format='{:.1f}'.format)}\n")
+        hours = (planned.missing * planned.seconds).sum() / 3600
+        unknown = planned.missing[planned.seconds.isna()].sum()
+        print(f"{hours:.1f} hours, one run after the other; {unknown} runs unlike any known one.")
+    if dry_run or not all((profile.folder / "runs" / run_id(c)).exists() for c in configs):
+        _check_inputs(configs)
+    if dry_run:
+        print("All encoders and tasks are there.")
+    else:
+        print(f"{len(run_configs(configs, profile))} runs in {profile.folder / 'runs'}")
 
 
 def _check_inputs(configs: Iterable[RunConfig]) -> None:

@@ -21,10 +21,9 @@ import pandas as pd
 
 from shrink_utils.sources import data_dir, hub_revisions
 from shrink_utils.study.code_version import _code_only, code_hash
-from shrink_utils.study.config import KEYS, RUN, RunConfig
-from shrink_utils.study.profiles import Profile, load_profile
+from shrink_utils.study.profiles import Profile, RunConfig, load_profile
 from shrink_utils.study.results import _file_lock, _result_key, atomic_write, provenance
-from shrink_utils.study.run_tables import LAST, SCORES, TABLES
+from shrink_utils.study.run_tables import KEYS, LAST, RUN, SCORES, TABLES
 
 Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
 CELL = ["model", "task", "arm"]

@@ -33,17 +33,17 @@ def copied(tmp_path, monkeypatch):
         (FORMULA, '"""', '"""A docstring. ', [False, False]),
         (FORMULA, "import numpy as np", "import numpy as np  # a comment", [False, False]),
         (
-            "study/config.py",
+            "study/profiles.py",
             "ARMS: dict[str, Options | None] = {",
             'ARMS: dict[str, Options | None] = {"new": {},',
             [False, False],
         ),
-        ("study/config.py", "KEYS = [*RUN, ", "KEYS = [*RUN, *RUN, ", [True, True]),
+        ("study/run_tables.py", "KEYS = [*RUN, ", "KEYS = [*RUN, *RUN, ", [True, True]),
         ("study/figures.py", "SHARP = 200", "SHARP = 300", [False, False]),
         (CLAIM, "FURTHER =", "OTHER = FURTHER =", [False, False]),
         (FORMULA, "entr(bars / bars.sum())", "entr(bars)", [True, True]),
         ("study/experiments.py", "// (rank + 1)", "// rank", [False, True]),
-        ("study/session.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
+        ("study/profiles.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
     ],
 )
 def test_words_of_errors_and_of_pages_are_free_and_formulas_are_not(copied, name, old, new, stale):
@@ -67,12 +67,12 @@ def test_what_an_error_is_and_when_it_is_raised_is_code():
 
 
 def test_rooms_without_numbers_are_there_and_none_that_counts_calls_them():
-    """But for the session, which takes the house style, and whose own code counts."""
+    """But for the profiles, whose set-up of a notebook takes the house style; their code counts."""
     rooms = [code_version.PACKAGE / "study" / name for name in code_version.WITHOUT_NUMBERS]
     assert all(room.exists() for room in rooms)
     free = {room.stem for room in rooms}
     for path in code_version.PACKAGE.glob("study/**/*.py"):
-        if path.stem not in {"__init__", "session"} and not free & {path.parent.name, path.stem}:
+        if path.stem not in {"__init__", "profiles"} and not free & {path.parent.name, path.stem}:
             called = re.findall(r"from shrink_utils\.study\.(\w+)", path.read_text("utf-8"))
             assert not free & {*called}, path
 

@@ -5,11 +5,11 @@ import torch
 
 from shrink_utils.study.pretraining import (
     EntailmentTraining,
+    Trunk,
     common_start,
     entailment_model,
     pair_batches,
 )
-from shrink_utils.study.scratch import Trunk
 from shrink_utils.text import training_pairs
 
 TRUNK = Trunk(width=16, depth=1, heads=2, dropout=0.0)

@@ -9,8 +9,8 @@ from transformers import DataCollatorWithPadding
 from shrink_utils.models import pool
 from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study import finetune, finetuning
-from shrink_utils.study.config import _native_precision
 from shrink_utils.study.finetuning import _tokenized
+from shrink_utils.study.profiles import _native_precision
 from shrink_utils.text import load_task
 
 

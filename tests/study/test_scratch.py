@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import EncoderDecoderModel
 
-from shrink_utils.study.scratch import (
+from shrink_utils.study.pretraining import (
     OBJECTIVES,
     SoLU,
     Trunk,

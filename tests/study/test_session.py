@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import shrink_utils.study.session as session
-from shrink_utils.study import setup_notebook
+from shrink_utils.study import course, setup_notebook
 
 
 def test_setup_notebook_sets_the_threads_of_torch_and_numpy_and_the_seed(monkeypatch):
@@ -24,9 +23,9 @@ def test_setup_notebook_sets_the_threads_of_torch_and_numpy_and_the_seed(monkeyp
 def test_the_check_of_a_chapter_says_what_an_answer_lacks_and_raises_nothing(monkeypatch, capsys):
     names = {"bars": [3, 1]}
     shell = SimpleNamespace(user_ns=names, ex=lambda cell: exec(cell, names))
-    monkeypatch.setattr(session, "get_ipython", lambda: shell)
-    session._check("", "bars = None\nassert bars, 'Still empty.'\nprint('right')")
-    session._check("", "bars[5]")
-    session._check("", "assert bars == [3, 1]\nprint('right')")
+    monkeypatch.setattr(course, "get_ipython", lambda: shell)
+    course._check("", "bars = None\nassert bars, 'Still empty.'\nprint('right')")
+    course._check("", "bars[5]")
+    course._check("", "assert bars == [3, 1]\nprint('right')")
     stopped = "Not yet. Your answer ends with IndexError: list index out of range\n"
     assert capsys.readouterr().out == f"Not yet. Still empty.\n{stopped}right\n"

@@ -7,7 +7,6 @@ Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and
 
 import math
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -84,7 +83,10 @@ def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     docs/preregistration_objectives.md fixes.
     """
     stitched = with_models_named(stitches)
-    floors = _penalty_floors(stitched).groupby("kind").floor.mean()
+    # How penalties scatter over pairs of models that differ in their seed alone, per activation.
+    cell, seeds = ["kind", "depth", "layer"], stitched[stitched.relation == "seed"]
+    variances = seeds.groupby([*cell, "back"]).penalty.var().groupby(cell).mean()
+    floors = (variances**0.5).groupby("kind").mean()
     rows = {kind: stitched[stitched.kind == kind] for kind in SPOKEN}
     # The premise: a stitch's loss less its penalty is the loss of the model on top.
     own = stitched.groupby(["back_number", "back"]).own.mean().unstack()
@@ -92,14 +94,25 @@ def stitching_claims(stitches: pd.DataFrame) -> Iterator[dict]:
     yield claim("b:stitch-loss", alike, floor=floor)
     for kind, spoken in SPOKEN.items():
         # As B state the asymmetry; its floor is the same where neither direction is special.
-        swapped = _turned(rows[kind], "penalty")
+        swapped, floor = _turned(rows[kind])
         about = {"map": kind, "spoken": spoken}
-        yield claim("b:stitch-asymmetry", swapped.mixed, floor=swapped.floor, **about)
-        beyond = swapped.mixed - (own.gelu - own.solu).abs()
-        yield claim("b:stitch-beyond-loss", beyond, **about)
+        yield claim("b:stitch-asymmetry", swapped, floor=floor, **about)
+        yield claim("b:stitch-beyond-loss", swapped - alike.abs(), **about)
     yield from _of_least_squares(rows["affine"], floors["affine"])
-    yield from _into_itself(rows["trained"])
-    yield from _maps(stitched, floors["affine"])
+    # B's baseline: a model stitched into itself, where a trained map could learn the identity.
+    trained = rows["trained"].groupby(["relation", "front", "back", "front_number"]).penalty.mean()
+    for below in ("gelu", "solu"):
+        other = {"gelu": "solu", "solu": "gelu"}[below]
+        more = trained["activation", below, other] - trained["itself", "gelu", "gelu"]
+        yield claim(f"b:stitch-itself-{below}", more)
+    # Maps on the same stitches: between seeds, and between activations.
+    kinds = {kind: stitched.kind == kind for kind in ("affine", "identity", "trained")}
+    for relation, one, other in (
+        ("seed", "affine", "identity"),
+        ("activation", "trained", "affine"),
+    ):
+        less = _of_less(stitched[stitched.relation == relation], kinds[one], kinds[other])
+        yield claim(f"b:stitch-{one}-{other}", less, floor=floors["affine"])
 
 
 def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[dict]:
@@ -118,26 +131,15 @@ def _of_least_squares(rows: pd.DataFrame, floor: float) -> Iterator[dict]:
         more = _of_less(rows, crossing, seed & (rows.back == "gelu"))
         yield claim(f"b:stitch-crossing-{below}", more, **about)  # B: one model twice
     # Of all layers the one that speaks least for the asymmetry.
-    layers = [_turned(layer, "penalty").mixed for _, layer in rows.groupby(["depth", "layer"])]
+    layers = [_turned(layer)[0] for _, layer in rows.groupby(["depth", "layer"])]
     yield claim("b:stitch-every-layer", **_least_favourable(layers, "greater"))
-
-
-def _into_itself(rows: pd.DataFrame) -> Iterator[dict]:
-    """B's baseline: a model stitched into itself, where a trained map could learn the identity."""
-    itself = rows[(rows.relation == "itself") & (rows.back == "gelu")]
-    itself = itself.groupby("front_number").penalty.mean()
-    for below in ("gelu", "solu"):
-        crossing = rows[(rows.relation == "activation") & (rows.front == below)]
-        more = crossing.groupby("front_number").penalty.mean() - itself
-        yield claim(f"b:stitch-itself-{below}", more)
 
 
 def _of_less(rows: pd.DataFrame, of: pd.Series, minus: pd.Series) -> list[float]:
     """The mean penalty over some pairs less that over others, by model."""
 
     def statistic(some: pd.DataFrame) -> float:
-        left, right = (some.penalty[which.loc[some.index]] for which in (of, minus))
-        return left.mean() - right.mean()
+        return some.penalty[of[some.index]].mean() - some.penalty[minus[some.index]].mean()
 
     return _jackknife_over_models(rows, "number", statistic)
 
@@ -147,17 +149,6 @@ def _net_asymmetry(some: pd.DataFrame) -> float:
     mean = some.groupby(["front", "back"]).penalty.mean()
     into_gelu = mean["solu", "gelu"] - mean["gelu", "gelu"]
     return float(into_gelu - (mean["gelu", "solu"] - mean["solu", "solu"]))
-
-
-def _maps(stitched: pd.DataFrame, floor: float) -> Iterator[dict]:
-    """Maps on the same stitches: between seeds, and between activations."""
-    affine, identity, trained = (stitched.kind == k for k in ("affine", "identity", "trained"))
-    for name, relation, first, second in (
-        ("b:stitch-affine-identity", "seed", affine, identity),
-        ("b:stitch-trained-affine", "activation", trained, affine),
-    ):
-        of = stitched[stitched.relation == relation]
-        yield claim(name, _of_less(of, first, second), floor=floor)
 
 
 # --- §4: models that generalize, and models that follow a heuristic -------------------------------
@@ -254,8 +245,15 @@ def _ckas(rows: pd.DataFrame, about: dict[str, str]) -> Iterator[dict]:
 def _gaps(rows: pd.DataFrame, weights: dict[int, float]) -> dict:
     """Weighted gaps of layers: the mean of pairs within the groups less that between them."""
 
+    def gap(numbers: Collection[int], layer: int) -> float:
+        cell = rows[rows.layer == layer]
+        one, other, between = (
+            _mean(cell[cell.relation == relation], numbers) for relation in (*GROUPS, "between")
+        )
+        return (one + other) / 2 - between
+
     def statistic(numbers: Collection[int]) -> float:
-        return sum(weight * _gap(rows, numbers, layer) for layer, weight in weights.items())
+        return sum(weight * gap(numbers, layer) for layer, weight in weights.items())
 
     values = pseudo_values(statistic, numbers_of(rows))
     return {"differences": values, "floor": _spread_in_groups(rows, weights)}
@@ -289,33 +287,16 @@ def with_models_named(stitches: pd.DataFrame) -> pd.DataFrame:
     return named
 
 
-def _penalty_floors(stitched: pd.DataFrame) -> pd.DataFrame:
-    """By how much penalties differ between pairs of models that differ in their seed alone.
+def _turned(stitched: pd.DataFrame) -> tuple[pd.Series, float]:
+    """Change of the penalty when two models change places: SoLU below GeLU less GeLU below SoLU.
 
-    Of `with_models_named`: ``kind``, ``depth``, ``layer`` and ``floor``, which is the standard
-    deviation over pairs of relation "seed", within each activation, in nats per token.
+    By the pair's number; and the same of two seeds, as a root mean square: no direction is special.
     """
-    cell = ["kind", "depth", "layer"]
-    seeds = stitched[stitched.relation == "seed"]
-    variance = seeds.groupby([*cell, "back"]).penalty.var()
-    return (variance.groupby(cell).mean() ** 0.5).rename("floor").reset_index()
-
-
-class _Turned(NamedTuple):
-    """Change of a stitch when its two models change places."""
-
-    mixed: pd.Series  # SoLU below GeLU minus GeLU below SoLU, by the pair's number
-    alike: pd.Series  # the same of two seeds, by activation and both numbers
-    floor: float  # the root mean square of `alike`, where no direction is special
-
-
-def _turned(stitched: pd.DataFrame, value: str) -> _Turned:
-    """Differences of a column (penalty or loss) between both directions of each pair of models."""
     mixed, alike = (stitched[stitched.relation == name] for name in ("activation", "seed"))
-    mixed = mixed.groupby(["front_number", "front"])[value].mean().unstack()
-    alike = alike.groupby(["front", "front_number", "back_number"])[value].mean()
+    mixed = mixed.groupby(["front_number", "front"]).penalty.mean().unstack()
+    alike = alike.groupby(["front", "front_number", "back_number"]).penalty.mean()
     alike = alike - alike.swaplevel().reindex(alike.index)
-    return _Turned(mixed["solu"] - mixed["gelu"], alike, float((alike**2).mean() ** 0.5))
+    return mixed["solu"] - mixed["gelu"], float((alike**2).mean() ** 0.5)
 
 
 def pairs_of(table: pd.DataFrame, quantity: str, data: str) -> pd.DataFrame:
@@ -336,18 +317,11 @@ def numbers_of(rows: pd.DataFrame) -> list[int]:
     return sorted(set(rows.number) | set(rows.other_number) - {-1})
 
 
-def _gap(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
-    """Mean of pairs within the groups minus that of pairs between them, at one layer.
+def crossed(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
+    """Mean with a generalizing model below minus that with one above.
 
     `rows` are of `pairs_of`; only models of these `numbers` count.
     """
-    cell = rows[rows.layer == layer]
-    within, other = (_mean(cell[cell.relation == group], numbers) for group in GROUPS)
-    return (within + other) / 2 - _mean(cell[cell.relation == "between"], numbers)
-
-
-def crossed(rows: pd.DataFrame, numbers: Collection[int], layer: int) -> float:
-    """Mean with a generalizing model below minus that with one above; arguments as of `_gap`."""
     cell = rows[rows.layer == layer]
     above, below = (_mean(cell[cell.crossing == crossing], numbers) for crossing in CROSSINGS)
     return below - above

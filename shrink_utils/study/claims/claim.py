@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache, wraps
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -67,7 +66,7 @@ def claim(
     ValueError
         Differences that `_mean_of` refuses; the message names the claim.
     """
-    listed = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
+    listed = _claims_by_name()[name]
     known = {"margin": MARGIN, "task": task, "arm": arm}
     row = {column: text.format(**known, **words) for column, text in listed.items()}
     try:
@@ -80,8 +79,9 @@ def claim(
 
 
 @cache
-def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
+def _claims_by_name() -> dict[str, dict[str, str]]:
     """Rows of the list of claims by the first two parts of their names."""
+    path = data_dir() / "published" / "claims.csv"
     rows = pd.read_csv(path, keep_default_na=False).to_dict("records")
     return {":".join(row["claim"].split(":")[:2]): row for row in rows}
 
@@ -228,27 +228,31 @@ def _per_seed(rows: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
     return values
 
 
-def _most_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def _less(rows: pd.DataFrame, others: pd.DataFrame, column: str, unit: str = "seed") -> pd.Series:
+    """A column of some rows less that of others, paired by unit."""
+    return _per_seed(rows, column, unit) - _per_seed(others, column, unit)
+
+
+def _most_favourable(
+    differences: Iterable[ArrayLike], direction: Direction, *, pick: Callable = max
+) -> dict:
     """Of several sets of differences, the one that speaks most clearly for a claim.
 
     For claims that hold if one of them does: the keywords ``differences`` and ``tries``.
     """
-    found = list(differences)
-    sign = -1 if direction == "less" else 1
-    best = max(found, key=lambda x: sign * x.mean() / max(x.std(ddof=0), 1e-300))
-    return {"differences": best, "tries": len(found)}
+    found = [pd.Series(values) for values in differences]
+    sign, margin = -1 if direction == "less" else 1, MARGIN * (direction == "no_worse")
+    picked = pick(found, key=lambda x: (sign * x.mean() + margin) / max(x.std(ddof=0), 1e-300))
+    return {"differences": picked, "tries": len(found)}
 
 
-def _least_favourable(differences: Iterable[pd.Series], direction: Direction) -> dict:
+def _least_favourable(differences: Iterable[ArrayLike], direction: Direction) -> dict:
     """Of several sets of differences, the one that speaks least for a claim about all of them.
 
     If this one agrees with the claim, all do. That it contradicts the claim is one chance of
-    several: the keywords ``differences`` and ``tries``, as of `_most_favourable`.
+    several: the keywords of `_most_favourable`.
     """
-    found = [pd.Series(values) for values in differences]
-    sign, margin = (-1 if direction == "less" else 1), (MARGIN if direction == "no_worse" else 0.0)
-    worst = min(found, key=lambda x: (sign * x.mean() + margin) / max(x.std(ddof=0), 1e-300))
-    return {"differences": worst, "tries": len(found)}
+    return _most_favourable(differences, direction, pick=min)
 
 
 def _jackknife_over_models(

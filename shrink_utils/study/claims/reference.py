@@ -16,19 +16,21 @@ from scipy import stats
 
 from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
-from shrink_utils.study.config import KEYS
+from shrink_utils.study.claims.report import _print_brief
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import atomic_write
-from shrink_utils.study.run_tables import SCORES, TABLES
-from shrink_utils.study.runs import _tables_of, load_run, run_configs, run_id
+from shrink_utils.study.results import _write_json, atomic_write, provenance
+from shrink_utils.study.run_tables import KEYS, SCORES, TABLES
+from shrink_utils.study.runs import _drop_models, _tables_of, load_run, run_configs, run_id
 from shrink_utils.study.tables import (
     BEFORE,
     CELL,
     FIRST_STEPS,
+    _first_steps,
     _missing_runs,
     _read_tables,
     _records_folder,
     read_table,
+    write_table,
 )
 
 # The columns that name a row of each table, and those that are compared.
@@ -46,6 +48,21 @@ ABSOLUTE, RELATIVE = 0.002, 0.01  # that digits may differ by
 RARE = 1e-3  # how seldom chance may raise an alarm
 # Of digits of one kind: a near tie falls differently on another machine, and is no fault.
 ALLOWED = {"first_steps": 0.1, "claims": 0.01}
+
+
+def _report_command(profile: Profile) -> int:
+    """Keep the tables of a finished study, and print what was computed, verdicts, comparison."""
+    runs = run_configs(profile.all_runs(), profile)
+    for name, table in (left := _tables_of(runs)).items():
+        with atomic_write(profile.folder / "tables" / f"{name}.parquet") as part:
+            table.to_parquet(part, index=False)
+    write_table(_first_steps(left), "first_steps", profile=profile)
+    _print_brief(read_table("claims", profile=profile), profile, runs=len(runs))
+    _drop_models(profile)
+    about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
+    with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
+        _write_json(part, about | {"precision": profile.used_precision} | provenance())
+    return int(not _print_comparison(profile))
 
 
 def _compare_with_reference(profile: Profile) -> pd.DataFrame | None:
@@ -169,7 +186,7 @@ def _print_comparison(profile: Profile) -> bool:
     return all(lines.values())
 
 
-def _commit_reference(profile: Profile) -> None:
+def _reference_command(profile: Profile) -> None:
     """Copy this machine's tables into ``data/reference/<profile>``."""
     for name in COMPARED:
         read_table(name, profile=profile)  # a clear error where the study is not finished
@@ -179,6 +196,12 @@ def _commit_reference(profile: Profile) -> None:
 
 
 # --- records: tables of finished runs, which are added to as runs come ----------------------------
+
+
+def _record_command(profile: Profile, *, run: bool) -> None:
+    added = (_record_all if run else _record_finished)(profile)
+    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
+    print(f"{added} runs recorded: {wanted - missing} of {wanted} of profile {profile.name}")
 
 
 def _record_finished(profile: Profile) -> int:

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import _families, _sentences
-from shrink_utils.study.profiles import Profile
+from shrink_utils.study.profiles import Profile, profile_names
+from shrink_utils.study.tables import read_table
 
 # By the first part of a claim's name, in the order of the table.
 PAPERS = {
@@ -130,6 +131,10 @@ def _by_paper(claims: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {title: claims[short == paper] for paper, title in PAPERS.items() if paper in set(short)}
 
 
+def _claims_command(profile: Profile) -> None:
+    _print_claims(read_table("claims", profile=profile), profile)
+
+
 def _print_claims(claims: pd.DataFrame, profile: Profile) -> None:
     """Print the claims table of a finished study, the summary first."""
     print(f"\nClaims, profile {profile.name} ({profile.description})")
@@ -207,6 +212,17 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     table.loc[table.verdict == "not tested", untested] = "\N{EN DASH}"
     shown = ["hypothesis", "difference of", *untested[:2], "seeds", "p (Holm)", "verdict", "paper"]
     return table[shown].loc[:, (table[shown] != "").any()]
+
+
+def _hypotheses_command(profile: Profile) -> None:
+    folders = (data_dir() / "reference").glob("*/hypotheses.csv")
+    decided = sorted({path.parent.name for path in folders} & {*profile_names()})
+    if profile.name not in decided:
+        raise ValueError(
+            f"--profile: {', '.join(decided)} have hypotheses, found {profile.name}; "
+            "`python -m shrink_utils --profile cohort hypotheses` shows them"
+        )
+    _print_hypotheses(_read_hypotheses(profile.name))
 
 
 def _print_hypotheses(answer: pd.DataFrame) -> None:

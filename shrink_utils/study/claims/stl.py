@@ -1,14 +1,16 @@
-"""Kudriashov et al. 2025, *Shrink the longest* (STL): what regularization does to fine-tuning.
+"""What regularization does to fine-tuning: Kudriashov et al. 2025, *Shrink the longest* (STL).
 
 Scores are of the last 30 % of the steps; rows whose name ends in ``-best`` are of the validation
 rows at each run's epoch of least validation loss, which the paper does not look at. The arms
 ``prominent`` and ``published`` are two readings of the bars that STL call selected. Profile
 ``paper`` alone has the models and tasks of Table 3; where a study lacks them, the mean of the table
-stands beside ours.
+stands beside ours. With them Rajaee & Pilehvar 2021 (RP), Mickus, Grönroos & Attieh 2024 (MGA), and
+this study's own claims on topology.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +18,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from shrink_utils.sources import data_dir
-from shrink_utils.study.claims.claim import _as_table, _per_seed, claim
-from shrink_utils.study.claims.rajaee import _about_rp
-from shrink_utils.study.config import ARMS, RUN, TASK_OF_MODEL
+from shrink_utils.study.claims.claim import _as_table, _less, _most_favourable, _per_seed, claim
+from shrink_utils.study.run_tables import RUN, TASK_OF_MODEL
 
 ARM = "prominent"
 TABLE3 = "STL Table 3"
@@ -54,9 +55,10 @@ DEPARTURES = (
 
 def _with_sums(scores: pd.DataFrame) -> pd.DataFrame:
     """With ``centred_three`` and ``raw_three``, of the first three scores."""
-    first_three = {space: [f"{space}_{k}" for k in (1, 2, 3)] for space in ("centred", "raw")}
-    sums = {f"{space}_three": scores[names].sum(axis=1) for space, names in first_three.items()}
-    return scores.assign(**sums)
+    for space in ("centred", "raw"):
+        three = scores[[f"{space}_{k}" for k in (1, 2, 3)]].sum(axis=1)
+        scores = scores.assign(**{f"{space}_three": three})
+    return scores
 
 
 def _table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
@@ -82,20 +84,11 @@ def _table3(model: str, task: str) -> tuple[pd.DataFrame, str]:
 
 def _about_stl(model: str, task: str, arm: str, *, table3: str) -> dict[str, str]:
     """Words of a `claim` of an arm; only beside STL's own cell of Table 3 is one a paper's test."""
-    kind, analogue = "scaled test", "analogue"
-    if table3 == TABLE3:
-        kind = "paper's test"
+    kind, analogue = "paper's test" if table3 == TABLE3 else "scaled test", "analogue"
     if arm == "random":
         kind = analogue = "our control"
-    return {
-        "cell": f"{model}:{task}:{arm}",
-        "task": task,
-        "arm": arm,
-        "kind": kind,
-        "analogue": analogue,
-        "table3": table3,
-        "departures": DEPARTURES,
-    }
+    words = {"kind": kind, "analogue": analogue, "table3": table3, "departures": DEPARTURES}
+    return {"cell": f"{model}:{task}:{arm}", "task": task, "arm": arm} | words
 
 
 @_as_table
@@ -105,35 +98,26 @@ def _stl_claims(graded: pd.DataFrame) -> Iterator[dict]:
         scores, name = _table3(model, task)
         for arm, rows in runs.groupby("arm", sort=False):
             about = _about_stl(model, task, arm, table3=name)
-            yield from _converged(about, rows)
+            if "late_change" in rows and rows.late_change.notna().all():
+                # Validation loss stands still where STL average; ups and downs do not cancel.
+                yield claim("stl:converged", -_per_seed(rows, "late_change").abs(), **about)
             if arm == "none":
-                yield from _rises(about, rows)
+                for space in ("centred", "raw"):
+                    rise = _per_seed(rows, f"{space}_after") - _per_seed(rows, f"{space}_before")
+                    yield claim(f"stl:rises-{space}", rise, **about)
             else:
-                yield from _arm(about, rows, runs, scores)
+                yield from _beside_others(about, rows, runs, scores)
 
 
-def _rises(about: dict[str, str], none: pd.DataFrame) -> Iterator[dict]:
-    """Scores of the validation rows, before and after fine-tuning."""
-    for space in ("centred", "raw"):
-        rise = _per_seed(none, f"{space}_after") - _per_seed(none, f"{space}_before")
-        yield claim(f"stl:rises-{space}", rise, **about)
-
-
-def _converged(about: dict[str, str], rows: pd.DataFrame) -> Iterator[dict]:
-    """Whether the validation loss stands still where STL average; ups and downs do not cancel."""
-    if "late_change" in rows and rows.late_change.notna().all():
-        yield claim("stl:converged", -_per_seed(rows, "late_change").abs(), **about)
-
-
-def _arm(
+def _beside_others(
     about: dict[str, str], rows: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame
 ) -> Iterator[dict]:
+    """The `QUESTIONS` on an arm, with what Table 3 says to each."""
     arm, metric = about["arm"], rows.metric.iloc[0]
     others = {"none", "all"} if arm in SELECTED and "all" in set(runs.arm) else {"none"}
     for name, other, column in QUESTIONS:
         if other in others and column in runs:
-            less = _per_seed(rows, column) - _per_seed(runs[runs.arm == other], column)
-            published = math.nan
+            less, published = _less(rows, runs[runs.arm == other], column), math.nan
             if {arm, other} <= set(scores.index) and column in scores:
                 published = scores.at[arm, column] - scores.at[other, column]
             yield claim(name, less, published=published, metric=metric, **about)
@@ -160,38 +144,120 @@ def _clouds_claims(clouds: pd.DataFrame) -> Iterator[dict]:
             yield claim(f"rp:elongated-{yardstick}", rise, **_about_rp(model, task, arm))
     for (model, task), rows in clouds.groupby(TASK_OF_MODEL, sort=False):
         if rows.classes.iloc[0] > 1 and "none" in set(rows.arm) and rows.arm.nunique() > 1:
-            yield claim("mga:conflict", _conflict(rows), cell=f"{model}:{task}", task=task)
-
-
-def _conflict(rows: pd.DataFrame) -> pd.Series:
-    """By seed: what the arms' silhouettes gain, with the sign of what IsoScore gains."""
-    wide = rows.pivot(index="seed", columns="arm", values=["isoscore", "silhouette"])
-    isotropy, clusters = (
-        wide[measure].drop(columns="none").sub(wide[measure]["none"], axis=0)
-        for measure in ("isoscore", "silhouette")
-    )
-    return (np.sign(isotropy) * clusters).mean(axis=1)
+            # By seed: what the arms' silhouettes gain, with the sign of what IsoScore gains.
+            wide = rows.pivot(index="seed", columns="arm", values=["isoscore", "silhouette"])
+            isotropy, clusters = (
+                wide[measure].drop(columns="none").sub(wide[measure]["none"], axis=0)
+                for measure in ("isoscore", "silhouette")
+            )
+            conflict = (np.sign(isotropy) * clusters).mean(axis=1)
+            yield claim("mga:conflict", conflict, cell=f"{model}:{task}", task=task)
 
 
 def _of_stl(model: str, task: str, rows: pd.DataFrame) -> Iterator[dict]:
-    name = _table3(model, task)[1]
-    for arm, own in rows.groupby("arm", sort=False):
+    name, of = _table3(model, task)[1], dict(list(rows.groupby("arm", sort=False)))
+    for arm, own in of.items():
         about = _about_stl(model, task, arm, table3=name)
-        if arm == "all" and ARM in set(rows.arm):
+        if arm == "all" and ARM in of:
             # Bars are one class's; lengths scale with the cloud, so their logarithm is compared.
-            shorter = _per_seed(own, "log_edge") - _per_seed(rows[rows.arm == ARM], "log_edge")
-            yield claim("stl:shorter-tree", shorter, **about)
-        if arm != "none" and own.classes.iloc[0] > 1 and "none" in set(rows.arm):
-            clusters = _per_seed(own, "silhouette")
-            lost = clusters - _per_seed(rows[rows.arm == "none"], "silhouette")
-            yield claim("stl:clusters-kept", lost, **about)
-            if arm in SELECTED and "all" in set(rows.arm):
-                gain = clusters - _per_seed(rows[rows.arm == "all"], "silhouette")
-                yield claim("stl:clusters-above-all", gain, **about)
+            yield claim("stl:shorter-tree", _less(own, of[ARM], "log_edge"), **about)
+        if arm != "none" and own.classes.iloc[0] > 1 and "none" in of:
+            yield claim("stl:clusters-kept", _less(own, of["none"], "silhouette"), **about)
+            if arm in SELECTED and "all" in of:
+                yield claim("stl:clusters-above-all", _less(own, of["all"], "silhouette"), **about)
         if own.classes.iloc[0] == 2:
             # STL speak of the classifier's hyperplane; its weights are not kept with the clouds.
             beyond = _per_seed(own, "class_cosine") - ALIGNED
             yield claim("stl:class-normal", beyond, aligned=ALIGNED, **about)
+
+
+# --- Rajaee & Pilehvar 2021 (RP): geometry after fine-tuning, less that before ------------------
+
+# RP study other tasks and no regularizer: the arm "none" repeats their question, the others extend
+# it. Pretrained model and texts are the same for all seeds; a probe's halves are the seed's.
+
+ISOTROPY = {
+    "partition": "log I(W)",
+    "partition-unit": "log I(W), unit norm",
+    "isoscore": "IsoScore",
+}
+# Of chapter 08's ways to make a cloud isotropic, on fine-tuned vectors. (Subtracting the mean of
+# the whole cloud changes nothing for a probe that standardizes: no row.)
+TREATMENTS = {
+    "cluster-means": ("clusters", 0),
+    "global": ("global", 3),
+    "clusters": ("clusters", 3),
+}
+
+
+@_as_table
+def _rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
+    """From two tables of chapter 08."""
+    yield from _not_necessarily(table[table.vectors == "cls"])
+    drops = accuracy_drops(table)
+    lost = drops[(drops.vectors == "mean") & (drops.skipped == 0)]
+    for short, (treatment, removed) in TREATMENTS.items():
+        treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
+        for about, after, _ in _arms(treated, "lost"):
+            yield claim(f"rp:treatment-{short}", after, **about)
+    # The dominant directions of the whole cloud, and as control the next ones.
+    three = drops[(drops.treatment == "global") & (drops.removed == 3)]
+    for vectors, (skipped, suffix) in product(("cls", "mean"), ((0, ""), (3, "-control"))):
+        chosen = three[(three.vectors == vectors) & (three.skipped == skipped)]
+        for about, after, before in _arms(chosen, "drop"):
+            yield claim(f"rp:removal-{vectors}{suffix}", after - before, **about)
+    last = words[(words.layer == words.layer.max()) & (words.labels == "true")]
+    for probe in ("frequency", "type"):
+        for about, after, before in _arms(last[last.probe == probe], "value"):
+            yield claim(f"rp:words-{probe}", after - before, **about)
+
+
+def _not_necessarily(table: pd.DataFrame) -> Iterator[dict]:
+    """A claim of existence: one layer where isotropy falls is enough, and only rises refute it.
+
+    Of [CLS], in plain fine-tuning, as RP ask.
+    """
+    for short, measure in ISOTROPY.items():
+        shape = table[table.measure == measure]
+        for (model, task), own in shape.groupby(["model", "task"], sort=False):
+            by = {key: _per_seed(rows, "value") for key, rows in own.groupby(["arm", "layer"])}
+            layers = own.layer[own.arm == "none"].unique()
+            changes = (by["none", i] - by["pretrained", i] for i in layers)
+            found = _most_favourable(changes, "less")
+            yield claim(f"rp:not-necessarily-{short}", **found, **_about_rp(model, task, "none"))
+
+
+def _arms(table: pd.DataFrame, value: str) -> Iterator[tuple]:
+    """Per model, task and fine-tuned arm: its words, and a column by seed, after and before."""
+    for (model, task, arm), rows in table.groupby(["model", "task", "arm"], sort=False):
+        if arm not in ("pretrained", "isotropic"):
+            before = (table.model == model) & (table.task == task) & (table.arm == "pretrained")
+            both = (_per_seed(part, value) for part in (rows, table[before]))
+            yield _about_rp(model, task, arm), *both
+
+
+def _about_rp(model: str, task: str, arm: str) -> dict[str, str]:
+    """Words of a `claim` of an arm; RP know plain fine-tuning alone."""
+    kind = "scaled test" if arm == "none" else "analogue"
+    return {"cell": f"{model}:{task}:{arm}", "task": task, "arm": arm, "kind": kind}
+
+
+def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
+    """What each treatment costs the probe: ``drop``, against vectors with the mean subtracted.
+
+    From a table of chapter 08. Columns model, task, arm, seed, vectors, treatment, removed,
+    skipped, drop, and ``lost``, against untreated vectors.
+    """
+    accuracy = table[table.measure == "accuracy"]
+    keys = ["model", "task", "arm", "seed", "vectors", "treatment"]
+    untreated = accuracy[accuracy.treatment == "untreated"].set_index(keys[:-1]).value
+    centred = accuracy[accuracy.removed == 0].set_index(keys).value
+    treated = accuracy[accuracy.treatment.isin(["global", "clusters"])].set_index(keys)
+    drops = treated.assign(
+        drop=centred.reindex(treated.index) - treated.value,
+        lost=untreated.reindex(treated.index.droplevel(-1)).to_numpy() - treated.value,
+    )
+    return drops.reset_index()[[*keys, "removed", "skipped", "drop", "lost"]]
 
 
 # --- frontiers: what an arm costs at each of its weights -------------------------------------
@@ -223,7 +289,7 @@ def _frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns model, task, arm, weight, seed, centred_1, raw_1, metric, value (and ``graded``, if
-        `tables._add_correctness` has added it), sorted; of the models and tasks with an arm at two
+        `tables._add_correctness` has added it); of the models and tasks with an arm at two
         weights or more. The arm ``none`` has weight 0.
 
     Raises
@@ -233,29 +299,16 @@ def _frontier_table(runs: pd.DataFrame) -> pd.DataFrame:
     """
     table = runs.filter([*RUN, "centred_1", "raw_1", "metric", "value", "graded"])
     table.loc[table.arm == "none", "weight"] = 0.0
-    table = table.drop_duplicates(RUN)
     kept = []
-    for (model, task), rows in table.groupby(TASK_OF_MODEL, sort=False):
-        n_weights = rows[rows.arm != "none"].groupby("arm").weight.nunique()
-        if (n_weights > 1).any():
+    for (model, task), rows in table.drop_duplicates(RUN).groupby(TASK_OF_MODEL, sort=False):
+        if (rows[rows.arm != "none"].groupby("arm").weight.nunique() > 1).any():
             if "none" not in set(rows.arm):
                 raise ValueError(
                     f"runs: {model} on {task} has a sweep of weights and no arm 'none'; add it "
                     "to the profile's grid"
                 )
-            kept.append(rows.sort_values(["arm", "weight", "seed"], key=_in_order))
+            kept.append(rows)
     return pd.concat(kept, ignore_index=True) if kept else table.iloc[:0]
-
-
-def _in_order(column: pd.Series) -> pd.Series:
-    """What sorts a column: of arms their place in `ARMS`."""
-    return column.map([*ARMS].index) if column.name == "arm" else column
-
-
-def _sweep_of(frontier: pd.DataFrame, arm: str) -> pd.DataFrame:
-    """Rows of an arm, and those of ``none`` in front: its weights from 0 up, of one cell."""
-    rows = frontier[frontier.arm.isin(["none", arm])]
-    return rows.sort_values(["weight", "seed"])
 
 
 def interpolate_frontier(scores: ArrayLike, score: float) -> _FrontierPoint:
@@ -328,12 +381,11 @@ def _beside(
     theirs = rows[(rows.arm == other) & (rows.weight == weight)]
     score, graded = _per_seed(ours, "centred_1"), _per_seed(ours, "graded")
     if len(theirs) and other != "all":
-        less = score - _per_seed(theirs, "centred_1")
-        yield claim("topology:lowers-more", less, **about)
+        yield claim("topology:lowers-more", _less(ours, theirs, "centred_1"), **about)
     if len(theirs):
-        more = graded - _per_seed(theirs, "graded")
-        yield claim("topology:metric-no-worse", more, **about)
-    sweep = dict(list(_sweep_of(rows, other).groupby("seed")))
+        yield claim("topology:metric-no-worse", _less(ours, theirs, "graded"), **about)
+    swept = rows[rows.arm.isin(["none", other])].sort_values("weight")
+    sweep = dict(list(swept.groupby("seed")))
     places = {
         seed: interpolate_frontier(sweep[seed].centred_1, score[seed]) for seed in score.index
     }
@@ -366,8 +418,7 @@ def _stronger(about: dict[str, str], rows: pd.DataFrame, weight: float) -> Itera
         arms = dict(list(both.groupby("arm")))
         if len(arms) == 2:
             apart, more = (
-                _per_seed(arms[ARM], column) - _per_seed(arms["all"], column)
-                for column in ("centred_1", "graded")
+                _less(arms[ARM], arms["all"], column) for column in ("centred_1", "graded")
             )
             words = {"arm": ARM, "stronger": stronger, "apart": apart.mean()}
             yield claim("topology:metric-above-all", more, **words, **about)

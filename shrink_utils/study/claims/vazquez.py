@@ -38,7 +38,11 @@ def _vazquez_claims(contextuality: pd.DataFrame, corpus: pd.DataFrame) -> Iterat
     words = corpus[corpus.quantity == "self_sim"]
     words = _by_layer(words.assign(avg_sim=words.layer.map(avg_sim)), "avg_sim")
     of = dict(list(contextuality.groupby("quantity")))
-    bert = _bert()
+    bert = {}  # bert-base-cased, as published, by layer
+    for name in ("avg_sim", "self_sim", "intra_sim"):
+        table = pd.read_csv(data_dir() / "published" / f"{name.replace('_', '')}_layers.csv")
+        table = table[table.model == "bert-base-cased"].set_index("layer")
+        bert[name] = table["adjusted_self_sim" if name == "self_sim" else name]
     yield from _avg_sim(_by_layer(of["avg_sim"]), bert["avg_sim"], last)
     published = bert["self_sim"][12] - bert["self_sim"][0]
     yield claim("v:selfsim-falls", words[last] - words[0], published=published)
@@ -60,16 +64,6 @@ def _by_layer(rows: pd.DataFrame, less: str | None = None) -> pd.DataFrame:
     """Values, less those of another column: (items, layers)."""
     values = rows.assign(value=rows.value - rows[less]) if less else rows
     return values.pivot(index="item", columns="layer", values="value")
-
-
-def _bert() -> dict[str, pd.Series]:
-    """Published numbers of bert-base-cased, by layer."""
-    found = {}
-    for name in ("avg_sim", "self_sim", "intra_sim"):
-        table = pd.read_csv(data_dir() / "published" / f"{name.replace('_', '')}_layers.csv")
-        of_bert = table[table.model == "bert-base-cased"].set_index("layer")
-        found[name] = of_bert["adjusted_self_sim" if name == "self_sim" else name]
-    return found
 
 
 def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]:
@@ -138,35 +132,32 @@ def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
     places = tables["places"]
     yield from _profiles(correlations(profiles_of(places)))
     of = places[places.part == "objectives"]
-    by_rule = {rule: rows.groupby("objective") for rule, rows in of.groupby("rule")}
-    runs = {name: _by_seed(rows) for name, rows in by_rule["trapezoid"]}
-    for objective in runs:
+    runs = {
+        objective: [run for _, run in rows.groupby("seed")]
+        for objective, rows in of[of.rule == "trapezoid"].groupby("objective")
+    }
+    for objective, found in runs.items():
         # Feed-forward weights would be the main contributors by their number alone.
         share = FEED_FORWARD[objective]
-        found = (shares(run, "component", trunk=True) for run in runs[objective])
-        beyond = [of[["W1", "W2"]].sum() - float(share) for of in found]
+        parts = (shares(run, "component", trunk=True) for run in found)
+        beyond = _with_seed_floor([part[["W1", "W2"]].sum() - float(share) for part in parts])
         words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective], "share": share}
-        yield _lca("v:lca-feed-forward-{objective}", **_with_seed_floor(beyond), **words)
-    for objective, rows in by_rule["euler"]:
-        hurting = _with_seed_floor([_hurting(run) - 0.5 for run in _by_seed(rows)])
+        yield _lca("v:lca-feed-forward-{objective}", **beyond, **words)
+    # Of the steps of blocks, a component of a layer each, the share that raised the loss.
+    counted = of.component.str.removeprefix("cross ").isin(COUNTED) & (of.rule == "euler")
+    steps = of[counted].groupby(["objective", "seed"])[["hurts", "steps"]].sum()
+    for objective, hurting in (steps.hurts / steps.steps - 0.5).groupby("objective"):
         words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
-        yield _lca("v:lca-hurting-half-{objective}", **hurting, **words)
-    yield from _closures(tables["closure"])
-    yield from _by_depth(runs)
-
-
-def _by_seed(rows: pd.DataFrame) -> list[pd.DataFrame]:
-    return [run for _, run in rows.groupby("seed")]
-
-
-def _closures(closure: pd.DataFrame) -> Iterator[dict]:
-    """The parts sum to the change of all steps followed, by V's rule and by the trapezoid."""
-    of = closure[closure.part == "objectives"]
-    sums = of.groupby(["objective", "rule", "seed"])[["parts", "change"]].sum()
+        yield _lca("v:lca-hurting-half-{objective}", **_with_seed_floor([*hurting]), **words)
+    # The parts sum to the change of all steps followed, by V's rule and by the trapezoid.
+    closure = tables["closure"]
+    sums = closure[closure.part == "objectives"].groupby(["objective", "rule", "seed"])
+    sums = sums[["parts", "change"]].sum()
     missed = (sums.parts - sums.change).abs() / sums.change.abs()
     for (objective, rule), errors in missed.groupby(["objective", "rule"]):
         words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
         yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors, **words)
+    yield from _by_depth(runs)
 
 
 def _by_depth(runs: Mapping[str, list[pd.DataFrame]]) -> Iterator[dict]:
@@ -194,12 +185,6 @@ def _with_seed_floor(values: list[float]) -> dict:
     return {"differences": values, "floor": float(np.mean(distances)) if distances else math.nan}
 
 
-def _hurting(run: pd.DataFrame) -> float:
-    """Share of the steps of blocks, a component of a layer each, that raised the loss."""
-    counted = run.component.str.removeprefix("cross ").isin(COUNTED)
-    return run.hurts[counted].sum() / run.steps[counted].sum()
-
-
 def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
     """What a profile depends on, and which language model each half of a translation model is like.
 
@@ -209,38 +194,37 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
     seed. The interval leaves out seeds, and so holds the error of all means.
     """
     floor = float(pairs.r[pairs.run == pairs.other].std())
-    for differs, texts in TEXTS.items():
-        less = _jackknife_over_models(pairs, "seed", partial(_excess, couples=[texts]))
-        yield _lca(f"v:lca-stable-{differs}", less, floor=floor)
-    beyond = _jackknife_over_models(pairs, "seed", _excess_of_objectives)
-    yield _lca("v:lca-objective-over-data", beyond, floor=floor)
-    for name, half, like, unlike in (
+    excesses = {
+        f"v:lca-stable-{differs}": partial(_excess, [texts]) for differs, texts in TEXTS.items()
+    }
+    # Of other objectives less that of other texts; noise also shrinks an excess, by its factor.
+    excesses["v:lca-objective-over-data"] = lambda some: (
+        _excess(COUPLES, some) - _excess([*TEXTS.values()], some)
+    )
+    for name, excess in excesses.items():
+        yield _lca(name, _jackknife_over_models(pairs, "seed", excess), floor=floor)
+    for half, run, like, unlike in (
         ("encoder", "mt", "mlm", "clm"),
         ("decoder", "decoder", "clm", "mlm"),
     ):
 
-        def closer(some: pd.DataFrame, half=half, like=like, unlike=unlike) -> float:
-            return _mean_r(some, half, like) - _mean_r(some, half, unlike)
+        def closer(some: pd.DataFrame, run=run, like=like, unlike=unlike) -> float:
+            return _mean_r(some, run, like) - _mean_r(some, run, unlike)
 
         nearer = _jackknife_over_models(pairs, "seed", closer)
-        yield _lca(f"v:lca-{name}-like-{like}", nearer)
+        yield _lca(f"v:lca-{half}-like-{like}", nearer)
 
 
 def _mean_r(pairs: pd.DataFrame, run: str, other: str) -> float:
     return float(pairs.r[(pairs.run == run) & (pairs.other == other)].mean())
 
 
-def _excess(pairs: pd.DataFrame, couples: Sequence[tuple[str, str]]) -> float:
+def _excess(couples: Sequence[tuple[str, str]], pairs: pd.DataFrame) -> float:
     """Mean r of trainings that differ, less that of each with itself from another seed."""
     of = [
         _mean_r(pairs, a, b) - (_mean_r(pairs, a, a) + _mean_r(pairs, b, b)) / 2 for a, b in couples
     ]
     return float(np.mean(of))
-
-
-def _excess_of_objectives(pairs: pd.DataFrame) -> float:
-    """Of other objectives less that of other texts; noise also shrinks an excess, by its factor."""
-    return _excess(pairs, COUPLES) - _excess(pairs, list(TEXTS.values()))
 
 
 # --- what chapter 10 and the claims read off records of loss changes ------------------------------

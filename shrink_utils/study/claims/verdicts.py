@@ -9,14 +9,15 @@ from shrink_utils.study.claims.brown import _brown_claims, generalization_claims
 from shrink_utils.study.claims.claim import (
     _as_table,
     _combined_table,
+    _less,
     _per_seed,
     _with_model_name,
     claim,
 )
-from shrink_utils.study.claims.rajaee import _rajaee_claims
 from shrink_utils.study.claims.stl import (
     _clouds_claims,
     _frontier_table,
+    _rajaee_claims,
     _stl_claims,
     _topology_claims,
 )
@@ -51,13 +52,15 @@ def all_claims(profile: Profile, runs: Tables, tables: Mapping[str, pd.DataFrame
         What its chapters measured, by name.
     """
     stl, clouds, topology = _finetuning_claims(profile, runs)
+    objectives = read_objectives()  # models whose tables are committed
     chapters = [
         stl,
         clouds,
         _vazquez_claims(tables["contextuality"], tables["corpus"]),
         *_models_claims(tables["models_contextuality"]),
         _brown_claims(tables["similarity"]),
-        *_claims_on_objectives(),
+        dynamics_claims(objectives),
+        stitching_claims(objectives["stitches"]),
         generalization_claims(tables["generalization"]),
         _rajaee_claims(tables["after_finetuning"], tables["words_after_finetuning"]),
         _language_claims(tables),
@@ -65,12 +68,6 @@ def all_claims(profile: Profile, runs: Tables, tables: Mapping[str, pd.DataFrame
         topology,
     ]
     return _combined_table(chapters)
-
-
-def _claims_on_objectives() -> list[pd.DataFrame]:
-    """Those on models whose tables are committed: loss changes and stitching."""
-    tables = read_objectives()
-    return [dynamics_claims(tables), stitching_claims(tables["stitches"])]
 
 
 def _finetuning_claims(profile: Profile, tables: Tables) -> list[pd.DataFrame]:
@@ -135,26 +132,24 @@ def _language_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
         hits = {name: _per_seed(found, "value", "item") for name, found in rows.groupby("features")}
         for name, other in (("barcodes", "degree"), ("null", "shuffled")):
             yield claim(f"lang:attention-{name}", hits["barcode"] - hits[other], task=task)
-    yield from _dimensions(tables["language_dimension"])
+    # Dimensions can be infinite: −1/d keeps their order. Of the last layer, as in the paper.
+    ph = tables["language_dimension"].query("measure == 'ph'")
+    ph = ph[ph.pieces == ph.pieces.max()]
+    ph = ph[ph.layer == ph.layer.max()]
+    kinds = ph.assign(value=-1 / ph.value).groupby("kind")
+    kinds = {kind: _per_seed(rows, "value", "item") for kind, rows in kinds}
+    for kind in ("shuffled", "sampled"):
+        yield claim(f"lang:dimension-{kind}", kinds["text"] - kinds[kind])
     divergence = tables["language_divergence"]
     moved = divergence[(divergence.pair == "finetuned") & (divergence.measure == "rtd")]
     moved = moved[moved.layer == moved.layer.max()]
-    prominent, none = (_per_seed(moved[moved.arm == arm], "value") for arm in ("prominent", "none"))
-    yield claim("lang:rtd-smaller", prominent - none)
+    prominent, none = (moved[moved.arm == arm] for arm in ("prominent", "none"))
+    yield claim("lang:rtd-smaller", _less(prominent, none, "value"))
     lives = tables["language_lifetimes"]
     lives = lives[lives.measure == "lifetime"].groupby("cloud")
     lives = {cloud: _per_seed(rows, "value", "item") for cloud, rows in lives}
     for cloud in ("shuffled", "random"):
         yield claim(f"lang:neighbours-live-longer-{cloud}", lives["encoder"] - lives[cloud])
-
-
-def _dimensions(table: pd.DataFrame) -> Iterator[dict]:
-    """Dimensions can be infinite: −1/d keeps their order. Of the last layer, as in the paper."""
-    table = table[(table.measure == "ph") & (table.pieces == table.pieces.max())]
-    kinds = table[table.layer == table.layer.max()].assign(value=lambda rows: -1 / rows.value)
-    kinds = {kind: _per_seed(rows, "value", "item") for kind, rows in kinds.groupby("kind")}
-    for kind in ("shuffled", "sampled"):
-        yield claim(f"lang:dimension-{kind}", kinds["text"] - kinds[kind])
 
 
 @_as_table
@@ -165,7 +160,5 @@ def machine_text_claims(table: pd.DataFrame) -> Iterator[dict]:
     (docs/preregistration.md).
     """
     table = table.assign(value=-1 / table.ph)
-    human, machine = (
-        _per_seed(table[table.kind == kind], "value", "text") for kind in ("human", "machine")
-    )
-    yield claim("lang:dimension-machine", human - machine)
+    human, machine = (table[table.kind == kind] for kind in ("human", "machine"))
+    yield claim("lang:dimension-machine", _less(human, machine, "value", "text"))

@@ -9,8 +9,12 @@ import pandas as pd
 
 from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import _combined_table
-from shrink_utils.study.claims.rajaee import _rajaee_claims
-from shrink_utils.study.claims.stl import _clouds_claims, _stl_claims, _topology_claims
+from shrink_utils.study.claims.stl import (
+    _clouds_claims,
+    _rajaee_claims,
+    _stl_claims,
+    _topology_claims,
+)
 from shrink_utils.study.claims.vazquez import _models_claims, _vazquez_claims, dynamics_claims
 from shrink_utils.study.claims.verdicts import (
     _further_models_claims,

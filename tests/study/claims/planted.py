@@ -1,7 +1,6 @@
 """Made-up measured tables in which the truth of every claim is known, with a little noise."""
 
 from itertools import combinations, permutations, product
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from shrink_utils.study.claims.stl import _frontier_table
 from shrink_utils.study.claims.vazquez import COUNTED
 from shrink_utils.study.run_tables import _cloud_row
 from shrink_utils.text.pairs import TEMPLATES
+from shrink_utils.text.tasks import task_spec
 
 SEEDS = (0, 1, 2)
 LEVEL = {"none": 0.6, "prominent": 0.4, "published": 0.45, "all": 0.3, "random": 0.5}
@@ -98,7 +98,7 @@ def cloud(arm, seed, *, apart=8.0, scale=1.0, task="sentiment_movies", n=60, d=1
     after[:, 2] += apart * labels
     vectors = {"before": before, "after": scale * after, "labels": labels}
     keys = {"model": "minilm", "task": task, "arm": arm, "weight": 1.0, "seed": seed}
-    return keys | _cloud_row(SimpleNamespace(**keys), vectors)
+    return keys | _cloud_row(task_spec(keys["task"]), vectors)
 
 
 def clouds():

@@ -11,8 +11,13 @@ import pytest
 from shrink_utils.study import ARMS
 from shrink_utils.study.claims.brown import _brown_claims, generalization_claims, stitching_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
-from shrink_utils.study.claims.rajaee import accuracy_drops
-from shrink_utils.study.claims.stl import OTHERS, _clouds_claims, _stl_claims, _topology_claims
+from shrink_utils.study.claims.stl import (
+    OTHERS,
+    _clouds_claims,
+    _stl_claims,
+    _topology_claims,
+    accuracy_drops,
+)
 from shrink_utils.study.claims.vazquez import (
     COUNTED,
     _models_claims,

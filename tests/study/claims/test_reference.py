@@ -19,10 +19,10 @@ from shrink_utils.study.claims import reference
 from shrink_utils.study.claims.reference import (
     COMPARED,
     _changed_verdicts,
-    _commit_reference,
     _compare_with_reference,
     _judge,
     _print_comparison,
+    _reference_command,
 )
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.study.run_tables import _tables_of_run
@@ -41,7 +41,7 @@ def quick(tmp_path, monkeypatch):
     for name in COMPARED:
         write_table(pd.read_csv(COMMITTED / f"{name}.csv"), name, profile=profile)
     monkeypatch.setenv("SHRINK_DATA_DIR", str(tmp_path / "data"))
-    _commit_reference(profile)
+    _reference_command(profile)
     shutil.copy(COMMITTED / "rounding.csv", tmp_path / "data" / "reference" / "quick")
     return profile
 
@@ -127,7 +127,7 @@ def _steps_of(configs):
     for config in configs:
         result = finetuning.finetune(config)
         left = (result.history, result.evaluations, result.embeddings)
-        found.append(_first_steps(_tables_of_run(config, *left, {})))
+        found.append(_first_steps(_tables_of_run(config.as_dict(), *left, {})))
     return pd.concat(found, ignore_index=True)
 
 
