@@ -141,9 +141,10 @@ def _lay_notebook(executed: Path, target: Path) -> None:
 
 def _hypotheses(profile: str) -> pd.DataFrame:
     """As the command ``hypotheses`` left them; the verdict stands beside its claim, for phones."""
-    answer = _read_hypotheses(profile)
-    first = ["hypothesis", "verdict", "difference"]
-    return answer[[*first, *answer.columns.drop([*first, "kind of test"])]]
+    answer = _read_hypotheses(profile).drop(columns="kind of test")
+    answer.insert(1, "verdict", answer.pop("verdict"))
+    answer.insert(2, "difference", answer.pop("difference"))
+    return answer
 
 
 def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:

@@ -160,11 +160,11 @@ def show(
     """
     if title is not None:
         fig.suptitle(title, x=0.01, ha="left", fontsize="large")
-    kept = {".png": (png := _png(fig))}
+    png = _png(fig)
     fig.set_layout_engine("none")  # everything has its place
-    kept[".svg"] = _svg(fig)
+    svg = _svg(fig)
     plt.close(fig)
-    for ending, content in kept.items():
+    for ending, content in ((".png", png), (".svg", svg)):
         with atomic_write(profile.folder / "figures" / f"{name}{ending}") as part:
             part.write_bytes(content)
     if widget is None:

@@ -6,7 +6,7 @@ stands between the two marks is filled in; a browser shows it, and not the marks
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -168,18 +168,16 @@ def _flat(values: pd.DataFrame) -> np.ndarray:
     return found[:, 0] if found.shape[1] == 1 else found
 
 
-def _condition_mean(query: dict[str, Any]) -> Interval:
-    return paired_interval(_flat(_rows(query, query["condition"])))
-
-
 def _paired(query: dict[str, Any]) -> pd.DataFrame:
     """Differences of two conditions by seed; of one that has no seeds, from every seed."""
     ours = _rows(query | query.get("first", {}), query["condition"])
     return ours - _rows(query | query.get("second", {}), query["minus"])
 
 
-def _difference(query: dict[str, Any]) -> Interval:
-    return paired_interval(_flat(_paired(query)))
+def _mean_by_seed(query: dict[str, Any]) -> Interval:
+    """Of a condition, or of its difference from another one."""
+    values = _paired(query) if "minus" in query else _rows(query, query["condition"])
+    return paired_interval(_flat(values))
 
 
 def _pooled_difference(query: dict[str, Any]) -> Interval:
@@ -193,23 +191,19 @@ def _read_off(query: dict[str, Any]) -> Interval:
 
     Without one of the seeds a sweep may miss the target; its nearest point then stands for it.
     """
-    by, of = query["by"], query["value"]
-    known = {c: (_rows(by, c), _rows(of, c)) for c in {*query["sweep"], *query["minus_sweep"]}}
+    sweeps = [query["sweep"], query["minus_sweep"]]
+    known = {c: [_rows(query[of], c) for of in ("by", "value")] for c in {*sweeps[0], *sweeps[1]}}
     seeds = sorted(set.intersection(*({*rows.index} for pair in known.values() for rows in pair)))
 
-    def at(sweep: Sequence[str], chosen: list[int]) -> np.ndarray:
-        place = interpolate_frontier(
-            [known[c][0].loc[chosen].to_numpy().mean() for c in sweep], query["read_off"]
-        )
-        if not place.passed and len(chosen) == len(seeds):
-            raise ValueError(f"{sweep} does not pass {query['read_off']}")
-        return np.asarray(
-            place.of([known[c][1].loc[chosen].to_numpy().mean(axis=0) for c in sweep])
-        )
-
     def statistic(chosen) -> np.ndarray:
-        chosen = list(chosen)
-        return at(query["sweep"], chosen) - at(query["minus_sweep"], chosen)
+        found = []
+        for sweep in sweeps:
+            by, of = ([known[c][i].loc[[*chosen]].to_numpy() for c in sweep] for i in (0, 1))
+            place = interpolate_frontier([rows.mean() for rows in by], query["read_off"])
+            if not place.passed and len(chosen) == len(seeds):
+                raise ValueError(f"{sweep} does not pass {query['read_off']}")
+            found.append(np.asarray(place.of([rows.mean(axis=0) for rows in of])))
+        return found[0] - found[1]
 
     return paired_interval(np.array(pseudo_values(statistic, seeds)).squeeze())
 
@@ -245,7 +239,7 @@ def _series(query: dict[str, Any]) -> str:
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Interval | str]] = {
     "cell": _cell, "pooled": _pooled_difference, "read_off": _read_off, "series": _series,
-    "share_of": _share, "minus": _difference, "condition": _condition_mean,
+    "share_of": _share, "condition": _mean_by_seed,
 }  # fmt: skip
 
 

@@ -418,12 +418,10 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     path = Path(name) if str(name).endswith(".toml") else FOLDER / f"{name}.toml"
     if not path.is_file():
         raise unknown_name("profile", "profile", str(name), profile_names())
-    if type(seed) is not int or seed < 0:  # nor is True a seed
-        raise ValueError(f"seed: must be 0 or a positive integer, found {seed!r}")
-    if seed > LARGEST_SEED:
+    if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:  # nor is True a seed
         raise ValueError(
-            f"seed: {seed} is above {LARGEST_SEED}; a run has {SEED_STEP} times that seed, and "
-            "random generators take 32 bits"
+            f"seed: {seed!r} is no whole number from 0 to {LARGEST_SEED}; a run has {SEED_STEP} "
+            "times that seed, and random generators take 32 bits"
         )
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))

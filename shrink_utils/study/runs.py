@@ -340,14 +340,12 @@ def _model_card(
     names = {m: m for m in task_spec(config.task).metrics}
     names |= {"loss": "loss", "centred_1": "PC1 share"}
     numbers = [(n, f"{before[k]:.3f}", f"{after[k]:.3f}") for k, n in names.items() if k in after]
+    trained = f"{config.seed}, {config.epochs}, {config.learning_rate:g}"
     about = [
         ("base", config.model),
         ("task", task),
         ("regularization term", f"{config.arm}, weight {config.weight:g}"),
-        (
-            "seed, epochs, learning rate",
-            f"{config.seed}, {config.epochs}, {config.learning_rate:g}",
-        ),
+        ("seed, epochs, learning rate", trained),
         ("pooling that the term saw", config.pooling),
         ("commit", commit),
     ]
