@@ -280,10 +280,15 @@ def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Simil
         before, chance, after = matched_layers(*states, word_states(encoder, texts))
         first = config.arm == "none" and config.seed == profile.runs()[0].seed
         yield "finetuned", config, _equal_layers(before, after, SIMILARITIES if first else TRACKED)
-        yield "within", config, _all_pairs(after)
+        grid = similarity_grid("cka_debiased", after.rows("cka_debiased")).tolist()
+        pairs = [("cka_debiased", i, j, x) for i, row in enumerate(grid) for j, x in enumerate(row)]
+        yield "within", config, pairs
         if config.arm == "none":
             plain[config.seed] = after
-            yield "neighbours", config, _neighbours(after, chance, profile.base_seed)
+            clouds, seed = (after.sentences(), chance.sentences()), profile.base_seed
+            found = calibrated_maximum("mutual_knn", *clouds, seed=seed)  # beside its null
+            named = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}
+            yield "neighbours", config, [(k, *found.layers, x) for k, x in named.items()]
         elif config.seed in plain:
             yield "arms", config, _equal_layers(plain[config.seed], after)
 
@@ -294,15 +299,3 @@ def chosen_runs(profile: Profile) -> list[Run]:
     configs = [c for c in profile.runs() if (c.model, c.task) == (first.model, first.task)]
     chosen = [config for arm in ("none", "prominent") for config in configs if config.arm == arm]
     return [run_or_load(config, folder) for config in chosen]
-
-
-def _all_pairs(x: Layers, measure: str = "cka_debiased") -> list[Similarity]:
-    grid = similarity_grid(measure, x.rows(measure)).tolist()
-    return [(measure, i, j, value) for i, row in enumerate(grid) for j, value in enumerate(row)]
-
-
-def _neighbours(x: Layers, y: Layers, seed: int) -> list[Similarity]:
-    """The two layers whose sentences share most near neighbours, and the null of the search."""
-    found = calibrated_maximum("mutual_knn", x.sentences(), y.sentences(), seed=seed)
-    values = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}
-    return [(name, *found.layers, value) for name, value in values.items()]

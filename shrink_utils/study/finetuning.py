@@ -19,12 +19,7 @@ import torch
 from datasets import Dataset
 from sklearn.metrics import silhouette_score
 from torch import Tensor, nn
-from torchmetrics.functional import matthews_corrcoef, spearman_corrcoef
-from torchmetrics.functional.classification import (
-    binary_f1_score,
-    multiclass_accuracy,
-    multiclass_f1_score,
-)
+from torchmetrics.functional import classification, matthews_corrcoef, spearman_corrcoef
 from transformers import (
     DataCollatorWithPadding,
     EvalPrediction,
@@ -401,9 +396,13 @@ def _task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]
     """
     n = spec.n_labels
     functions = {
-        "accuracy": lambda p, y: multiclass_accuracy(p, y, num_classes=n, average="micro"),
-        "f1": binary_f1_score,
-        "macro_f1": lambda p, y: multiclass_f1_score(p, y, num_classes=n, average="macro"),
+        "accuracy": lambda p, y: classification.multiclass_accuracy(
+            p, y, num_classes=n, average="micro"
+        ),
+        "f1": classification.binary_f1_score,
+        "macro_f1": lambda p, y: classification.multiclass_f1_score(
+            p, y, num_classes=n, average="macro"
+        ),
         "matthews": lambda p, y: _matthews(p, y, n),
         "spearman": spearman_corrcoef,
     }
