@@ -14,7 +14,7 @@ LISTED = {
     for name in dir(room)
     if not name.startswith("_") and callable(value := getattr(room, name))
 }
-OF_THE_STUDY = ("config", "finetuning", "pretraining")
+OF_THE_STUDY = ("finetuning", "pretraining", "profiles")
 
 
 @pytest.mark.parametrize("name", LISTED)
