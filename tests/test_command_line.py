@@ -1,18 +1,23 @@
 """The command line as a person in a shell uses it."""
 
 import io
+import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
+from importlib import import_module
 
 import nbformat
 import pandas as pd
 import pytest
 
-from shrink_utils.__main__ import main
+from shrink_utils.__main__ import COMMANDS, main
 from shrink_utils.sources import data_dir, home
 from shrink_utils.text import load_sentences
 
@@ -42,6 +47,13 @@ def test_diagnose_prints_and_writes_a_row_per_layer(results, text, monkeypatch):
     assert table.notna().all(axis=None) and len(table) >= 3
     assert f"{table['AvgSim'].iloc[-1]:.3f}" in printed
     assert (out / "diagnose-tiny-random.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_that_is_listed_has_its_function(name):
+    """They are named by string: no import fails where one has moved."""
+    module = import_module(f"shrink_utils.study.{COMMANDS[name][0]}")
+    assert callable(getattr(module, f"_{name}_command"))
 
 
 def test_a_seed_that_is_too_large_is_named_before_the_work(results, capsys):
@@ -188,19 +200,34 @@ def test_make_clean_removes_results_and_nothing_else(tmp_path):
     assert {path.name for path in folder.iterdir()} == kept
 
 
-def test_make_lab_shows_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shell(tmp_path):
-    """A shell stands in for Python, and prints what it is asked for."""
+def test_make_lab_serves_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shell(tmp_path):
     folder = tmp_path / "a b (1) & $x'é"
-    python = folder / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\"\n")
-    python.chmod(0o755)
+    folder.mkdir()
     for name in ("Makefile", "requirements.lock", "pyproject.toml", "shrink_utils", "notebooks"):
         (folder / name).symlink_to(home() / name)
-    told = _make("-C", str(folder), "-o", ".venv/.complete", "lab", "LAB=--port 8899")
-    asked = told.stdout.splitlines()
-    assert f"--FileContentsManager.preferred_dir={folder}/notebooks" in asked, told.stderr
-    assert asked[-2:] == ["--port", "8899"]
+    (folder / ".venv").symlink_to(home() / ".venv")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = f"--no-browser --allow-root --port {port} --IdentityProvider.token="
+    command = ["make", "-C", str(folder), "-o", ".venv/.complete", "lab", f"LAB={options}"]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(command, env=kept, stdout=log, stderr=log, start_new_session=True)
+    try:
+        address = f"http://127.0.0.1:{port}/api/contents/notebooks"
+        for _ in range(240):
+            assert server.poll() is None, (tmp_path / "log").read_text()
+            try:
+                with urllib.request.urlopen(address) as answer:
+                    listed = json.load(answer)["content"]
+                break
+            except urllib.error.URLError:
+                time.sleep(0.5)
+        assert "04_barcodes.ipynb" in [entry["name"] for entry in listed]
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(30)
 
 
 @pytest.mark.parametrize(("seed", "folder"), [("0", "quick"), ("7", "quick-seed7")])

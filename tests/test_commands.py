@@ -20,7 +20,7 @@ RUN_BY = {
     "make verify": ("Makefile", "-m pytest -q -rs -o addopts= tests/test_registration.py"),
     "make notebooks": (STUDY, 'make("-n", "notebooks")'),  # a prerequisite of `reproduce`
     "make ablation": ("Makefile", "-s --no-print-directory ablation"),  # begins `reproduce`
-    "make lab": (LINE, '"lab", "LAB=--port 8899"'),
+    "make lab": (LINE, '"lab", f"LAB={options}"'),
     "make lint": ("Makefile", "-m ruff check . && $(PY) -m ruff format --check ."),  # in `test`
     "make clean": (LINE, '_make("-C", str(folder), "clean")'),
     "make tables": ("tests/study/claims/test_committed.py", '["make", "tables",'),
@@ -39,6 +39,18 @@ RUN_BY = {
 }
 BY_HAND = {"make unit", "make nightly", "make browser", "make compatibility", "make bench"}
 BY_HAND |= {"make types", "make store", "make reference", "make replicate"}  # change the committed
+# What a card of the project names, where it works in earnest.
+PACKAGES = {
+    "torch": "shrink_utils/topology/regularizer.py",
+    "transformers": "shrink_utils/study/finetuning.py",
+    "datasets": "shrink_utils/text/tasks.py",
+    "gudhi": "shrink_utils/topology/barcodes.py",
+    "jupyterlab": "Makefile",
+    "papermill": "shrink_utils/study/notebooks.py",
+    "seaborn": "shrink_utils/study/figures.py",
+    "pandas": "shrink_utils/study/tables.py",
+    "nbval": "tests/notebooks/conftest.py",
+}
 
 
 def named(text: str) -> set[str]:
@@ -69,3 +81,19 @@ def test_every_command_that_a_page_names_is_run():
     for page in PAGES:
         commands |= named(page.read_text(encoding="utf-8"))
     assert len(commands) > 20 and faults(commands) == []
+
+
+def test_a_command_that_nothing_runs_is_found_wherever_it_stands():
+    for page in (
+        "`make polish`",
+        "```sh\nmake X=1 polish  # shines\n```",
+        "```\n$ make polish\n```",
+    ):
+        assert faults(named(page)) == ["make polish: nothing runs it"]
+    (fault,) = faults(named("Call `python -m shrink_utils --profile cohort polish`."))
+    assert "shrink_utils polish" in fault
+
+
+def test_every_package_of_the_card_is_in_use():
+    for package, file in PACKAGES.items():
+        assert package in (ROOT / file).read_text(encoding="utf-8"), f"{package}: not in {file}"

@@ -167,6 +167,32 @@ def test_a_chapter_and_its_exercises_share_no_name(chapter):
             assert not _assigned(cell) & _assigned(section.setup), cell.id
 
 
+def test_a_chapter_says_truthfully_how_long_it_is_read(chapter):
+    """Prose, captions and visible code without the exercises, at 200 words a minute."""
+    words, told = 0, None
+    for cell in nbformat.read(chapter, as_version=4).cells:
+        if not {"hide-input", "exercise", "solution", "check"} & {*cell.metadata.get("tags", [])}:
+            words += len(cell.source.split())
+            told = told or re.search(
+                r"\*\*(?:Reading t|T)ime.\*\*\D+?bout (\d+) minutes", cell.source
+            )
+        for output in cell.get("outputs", []):
+            words += len(output.get("data", {}).get("text/markdown", "").split())
+    assert words / 200 <= int(told[1]) <= 35, f"{words / 200:.0f} minutes"
+
+
+def test_a_section_asks_for_one_prediction_at_most(chapter):
+    cells = nbformat.read(chapter, as_version=4).cells
+    prose = [
+        c.source
+        for c in cells
+        if c.cell_type == "markdown" and not c.source.startswith("### Exercise")
+    ]
+    sections = re.split(r"^## ", "\n".join(prose), flags=re.MULTILINE)
+    asked = {text.split("\n")[0]: len(re.findall(r"\*Predict", text)) for text in sections}
+    assert max(asked.values()) <= 1, asked
+
+
 TIMED = """
 import time
 

@@ -332,6 +332,17 @@ def test_averages_of_weights_leave_what_isoscore_remembers_alone(cloud, use_buff
     assert not [*model["reward"].buffers()]
 
 
+def test_a_reward_whose_memory_is_made_later_has_none(cloud):
+    with torch.device("meta"):
+        model = nn.ModuleDict({"encoder": nn.Linear(5, 5), "reward": IsoScoreStar(n_features=5)})
+    model.to_empty(device="cpu")
+    for module in model.children():
+        module.reset_parameters()
+    assert model["reward"](cloud).loss == IsoScoreStar()(cloud).loss
+    model["reward"].reset_parameters()
+    assert model["reward"](cloud).loss == IsoScoreStar()(cloud).loss
+
+
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_a_distributed_checkpoint_is_copied_into_a_fresh_isoscore(cloud, tmp_path):
     penalty = nn.ModuleDict({"reward": IsoScoreStar()})

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache, wraps
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -66,7 +67,7 @@ def claim(
     ValueError
         Differences that `_mean_of` refuses; the message names the claim.
     """
-    listed = _claims_by_name()[name]
+    listed = _claims_by_name(data_dir() / "published" / "claims.csv")[name]
     known = {"margin": MARGIN, "task": task, "arm": arm}
     row = {column: text.format(**known, **words) for column, text in listed.items()}
     try:
@@ -79,9 +80,8 @@ def claim(
 
 
 @cache
-def _claims_by_name() -> dict[str, dict[str, str]]:
+def _claims_by_name(path: Path) -> dict[str, dict[str, str]]:
     """Rows of the list of claims by the first two parts of their names."""
-    path = data_dir() / "published" / "claims.csv"
     rows = pd.read_csv(path, keep_default_na=False).to_dict("records")
     return {":".join(row["claim"].split(":")[:2]): row for row in rows}
 
