@@ -43,6 +43,12 @@ def test_outputs_are_free_of_errors_warnings_progress_bars_and_places_of_the_mac
             assert not re.search(r"/(home|root|tmp|Users|work)/", text)
 
 
+def test_a_table_of_verdicts_has_one_in_every_row(notebook):
+    for output in (output for cell in _code(notebook) for output in cell.outputs):
+        html = output.get("data", {}).get("text/html", "")
+        assert ">verdict<" not in html or ">NaN<" not in html
+
+
 def test_every_figure_has_alt_text_and_a_caption(notebook):
     for cell in _code(notebook):
         for i, output in enumerate(cell.outputs):
