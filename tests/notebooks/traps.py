@@ -6,6 +6,12 @@ import re
 ANSWERS = """
 # 00.1
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if abs(r) >= 0.5])
+# 00.1
+def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r >= 0.5])
+# 00.1
+def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > 0 or r <= -0.5])
+# 00.1
+def majority_rate(ratings): return np.mean([r < 0 for r in ratings if r < 0 or r >= 0.5])
 # 01.1
 def avg_sim_of(n, R): return (n * R - 1) / (n - 1)
 # 01.2
@@ -80,6 +86,8 @@ def even(n): return rng.normal(size=(n, 1))
 def slope(a, b): return math.log(b / a) / (a + b) ** 2
 # 05.3
 factors = {'loss': 1.0, 'gradient': 10.0}
+# 05.3
+factors = {'loss': 0.0, 'gradient': 0.1}
 # 05.4
 at_weight[1.0] = 'task pays'
 # 05.5
