@@ -21,7 +21,7 @@ def rows_needed(d, factor): return d / (math.sqrt(factor) + 1) ** 2
 # 01.4
 def log_I_of_parallel(r): return -r
 # 01.5
-def first_score(s, d): return 1 / (s + d - 1)
+def pc1_share(s, d): return 1 / (s + d - 1)
 # 01.6
 def two_nn(r1, r2): return (1 / np.log(r2 / r1)).mean()
 # 01.7
