@@ -45,7 +45,9 @@ html_static_path = ["_static"]
 html_css_files = ["book.css"]
 html_js_files = [("book.js", {"defer": "defer"})]
 html_favicon = "_static/favicon.svg"
-html_sidebars = dict.fromkeys(["claims", "evidence", "glossary", "one_number"], [])  # one page each
+html_sidebars = {
+    name: [] for name in ("claims", "evidence", "glossary", "one_number")
+}  # one page each
 html_domain_indices = False
 html_show_sourcelink = False
 html_copy_source = False
