@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import pages
+from shrink_utils.study.profiles import load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]
 RENDERED = pages._rendered_pages()
@@ -57,6 +58,14 @@ def test_no_number_stands_for_a_row_that_was_not_tested_and_one_letter_is_one_fa
         assert not re.search(r"\d\.\d", line.partition("| not tested |")[2])
     families = every.groupby([every.index.str[0]]).analysis.nunique()
     assert (families == 1).all() and len(every) == 46
+
+
+def test_the_table_of_costs_counts_the_runs_of_every_profile():
+    page = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \| [^|]* \| ([\d,]+) \|", page, re.MULTILINE)
+    assert {name for name, _ in told} == {*profile_names()}
+    for name, runs in told:
+        assert int(runs) == len(load_profile(name).all_runs()), name
 
 
 def test_the_number_that_is_followed_once_is_what_its_code_prints(monkeypatch, capsys):
