@@ -32,7 +32,7 @@ def test_the_text_of_the_analysis_is_that_of_its_commit_with_deviations_below():
     assert (ROOT / PAGE).read_text(encoding="utf-8").startswith(registered)
 
 
-@pytest.mark.parametrize("name", ["strength", "heldout", "objectives", "last", "base"])
+@pytest.mark.parametrize("name", ["strength", "heldout", "objectives", "last", "base", "papers"])
 def test_a_later_analysis_and_its_code_are_older_than_the_runs_that_they_decide_on(name):
     """Its commit is the one that added the page; that commit has the code as well."""
     page, records = f"docs/preregistration_{name}.md", f"data/reference/{name}"
