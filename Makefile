@@ -127,17 +127,17 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(OUT)/package.hash requirements.loc
 
 # Their sections "At full length" show records of finished profiles.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet data/reference/glue/*.parquet)
-DECISIONS := $(wildcard $(foreach p,cohort strength strength/one_device heldout,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
+DECISIONS := $(wildcard $(foreach p,cohort strength strength/one_device heldout last,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
 $(foreach n,07_ablation 07b_equal_strength 11_claims,$(OUT)/notebooks/$(n).ipynb): $(DECISIONS)
 $(foreach n,07b_equal_strength 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/strength/*.parquet)
-$(OUT)/notebooks/07b_equal_strength.ipynb: $(wildcard data/reference/heldout/evaluations.parquet data/reference/heldout/rows.parquet)
+$(OUT)/notebooks/07b_equal_strength.ipynb: $(wildcard data/reference/heldout/evaluations.parquet data/reference/heldout/rows.parquet data/reference/last/evaluations.parquet)
 $(OUT)/notebooks/11_claims.ipynb: $(wildcard data/reference/models/*.parquet data/reference/models/claims.csv)
 $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers.csv)
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
 $(OUT)/notebooks/14_your_own_task.ipynb: $(wildcard data/reference/cohort/correct.parquet)
 # And these, and the claims, those of models trained from nothing.
 $(foreach n,08 08b 09 10 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(wildcard $(foreach t,*.parquet *.csv decide.py,data/reference/objectives/$(t)))
-$(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv)
+$(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv data/reference/last/uses.parquet data/reference/last/hypotheses.csv)
 
 # The claims are computed from what the other notebooks measure.
 $(OUT)/notebooks/11_claims.ipynb: $(filter-out %/11_claims.ipynb,$(DONE))

@@ -41,25 +41,27 @@ LINE = 1000  # characters of a line that another program reads
 # What the hypotheses of STL subtract: mostly the plain condition or all bars, but where all bars
 # get a larger weight, selected bars are taken from them.
 SUBTRACTED = {
-    "selected − plain": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7",
-    "selected − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4",
+    "selected − plain": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7 W1 W2 W4",
+    "selected − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4 N2 N3",
     "all at 4 − selected at 1": "S6 S8 E5 E6",
     "all at 8 − selected at 1": "E1",
+    "all at 32 − selected at 1": "N1",
     "selected − random": "H7",
     "selected − IsoScore★": "H8",
     "selected − spectral": "H9",
     "selected − cosine": "H10",
-    "IsoScore★ − plain": "U2 U4 U6 U8",
+    "IsoScore★ − plain": "U2 U4 U6 U8 W3",
 }
 # Registered statements, in the words of the chapters.
 REWORDED = {
-    r"another ((?:validation )?\w+) than": r"a different \1 from",
-    r"another (accuracy|score|silhouette|loss)": r"a different \1",
+    r"another ((?:validation |PC1 )?\w+(?: of verses)?) than": r"a different \1 from",
+    r"another (accuracy|score|silhouette|(?:late )?loss)": r"a different \1",
     r"matched score": "matched isotropy",
     r"centred score": "PC1 share",
     r"(validation )?\bscore\b(?! within)": r"\1PC1 share",
     r"prominent bars": "selected bars",
     r"isoscore (\S+) is": r"IsoScore★ at \1 is",
+    r"IsoScore\*": "IsoScore★",
     r"prominent (\S+) is": r"selected bars at \1 are",
     r" \.(\d)": r" 0.\1",
 }
