@@ -146,24 +146,27 @@ def plan_own(
         raise ValueError(f"seeds: {seeds}, expected 2 or more: one training shows no difference")
     if keep is not None:
         known_name("keep", "condition that is trained", keep, dict(pairs))
+    first = RunConfig(  # which refuses what cannot be, before anything is read
+        **dict(model=model, task=PRODUCTS, arm="none", seed=0, train_rows=None, eval_rows=None),
+        **dict(epochs=epochs, batch_size=batch_size, max_length=LONGEST, weight_decay=8e-6),
+        learning_rate=learning_rate,
+        precision=used_precision(os.environ.get("SHRINK_PRECISION") or "auto"),
+    )
     task = _read_own_task(Path(texts), batch_size=batch_size, **of_task)
     try:
         encoder = load_encoder(model)
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(str(error).replace("name:", "model:", 1)) from error
     max_length, cut, notes = _token_lengths(encoder, pd.concat(task.sides.values()), max_length)
-    first = RunConfig(  # which refuses what cannot be, before anything is written
-        **dict(model=model, task=PRODUCTS, arm="none", seed=0, train_rows=None, eval_rows=None),
-        **dict(epochs=epochs, batch_size=batch_size, max_length=max_length, weight_decay=8e-6),
-        learning_rate=learning_rate,
-        precision=used_precision(os.environ.get("SHRINK_PRECISION") or "auto"),
-    )
     home = replace(profile, name="own", base_seed=0, workers=_processes())
     rows = len(task.sides["validation"])
     _check_room(home.folder, len(pairs) * seeds * rows * (epochs + 1))
     task.save()
-    own, every = replace(first, task=task.name), product(range(seeds), pairs)
-    configs = [replace(own, seed=seed, arm=arm, weight=weight) for seed, (arm, weight) in every]
+    own = replace(first, task=task.name, max_length=max_length)
+    configs = [
+        replace(own, seed=seed, arm=arm, weight=weight)
+        for seed, (arm, weight) in product(range(seeds), pairs)
+    ]
     key = _result_key([config.as_dict() for config in configs], keep, code=_code())
     return OwnStudy(
         title=Path(texts).name,
@@ -198,8 +201,12 @@ def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, fl
     of.pop("none", None)
     if not of:
         raise ValueError(f"arms: {' '.join(arms)!r}, expected one beside plain fine-tuning")
+    named = set()
     for given in weights:
         arm, _, numbers = str(given).rpartition("=")
+        if arm in named:
+            raise ValueError(f"weights: {given!r} is a second of its kind; write such as all=1,2")
+        named.add(arm)
         try:
             found = sorted({float(number) for number in numbers.split(",")})
         except ValueError:
@@ -219,7 +226,8 @@ def _token_lengths(
         pairs = list(rows.text_pair)
     lengths = np.array([len(ids) for ids in tokenizer(texts, pairs, verbose=False)["input_ids"]])
     most = min(encoder.max_length, LONGEST)
-    length = asked or min(most, 8 * math.ceil(np.quantile(lengths, READ_WHOLE) / 8))
+    fitting = min(most, 8 * math.ceil(np.quantile(lengths, READ_WHOLE) / 8))
+    length = fitting if asked is None else asked
     if not 5 <= length <= encoder.max_length:
         least = f"expected 5 to {encoder.max_length} tokens of {encoder.name}"
         raise ValueError(f"max_length: {length}, {least}")
