@@ -126,7 +126,7 @@ def _read_own_task(
         notes += more
     names: tuple[str, ...] = ()
     if kind == "classes":
-        names = tuple(sorted(map(str, found.label.unique()), key=_by_number))
+        names = tuple(sorted({*map(str, found.label)}, key=_by_number))
         _check_classes(found.label.astype(str), label, batch_size)
         told = "is a class; leave its cells empty if it stands for no label"
         notes += [f"label: {name!r} {told}" for name in names if name.casefold() in NOTHING]

@@ -239,6 +239,8 @@ def test_pairs_regressions_and_numbers_that_are_classes(tmp_path, results):
         "0",
         "1",
     )
+    _labelled([True, "True", "False"] * 40).to_json(tmp_path / "t.json", orient="records")
+    assert _read_own_task(tmp_path / "t.json").label_names == ("False", "True")
 
 
 def test_the_halves_are_alike_and_share_no_group():
