@@ -224,13 +224,21 @@ def _token_lengths(
     tokenizer, texts, pairs = encoder.tokenizer, list(rows.text), None
     if rows.text_pair.notna().any():
         pairs = list(rows.text_pair)
-    lengths = np.array([len(ids) for ids in tokenizer(texts, pairs, verbose=False)["input_ids"]])
+    ids = tokenizer(texts, pairs, verbose=False)["input_ids"]
+    lengths = np.array([len(one) for one in ids])
     most = min(encoder.max_length, LONGEST)
     fitting = min(most, 8 * math.ceil(np.quantile(lengths, READ_WHOLE) / 8))
     length = fitting if asked is None else asked
     if not 5 <= length <= encoder.max_length:
         least = f"expected 5 to {encoder.max_length} tokens of {encoder.name}"
         raise ValueError(f"max_length: {length}, {least}")
+    # A pair is cut at both its texts, so that its first tokens do not tell what is read.
+    read = len({tuple(one if pairs else one[: length - 1]) for one in ids})
+    if 2 * read < (different := rows.text.map(text_key).nunique()):
+        raise ValueError(
+            f"text: {encoder.name} tells {read} of {different} texts apart, of which it reads "
+            f"{length} tokens; take a longer --max-length, or a model of their language"
+        )
     words = [word for text in texts[:1000] for word in WORD.findall(text) if word.isalpha()]
     pieces = tokenizer(words or ["a"], add_special_tokens=False, verbose=False)["input_ids"]
     unknown = tokenizer.unk_token_id
@@ -482,7 +490,7 @@ def _page(study: OwnStudy, answer: OwnAnswer) -> str:
     table = answer.shown().reset_index()
     facts = [(name, fact) for name, fact in study.facts.items() if name != "classes"]
     kept = "".join(
-        f"\n\nA model is kept in `model-{c.arm}-{c.weight:g}`; its README says how it is loaded."
+        f"\n\n`AutoModel.from_pretrained` loads the model kept in `model-{c.arm}-{c.weight:g}`."
         for c in study.kept
     )
     return f"""# {study.title}

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 from torch import Tensor
 
-from shrink_utils.geometry import all_but_the_top, principal_axes, search, whitening
+from shrink_utils.geometry import principal_axes, search, whitening
 from shrink_utils.study.figures import ARM_STYLE, CONDITIONS, PALETTE, legend_below
 from shrink_utils.study.statistics import _mean_of, _two_way_variance
 
@@ -162,7 +162,8 @@ def _whiten(fit: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _topless(fit: Tensor) -> Callable[[Tensor], Tensor]:
-    return all_but_the_top(fit, remove=TOP)
+    axes = principal_axes(fit)
+    return axes.treatment(remove=max(0, min(TOP, len(axes.directions[0]) - 1)))
 
 
 # --- conditions ------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ FEWEST_IN_BATCH = 3  # rows whose barcode has two bars: one bar alone has no ent
 MOST_ROWS = 50_000  # without a limit: hours on a processor
 MOST_CLASSES = 20  # more different numbers than that may be a scale
 UNEVEN = 2  # the largest class has more than so many times the rows of the smallest
+FARTHEST = 10  # label of a regression that a new head comes to in a few hundred steps
 BINS = 5  # of a regression's labels, to split it in parts alike
 SEVERAL = re.compile(r"\s*[,;|]\s*")  # between the labels of one row
 NOTHING = ("nan", "na", "n/a", "none", "null")  # where they stand for no label
@@ -366,7 +367,10 @@ def _facts_of(
     facts["rows with a copied text, all on one side"] = f"{keys.duplicated(keep=False).sum():,}"
     if not names:
         low, high = train.label.min(), train.label.max()
-        return facts | {"labels": f"from {low:g} to {high:g}, a regression"}
+        told = f"from {low:g} to {high:g}, a regression"
+        if max(-low, high) > FARTHEST:
+            told += "; scale them to some -1 to 1: a head begins at 0"
+        return facts | {"labels": told}
     shares = pd.concat([train.label, validation.label]).value_counts(normalize=True)
     shown = [f"{names[i][:30]} {100 * share:.0f} %" for i, share in shares.items()]
     facts["classes"] = f"{len(names)}: {', '.join(shown[:8])}{', …' * (len(shown) > 8)}"

@@ -170,6 +170,16 @@ def test_a_folder_without_room_is_named_before_the_work(tmp_path, results, monke
         plan_own(path, profile=load_profile("smoke"), model="tiny-random")
 
 
+def test_texts_that_look_alike_to_the_encoder_are_refused_before_the_training(tmp_path, results):
+    emoji = _labelled(TWO).assign(text=["😀" * (i + 1) for i in range(120)])
+    begun = _labelled(TWO).assign(text=[f"one begins as the others: {i}" for i in range(120)])
+    for frame, options in ((emoji, {}), (begun, {"max_length": 6})):
+        path = _csv(tmp_path / "mine.csv", frame)
+        with pytest.raises(ValueError, match=r"text: tiny-random .* of 120 "):
+            plan_own(path, profile=load_profile("smoke"), model="tiny-random", **options)
+    assert not results.exists()
+
+
 def test_copies_and_groups_stay_on_one_side_and_classes_keep_their_shares(tmp_path):
     frame = _labelled(["a", "a", "a", "b"] * 60, who=[f"customer {i // 4}" for i in range(240)])
     frame.loc[100:119, "text"] = "  The SAME text "
@@ -231,6 +241,9 @@ def test_pairs_regressions_and_numbers_that_are_classes(tmp_path, results):
     task.save()
     spec = task_spec(task.name)
     assert spec.is_regression and spec.is_pair and spec.metrics == ("spearman",)
+    assert "scale" not in task.facts["labels"]
+    years = _read_own_task(_csv(tmp_path / "years.csv", _labelled(2000 + values)))
+    assert "scale" in years.facts["labels"]
     assert load_task(task.name)["train"]["text_pair"][0].startswith("second text")
     stars = _csv(tmp_path / "stars.csv", _labelled([1, 2, 10] * 40))
     assert _read_own_task(stars, kind="classes").label_names == ("1", "2", "10")
@@ -308,19 +321,22 @@ def test_the_spread_of_those_rows_is_that_of_a_jackknife():
 
 
 def test_a_whitened_stretched_cloud_keeps_more_neighbours_by_one_bit_and_few_rows_are_no_error():
-    for n in (400, 24):
+    for n in (400, 24, 6):
         x = torch.randn(n, 48, generator=torch.Generator().manual_seed(1)) * 0.2
         x[:, 0] += 6 * torch.randn(n, generator=torch.Generator().manual_seed(2))
         labels = (x[:, 0] > 0).long().numpy()
         second = _halves_of(labels, np.arange(n))
-        plain, white = (
+        if n == 6:  # three rows to fit on, two of them alike
+            labels, x[1], second = np.array([0, 1] * 3), x[0], np.arange(n) > 2
+        plain, white, topless = (
             own_answer._searched(x + 1, labels, second, treat)
-            for treat in (None, own_answer._whiten)
+            for treat in (None, own_answer._whiten, own_answer._topless)
         )
         if n == 400:
             assert white["one_bit"].mean() > plain["one_bit"].mean() + 0.1
             assert plain["same_class"].mean() > 0.9
-        assert all(np.isfinite(v).all() and (v <= 1).all() for v in white.values())
+        for values in (*white.values(), *topless.values()):
+            assert np.isfinite(values).all() and (values <= 1 + 1e-12).all()
 
 
 # --- the rule --------------------------------------------------------------------------------
