@@ -6,6 +6,7 @@ file they take the study's product reviews and the runs of the profile.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -202,7 +203,7 @@ def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, fl
     if not of:
         raise ValueError(f"arms: {' '.join(arms)!r}, expected one beside plain fine-tuning")
     named = set()
-    for given in weights:
+    for given in sorted(weights, key=lambda one: "=" in str(one)):  # those of one arm come last
         arm, _, numbers = str(given).rpartition("=")
         if arm in named:
             raise ValueError(f"weights: {given!r} is a second of its kind; write such as all=1,2")
@@ -477,6 +478,11 @@ def _write_own(study: OwnStudy, answer: OwnAnswer, runs: Sequence[Run]) -> None:
         for run in (run for run in runs if run.config in study.kept):
             folder = part / f"model-{run.config.arm}-{run.config.weight:g}"
             shutil.copytree(_kept_model(run), folder)
+            if names := task_spec(run.config.task).label_names:
+                about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+                about["id2label"] = dict(enumerate(names))
+                about["label2id"] = {name: i for i, name in enumerate(names)}
+                (folder / "config.json").write_text(json.dumps(about, indent=2), encoding="utf-8")
             task, commit = answer.head.removeprefix("On ").rstrip(":"), run.provenance["commit"]
             card = _model_card(run.config, run.evaluations, commit, task=task)
             (folder / "README.md").write_text(card, encoding="utf-8")

@@ -157,6 +157,14 @@ def test_a_file_that_is_not_there_or_a_model_a_weight_or_an_arm_is_named(tmp_pat
     assert not results.exists()
 
 
+def test_a_weight_for_every_arm_leaves_the_weights_of_one(tmp_path, results):
+    path, profile = _csv(tmp_path / "mine.csv", _labelled(TWO)), load_profile("smoke")
+    options = {"model": "tiny-random", "arms": ["all", "cosine"], "weights": ["all=1,2", "0.5"]}
+    planned = plan_own(path, profile=profile, **options)
+    found = {(config.arm, config.weight) for config in planned.configs}
+    assert found == {("none", 1.0), ("all", 1.0), ("all", 2.0), ("cosine", 0.5)}
+
+
 def test_a_folder_without_room_is_named_before_the_work(tmp_path, results, monkeypatch):
     path = _csv(tmp_path / "mine.csv", _labelled(TWO))
     free = shutil.disk_usage(tmp_path)._replace(free=2**20)
@@ -531,7 +539,8 @@ def test_the_answer_is_whole_and_quotes_no_text(again, reviews):
 def test_a_kept_model_loads_and_says_what_it_is(again):
     (folder,) = _answers(again[1])
     (kept, *_) = sorted(folder.glob("model-all-*"))
-    assert AutoModel.from_pretrained(kept).config.hidden_size == 32
+    config = AutoModel.from_pretrained(kept).config
+    assert config.hidden_size == 32 and config.id2label == {0: "bad", 1: "good"}
     card = (kept / "README.md").read_text(encoding="utf-8")
     assert all(word in card for word in ("tiny-random", "my reviews.csv", "all, weight 1", "seed"))
 
