@@ -164,10 +164,8 @@ def plan_own(
     _check_room(home.folder, len(pairs) * seeds * rows * (epochs + 1))
     task.save()
     own = replace(first, task=task.name, max_length=max_length)
-    configs = [
-        replace(own, seed=seed, arm=arm, weight=weight)
-        for seed, (arm, weight) in product(range(seeds), pairs)
-    ]
+    every = product(range(seeds), pairs)
+    configs = [replace(own, seed=seed, arm=arm, weight=weight) for seed, (arm, weight) in every]
     key = _result_key([config.as_dict() for config in configs], keep, code=_code())
     return OwnStudy(
         title=Path(texts).name,

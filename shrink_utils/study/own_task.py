@@ -205,7 +205,7 @@ def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     if kind is not None:
         known_name("kind", "kind", kind, LABEL_KINDS)
     if (different := rows.label.nunique()) == 1:
-        found = f"{rows.label.iloc[0]!r}, expected two different labels"
+        found = f"{rows.label.iloc[0]!r}, expected another too"
         raise ValueError(f"label: every row of {label} in {path} is {found}")
     if kind == "classes" or (kind is None and different <= 2):
         return "classes"
