@@ -6,6 +6,7 @@ file they take the study's product reviews and the runs of the profile.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -146,23 +147,24 @@ def plan_own(
         raise ValueError(f"seeds: {seeds}, expected 2 or more: one training shows no difference")
     if keep is not None:
         known_name("keep", "condition that is trained", keep, dict(pairs))
+    first = RunConfig(  # which refuses what cannot be, before anything is read
+        **dict(model=model, task=PRODUCTS, arm="none", seed=0, train_rows=None, eval_rows=None),
+        **dict(epochs=epochs, batch_size=batch_size, max_length=LONGEST, weight_decay=8e-6),
+        learning_rate=learning_rate,
+        precision=used_precision(os.environ.get("SHRINK_PRECISION") or "auto"),
+    )
     task = _read_own_task(Path(texts), batch_size=batch_size, **of_task)
     try:
         encoder = load_encoder(model)
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(str(error).replace("name:", "model:", 1)) from error
     max_length, cut, notes = _token_lengths(encoder, pd.concat(task.sides.values()), max_length)
-    first = RunConfig(  # which refuses what cannot be, before anything is written
-        **dict(model=model, task=PRODUCTS, arm="none", seed=0, train_rows=None, eval_rows=None),
-        **dict(epochs=epochs, batch_size=batch_size, max_length=max_length, weight_decay=8e-6),
-        learning_rate=learning_rate,
-        precision=used_precision(os.environ.get("SHRINK_PRECISION") or "auto"),
-    )
     home = replace(profile, name="own", base_seed=0, workers=_processes())
     rows = len(task.sides["validation"])
     _check_room(home.folder, len(pairs) * seeds * rows * (epochs + 1))
     task.save()
-    own, every = replace(first, task=task.name), product(range(seeds), pairs)
+    own = replace(first, task=task.name, max_length=max_length)
+    every = product(range(seeds), pairs)
     configs = [replace(own, seed=seed, arm=arm, weight=weight) for seed, (arm, weight) in every]
     key = _result_key([config.as_dict() for config in configs], keep, code=_code())
     return OwnStudy(
@@ -198,8 +200,12 @@ def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, fl
     of.pop("none", None)
     if not of:
         raise ValueError(f"arms: {' '.join(arms)!r}, expected one beside plain fine-tuning")
-    for given in weights:
+    named = set()
+    for given in sorted(weights, key=lambda one: "=" in str(one)):  # those of one arm come last
         arm, _, numbers = str(given).rpartition("=")
+        if arm in named:
+            raise ValueError(f"weights: {given!r} is a second of its kind; write such as all=1,2")
+        named.add(arm)
         try:
             found = sorted({float(number) for number in numbers.split(",")})
         except ValueError:
@@ -217,12 +223,21 @@ def _token_lengths(
     tokenizer, texts, pairs = encoder.tokenizer, list(rows.text), None
     if rows.text_pair.notna().any():
         pairs = list(rows.text_pair)
-    lengths = np.array([len(ids) for ids in tokenizer(texts, pairs, verbose=False)["input_ids"]])
+    ids = tokenizer(texts, pairs, verbose=False)["input_ids"]
+    lengths = np.array([len(one) for one in ids])
     most = min(encoder.max_length, LONGEST)
-    length = asked or min(most, 8 * math.ceil(np.quantile(lengths, READ_WHOLE) / 8))
+    fitting = min(most, 8 * math.ceil(np.quantile(lengths, READ_WHOLE) / 8))
+    length = fitting if asked is None else asked
     if not 5 <= length <= encoder.max_length:
         least = f"expected 5 to {encoder.max_length} tokens of {encoder.name}"
         raise ValueError(f"max_length: {length}, {least}")
+    # A pair is cut at both its texts, so that its first tokens do not tell what is read.
+    read = len({tuple(one if pairs else one[: length - 1]) for one in ids})
+    if 2 * read < (different := rows.text.map(text_key).nunique()):
+        raise ValueError(
+            f"text: {encoder.name} tells {read} of {different} texts apart, of which it reads "
+            f"{length} tokens; take a longer --max-length, or a model of their language"
+        )
     words = [word for text in texts[:1000] for word in WORD.findall(text) if word.isalpha()]
     pieces = tokenizer(words or ["a"], add_special_tokens=False, verbose=False)["input_ids"]
     unknown = tokenizer.unk_token_id
@@ -461,6 +476,11 @@ def _write_own(study: OwnStudy, answer: OwnAnswer, runs: Sequence[Run]) -> None:
         for run in (run for run in runs if run.config in study.kept):
             folder = part / f"model-{run.config.arm}-{run.config.weight:g}"
             shutil.copytree(_kept_model(run), folder)
+            if names := task_spec(run.config.task).label_names:
+                about = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+                about["id2label"] = dict(enumerate(names))
+                about["label2id"] = {name: i for i, name in enumerate(names)}
+                (folder / "config.json").write_text(json.dumps(about, indent=2), encoding="utf-8")
             task, commit = answer.head.removeprefix("On ").rstrip(":"), run.provenance["commit"]
             card = _model_card(run.config, run.evaluations, commit, task=task)
             (folder / "README.md").write_text(card, encoding="utf-8")
@@ -474,7 +494,7 @@ def _page(study: OwnStudy, answer: OwnAnswer) -> str:
     table = answer.shown().reset_index()
     facts = [(name, fact) for name, fact in study.facts.items() if name != "classes"]
     kept = "".join(
-        f"\n\nA model is kept in `model-{c.arm}-{c.weight:g}`; its README says how it is loaded."
+        f"\n\n`AutoModel.from_pretrained` loads the model kept in `model-{c.arm}-{c.weight:g}`."
         for c in study.kept
     )
     return f"""# {study.title}

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 from torch import Tensor
 
-from shrink_utils.geometry import all_but_the_top, principal_axes, search, whitening
+from shrink_utils.geometry import principal_axes, search, whitening
 from shrink_utils.study.figures import ARM_STYLE, CONDITIONS, PALETTE, legend_below
 from shrink_utils.study.statistics import _mean_of, _two_way_variance
 
@@ -162,7 +162,8 @@ def _whiten(fit: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _topless(fit: Tensor) -> Callable[[Tensor], Tensor]:
-    return all_but_the_top(fit, remove=TOP)
+    axes = principal_axes(fit)
+    return axes.treatment(remove=max(0, min(TOP, len(axes.directions[0]) - 1)))
 
 
 # --- conditions ------------------------------------------------------------------------------
@@ -247,7 +248,8 @@ def _verdict_on(differences: np.ndarray, sign: int, margin: float, n_compared: i
     estimate and variances stay. The interval is that of 1 − .05/`n_compared`, so that all of them
     hold at once. ``found`` is the smallest difference that would be found four times in five.
     """
-    confidence, mean, n = 1 - LEVEL / n_compared, _mean_of(differences), len(differences)
+    confidence, n = 1 - LEVEL / n_compared, min(differences.shape)  # few customers, many seeds
+    mean = _mean_of(differences)._replace(n=n)
     low, high = mean.interval(confidence)[1:3]
     verdict, needed = "not decided", math.nan
     if mean.error < ROUNDING:  # equal differences do not show how far they spread
@@ -263,9 +265,9 @@ def _verdict_on(differences: np.ndarray, sign: int, margin: float, n_compared: i
     return {**interval, "verdict": verdict, "seeds_needed": needed, "found": found}
 
 
-def _smallest_difference(error: float, n_seeds: int, n_compared: int) -> float:
+def _smallest_difference(error: float, n: int, n_compared: int) -> float:
     """(t₁₋α/₂ + t.₈) × standard error, α = .05/`n_compared`: found with a chance of .8."""
-    quantiles = stats.t.ppf([1 - LEVEL / n_compared / 2, POWER], df=n_seeds - 1)
+    quantiles = stats.t.ppf([1 - LEVEL / n_compared / 2, POWER], df=n - 1)
     return float(quantiles.sum() * error)
 
 
@@ -277,7 +279,8 @@ def _seeds_needed(
     n, rows = len(differences), max(0.0, both - seeds)
     half, more = max(margin - abs(estimate), abs(estimate)), np.arange(n + 1, MOST_SEEDS + 1)
     errors = np.sqrt(rows + seeds * n / more)
-    decided = stats.t.ppf((1 + confidence) / 2, df=more - 1) * errors < half
+    degrees = np.minimum(more, differences.shape[1]) - 1
+    decided = stats.t.ppf((1 + confidence) / 2, df=degrees) * errors < half
     return float(more[decided.argmax()]) if decided.any() else math.inf
 
 

@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +32,16 @@ from shrink_utils.text.tasks import OWN, VALIDATION_SHARE, _own_folder
 LABEL_KINDS = ("classes", "regression")
 TASK_COLUMNS = ["text", "text_pair", "label", "group"]
 FEWEST_ROWS = 60  # a validation split of 12, halves of 6
+FEWEST_UNITS = 6  # of a side, which share no text or group: halves of 3
 FEWEST_OF_CLASS = 10
 FEWEST_IN_BATCH = 3  # rows whose barcode has two bars: one bar alone has no entropy
 MOST_ROWS = 50_000  # without a limit: hours on a processor
 MOST_CLASSES = 20  # more different numbers than that may be a scale
 UNEVEN = 2  # the largest class has more than so many times the rows of the smallest
+FARTHEST = 10  # label of a regression that a new head comes to in a few hundred steps
 BINS = 5  # of a regression's labels, to split it in parts alike
 SEVERAL = re.compile(r"\s*[,;|]\s*")  # between the labels of one row
+NOTHING = ("nan", "na", "n/a", "none", "null")  # where they stand for no label
 SAFE = re.compile(r"[^\w.-]+")
 
 
@@ -114,7 +118,8 @@ def _read_own_task(
     n_read = len(found)
     found = found.iloc[sorted(hash_order(n_read, "own")[:limit])]
     if len(found) < FEWEST_ROWS:
-        raise ValueError(f"texts: {len(found)} rows of {texts}, expected {FEWEST_ROWS} or more")
+        told = f"limit: {limit}" if n_read >= FEWEST_ROWS else f"texts: {n_read} rows of {texts}"
+        raise ValueError(f"{told}, expected {FEWEST_ROWS} or more")
     other = None
     if valid is not None:
         columns["text"] = columns["text"] or found.attrs["text"]
@@ -122,11 +127,15 @@ def _read_own_task(
         notes += more
     names: tuple[str, ...] = ()
     if kind == "classes":
-        names = tuple(sorted(map(str, found.label.unique()), key=_by_number))
+        names = tuple(sorted({*map(str, found.label)}, key=_by_number))
         _check_classes(found.label.astype(str), label, batch_size)
+        told = "is a class; leave its cells empty if it stands for no label"
+        notes += [f"label: {name!r} {told}" for name in names if name.casefold() in NOTHING]
     found, other = (_numbered_labels(rows, names, label, valid) for rows in (found, other))
-    sides, copies = _split_rows(found, other)
-    facts = _facts_of(sides, names, n_read=n_read, copies=copies)
+    sides = _split_rows(found, other, n_labels=len(names) or 2)
+    if other is not None and (n_left := len(found) - len(sides["train"])):
+        notes.append(f"valid: {n_left} training rows share a text or a group with it: left out")
+    facts = _facts_of(sides, names, n_read=n_read)
     counts = Counter(sides["train"].label) if names else {0: 1}
     uneven = max(counts.values()) > UNEVEN * min(counts.values())
     metrics = ("macro_f1", "accuracy") if uneven else ("accuracy", "macro_f1")
@@ -163,7 +172,7 @@ def _task_rows(
         if empty := empty_lines(table, column):
             if 2 * table[column].isna().sum() > len(table):
                 raise ValueError(f"{arguments[name]}: {empty}, most of {path}; name another column")
-            notes.append(f"{arguments[name]}: {empty}: left out")
+            notes.append(f"{arguments[name]}: {empty} in {path.name}: left out")
         for line, cell in table[column].dropna().items():
             if name.startswith("text") and not isinstance(cell, str):
                 told = f"{cell!r} in line {line} of {path} is no text"
@@ -172,41 +181,47 @@ def _task_rows(
     found = pd.DataFrame({name: table[column] for name, column in given.items()})
     found = found.reindex(columns=TASK_COLUMNS).astype(object)
     found["label"] = found.label.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-    _refuse_several(found.label, given["label"], path)
+    _check_labels(found.label, given["label"], path)
     found.attrs["text"] = given["text"]
     return found, notes
 
 
-def _refuse_several(labels: pd.Series, column: str, path: Path) -> None:
-    """Rows of several labels: a list, or words that stand alone in other rows."""
+def _check_labels(labels: pd.Series, column: str, path: Path) -> None:
+    """Refuse what is neither word nor number, and several labels: words alone in other rows."""
     alone = {label for label in labels if isinstance(label, str) and not SEVERAL.search(label)}
     for line, label in labels.items():
-        parts = SEVERAL.split(label) if isinstance(label, str) else [label]
-        several = len(parts) > 1 and {*parts} <= alone
-        if several or isinstance(label, list | tuple | dict | np.ndarray):
+        what = "" if isinstance(label, str | Number) else "neither a word nor a number"
+        if isinstance(label, str) and len(parts := SEVERAL.split(label)) > 1 and {*parts} <= alone:
+            what = "several labels"
+        if what:
             raise ValueError(
-                f"label: {label!r} in line {line} of {path} are several labels; give a column with "
-                f"one per row, such as one of {column}'s labels as yes or no"
+                f"label: {label!r} in line {line} of {path} is {what}; give a column with one "
+                f"label per row, such as one of {column}'s as yes or no"
             )
 
 
 def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     """Classes or a regression; what looks like both is refused."""
-    numbers = pd.to_numeric(rows.label, errors="coerce")
-    different = rows.label.nunique()
     if kind is not None:
         known_name("kind", "kind", kind, LABEL_KINDS)
-        if kind == "regression" and not np.isfinite(numbers).all():
-            line = numbers.index[~np.isfinite(numbers)][0]
-            raise ValueError(
-                f"label: {rows.label[line]!r} in line {line} of {path} is no finite number, which "
-                "--kind regression needs"
-            )
-        return kind
-    if numbers.isna().any() or different <= 2:
+    if (different := rows.label.nunique()) == 1:
+        found = f"{rows.label.iloc[0]!r}, expected another too"
+        raise ValueError(f"label: every row of {label} in {path} is {found}")
+    if kind == "classes" or (kind is None and different <= 2):
         return "classes"
+    points = rows.label.map(lambda cell: cell.replace(",", ".") if isinstance(cell, str) else cell)
+    if kind is None and pd.to_numeric(points, errors="coerce").isna().any():
+        return "classes"
+    numbers = pd.to_numeric(rows.label, errors="coerce")
+    if not np.isfinite(numbers).all():
+        line = numbers.index[~np.isfinite(numbers)][0]
+        raise ValueError(
+            f"label: {rows.label[line]!r} in line {line} of {path} is no finite number such as "
+            "3.5, which a regression needs; write it so, or say --kind classes"
+        )
     repeated = different <= MOST_CLASSES or 5 * different < len(rows)
-    if repeated and (different <= MOST_CLASSES or (numbers % 1 == 0).all()):
+    whole = different <= MOST_CLASSES or (numbers % 1 == 0).all()
+    if kind is None and repeated and whole:
         raise ValueError(
             f"label: {different} different numbers in column {label} of {path} may be classes or "
             "values; say --kind classes or --kind regression"
@@ -220,9 +235,14 @@ def _by_number(word: str) -> tuple:
 
 def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
     """Raise a ``ValueError`` unless every class can have a barcode in a batch."""
-    counts = labels.value_counts()
-    if len(counts) < 2:
-        raise ValueError(f"label: every row of {column} is {counts.index[0]!r}, expected 2 classes")
+    counts, written = labels.value_counts(), {}
+    for name in counts.index:
+        no_number, value, _ = _by_number(name)
+        if (other := written.setdefault(name.casefold() if no_number else value, name)) != name:
+            raise ValueError(
+                f"label: {other!r} and {name!r} of {column} would be two classes; write them "
+                "alike, or as different words"
+            )
     rarest, n = counts.index[-1], int(counts.iloc[-1])
     told = f"label: class {rarest!r} of {column} has {n} of {len(labels):,} rows"
     if n < FEWEST_OF_CLASS:
@@ -246,8 +266,8 @@ def _numbered_labels(
         return None
     if not names:
         numbers = pd.to_numeric(rows.label, errors="coerce")
-        if numbers.isna().any():
-            raise ValueError(f"valid: a label of column {column} in {valid} is no number")
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"valid: a label of column {column} in {valid} is no finite number")
         return rows.assign(label=numbers.astype(float))
     words = rows.label.astype(str)
     if strange := sorted({*words} - {*names}):
@@ -258,41 +278,53 @@ def _numbered_labels(
 
 
 def _split_rows(
-    rows: pd.DataFrame, other: pd.DataFrame | None
-) -> tuple[dict[str, pd.DataFrame], int]:
-    """Training and validation rows, and how many rows have a text that stands more than once."""
-    every = pd.concat([rows, other], ignore_index=True) if other is not None else rows
+    rows: pd.DataFrame, other: pd.DataFrame | None, n_labels: int
+) -> dict[str, pd.DataFrame]:
+    """Training and validation rows, of units that can be learnt from and that can judge."""
+    every = rows if other is None else pd.concat([rows, other])
     every = every.reset_index(drop=True)
-    groups, copies = _groups(every)
-    every = every.assign(group=groups)
+    every, argument = every.assign(group=_groups(every)), "valid"
     if other is not None:
         held_out = np.arange(len(every)) >= len(rows)
-        seen = np.isin(groups, groups[held_out]) & ~held_out
-        sides = {"train": every[~held_out & ~seen], "validation": every[held_out]}
+        seen = every.group.isin(every.group[held_out]) & ~held_out
         if 2 * seen.sum() > len(rows):
             raise ValueError(
                 f"valid: {seen.sum()} of {len(rows)} training rows share a text or a group with "
                 "it; give a file of other texts"
             )
-        return sides, int(seen.sum())
-    if (largest := np.bincount(groups).max()) > len(every) / 2:
+        sides = {"train": every[~held_out & ~seen], "validation": every[held_out]}
+    else:
+        argument = "group" if rows.group.notna().any() else "texts"
+        if (largest := every.group.value_counts().max()) > len(every) / 2:
+            raise ValueError(
+                f"{argument}: {largest} of {len(every)} rows hang together by shared texts or "
+                "groups, and no split keeps them on one side; give a validation file by --valid"
+            )
+        _check_units(argument, "rows", every)
+        folds = StratifiedGroupKFold(round(1 / VALIDATION_SHARE), shuffle=True, random_state=0)
+        train, held_out = next(folds.split(every, _strata(every.label), every.group))
+        sides = {"train": every.iloc[train], "validation": every.iloc[held_out]}
+    _check_units(argument, "training rows", sides["train"], n_labels)
+    _check_units(argument, "validation rows", sides["validation"])
+    return sides
+
+
+def _check_units(argument: str, which: str, rows: pd.DataFrame, n_labels: int = 2) -> None:
+    """Refuse rows of too few labels, or of too few units that share no text or group."""
+    labels, units = rows.label.nunique(), rows.group.nunique()
+    if labels < n_labels or units < FEWEST_UNITS:
         raise ValueError(
-            f"group: {largest} of {len(every)} rows hang together by shared texts or groups, and "
-            "no split keeps them on one side; give another column, or a validation file by --valid"
+            f"{argument}: {labels} labels and {units} units (which share no text or group) among "
+            f"the {which}, expected {n_labels} and {FEWEST_UNITS} or more; give other rows, or "
+            "another column"
         )
-    folds = StratifiedGroupKFold(round(1 / VALIDATION_SHARE), shuffle=True, random_state=0)
-    train, held_out = next(folds.split(every, _strata(every.label), groups))
-    return {"train": every.iloc[train], "validation": every.iloc[held_out]}, copies
 
 
-def _groups(rows: pd.DataFrame) -> tuple[np.ndarray, int]:
-    """Rows that share a text or a group, directly or by others, and how many share a text."""
+def _groups(rows: pd.DataFrame) -> np.ndarray:
+    """Rows that share a text or a group, directly or by others."""
     keys = [rows.text.map(text_key)]
     if rows.text_pair.notna().any():
         keys.append(rows.text_pair.map(text_key))
-    copied = (
-        keys[0].duplicated(keep=False) if len(keys) == 1 else rows[TASK_COLUMNS[:2]].duplicated()
-    )
     if rows.group.notna().any():
         keys.append("group " + rows.group.astype(str))
     n = len(rows)
@@ -301,7 +333,7 @@ def _groups(rows: pd.DataFrame) -> tuple[np.ndarray, int]:
     size = n + nodes.max() + 1
     graph = coo_array((np.ones(len(nodes)), links), shape=(size, size))
     groups = connected_components(graph, directed=False)[1][:n]
-    return np.unique(groups, return_inverse=True)[1], int(copied.sum())
+    return np.unique(groups, return_inverse=True)[1]
 
 
 def _strata(labels: pd.Series | np.ndarray) -> np.ndarray:
@@ -324,17 +356,21 @@ def _halves_of(labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def _facts_of(
-    sides: dict[str, pd.DataFrame], names: Sequence[str], *, n_read: int = 0, copies: int = 0
+    sides: dict[str, pd.DataFrame], names: Sequence[str], *, n_read: int = 0
 ) -> dict[str, str]:
     """What a task's rows are, for people."""
     train, validation = sides["train"], sides["validation"]
     n, sample = len(train) + len(validation), f", a sample of {n_read:,}"
+    keys = pd.concat([train, validation])[["text", "text_pair"]].fillna("").map(text_key)
     facts = {"rows": f"{n:,}{sample * (n < n_read)}"}
     facts["training and validation rows"] = f"{len(train):,} and {len(validation):,}"
-    facts["rows with a copied text, all on one side"] = f"{copies:,}"
+    facts["rows with a copied text, all on one side"] = f"{keys.duplicated(keep=False).sum():,}"
     if not names:
         low, high = train.label.min(), train.label.max()
-        return facts | {"labels": f"from {low:g} to {high:g}, a regression"}
+        told = f"from {low:g} to {high:g}, a regression"
+        if max(-low, high) > FARTHEST:
+            told += "; scale them to some -1 to 1: a head begins at 0"
+        return facts | {"labels": told}
     shares = pd.concat([train.label, validation.label]).value_counts(normalize=True)
     shown = [f"{names[i][:30]} {100 * share:.0f} %" for i, share in shares.items()]
     facts["classes"] = f"{len(names)}: {', '.join(shown[:8])}{', …' * (len(shown) > 8)}"

@@ -95,10 +95,10 @@ def empty_lines(table: pd.DataFrame, column: str) -> str:
 def _chosen(table: pd.DataFrame | list[str], path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Columns by their names, with NaN where nothing stands."""
     if isinstance(table, list):
-        raise ValueError(
-            f"text: {path} is plain text, which has no columns; name a table .csv, .tsv or .jsonl, "
-            "or leave out --column if every line is a text"
+        told = (
+            f"text: {path} is plain text, which has no columns; name a table .csv, .tsv or .jsonl"
         )
+        raise ValueError(told + ", or leave out --column if every line is a text" * bool(columns))
     names = [str(name) for name in table.columns]
     for column in columns:
         if column not in names:
@@ -143,9 +143,14 @@ def _of_folder(path: Path) -> pd.DataFrame:
         raise FileNotFoundError(
             f"text: no file {path}; it is a folder: name a file in it, or one split of a data set"
         )
-    from datasets import Dataset  # seconds
+    from datasets import ClassLabel, Dataset  # seconds
 
-    return _numbered(Dataset.load_from_disk(str(path)).to_pandas())
+    data = Dataset.load_from_disk(str(path))
+    table = _numbered(data.to_pandas())
+    for name, feature in data.features.items():
+        if isinstance(feature, ClassLabel):  # numbers of names; -1 is no label
+            table[name] = table[name].map(dict(enumerate(feature.names)))
+    return table
 
 
 def _numbered(table: pd.DataFrame, lines: Sequence[int] | None = None) -> pd.DataFrame:
@@ -155,6 +160,12 @@ def _numbered(table: pd.DataFrame, lines: Sequence[int] | None = None) -> pd.Dat
 
 def _csv(text: str, separator: str = ",", *, quoting: int = csv.QUOTE_MINIMAL) -> pd.DataFrame:
     """The table, all of strings; a ``ValueError`` names a line that does not have its fields."""
+    first = text.strip().partition("\n")[0].strip()
+    if not first:
+        raise ValueError("there is nothing in it")
+    if separator not in first and (wrong := set(",;|\t") & set(first)):
+        right = "commas" if separator == "," else "tabs"
+        raise ValueError(f"{first!r} is one column; save the table with {right}, not {wrong}")
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
@@ -166,10 +177,7 @@ def _csv(text: str, separator: str = ",", *, quoting: int = csv.QUOTE_MINIMAL) -
             before = reader.line_num
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: {error}") from error
-    (header, _), *rows = rows or [([], 0)]
-    if len(header) == 1 and (wrong := set(",;|\t") & set(header[0])):
-        right = "commas" if separator == "," else "tabs"
-        raise ValueError(f"{header[0]!r} is one column; save the table with {right}, not {wrong}")
+    (header, _), *rows = rows
     for row, line in rows:
         if len(row) != len(header):
             raise ValueError(

@@ -59,6 +59,7 @@ def _labelled(labels, **columns):
 
 
 TWO = ["a", "b"] * 60
+COPIED = "rows with a copied text, all on one side"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,20 @@ TWO = ["a", "b"] * 60
         (_labelled(TWO), {"limit": 0}, ["limit: 0"]),
         (_labelled(TWO, who=["x"] * 120), {"group": "who"}, ["group:", "120 of 120"]),
         (_labelled([None] * 70 + TWO[:50]), {}, ["label:", "70 of 120", "lines 2"]),
+        (_labelled(["yes", "no", "Yes", "no"] * 30), {}, ["label:", "'Yes'", "'yes'"]),
+        (_labelled(["1", "0", "1.0", "0"] * 30), {"kind": "classes"}, ["label:", "'1'", "'1.0'"]),
+        (_labelled(["3,5", "2,5", "1,0"] * 40), {}, ["label:", "'3,5' in line 2", "classes"]),
+        (_labelled([*range(119), "inf"]), {}, ["label:", "'inf' in line 121"]),
+        (_labelled([3.5] * 120), {"kind": "regression"}, ["label:", "3.5"]),
+        (_labelled(TWO), {"group": "label"}, ["group:", "2 units"]),
+        (_labelled(TWO, who=[*range(5)] * 24), {"group": "who"}, ["group:", "5 units"]),
+        (_labelled(TWO).assign(text=["one text", "another"] * 60), {}, ["texts:", "2 units"]),
+        (
+            _labelled(["a"] * 90 + ["b"] * 30, who=[*range(90), *[90] * 30]),
+            {"group": "who"},
+            ["group:", "labels"],
+        ),
+        (_labelled(TWO), {"limit": 30}, ["limit: 30", "60"]),
     ],
 )
 def test_a_file_that_cannot_be_learnt_from_is_refused_with_its_argument(
@@ -88,6 +103,32 @@ def test_a_file_that_cannot_be_learnt_from_is_refused_with_its_argument(
         _read_own_task(path, **options)
     assert all(word in str(told.value) for word in named), told.value
     assert "\n" not in str(told.value) and not results.exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        (_labelled(TWO[:0]), ["0 units"]),
+        (_labelled(TWO[:5]), ["5 units"]),
+        (_labelled(["a"] * 30), ["1 labels"]),
+        (_labelled(TWO[:30]).assign(text="a copy"), ["1 units"]),
+    ],
+)
+def test_a_validation_file_that_cannot_judge_is_refused(tmp_path, rows, named):
+    mine = _csv(tmp_path / "mine.csv", _labelled(TWO))
+    rows = rows.assign(text=rows.text.map("other {}".format))
+    with pytest.raises(ValueError) as told:
+        _read_own_task(mine, valid=_csv(tmp_path / "v.csv", rows))
+    assert all(word in str(told.value) for word in ["valid:", *named]), told.value
+
+
+@pytest.mark.parametrize(
+    "label", [pd.date_range("2020-01-01", periods=120), [["a"], ["b"]] * 60, [{"name": "a"}] * 120]
+)
+def test_a_label_that_is_neither_word_nor_number_is_refused(tmp_path, label):
+    _labelled(TWO).assign(label=label).to_parquet(path := tmp_path / "mine.parquet")
+    with pytest.raises(ValueError, match=r"label: .* in line 1 .* neither"):
+        _read_own_task(path)
 
 
 def test_a_file_that_is_not_there_or_a_model_a_weight_or_an_arm_is_named(tmp_path, results):
@@ -101,7 +142,10 @@ def test_a_file_that_is_not_there_or_a_model_a_weight_or_an_arm_is_named(tmp_pat
         (ValueError, path, {"weights": ["sigreg=1"]}, ["weights:", "'sigreg'"]),
         (ValueError, path, {"seeds": 1}, ["seeds: 1"]),
         (ValueError, path, {"keep": "sigreg"}, ["keep:", "'sigreg'"]),
+        (ValueError, path, {"weights": ["all=1", "all=2"]}, ["weights:", "'all=2'", "all=1,2"]),
         (ValueError, path, {"epochs": 0}, ["epochs", "0"]),
+        (ValueError, path, {"batch_size": 0}, ["batch_size", "0"]),
+        (ValueError, path, {"max_length": 0}, ["max_length", "0"]),
         (ValueError, path, {"learning_rate": 2.0}, ["learning_rate", "2.0"]),
         (ValueError, path, {"max_length": 600}, ["max_length: 600", "512"]),
         (ValueError, path, {"valid": _csv(tmp_path / "v.csv", _labelled(["c"] * 9))}, ["valid:"]),
@@ -111,6 +155,14 @@ def test_a_file_that_is_not_there_or_a_model_a_weight_or_an_arm_is_named(tmp_pat
             plan_own(file, profile=profile, **{"model": "tiny-random", **options})
         assert all(word in str(told.value) for word in named), told.value
     assert not results.exists()
+
+
+def test_a_weight_for_every_arm_leaves_the_weights_of_one(tmp_path, results):
+    path, profile = _csv(tmp_path / "mine.csv", _labelled(TWO)), load_profile("smoke")
+    options = {"model": "tiny-random", "arms": ["all", "cosine"], "weights": ["all=1,2", "0.5"]}
+    planned = plan_own(path, profile=profile, **options)
+    found = {(config.arm, config.weight) for config in planned.configs}
+    assert found == {("none", 1.0), ("all", 1.0), ("all", 2.0), ("cosine", 0.5)}
 
 
 def test_a_folder_without_room_is_named_before_the_work(tmp_path, results, monkeypatch):
@@ -126,6 +178,16 @@ def test_a_folder_without_room_is_named_before_the_work(tmp_path, results, monke
         plan_own(path, profile=load_profile("smoke"), model="tiny-random")
 
 
+def test_texts_that_look_alike_to_the_encoder_are_refused_before_the_training(tmp_path, results):
+    emoji = _labelled(TWO).assign(text=["😀" * (i + 1) for i in range(120)])
+    begun = _labelled(TWO).assign(text=[f"one begins as the others: {i}" for i in range(120)])
+    for frame, options in ((emoji, {}), (begun, {"max_length": 6})):
+        path = _csv(tmp_path / "mine.csv", frame)
+        with pytest.raises(ValueError, match=r"text: tiny-random .* of 120 "):
+            plan_own(path, profile=load_profile("smoke"), model="tiny-random", **options)
+    assert not results.exists()
+
+
 def test_copies_and_groups_stay_on_one_side_and_classes_keep_their_shares(tmp_path):
     frame = _labelled(["a", "a", "a", "b"] * 60, who=[f"customer {i // 4}" for i in range(240)])
     frame.loc[100:119, "text"] = "  The SAME text "
@@ -137,7 +199,7 @@ def test_copies_and_groups_stay_on_one_side_and_classes_keep_their_shares(tmp_pa
     assert not {*map(text_key, train.text)} & {*map(text_key, held_out.text)}
     assert abs((held_out.label == 0).mean() - 0.75) < 0.03
     assert any("lines 7" in note for note in task.notes) and len(task.notes) == 2
-    assert task.facts["rows with a copied text, all on one side"] == "20"
+    assert task.facts[COPIED] == "20"
     assert task.metrics[0] == "macro_f1" and task.label_names == ("a", "b")
 
 
@@ -146,6 +208,13 @@ def test_a_validation_file_takes_its_texts_out_of_the_training_rows(tmp_path):
     other.loc[3:, "text"] += " and others"
     task = _read_own_task(_csv(tmp_path / "mine.csv", mine), valid=_csv(tmp_path / "v.csv", other))
     assert len(task.sides["validation"]) == 30 and len(task.sides["train"]) == 117
+    assert task.notes[0].startswith("valid: 3 ") and task.facts[COPIED] == "0"
+
+
+def test_a_word_that_may_stand_for_nothing_counts_as_a_class_and_is_told(tmp_path):
+    task = _read_own_task(_csv(tmp_path / "mine.csv", _labelled(["good", "bad", "NaN"] * 40)))
+    assert task.label_names == ("NaN", "bad", "good")
+    assert [note.startswith("label: 'NaN'") for note in task.notes] == [True]
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
@@ -180,6 +249,9 @@ def test_pairs_regressions_and_numbers_that_are_classes(tmp_path, results):
     task.save()
     spec = task_spec(task.name)
     assert spec.is_regression and spec.is_pair and spec.metrics == ("spearman",)
+    assert "scale" not in task.facts["labels"]
+    years = _read_own_task(_csv(tmp_path / "years.csv", _labelled(2000 + values)))
+    assert "scale" in years.facts["labels"]
     assert load_task(task.name)["train"]["text_pair"][0].startswith("second text")
     stars = _csv(tmp_path / "stars.csv", _labelled([1, 2, 10] * 40))
     assert _read_own_task(stars, kind="classes").label_names == ("1", "2", "10")
@@ -188,6 +260,8 @@ def test_pairs_regressions_and_numbers_that_are_classes(tmp_path, results):
         "0",
         "1",
     )
+    _labelled([True, "True", "False"] * 40).to_json(tmp_path / "t.json", orient="records")
+    assert _read_own_task(tmp_path / "t.json").label_names == ("False", "True")
 
 
 def test_the_halves_are_alike_and_share_no_group():
@@ -255,19 +329,22 @@ def test_the_spread_of_those_rows_is_that_of_a_jackknife():
 
 
 def test_a_whitened_stretched_cloud_keeps_more_neighbours_by_one_bit_and_few_rows_are_no_error():
-    for n in (400, 24):
+    for n in (400, 24, 6):
         x = torch.randn(n, 48, generator=torch.Generator().manual_seed(1)) * 0.2
         x[:, 0] += 6 * torch.randn(n, generator=torch.Generator().manual_seed(2))
         labels = (x[:, 0] > 0).long().numpy()
         second = _halves_of(labels, np.arange(n))
-        plain, white = (
+        if n == 6:  # three rows to fit on, two of them alike
+            labels, x[1], second = np.array([0, 1] * 3), x[0], np.arange(n) > 2
+        plain, white, topless = (
             own_answer._searched(x + 1, labels, second, treat)
-            for treat in (None, own_answer._whiten)
+            for treat in (None, own_answer._whiten, own_answer._topless)
         )
         if n == 400:
             assert white["one_bit"].mean() > plain["one_bit"].mean() + 0.1
             assert plain["same_class"].mean() > 0.9
-        assert all(np.isfinite(v).all() and (v <= 1).all() for v in white.values())
+        for values in (*white.values(), *topless.values()):
+            assert np.isfinite(values).all() and (values <= 1 + 1e-12).all()
 
 
 # --- the rule --------------------------------------------------------------------------------
@@ -312,6 +389,15 @@ def test_the_smallest_difference_is_found_four_times_in_five():
         [_verdict_on(drawn(size), 1, 0.01, 3)["verdict"] == "better" for _ in range(200)]
     )
     assert 0.7 <= share <= 0.95
+
+
+def test_fewer_units_than_seeds_count_for_the_degrees_of_freedom():
+    """Four customers: nearly all of the scatter is theirs, whatever the seeds."""
+    customers = RNG.normal(size=(4000, 1, 4))
+    cells = RNG.normal(size=(4000, 12, 4)) * 0.01
+    verdicts = [_verdict_on(one, 1, 1e-9, 1)["verdict"] for one in customers + cells]
+    wrong = np.mean([verdict != "not decided" for verdict in verdicts])
+    assert 0.03 < wrong < 0.07
 
 
 def test_so_many_seeds_as_are_said_to_be_needed_decide():
@@ -453,7 +539,8 @@ def test_the_answer_is_whole_and_quotes_no_text(again, reviews):
 def test_a_kept_model_loads_and_says_what_it_is(again):
     (folder,) = _answers(again[1])
     (kept, *_) = sorted(folder.glob("model-all-*"))
-    assert AutoModel.from_pretrained(kept).config.hidden_size == 32
+    config = AutoModel.from_pretrained(kept).config
+    assert config.hidden_size == 32 and config.id2label == {0: "bad", 1: "good"}
     card = (kept / "README.md").read_text(encoding="utf-8")
     assert all(word in card for word in ("tiny-random", "my reviews.csv", "all, weight 1", "seed"))
 

@@ -8,7 +8,7 @@ import re
 
 import pandas as pd
 import pytest
-from datasets import Dataset, DatasetDict
+from datasets import ClassLabel, Dataset, DatasetDict
 
 from shrink_utils.text.files import empty_lines, read_columns, read_texts
 
@@ -116,6 +116,8 @@ def test_columns_without_names_are_counted(tmp_path, rows, column):
         ("a.csv", "id,text\n1,a\n\n2", "line 4 has 1 fields, the header 2"),
         ("a.csv", 'id,text\n1,"a\n2,b\n', "line 3: unexpected end of data"),
         ("a.csv", "id;text\n1;a", "'id;text' is one column; save the table with commas"),
+        ("a.csv", 'id;text\n"a; b";1', "'id;text' is one column; save the table with commas"),
+        ("a.csv", "", "nothing in it"),
         ("a.tsv", "id\ttext\n1\ta\tb", "line 2 has 3 fields, the header 2"),
         ("a.tsv", 'id\ttext\n1\t"a\n2\tb"\n3\tc', "line 2 has tabs or line ends between two"),
         ("a.json", json.dumps({"text": dict(enumerate(SENTENCES))}), "this is one JSON object"),
@@ -148,12 +150,14 @@ def test_no_file_is_told_with_the_nearest_name_and_a_folder_as_one(tmp_path):
 
 
 def test_the_folder_of_a_data_set_is_a_table(tmp_path):
-    data = Dataset.from_dict({"text": SENTENCES, "label": [*range(40)]})
+    data = Dataset.from_dict({"text": SENTENCES, "label": [*range(39), -1]})
+    data = data.cast_column("label", ClassLabel(names=[f"c{i}" for i in range(39)]))
     data.save_to_disk(tmp_path / "one")
     DatasetDict(train=data, test=data).save_to_disk(tmp_path / "two")
     for folder in ("one", "two/train"):
         table = read_columns(tmp_path / folder, ["label", "text"])
         assert [*table] == ["label", "text"] and table.text.tolist() == SENTENCES
+        assert table.label[2] == "c1" and "lines 40" in empty_lines(table, "label")
 
 
 def test_rows_have_the_lines_that_they_begin_on_and_empty_ones_are_counted(tmp_path):
