@@ -29,7 +29,7 @@ HYPOTHESES = "The twelve hypotheses (profile cohort)"
 STRENGTH = "Eight hypotheses at equal strength (profile strength)"
 HELDOUT = "Fourteen hypotheses: held-out rows, and uses (profile heldout)"
 FROM_NOTHING = "Twelve hypotheses: three objectives, sizes, stitching (models trained from nothing)"
-LAST = "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening"
+FIFTH = "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening"
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
@@ -161,7 +161,7 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     sentences = _sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
     analyses = ((STRENGTH, "strength"), (HELDOUT, "heldout"), (FROM_NOTHING, "objectives"))
-    analyses += ((LAST, "last"),)
+    analyses += ((FIFTH, "last"),)
     for title, name in analyses:
         parts += [f"## {title}", _table(_hypotheses(name), "claims")]
     parts += [f"## {RULES_TITLE}", _table(_rules(), "claims")]
