@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
 
 from shrink_utils import geometry as g
 from shrink_utils import topology as t
@@ -46,6 +47,7 @@ CLOUDS = {
     "masked": (np.ma.masked_array(X, mask=np.eye(12, 5)), "5 masked"),
     "complex": (torch.tensor(X).to(torch.complex64), "complex64"),
     "sparse": (torch.tensor(X).to_sparse(), "sparse_coo"),
+    "whole numbers that float64 has not": (2**53 + np.arange(60).reshape(12, 5), "row 0"),
     "eight bits": (torch.tensor(X).to(torch.float8_e4m3fn), "float8_e4m3fn"),
     "meta": (torch.tensor(X).to("meta"), "meta"),
     "text": (np.full((12, 2), "a"), "dtype"),
@@ -205,7 +207,8 @@ REFUSED = [
     *((call(FOUND.recall, rows), "relevant", s)
       for rows, s in (([0, 1], "(2,)"), (np.zeros((12, 3), bool), "(12, 3)"),
                       (np.full(12, 12), "row 12"), (np.full(12, -1), "row -1"),
-                      (np.full(12, 1.5), "float64"), (np.zeros((12, 12), bool), "12 of 12"))),
+                      (np.full(12, 1.5), "float64"), (np.zeros((12, 12), bool), "12 of 12"),
+                      (np.eye(12, dtype=int), "int64"))),
     *((call(g.whitening, X, cut=c), "cut", repr(c)) for c in (-0.1, 1.0, math.nan, "1e-9", None)),
     # Metrics of batches.
     *((call(_streamed, m, *batch), name, s) for m, batch, name, s in (
@@ -345,3 +348,52 @@ def test_a_default_device_changes_nothing(function):
     finally:
         torch.set_default_device(None)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+class Apple(torch.Tensor):
+    """A tensor on Apple's device, which has no float64 and which NumPy cannot read."""
+
+
+class AppleDevice(TorchFunctionMode):
+    """What is moved to "mps" is an `Apple`, and what is computed of one is one."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        mps, kwargs = torch.device("mps"), kwargs or {}
+        own, name = args and isinstance(args[0], Apple), function.__name__
+        if own and name == "__get__" and function == torch.Tensor.device.__get__:
+            return mps
+        if own and (name == "cpu" or (name == "numpy" and kwargs.get("force"))):
+            return getattr(args[0].as_subclass(torch.Tensor), name)(**kwargs)
+        if own and name in ("numpy", "__array__"):
+            raise TypeError("can't convert mps:0 device type tensor to numpy")
+        to = [a for a in [*args, *kwargs.values()] if isinstance(a, torch.device)]
+        found = function(
+            *("cpu" if isinstance(a, torch.device) else a for a in args),
+            **{k: "cpu" if isinstance(a, torch.device) else a for k, a in kwargs.items()},
+        )
+        found = found.as_subclass(Apple if mps in to else torch.Tensor) if to else found
+        if isinstance(found, Apple) and found.dtype == torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return found
+
+
+ON_APPLE = {name: term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()}
+ON_APPLE = {
+    **{name: lambda x, y, f=f: f(x, y).loss for name, f in ON_APPLE.items()},
+    "random": lambda x, y: t.BarcodeRegularizer("random")(x).loss,
+    "loops": lambda x, y: t.BarcodeRegularizer(homology_dim=1)(x).loss,
+    "others": lambda x, y: t.BarcodeRegularizer(unselected_l2=0.1)(x, y).loss,
+    "h0_barcode": lambda x, y: t.h0_barcode(x, metric="cosine").lengths,
+    "search": lambda x, y: g.search(x, k=3).precision(y[:, None] == y),
+}
+
+
+@pytest.mark.parametrize("name", ON_APPLE)
+def test_a_device_without_float64_changes_nothing(name):
+    x, y = _cloud().float(), torch.arange(12) % 2
+    torch.manual_seed(0)
+    expected = ON_APPLE[name](x, y)
+    torch.manual_seed(0)
+    with AppleDevice():
+        found = ON_APPLE[name](x.as_subclass(Apple), y.as_subclass(Apple))
+    torch.testing.assert_close(found.as_subclass(torch.Tensor), expected, rtol=1e-6, atol=1e-6)

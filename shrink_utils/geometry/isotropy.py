@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from shrink_utils.geometry.rows import _as_labels, _centred, _in_range, _jackknifed, _unit_scale
-from shrink_utils.topology.arrays import Array, _as_rows, _power_of_two, _unit_rows, _whole_number
+from shrink_utils.topology.arrays import (
+    Array,
+    _as_rows,
+    _power_of_two,
+    _safe_unit,
+    _unit_rows,
+    _whole_number,
+)
 from shrink_utils.topology.entropy import entropy_of
 
 UNDEFINED = (
@@ -499,8 +506,9 @@ def between_share(x: Array, labels: Array) -> float:
     >>> round(between_share([[-3.0], [-1.0], [1.0], [3.0]], [0, 0, 1, 1]), 6)
     0.8
     """
-    within = within_classes(x, labels)
-    total = _centred(_as_rows(x)).square().sum()
+    x = _as_rows(x)
+    x = x / _safe_unit(x)
+    within, total = within_classes(x, labels), _centred(x).square().sum()
     if total == 0:
         raise ValueError(f"x of shape {tuple(within.shape)} has no variance (its rows are equal)")
     return 1.0 - float(within.square().sum() / total)

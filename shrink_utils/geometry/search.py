@@ -206,11 +206,14 @@ class SearchResult:
 
     def _mask(self, relevant: Array) -> Tensor:
         """Booleans (queries, corpus)."""
-        given = torch.as_tensor(np.asarray(relevant), device=self.shares.device)
-        n_queries, n = self.shares.shape
+        given = relevant if isinstance(relevant, Tensor) else torch.as_tensor(np.asarray(relevant))
+        given, (n_queries, n) = given.to(self.shares.device), self.shares.shape
         if given.dtype == torch.bool and given.shape == self.shares.shape:
             return given
-        if given.dtype.is_floating_point or given.dtype == torch.bool or len(given) != n_queries:
+        # Zeros and ones of that shape are booleans that lost their dtype, not rows 0 and 1.
+        ones = given.shape == self.shares.shape and n > 2 and bool((given <= 1).all())
+        real = given.dtype.is_floating_point or given.dtype == torch.bool
+        if ones or real or len(given) != n_queries:
             raise ValueError(
                 f"relevant needs rows of the corpus for each of {n_queries} queries, or booleans "
                 f"of shape {(n_queries, n)}; got {given.dtype} of shape {tuple(given.shape)}"

@@ -21,7 +21,10 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A%PDF")
 LOOKED_AT = 4096  # bytes
-NO_SENTENCE = re.compile(r"\s*[<{\[]|.*(\t|-->)")  # markup, JSON, a table, subtitles
+# Markup, JSON, the row of a table, subtitles and their numbers, a label.
+NO_SENTENCE = re.compile(
+    r"\s*([<{\[|]|__label__|\"\w+\":|\d+[,;|][^\s\d]|[\d\s:.,}\]]*\Z)|.*(\t|-->)"
+)
 LINES_NAMED = 5
 
 
@@ -66,13 +69,16 @@ def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], lis
     """
     found = _read_file(path)
     if isinstance(found, list) and not column:
-        marked = sum(bool(NO_SENTENCE.match(text)) for text in found)
-        if 2 * marked > len(found):
+        texts = [t.strip() for t in found if t.strip()]
+        marked = (
+            len(texts) if _have_header(texts) else sum(map(bool, map(NO_SENTENCE.match, texts)))
+        )
+        if 5 * marked > 2 * len(texts):  # of subtitles every second line, or every third, is text
             raise ValueError(
-                f"text: {marked} of {len(found)} lines of {path} hold a tab or -->, or begin with "
-                "<, { or [: no sentences; name a table .csv, .tsv or .jsonl, or save its sentences"
+                f"text: {marked} of {len(texts)} lines of {path} are of a table, markup, JSON or "
+                "subtitles: no sentences; name a table .csv, .tsv or .jsonl, or save its sentences"
             )
-        return [t.strip() for t in found if t.strip()], []
+        return texts, []
     if not column:
         names = ", ".join(map(str, found.columns))
         raise ValueError(f"text: {path} has the columns {names}; name that of texts by --column")
@@ -83,6 +89,14 @@ def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], lis
             raise ValueError(f"column {column}: {text!r} in line {line} of {path} is no text")
     empty = empty_lines(table, column)
     return texts.str.strip().tolist(), [f"{empty}: left out"] * bool(empty)
+
+
+def _have_header(lines: list[str]) -> bool:
+    """Whether lines begin with names of columns, or of subtitles, which all of them follow."""
+    first = lines[0] if lines else ""
+    counts = [(separator, first.count(separator)) for separator in ",;|" if " " not in first]
+    table = any(n and all(t.count(by) >= n for t in lines) for by, n in counts)
+    return table or first.startswith("WEBVTT")
 
 
 def empty_lines(table: pd.DataFrame, column: str) -> str:

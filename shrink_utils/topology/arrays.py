@@ -103,8 +103,14 @@ def _as_rows(x: object, *, min_rows: int = 1, min_columns: int = 1, name: str = 
     It stays on its device and may share memory with `x`: never write to it. What is no such matrix
     is a ``ValueError`` that gives the shape.
     """
-    x = _on_float64_device(_as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
-    x = x.detach().to(torch.float64)
+    given = _on_float64_device(_as_matrix(x, min_rows=min_rows, min_columns=min_columns, name=name))
+    x = given.detach().to(torch.float64)
+    if not (given.is_floating_point() or torch.equal(x.to(given.dtype), given)):
+        row = int((x.to(given.dtype) != given).any(dim=1).int().argmax())
+        raise ValueError(
+            f"{name} of shape {tuple(x.shape)} has whole numbers that float64 has not, the first "
+            f"in row {row}; subtract a common one, or take another unit"
+        )
     if not math.isfinite(x.sum()) and not torch.isfinite(x).all():  # a sum needs no copy
         bad = ~torch.isfinite(x).all(dim=1)  # (n,)
         raise ValueError(

@@ -61,7 +61,7 @@ def class_clouds(embeddings: Tensor, labels: Tensor | None = None) -> tuple[Tens
     """
     embeddings = _as_matrix(embeddings, min_columns=1, name="embeddings")
     wide = _on_float64_device(embeddings).double()
-    _as_rows(wide, min_rows=0, name="embeddings")  # refuses NaN and infinity
+    _as_rows(embeddings, min_rows=0, name="embeddings")  # refuses NaN and infinity
     if labels is None:
         return torch.zeros(1, dtype=torch.int64, device=embeddings.device), [wide]
     labels = _checked_labels(labels, embeddings)
@@ -262,7 +262,8 @@ class BarcodeRegularizer(nn.Module):
         entropies = [
             persistent_entropy(lengths[kept]) for lengths, kept in zip(bars, chosen, strict=True)
         ]
-        loss = embeddings[:0].sum(dtype=torch.float64)  # 0, in the graph though there be no class
+        # 0, in the graph though there be no class.
+        loss = _on_float64_device(embeddings[:0]).sum(dtype=torch.float64)
         for lengths, kept, entropy in zip(bars, chosen, entropies, strict=True):
             loss = loss - self.weight * entropy
             others = np.delete(np.arange(len(lengths)), kept)

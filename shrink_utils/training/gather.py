@@ -34,7 +34,8 @@ def gathered_batch(
     ----------
     task_loss : Tensor, shape ()
         A mean over what this process has: a sum, divided by `count`. Where `count` is 0 its value
-        is not looked at: ``cross_entropy`` gives NaN there.
+        is not looked at: ``cross_entropy`` gives NaN there. (Label rows of weight 0 as −100 where
+        labels are smoothed: a sum of two such means has gradient NaN.)
     embeddings : Tensor, shape (b, d)
     labels : Tensor or sequence of whole numbers, of shape (b,), or None
         In all processes or in none.
@@ -96,6 +97,8 @@ def gathered_batch(
     if not 0 <= (count := float(count)) < math.inf:
         raise ValueError(f"count: {count}, expected what the task loss was divided by, 0 or more")
     if count == 0:  # a mean over nothing, kept in the graph, which DistributedDataParallel expects
+        if task_loss.grad_fn is not None:  # `cross_entropy` of weights 0 divides its gradient by 0
+            task_loss.grad_fn.register_hook(lambda out, _: tuple(map(_zeros, out)))
         task_loss = torch.where(torch.ones_like(task_loss, dtype=torch.bool), 0.0, task_loss)
     counts = _of_all(count, embeddings, group)
     shares = torch.tensor(counts, dtype=torch.float64) / (sum(counts) or 1.0)
@@ -116,6 +119,8 @@ def _gathered(
     counts = [round(n) for n in _of_all(len(embeddings), embeddings, group)]
     if labels is not None:
         labels = _as_tensor(labels, "labels").to(embeddings.device)
+        if not (labels.is_floating_point() and len(labels)):  # of an empty list, no whole numbers
+            labels = labels.long()  # one dtype in all processes
         if len(labels) != len(embeddings):
             raise ValueError(f"labels: {len(labels)} beside {len(embeddings)} rows of embeddings")
         labels = _Gather.apply(labels, counts, group)
@@ -165,6 +170,10 @@ def _several(group: dist.ProcessGroup | None) -> bool:
     if (rank := dist.get_rank(group)) < 0:
         raise ValueError(f"group: process {dist.get_rank()} is not in it (its rank there: {rank})")
     return dist.get_world_size(group) > 1
+
+
+def _zeros(gradient: Tensor | None) -> Tensor | None:
+    return None if gradient is None else torch.zeros_like(gradient)
 
 
 def _of_all(number: float, where: Tensor, group: dist.ProcessGroup | None) -> list[float]:

@@ -16,7 +16,13 @@ from shrink_utils.geometry.isotropy import _between_groups, _participation, _use
 from shrink_utils.geometry.rows import _centred
 from shrink_utils.names import IGNORED, known_name
 from shrink_utils.topology import BarcodeRegularizer, class_clouds
-from shrink_utils.topology.arrays import _as_matrix, _as_tensor, _eager, _whole_number
+from shrink_utils.topology.arrays import (
+    _as_matrix,
+    _as_tensor,
+    _eager,
+    _safe_unit,
+    _whole_number,
+)
 from shrink_utils.topology.entropy import _prominent_positions
 from shrink_utils.topology.regularizer import (
     RegularizerOutput,
@@ -140,6 +146,7 @@ class AverageCosine(ClassPenalty):
     """
 
     def _value(self, cloud: Tensor) -> Tensor:
+        cloud = cloud / _safe_unit(cloud.detach())
         lengths = torch.linalg.vector_norm(cloud, dim=1, keepdim=True)  # (n, 1)
         has_direction = lengths > 0
         # Divided by 1 where the length is 0, so that what `where` leaves out has a finite gradient.
@@ -274,6 +281,7 @@ class IsoScoreStar(ClassPenalty):
             )
         covariances, stable, here = [], 0, sum(len(cloud) - 1 for cloud in clouds)
         for x in map(_centred, clouds):
+            x = x / _safe_unit(x.detach())
             covariance = x.T @ x / (len(x) - 1)  # (d, d)
             trace = covariance.trace()
             covariances.append(covariance / trace.where(trace > 0, 1.0))
@@ -319,6 +327,7 @@ class SIGReg(ClassPenalty):
 
     def _value(self, cloud: Tensor) -> Tensor:
         x = _centred(cloud)  # (n, d)
+        x = x / _safe_unit(x.detach())
         n, d = x.shape
         variance = x.square().sum() / ((n - 1) * d)
         if variance == 0:

@@ -184,7 +184,8 @@ def test_the_score_within_classes_does_not_see_how_far_they_lie_apart():
 
 def test_the_share_between_classes_is_that_of_their_means():
     """8 · 3² = 72 between the means, 20 inside."""
-    assert between_share(CLOUD, LABELS) == pytest.approx(72 / 92)
+    for unit in (1.0, 1e200, 1e-200):  # squares of the last two leave float64
+        assert between_share(CLOUD.double() * unit, LABELS) == pytest.approx(72 / 92)
     assert between_share(CLOUD, LABELS.flip(0)) == pytest.approx(72 / 92)
     assert between_share(INSIDE, [0, 0, 1, 1]) == pytest.approx(0.0)  # one mean
     assert between_share(CLOUD * torch.tensor([1.0, 0, 0]), LABELS) == pytest.approx(1.0)

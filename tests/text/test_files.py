@@ -203,3 +203,26 @@ def test_markup_and_tables_without_their_ending_are_no_sentences(tmp_path, mark)
         else:
             with pytest.raises(ValueError, match=f"{marked} of 40 lines"):
                 read_texts(path)
+
+
+def _subtitles(i, text):
+    return f"{i}\n00:00:{i:02},000 --> 00:00:{i:02},900\n{text}\n{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "block"),
+    [
+        ("", _subtitles),
+        ("WEBVTT\n", lambda i, text: f"00:{i:02}.000 --> 00:{i:02}.900 align:start\n{text}\n"),
+        ("[", lambda i, text: json.dumps({"text": text, "label": i}, indent=1) + ","),
+        ("", lambda i, text: f"__label__{i} {text}"),
+        ("", lambda i, text: f"| {i} | {text} |"),
+        ("id,label,text", lambda i, text: f'{i},good,"{text}"'),
+        ("id;text", lambda i, text: f"{i};{text}"),
+    ],
+)
+def test_files_of_other_kinds_are_no_sentences_under_any_name(tmp_path, first, block):
+    lines = [first, *(block(i, text) for i, text in enumerate(SENTENCES))]
+    (path := tmp_path / "a.txt").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=re.escape(str(path))):
+        read_texts(path)

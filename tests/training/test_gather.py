@@ -31,6 +31,7 @@ CASES = {
     "no label in a process": ((8, 9), True, 0.7),
     "class weights": ((7, 9), True, 0.7),
     "no row in a process": ((0, 9), True, 0.7),
+    "class weights of zero": ((4, 9), True, 0.7),  # all that a process has
 }
 UNLABELLED = {
     "labels spread unevenly": slice(36, 64),
@@ -59,6 +60,8 @@ def _loss_and_gradients(name, rank=None):
     labels = torch.randint(0, 2, (sum(counts),))
     labels[UNLABELLED.get(name, [])] = -100
     weights = torch.tensor([0.3, 1.7]).double() if "weights" in name else None
+    if "zero" in name:
+        weights[0], labels[: counts[0]] = 0.0, 0
     part = slice(None)
     if rank is not None:
         part = slice(sum(counts[:rank]), sum(counts[: rank + 1]))
@@ -68,7 +71,7 @@ def _loss_and_gradients(name, rank=None):
     if weights is not None:
         own = {"count": weights[labels[part][labels[part] >= 0]].sum()}
     task, embeddings, labels = gathered_batch(
-        task, embeddings, labels[part] if per_class else None, **own
+        task, embeddings, labels[part].tolist() if per_class else None, **own
     )
     loss = task + BarcodeRegularizer("all", weight=weight)(embeddings, labels).loss
     loss.backward()

@@ -85,11 +85,16 @@ def test_gradcheck(penalty_class, batch):
 def test_unit_and_rotation_do_not_matter(penalty_class, batch):
     embeddings, labels = batch
     rotated = embeddings @ torch.linalg.qr(_gaussian(6, 6, seed=2)).Q
-    expected = penalty_class()(embeddings, labels).values
+    loss, _, expected = penalty_class()(embeddings, labels)
+    (of_plain,) = torch.autograd.grad(loss, embeddings)
     others = [] if penalty_class is SameDirections else [rotated]  # its directions stay
-    for same in (1e3 * embeddings, 1e-3 * embeddings, *others):
-        values = penalty_class()(same, labels).values
-        torch.testing.assert_close(values, expected, rtol=1e-9, atol=1e-12)
+    for unit in (1e3, 1e-3, 1e200, 1e-200):  # squares of the last two leave float64
+        others.append(unit * embeddings)
+    for same in others:
+        found = penalty_class()(same, labels)
+        torch.testing.assert_close(found.values, expected, rtol=1e-9, atol=1e-12)
+        (gradient,) = torch.autograd.grad(found.loss, embeddings, retain_graph=True)
+        torch.testing.assert_close(gradient, of_plain, rtol=1e-9, atol=1e-12)
 
 
 @each_penalty
