@@ -317,6 +317,11 @@ def _refuse_other_kinds(
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
     config, found = model.config, None
     scaled = any(map(SCALES.search, report["unexpected_keys"]))
+    layers = dict(model.named_modules()) | dict(model.base_model.named_modules())
+    weighed = {name for name, layer in layers.items() if [*layer.parameters(recurse=False)]}
+    for key in report["unexpected_keys"]:  # beside a weight: a scale of any name, LoRA, a mask
+        names = key.removeprefix(f"{model.base_model_prefix}.").split(".")
+        scaled |= any(".".join(names[:n]) in weighed for n in range(1, len(names)))
     where = {"revision": location["revision"], "local_files_only": True}  # it was just read
     where |= dict.fromkeys(MAY_LACK, False)
     of_model = cached_file(location["pretrained_model_name_or_path"], "config.json", **where)
@@ -326,7 +331,7 @@ def _refuse_other_kinds(
             scaled |= not {weights.get_slice(key).get_dtype() for key in of} <= FLOATS
     # Of Gemma's few bits transformers makes floats.
     if name != "gemma" and (scaled or getattr(config, "quantization_config", None)):
-        found = "is quantized: its weights say nothing without the scales beside them"
+        found = "has weights that say nothing without what lies beside them (quantized, or LoRA)"
     elif getattr(config, "is_encoder_decoder", False):
         found = "is an encoder–decoder"
     elif config.get_text_config() is not config or model.main_input_name != "input_ids":

@@ -107,6 +107,9 @@ SCALED = {
     "SCB": torch.int8,
     "weight.absmax": torch.uint8,
     "zero_point": torch.float32,  # whole numbers in a type of fractions
+    "scale": torch.float32,
+    "weight_scaling_factor": torch.float16,
+    "lora_A": torch.float32,  # no scale, but what is dropped belongs to the weight, too
 }
 
 
