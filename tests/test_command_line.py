@@ -98,14 +98,17 @@ def test_a_folder_that_cannot_be_written_is_named_before_the_work(results, text,
     assert taken.read_text() == "mine"
 
 
-def test_a_pipe_is_a_text_like_a_file_and_lines_that_are_cut_are_told(results, text, capsys):
+def test_a_pipe_is_like_a_file_and_what_is_cut_or_repeated_is_told(results, text, capsys):
+    lines = text.read_text(encoding="utf-8").splitlines()
+    text.write_text("\n".join([*lines[:50], *lines[:10]]), encoding="utf-8")
     reader, writer = os.pipe()
     os.write(writer, text.read_bytes())
     os.close(writer)
     for path, out in ((f"/dev/fd/{reader}", "piped"), (text, "read")):
         given = ["--text", str(path), "--out", str(results / out), "--max-length", "9"]
         assert main(["diagnose", "tiny-random", *given]) == 0
-        assert "of 60 texts were cut at 9 tokens" in capsys.readouterr().out
+        told = capsys.readouterr().out
+        assert "of 60 texts were cut at 9 tokens" in told and "10 of 60 texts repeat" in told
     piped, read = (results / out / "diagnose-tiny-random.csv" for out in ("piped", "read"))
     assert piped.read_text() == read.read_text()
 
