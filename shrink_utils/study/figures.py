@@ -114,7 +114,8 @@ class _Study(Protocol):
 
 
 def use_house_style() -> None:
-    """Set seaborn and matplotlib to the study's look."""
+    """Set seaborn and matplotlib to the study's look, whatever a user's matplotlibrc says."""
+    plt.rcdefaults()
     sns.set_theme(
         context="notebook",
         style="ticks",

@@ -66,6 +66,7 @@ def _home_of_a_user(folder: Path, other: Path) -> dict[str, str]:
         "c.InteractiveShellApp.extensions = ['no_such_extension']\n"
     )
     (jupyter / "jupyter_config.json").write_text("{no json")
+    (jupyter / "matplotlibrc").write_text("text.usetex: True\naxes.grid: True\nfont.size: 30\n")
     return {
         "HOME": str(folder),
         "PYTHONPATH": str(other),
@@ -73,14 +74,18 @@ def _home_of_a_user(folder: Path, other: Path) -> dict[str, str]:
         "PYTHONOPTIMIZE": "2",
         "JUPYTER_PATH": str(folder / ".local/share/jupyter"),
         "JUPYTER_CONFIG_DIR": str(jupyter),
+        "MATPLOTLIBRC": str(jupyter),
         "IPYTHONDIR": str(folder / ".ipython"),
     }
 
 
 ASKED = """
 import builtins, os, sys, shrink_utils
+from shrink_utils.study.figures import plt, use_house_style
+use_house_style()
 print(sys.executable, shrink_utils.__file__, os.getcwd(), sys.flags.optimize, sep="\\n")
 print(getattr(builtins, "intruder", "nobody"), [p for p in sys.path if "other" in p])
+print([plt.rcParams[name] for name in ("text.usetex", "axes.grid")])
 """
 
 
@@ -93,7 +98,7 @@ def test_a_kernel_is_of_this_python_and_this_package_whatever_a_user_has(
     _run_notebook(_notebook(tmp_path / "n.ipynb", ASKED), target)
     (cell,) = nbformat.read(target, as_version=4).cells
     package = home() / "shrink_utils" / "__init__.py"
-    found = [sys.executable, str(package), str(tmp_path), "0", "nobody []"]
+    found = [sys.executable, str(package), str(tmp_path), "0", "nobody []", "[False, False]"]
     assert cell.outputs[0].text.splitlines() == found
 
 
