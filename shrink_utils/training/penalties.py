@@ -66,6 +66,7 @@ class ClassPenalty(nn.Module):
     """
 
     least_rows = 2  # of a class that has a gradient
+    weight = BarcodeRegularizer.weight  # checked, also when it is set anew between steps
 
     def __init__(self, *, weight: float = 1.0) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 """The regularizer, and the clouds of the classes of a batch."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from shrink_utils.topology import (
     persistent_entropy,
     prominent_features,
 )
+from shrink_utils.training.penalties import AverageCosine, IsoScoreStar
 
 RULES = ["ratio", "published"]
 SELECTIONS = ["prominent", "all", "random"]
@@ -54,9 +56,10 @@ def test_the_loss_is_minus_the_entropy_of_the_selected_bars_of_each_class(case):
     torch.testing.assert_close(out.loss, -0.3 * out.entropy.sum())
 
 
-def test_a_weight_that_is_set_between_steps_is_checked_as_at_first():
+@pytest.mark.parametrize("term", [partial(BarcodeRegularizer, "all"), AverageCosine, IsoScoreStar])
+def test_a_weight_that_is_set_between_steps_is_checked_as_at_first(term):
     embeddings, _ = batch()
-    regularizer = BarcodeRegularizer("all", weight=2.0)
+    regularizer = term(weight=2.0)
     twice = regularizer(embeddings).loss
     regularizer.weight = 1
     torch.testing.assert_close(2 * regularizer(embeddings).loss, twice)
