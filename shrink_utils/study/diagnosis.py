@@ -287,9 +287,6 @@ def _diagnose_command(
         limit = table.attrs["max_length"]
         notes.append(f"{cut} of {read} texts were cut at {limit} tokens (--max-length).")
     if copies := len(texts) - len(set(texts)):
-        notes.append(
-            f"{copies} of {len(texts)} texts repeat another, in which a word has the same vector: "
-            "SelfSim is high by that. Give each text once."
-        )
+        notes.append(f"{copies} of {len(texts)} texts repeat another, which makes SelfSim high.")
     print("".join(f"{note}\n" for note in notes), end="")
     print(f"Written: {', '.join(map(str, written))}. Notebooks 01 and 02 define the columns.")
