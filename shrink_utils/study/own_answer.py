@@ -406,7 +406,7 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
 
 def _figure(table: pd.DataFrame, found: Found, before: float, metric: str) -> Figure:
     """Left, each condition's difference from plain; right, the metric against the PC1 share."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(3, 2))
+    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(5, 4))
     name, _, margin = JUDGED[metric]
     rows = table.loc[metric].drop([PLAIN, COMMONEST])
     left.axvspan(-100 * margin, 100 * margin, color="0.93", lw=0)
@@ -425,7 +425,8 @@ def _figure(table: pd.DataFrame, found: Found, before: float, metric: str) -> Fi
             right.plot(*points.mean(axis=0), label=condition, **look)
     right.axvline(100 * before, color="0.6", lw=1, ls=":")
     right.set(xlabel="variance explained by PC1 (%)", ylabel=f"{name} (%)")
-    right.set_title("dotted: before training", fontsize="small", color="0.4", loc="right")
+    place = {"xy": (100 * before, 1), "xycoords": ("data", "axes fraction"), "ha": "center"}
+    right.annotate("before training", fontsize="small", color="0.4", va="bottom", **place)
     legend_below(fig, right, 4)
     return fig
 
