@@ -23,7 +23,7 @@ Key = tuple[str, float]
 NONE, SELECTED = ("none", 0.0), ("prominent", 1.0)
 EQUAL, ALL = ("all", 1.0), ("all", 4.0)
 CONDITIONS = [NONE, SELECTED, EQUAL, ALL]
-MARGINS = {"M1": 0.044, "M2": 0.044, "M3": 0.02, "M4": 0.02}
+MARGINS = {"M1": 0.08, "M2": 0.08, "M3": 0.02, "M4": 0.02}
 STATEMENTS = {
     "M1": "selected bars at 1 end with another PC1 share than none",
     "M2": "at equal weight, selected bars end with another PC1 share than all bars",
