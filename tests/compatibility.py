@@ -9,7 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-TESTS = ("hypothesis", "pandas", "pytest", "pytest-timeout")
+TESTS = ("hypothesis", "pandas", "pytest", "pytest-timeout", "scikit-learn")
 EXTRAS = ("streaming",)
 
 

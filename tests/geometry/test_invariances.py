@@ -9,7 +9,6 @@ from scipy.spatial import KDTree
 
 from shrink_utils import geometry
 from shrink_utils.geometry.dimension import _nearest_distances
-from shrink_utils.study.language import rtd_lite
 from shrink_utils.topology import BarcodeRegularizer, barcode, h0_barcode
 from tests.geometry.conftest import MEASURES, OTHER, ROWS, rotation_of
 
@@ -54,7 +53,6 @@ def test_pwcca_sees_no_invertible_map_of_y():
 
 NO_SHIFT = {name: measure for name, (measure, ignored) in MEASURES.items() if "shift" in ignored}
 NO_SHIFT |= {
-    "rtd_lite": lambda x: rtd_lite(x, OTHER),
     "h0_barcode": lambda x: h0_barcode(torch.from_numpy(x)).lengths,
     "barcode": lambda x: barcode(torch.from_numpy(x))[1].lengths,
     "regularizer, all": lambda x: BarcodeRegularizer("all")(torch.from_numpy(x)).entropy,

@@ -9,8 +9,6 @@ from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
 from shrink_utils.geometry import all_but_the_top, anisotropy, random_rotation, search, whitening
-from shrink_utils.models import hidden_states, load_encoder
-from shrink_utils.text import load_sentences
 from tests.geometry.conftest import rotation_of
 
 RNG = np.random.default_rng(0)
@@ -21,6 +19,10 @@ X, NEW = RNG.normal(size=(200, 8)) * LENGTHS + 3, RNG.normal(size=(50, 8)) * LEN
 @pytest.fixture(scope="module")
 def real():
     """MiniLM's [CLS] vectors of 600 real sentences, (600, 384)."""
+    pytest.importorskip("transformers")  # `make compatibility` has topology and geometry alone
+    from shrink_utils.models import hidden_states, load_encoder
+    from shrink_utils.text import load_sentences
+
     texts = list(load_sentences("all", n=600, seed=0)["text"])
     return hidden_states(load_encoder("minilm"), texts, layers=[-1], max_length=48)[0].double()
 

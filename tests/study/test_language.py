@@ -52,6 +52,8 @@ def test_a_cloud_does_not_diverge_from_itself_moved_turned_or_scaled(rng):
     assert rtd_lite(x, 7 * x @ turn + 3) == pytest.approx(0, abs=1e-12)
     y = rng.normal(size=(40, 3))
     assert rtd_lite(0.1 * x @ turn - 5, y) == pytest.approx(rtd_lite(x, y))
+    for far in (1e3, 1e6):  # coordinates are off by far eps/2
+        assert rtd_lite(x + far, y) == pytest.approx(rtd_lite(x, y), rel=1e-12 * far)
 
 
 def test_divergence_is_symmetric_positive_and_largest_for_shuffled_rows(rng):
