@@ -172,10 +172,16 @@ def plan_own(
         configs=configs,
         profile=home,
         folder=home.folder / f"{task.name[len(OWN) :].rpartition('-')[0]}-{key[:12]}",
-        facts=task.facts | cut | _promise(configs, rows),
+        facts=task.facts | cut | _promise(configs, _units_of(task.sides["validation"].group)),
         notes=(*task.notes, *notes),
         kept=tuple(c for c in configs if c.arm == keep and c.seed == 0),
     )
+
+
+def _units_of(groups: pd.Series) -> float:
+    """How many validation rows judge as these do, if rows of one group always agree (Kish)."""
+    sizes = groups.value_counts()
+    return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
 def _code() -> str:
@@ -251,7 +257,7 @@ def _token_lengths(
     return length, cut, [note] * bool(foreign > FOREIGN)
 
 
-def _promise(configs: Sequence[RunConfig], n_rows: int) -> dict[str, str]:
+def _promise(configs: Sequence[RunConfig], n_rows: float) -> dict[str, str]:
     """What a study does and what it can find: facts that need no run."""
     conditions = {(c.arm, c.weight) for c in configs if c.arm != "none"}
     seeds, first = len({c.seed for c in configs}), configs[0]
@@ -270,7 +276,7 @@ def _promise(configs: Sequence[RunConfig], n_rows: int) -> dict[str, str]:
 
 
 def _expected_differences(
-    n_rows: int, n_seeds: int, conditions: Collection[tuple[str, float]]
+    n_rows: float, n_seeds: int, conditions: Collection[tuple[str, float]]
 ) -> dict[tuple[str, float], float]:
     """The smallest difference of accuracy that will be found four times in five, by condition.
 

@@ -135,6 +135,8 @@ def _read_own_task(
     sides = _split_rows(found, other, n_labels=len(names) or 2)
     if other is not None and (n_left := len(found) - len(sides["train"])):
         notes.append(f"valid: {n_left} training rows share a text or a group with it: left out")
+    for unseen in sorted({*range(len(names))} - {*sides["validation"].label}):
+        notes.append(f"valid: it has no row of class {names[unseen]!r}, of which nothing is said")
     facts = _facts_of(sides, names, n_read=n_read)
     counts = Counter(sides["train"].label) if names else {0: 1}
     uneven = max(counts.values()) > UNEVEN * min(counts.values())

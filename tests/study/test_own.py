@@ -203,6 +203,13 @@ def test_copies_and_groups_stay_on_one_side_and_classes_keep_their_shares(tmp_pa
     assert task.metrics[0] == "macro_f1" and task.label_names == ("a", "b")
 
 
+def test_a_class_that_the_validation_file_lacks_is_told(tmp_path):
+    mine, other = _labelled(["a", "b", "c"] * 20), _labelled(["a", "b"] * 15)
+    other["text"] = "another " + other.text
+    task = _read_own_task(_csv(tmp_path / "mine.csv", mine), valid=_csv(tmp_path / "v.csv", other))
+    assert [note for note in task.notes if "valid" in note and "'c'" in note]
+
+
 def test_a_validation_file_takes_its_texts_out_of_the_training_rows(tmp_path):
     mine, other = _labelled(TWO), _labelled(TWO[:30])
     other.loc[3:, "text"] += " and others"
@@ -479,6 +486,20 @@ def test_the_difference_that_is_promised_shrinks_with_rows_and_seeds():
     sizes = [_expected_differences(r, s, [one])[one] for r, s in ((60, 5), (600, 5), (600, 20))]
     assert sizes[0] > 1.5 * sizes[1] > 1.5 * sizes[2] > 0
     assert 0.01 < sizes[1] < 0.05
+
+
+def test_rows_of_one_group_promise_no_more_than_one_row(results, tmp_path, reviews):
+    alone, of_four = (
+        _planned(tmp_path, f"{size}.csv", reviews.assign(customer=np.arange(len(reviews)) // size))
+        for size in (1, 4)
+    )
+    assert of_four > 1.5 * alone
+
+
+def _planned(tmp_path, name, rows):
+    path = _csv(tmp_path / name, rows)
+    plan = plan_own(path, profile=load_profile("smoke"), group="customer", model="tiny-random")
+    return float(plan.facts["smallest difference of accuracy to be found"].split()[0])
 
 
 def test_a_condition_that_scatters_more_over_seeds_promises_less():

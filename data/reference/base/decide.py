@@ -19,6 +19,8 @@ from statsmodels.stats.multitest import multipletests
 
 HERE = Path(__file__).resolve().parent
 LEVEL, LATE, LEAST_SEEDS, DRAWS = 0.05, (8, 9, 10), 6, 4000
+SEEDS = range(600, 608)
+MACHINE = ["processor", "capability", "device", "torch", "precision"]
 Key = tuple[str, float]
 NONE, SELECTED = ("none", 0.0), ("prominent", 1.0)
 EQUAL, ALL = ("all", 1.0), ("all", 4.0)
@@ -98,21 +100,27 @@ def _of(table: pd.DataFrame, key: Key) -> pd.DataFrame:
 
 
 def whole_seeds(runs: pd.DataFrame, keys: Sequence[Key] = CONDITIONS) -> list[int]:
-    """Seeds of which every condition is on record."""
-    return sorted(set.intersection(*(set(_of(runs, key).seed) for key in keys)))
+    """Seeds of the page of which every condition is on record, all of one kind of machine."""
+    alike = runs.groupby("seed")[MACHINE].nunique().max(axis=1) == 1
+    there = set.intersection(*(set(_of(runs, key).seed) for key in keys))
+    return sorted(there & {*alike.index[alike]} & {*SEEDS})
 
 
 def runs_of(tables: Mapping[str, pd.DataFrame], seeds: list[int]) -> Runs:
-    """Late quantities of every condition."""
+    """Late quantities of every condition. Raises ValueError where one is lacking or no number."""
     late = tables["evaluations"]
-    late = late[late.epoch.round().isin(LATE)]
+    late = late.assign(epoch=late.epoch.round()).query("epoch in @LATE")
     share, by_row = {}, {"correct": {}, "loss": {}}
     for key in CONDITIONS:
-        share[key] = _of(late, key).groupby("seed").centred_1.mean()[seeds].to_numpy()
+        of_key = _of(late, key).pivot(index="seed", columns="epoch", values="centred_1")
+        share[key] = of_key.loc[seeds].to_numpy().mean(axis=1)
         rows = _of(tables["rows"], key)
         for name, found in by_row.items():
             wide = rows.pivot(index="seed", columns="row", values=name)
             found[key] = wide.loc[seeds].to_numpy()
+        values = [share[key], *(found[key] for found in by_row.values())]
+        if of_key.shape[1] != len(LATE) or not all(np.isfinite(of).all() for of in values):
+            raise ValueError(f"{key}: a late value is lacking or no number")
     return Runs(share, **by_row)
 
 
@@ -236,7 +244,7 @@ def beside(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     found: list[dict] = []
     seeds = whole_seeds(tables["runs"])
     pairs = [(key, NONE) for key in CONDITIONS[1:]] + [(SELECTED, EQUAL), (SELECTED, ALL)]
-    if len(seeds) >= 2:
+    if len(seeds) >= LEAST_SEEDS:
         runs = runs_of(tables, seeds)
         of_run = tables["runs"].set_index("seed")
         train = {key: _of(of_run, key).train_share[seeds].to_numpy() for key in CONDITIONS}

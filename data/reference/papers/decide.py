@@ -43,7 +43,7 @@ def read_tables(folder: Path = HERE) -> dict[str, pd.DataFrame]:
         tables[path.stem] = table.astype(numbers)
     wide = tables["losses"].pivot(index="block", columns="what", values="loss")
     floors = wide.reindex(columns=["unigram", "copy"]).min(axis=1)
-    bad = {*wide.index[wide.trained >= floors]}
+    bad = {*wide.index[~(wide.trained < floors)]}
     if bad:  # a seed whose trainings do not all count is left out: seeds are paired
         of = tables["trainings"]
         seeds = {*of.data_seed[of.block.isin(bad)]}
@@ -200,9 +200,9 @@ class Question(NamedTuple):
 
 
 TRAPEZOID = ", by the trapezoid"
-MASKED = "masked LM: queries and keys hurt more often than the rest"
-TRANSLATION = "translation: values, out and W2 hurt more often than queries and keys"
-CAUSAL = "in the last window the causal LM's blocks hurt least often"
+MASKED = "masked LM: queries and keys hurt more often than value, out, W1 and W2"
+TRANSLATION = "translation: value, out and W2 hurt more often than queries and keys"
+CAUSAL = "in the last window the causal LM's six components hurt less often than the mean of both"
 QUESTIONS = [
     Question("P1", "V1", MASKED, partial(masked_queries, rule="euler"), 1, 0.03),
     Question("P2", "V2", TRANSLATION, partial(translation_values, rule="euler"), 1, 0.02),
@@ -211,21 +211,24 @@ QUESTIONS = [
     Question("P5", "V2", TRANSLATION + TRAPEZOID,
              partial(translation_values, rule="trapezoid"), 1, 0.02),
     Question("P6", "V3", CAUSAL + TRAPEZOID, partial(causal_is_done, rule="trapezoid"), -1, 0.06),
-    Question("P7", "V4", "translation: feed-forward blocks do more in the upper layers",
+    Question("P7", "V4", "translation: W1 and W2 of layers 3 and 4 do more than those of 1 and 2",
              upper_feed_forward, 1, 0.16),
-    Question("P8", "S1", "the translation encoder's AvgSim jumps at the last layer",
+    Question("P8", "S1", "translation encoder: AvgSim rises more at the last layer than before",
              last_jump, 1, 0.05),
-    Question("P9", "S2", "it is more anisotropic at the embeddings than the masked LM",
+    Question("P9", "S2", "AvgSim of layer 0: translation above masked LM",
              at_embeddings, 1, 0.05),
-    Question("P10", "S3", "aligned, a masked LM serves the decoder better than an untrained one",
+    Question("P10", "S3", "loss under an affine map: masked LM below untrained",
              aligned_gain, -1, 0.12),
-    Question("P11", "B1", "sizes: first layers are more alike than last layers", faded, 1, 0.05),
-    Question("P12", "B2", "a small head dimension makes a member odd",
+    Question("P11", "B1", "CKA over pairs of sizes: first layers above last layers",
+             faded, 1, 0.05),
+    Question("P12", "B2", "likeness: narrow below s4",
              lambda t: likeness(t, "narrow") - likeness(t, TWIN), -1, 0.02),
-    Question("P13", "B3", "another seed alone makes a member odd",
+    Question("P13", "B3", "likeness: shifted below s4",
              lambda t: likeness(t, "shifted") - likeness(t, TWIN), -1, 0.02),
-    Question("P14", "B4", "SoLU below GeLU costs more than GeLU below SoLU", asymmetry, 1, 0.02),
-    Question("P15", "R1", "fine-tuning adds elongated directions", elongated_growth, 1, 2.0),
+    Question("P14", "B4", "penalty of trained maps: SoLU below GeLU above GeLU below SoLU",
+             asymmetry, 1, 0.02),
+    Question("P15", "R1", "elongated directions of words, last layer: after above before",
+             elongated_growth, 1, 2.0),
 ]  # fmt: skip
 BESIDE: dict[str, Callable[[Tables], BySeed]] = {
     "P1, windows weighted equally": partial(masked_queries, rule="euler", by_window=True),
@@ -291,7 +294,7 @@ def _verdict(row: tuple) -> str:
 def beside(tables: Tables) -> pd.DataFrame:
     """Other readings of the same quantities, with 95 % intervals; they decide nothing."""
     rows, n = [], tables["places"].seed.nunique()
-    for name, statistic in BESIDE.items() if n >= 2 else ():
+    for name, statistic in BESIDE.items() if n >= LEAST_SEEDS else ():
         values = statistic(tables).to_numpy(dtype=float)
         low, high = interval(values, LEVEL)
         row = {"comparison": name, "n": n, "estimate": values.mean(), "low": low, "high": high}

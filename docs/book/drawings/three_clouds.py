@@ -1,40 +1,37 @@
-"""Project what two runs left of their clouds: ``python three_clouds.py RESULTS SEED``.
+"""Make two runs of the third analysis again, and project their clouds: ``python three_clouds.py``.
 
-RESULTS is the folder of a profile, such as ``results/quick``, whose products were run without the
-regularizer and with prominent bars. Writes ``three_clouds.csv`` beside this file, of which
-``draw.py`` draws the picture of the front page: the first two principal directions of the held-out
-sentences, before and after training. The shares beside the points are means of the twenty seeds on
-record, as the text says them, and not of the one run that is drawn.
+A run of ten epochs on products without the regularizer, and one with selected bars at weight 1,
+both with seed 407, whose PC1 shares are nearest the means. Writes ``three_clouds.csv`` beside this
+file, of which ``draw.py`` draws the picture of the front page: the first two principal components
+of the validation rows, before and after training. The shares beside the points are means of the
+eight seeds on record over the last three epochs, as the text says them, and not of the one run that
+is drawn.
 """
 
 import csv
-import json
-import sys
 from pathlib import Path
 
 import pandas as pd
 import torch
-from safetensors.torch import load_file
 
-TASK = "sentiment_products"
-RECORDS = Path(__file__).parents[3] / "data" / "reference" / "cohort" / "evaluations.parquet"
+from shrink_utils.study.finetuning import finetune
+from shrink_utils.study.profiles import load_profile
+
+TASK, SEED = "sentiment_products", 407
+RECORDS = Path(__file__).parents[3] / "data" / "reference" / "heldout" / "evaluations.parquet"
 
 
-def embeddings(results: Path, seed: int, arm: str) -> dict[str, torch.Tensor]:
-    """``before`` and ``after``, (n, d), and ``labels`` of the run of an arm."""
-    for path in sorted(results.glob("runs/*/config.json")):
-        config = json.loads(path.read_text(encoding="utf-8"))
-        if [config.get(key) for key in ("task", "arm", "seed")] == [TASK, arm, seed]:
-            return load_file(path.with_name("embeddings.safetensors"))
-    raise FileNotFoundError(
-        f"{results}: no run of {arm} on {TASK} with seed {seed}; run them first"
-    )
+def embeddings(arm: str) -> dict[str, torch.Tensor]:
+    """``before`` and ``after``, (n, d), and ``labels`` of a run at weight 1."""
+    runs = load_profile("heldout").all_runs(precision="float32")
+    of = {(run.task, run.arm, run.weight, run.seed): run for run in runs}
+    return finetune(of[TASK, arm, 1.0, SEED]).embeddings
 
 
 def mean_shares() -> dict[str, float]:
-    """Share of variance along the first direction by cloud: means of twenty seeds."""
-    states = pd.read_parquet(RECORDS).query("task == @TASK and epochs == 3 and weight == 1")
-    after = states[states.epoch == 3].groupby("arm", observed=True).centred_1.mean()
+    """Variance explained by PC1 by cloud: means of eight seeds, late."""
+    states = pd.read_parquet(RECORDS).query("task == @TASK and weight == 1")
+    after = states[states.epoch >= 8].groupby("arm", observed=True).centred_1.mean()
     shares = {"before": float(states[states.epoch == 0].centred_1.mean())}
     return shares | {arm: float(after[arm]) for arm in ("none", "prominent")}
 
@@ -49,9 +46,9 @@ def projected(cloud: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return points
 
 
-def main(results: Path, seed: int) -> None:
+def main() -> None:
     """Write a row per cloud and sentence."""
-    runs = {arm: embeddings(results, seed, arm) for arm in ("none", "prominent")}
+    runs = {arm: embeddings(arm) for arm in ("none", "prominent")}
     labels = runs["none"]["labels"]
     clouds = {"before": runs["none"]["before"]}
     clouds |= {arm: run["after"] for arm, run in runs.items()}
@@ -66,4 +63,4 @@ def main(results: Path, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main()
