@@ -498,11 +498,12 @@ def markers(points, at):
 
 def cloud_panel(left, top, title, share, points):
     """A cloud, and the part of its variance that direction 1 has, as a bar and as a number."""
-    scale, middle, width = 19, left + 195, 330
-    low, high = (extreme(x for _, x, _ in points) for extreme in (min, max))
+    scale, middle, width = 14.5, left + 195, 330
+    low, high = ([extreme(point[k] for point in points) for k in (1, 2)] for extreme in (min, max))
 
     def at(x, y):
-        return middle + scale * (x - (low + high) / 2), top + 112 - scale * y
+        across, up = x - (low[0] + high[0]) / 2, y - (low[1] + high[1]) / 2
+        return middle + scale * across, top + 112 - scale * up
 
     return [
         text(middle, top + 25, title, 24, style=BOLD),
@@ -510,7 +511,7 @@ def cloud_panel(left, top, title, share, points):
         box(middle - width / 2, top + 195, width, 20),
         box(middle - width / 2, top + 195, width * share, 20, INK, INK),
         text(middle, top + 264, f"{share:.0%}".replace("%", " %"), 50, style=BOLD),
-        text(middle, top + 291, "of the variance along one direction", 17),
+        text(middle, top + 291, "of the variance along PC1", 17),
     ]
 
 
@@ -534,7 +535,7 @@ def three_clouds():
     parts = legend(425, 336)
     for k, (name, cloud) in enumerate(points_of_clouds().items()):
         parts += cloud_panel(5 + 395 * k, 8, TITLES[name], *cloud)
-    title = "Plain fine-tuning stretches one direction; the regularizer holds it back"
+    title = "Plain fine-tuning stretches PC1; the regularizer holds it back"
     return sheet("three_clouds", 1200, 355, title, parts)
 
 
@@ -543,7 +544,7 @@ def three_clouds_tall():
     parts = legend(35, 32)
     for k, (name, cloud) in enumerate(points_of_clouds().items()):
         parts += cloud_panel(5, 60 + 320 * k, TITLES[name], *cloud)
-    title = "Plain fine-tuning stretches one direction; the regularizer holds it back"
+    title = "Plain fine-tuning stretches PC1; the regularizer holds it back"
     return sheet("three_clouds_tall", 400, 1020, title, parts)
 
 

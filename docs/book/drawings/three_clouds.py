@@ -37,12 +37,14 @@ def mean_shares() -> dict[str, float]:
 
 
 def projected(cloud: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Coordinates (n, 2), class 1 on the right."""
+    """Coordinates (n, 2), class 1 on the right, an arch with its ends below."""
     centred = cloud.double() - cloud.double().mean(dim=0)
     left, values, _ = torch.linalg.svd(centred, full_matrices=False)
     points = left[:, :2] * values[:2]
     if points[labels == 1, 0].mean() < points[labels == 0, 0].mean():
         points[:, 0] *= -1
+    if points[:, 0].square() @ points[:, 1] > 0:
+        points[:, 1] *= -1
     return points
 
 
