@@ -75,11 +75,7 @@ def test_the_number_that_is_followed_once_is_what_its_code_prints(monkeypatch, c
     assert f"```text\n{capsys.readouterr().out}```" in page
 
 
-def test_numbers_in_code_cells_and_beside_published_ones_are_those_of_the_records():
-    chapter = (ROOT / "notebooks" / "07b_equal_strength.ipynb").read_text(encoding="utf-8")
-    runs = pages._recorded_table("strength/runs").query("epochs == 3 and arm == 'isoscore'")
-    lowest = f"{runs.groupby('weight').centred_1.mean().min():.3f}".removeprefix("0")
-    assert f"IsoScore★ lies above, but ends at {lowest}." in chapter
+def test_numbers_beside_published_ones_are_those_of_the_records():
     published = pd.read_csv(ROOT / "data" / "published" / "lca_positive_steps.csv")
     theirs = published.groupby("objective")[["positive", "updates"]].sum()
     names = {"clm": "causal", "mlm": "masked", "mt": "translation"}
