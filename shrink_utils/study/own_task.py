@@ -141,9 +141,8 @@ def _read_own_task(
     counts = Counter(sides["train"].label) if names else {0: 1}
     uneven = max(counts.values()) > UNEVEN * min(counts.values())
     metrics = ("macro_f1", "accuracy") if uneven else ("accuracy", "macro_f1")
-    digest = hashlib.sha256(repr(metrics).encode())
-    for rows in sides.values():
-        digest.update(rows.to_csv(index=False).encode())
+    content = repr(metrics) + "".join(rows.to_csv(index=False) for rows in sides.values())
+    digest = hashlib.sha256(content.encode())
     name = f"{OWN}{SAFE.sub('-', Path(texts).stem)[:40] or 'texts'}-{digest.hexdigest()[:12]}"
     return _OwnTask(name, sides, names, metrics if names else ("spearman",), facts, tuple(notes))
 
