@@ -82,7 +82,7 @@ def test_the_trainer_adds_the_term_while_training_alone(tmp_path, monkeypatch, c
     for entry in entries:
         assert entry["loss"] == pytest.approx(entry["task_loss"] + entry["reward"], abs=1e-4)
         assert 0 < -entry["reward"] == pytest.approx(0.1 * entry["entropy"], abs=1e-4)
-        assert entry["bars"] == 32 - 2 and 1 / 32 < entry["first_centred_score"] < 1
+        assert entry["bars"] == 32 - 2 and 1 / 32 < entry["pc1_share"] < 1
 
 
 @pytest.mark.filterwarnings("default")  # not pinned: their warnings are their own

@@ -216,8 +216,8 @@ class BarcodeTrainer(Trainer):
     Through `Trainer.log`, as means over the steps since the last entry: ``task_loss``; ``reward``,
     which is added to it (for barcodes negative, in nats times the weight); ``entropy``, the sum
     over the classes of that of the selected bars; ``bars``, how many there are, or ``penalty``, the
-    sum of the classes' values, where the reward has those. And ``first_centred_score``, the share
-    of the variance along the first direction of the last batch.
+    sum of the classes' values, where the reward has those. And ``pc1_share``, the variance
+    explained by the first principal component of the last batch.
 
     Each part of an accumulated batch has a reward of its own, and a step has their mean beside the
     mean task loss. Where the stock Trainer adds the parts' task losses up, as for BERT in
@@ -385,7 +385,7 @@ class BarcodeTrainer(Trainer):
             means = (sums / round(max(1.0, self._steps))).tolist()
             logs |= dict(zip(self._sums, means, strict=True))
             with suppress(ValueError):  # a batch without spread has no score
-                logs["first_centred_score"] = float(anisotropy(self._batch, k=1, center=True)[0])
+                logs["pc1_share"] = float(anisotropy(self._batch, k=1, center=True)[0])
             self._forget()
         super().log(logs, *args, **kwargs)
 

@@ -35,7 +35,7 @@ from tests.training.conftest import bert, make_rows
 TRAINER = BarcodeTrainer
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument")
 
-OURS = {"task_loss", "reward", "entropy", "bars", "penalty", "first_centred_score"}
+OURS = {"task_loss", "reward", "entropy", "bars", "penalty", "pc1_share"}
 TIMES = ("runtime", "per_second", "time")
 OTHERS = {
     PENALTIES["ranked"]: {"keep": "longest"},
