@@ -127,7 +127,7 @@ $(OUT)/notebooks/%.ipynb: notebooks/%.ipynb $(OUT)/package.hash requirements.loc
 
 # Their sections "At full length" show records of finished profiles.
 $(foreach n,07_ablation 08_geometry_after_finetuning 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/cohort/*.parquet data/reference/glue/*.parquet)
-DECISIONS := $(wildcard $(foreach p,cohort strength strength/one_device heldout last,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
+DECISIONS := $(wildcard $(foreach p,cohort strength strength/one_device heldout last base,data/reference/$(p)/decided.csv data/reference/$(p)/hypotheses.csv data/reference/$(p)/beside.csv))
 $(foreach n,07_ablation 07b_equal_strength 11_claims,$(OUT)/notebooks/$(n).ipynb): $(DECISIONS)
 $(foreach n,07b_equal_strength 11_claims,$(OUT)/notebooks/$(n).ipynb): $(wildcard data/reference/strength/*.parquet)
 $(OUT)/notebooks/07b_equal_strength.ipynb: $(wildcard data/reference/heldout/evaluations.parquet data/reference/heldout/rows.parquet data/reference/last/evaluations.parquet)

@@ -30,6 +30,7 @@ STRENGTH = "Eight hypotheses at equal strength (profile strength)"
 HELDOUT = "Fourteen hypotheses: held-out rows, and uses (profile heldout)"
 FROM_NOTHING = "Twelve hypotheses: three objectives, sizes, stitching (models trained from nothing)"
 FIFTH = "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening"
+SIXTH = "Four hypotheses: a base-sized encoder over ten epochs"
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
@@ -161,7 +162,7 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     sentences = _sentence_table(both)[order]
     parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
     analyses = ((STRENGTH, "strength"), (HELDOUT, "heldout"), (FROM_NOTHING, "objectives"))
-    analyses += ((FIFTH, "last"),)
+    analyses += ((FIFTH, "last"), (SIXTH, "base"))
     for title, name in analyses:
         parts += [f"## {title}", _table(_hypotheses(name), "claims")]
     parts += [f"## {RULES_TITLE}", _table(_rules(), "claims")]

@@ -41,8 +41,8 @@ LINE = 1000  # characters of a line that another program reads
 # What the hypotheses of STL subtract: mostly the plain condition or all bars, but where all bars
 # get a larger weight, selected bars are taken from them.
 SUBTRACTED = {
-    "selected − plain": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7 W1 W2 W4",
-    "selected − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4 N2 N3",
+    "selected − plain": "H1 H2 H3 H4 H11 H12 U1 U3 U5 U7 W1 W2 W4 M1 M3",
+    "selected − all": "H5 H6 S1 S2 S3 S4 S5 S7 E2 E3 E4 N2 N3 M2 M4",
     "all at 4 − selected at 1": "S6 S8 E5 E6",
     "all at 8 − selected at 1": "E1",
     "all at 32 − selected at 1": "N1",
@@ -179,7 +179,8 @@ def _read_hypotheses(profile: str) -> pd.DataFrame:
             low, high = getattr(row, "all_low", row.low), getattr(row, "all_high", row.high)
             found["difference"] = signed(row.estimate)
             found["simultaneous interval"] = f"[{signed(low)}, {signed(high)}]"
-        found |= {"p (Holm)": _p_as_text(row.holm), "verdict": row.verdict, "note": ""}
+        verdict = row.verdict.replace("not decided", "open")
+        found |= {"p (Holm)": _p_as_text(row.holm), "verdict": verdict, "note": ""}
         if pd.notna(getattr(row, "beyond", math.nan)):  # a use: its hardest control
             low, high = signed(row.beyond_low), signed(row.beyond_high)
             found["note"] = f"beyond the free control {signed(row.beyond)} [{low}, {high}]"
