@@ -29,7 +29,7 @@ MOST_SIMPLICES = 10**8  # of one dimension: some 100 bytes each
 
 try:
     from gudhi._ripser_ext import _full as ripser  # in float64, as gudhi.sklearn calls it
-except ImportError:  # an older gudhi
+except ImportError:  # a module of gudhi's own, which may move
     ripser = None
 
 
@@ -155,8 +155,8 @@ def barcode(points: Tensor, max_dim: int = 1, *, metric: str = "euclidean") -> l
     plane, therefore has no bar here; with the Z/2 of ripser's and giotto-ph's defaults it has one.
     Each birth and each death is the length of an edge, through which gradients reach the points.
 
-    gudhi's ripser finds the loops of 1,024 points in seconds, copies and lattices among them; an
-    older gudhi without it has the simplex tree, for a few hundred points. Where edges are equally
+    gudhi's ripser finds the loops of 1,024 points in seconds, copies and lattices among them; a
+    gudhi that has it elsewhere, the simplex tree, for a few hundred points. Where edges are equally
     long, which of them a bar is born and dies with depends on the order of the points.
 
     Examples

@@ -181,7 +181,8 @@ def _shortest(points: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     order = np.argsort(squared, kind="stable")
     rank = np.empty(len(pairs))  # SciPy would take a length of zero for no edge
     rank[order] = np.arange(1, len(pairs) + 1)
-    graph = csr_array((rank, pairs.T), shape=(len(points),) * 2)
+    ends = pairs.T.astype(np.int32)  # SciPy before 1.14 reads no others
+    graph = csr_array((rank, ends), shape=(len(points),) * 2)
     kept = shortest_of_graph(graph).data.astype(np.int64)
     return pairs[order[kept - 1]]
 
