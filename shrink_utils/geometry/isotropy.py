@@ -549,4 +549,4 @@ def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
         raise ValueError(f"ratio must be a number above 0, got {ratio!r}")
     x = _as_rows(x, min_rows=2)
     shares = anisotropy(x, k=min(x.shape), center=True)  # of the sum, d means
-    return int((shares * x.shape[1] > ratio).sum())
+    return int((shares * x.shape[1] > ratio * (1 + 1e-12)).sum())  # not by rounding alone
