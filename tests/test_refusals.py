@@ -218,7 +218,7 @@ REFUSED = [
         (call(streaming.AvgSim, 5), (X, [0] * 12), "label", "1"),
         (call(streaming.AvgSim, 5), (X[:1],), "AvgSim", "1"),
         (call(streaming.SelfSim, 2, 5, min_count=2), (X, THREE), "words", "0 … 2"),
-        (call(streaming.SelfSim, 2, 5), (X, [0.0] * 12), "words", "float32"),
+        (call(streaming.SelfSim, 2, 5), (X, [0.0] * 12), "words", "float64"),
         (call(streaming.SelfSim, 2, 5), (X, [0, 1]), "words", "2"),
         (call(streaming.SelfSim, 3, 5), (X, THREE), "context", "5"),
         (call(streaming.Spectrum, 5), (NAN,), "x", "1 row"),
