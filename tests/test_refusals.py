@@ -116,6 +116,18 @@ REFUSED = [
             call(FITTED, HUGE),
         )
     ),
+    (call(g.within_classes, HUGE, [0] * 12), "float64", "unit"),
+    *(
+        (call(f, seed=seed), "seed", str(seed))
+        for seed in (-1, 1.5)
+        for f in (
+            call(g.pair_distances, X),
+            call(g.intra_sim, X, THREE),
+            call(g.max_explainable_variance, X, THREE, min_count=2),
+            call(g.calibrated_maximum, "cka", [X], [X]),
+            call(g.intrinsic_dimension, np.random.default_rng(0).random((40, 2)), method="ph"),
+        )
+    ),
     # Labels. NumPy reads [1, "a"] as two texts, so that 1 and "1" would be one word.
     (call(g.avg_sim, X, groups=[0, 1]), "groups", "(2,)"),
     (call(g.avg_sim, X, groups=["a"] * 12), "groups", "1"),

@@ -185,7 +185,7 @@ def calibrated_maximum(
         i, j = grid.isnan().nonzero()[0].tolist()
         raise ValueError(f"xs[{i}] beside ys[{j}]: {measure} is undefined; leave the layer out")
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_whole_number(seed, "seed"))
     orders = [torch.from_numpy(rng.permutation(len(xs[0]))) for _ in range(permutations)]
     prepare = MEASURES[measure].prepare
     second = [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]  # once for all orders
