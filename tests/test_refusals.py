@@ -116,6 +116,18 @@ REFUSED = [
             call(FITTED, HUGE),
         )
     ),
+    (call(g.within_classes, HUGE, [0] * 12), "float64", "unit"),
+    *(
+        (call(f, seed=seed), "seed", str(seed))
+        for seed in (-1, 1.5)
+        for f in (
+            call(g.pair_distances, X),
+            call(g.intra_sim, X, THREE),
+            call(g.max_explainable_variance, X, THREE, min_count=2),
+            call(g.calibrated_maximum, "cka", [X], [X]),
+            call(g.intrinsic_dimension, np.random.default_rng(0).random((40, 2)), method="ph"),
+        )
+    ),
     # Labels. NumPy reads [1, "a"] as two texts, so that 1 and "1" would be one word.
     (call(g.avg_sim, X, groups=[0, 1]), "groups", "(2,)"),
     (call(g.avg_sim, X, groups=["a"] * 12), "groups", "1"),
@@ -218,7 +230,7 @@ REFUSED = [
         (call(streaming.AvgSim, 5), (X, [0] * 12), "label", "1"),
         (call(streaming.AvgSim, 5), (X[:1],), "AvgSim", "1"),
         (call(streaming.SelfSim, 2, 5, min_count=2), (X, THREE), "words", "0 … 2"),
-        (call(streaming.SelfSim, 2, 5), (X, [0.0] * 12), "words", "float32"),
+        (call(streaming.SelfSim, 2, 5), (X, [0.0] * 12), "words", "float64"),
         (call(streaming.SelfSim, 2, 5), (X, [0, 1]), "words", "2"),
         (call(streaming.SelfSim, 3, 5), (X, THREE), "context", "5"),
         (call(streaming.Spectrum, 5), (NAN,), "x", "1 row"),

@@ -138,7 +138,8 @@ def _prepare_svcca(x: Array, name: str = "x", variance: float = 0.99) -> _Ranked
     """Decompose one matrix, and keep the fewest leading directions with this much variance."""
     svd = _prepare_cca(x, name)
     held = svd.sigma.square().cumsum(0)
-    k = int((held < variance * held[-1]).sum()) + 1
+    # What is left out may be more than the rest by rounding: shares that are just met stay so.
+    k = int((held[-1] - held > (1 - variance) * held[-1] * (1 + 1e-12)).sum()) + 1
     return _RankedSVD(svd.basis[:, :k], svd.sigma[:k], svd.axes[:k])
 
 

@@ -60,7 +60,7 @@ def _dealt(
     `of_units` takes the rows in an order, (n,), and gives the measure of each unit.
     """
     n_permutations = _whole_number(n_permutations, "n_permutations", 1)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_whole_number(seed, "seed"))
     orders = (torch.from_numpy(rng.permutation(len(x))).to(x.device) for _ in range(n_permutations))
     dealt = torch.stack([of_units(order) for order in orders])  # (permutations, units)
     return dealt.mean(dim=0).tolist()

@@ -16,6 +16,7 @@ from shrink_utils.topology.arrays import (
     _as_tensor,
     _power_of_two,
     _rounding_of_rows,
+    _whole_number,
 )
 
 _TREE_DIMENSIONS = 10  # up to here a k-d tree is faster; at 768 products are, about tenfold
@@ -181,7 +182,7 @@ def _two_nn(x: np.ndarray) -> tuple[float, float]:
 
 
 def _ph_dimension(x: np.ndarray, seed: int) -> tuple[float, float]:
-    rng, n = np.random.default_rng(seed), len(x)
+    rng, n = np.random.default_rng(_whole_number(seed, "seed")), len(x)
     points, log_size, log_total = torch.from_numpy(x), [], []
     for size in np.geomspace(n / 8, n, _TREE_SIZES).round().astype(int).repeat(_TREES_PER_SIZE):
         rows = rng.permutation(n)[:size]

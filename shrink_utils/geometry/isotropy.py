@@ -247,7 +247,7 @@ def pair_distances(x: Array, *, n_pairs: int = 10_000, seed: int = 0) -> Tensor:
     """
     x = _unit_rows(_as_rows(x, min_rows=2))
     n_pairs = _whole_number(n_pairs, "n_pairs", 1)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_whole_number(seed, "seed"))
     first = rng.integers(len(x), size=n_pairs)
     second = (first + rng.integers(1, len(x), size=n_pairs)) % len(x)  # any row but the first
     # ‖x̂ − ŷ‖² = 2 − 2 cos, without the cancellation of 1 − cos near zero.
@@ -479,7 +479,7 @@ def within_classes(x: Array, labels: Array) -> Tensor:
     within = torch.empty_like(x)
     for c in range(len(classes)):
         within[index == c] = _centred(x[index == c])
-    return within
+    return _in_range(within, "differences of rows")
 
 
 def between_share(x: Array, labels: Array) -> float:
@@ -549,4 +549,4 @@ def elongated_directions(x: Array, *, ratio: float = 5.0) -> int:
         raise ValueError(f"ratio must be a number above 0, got {ratio!r}")
     x = _as_rows(x, min_rows=2)
     shares = anisotropy(x, k=min(x.shape), center=True)  # of the sum, d means
-    return int((shares * x.shape[1] > ratio).sum())
+    return int((shares * x.shape[1] > ratio * (1 + 1e-12)).sum())  # not by rounding alone

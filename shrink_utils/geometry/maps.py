@@ -14,7 +14,7 @@ from shrink_utils.geometry.rows import (
     _unit_scale,
     _warn,
 )
-from shrink_utils.topology.arrays import Array, _as_rows, _whole_number
+from shrink_utils.topology.arrays import Array, _as_rows, _power_of_two, _whole_number
 
 
 @dataclass(frozen=True)
@@ -277,9 +277,8 @@ def nearest_centre(x: Array, centres: Array) -> Tensor:
             f"x of shape {tuple(x.shape)} has other columns than the centres, "
             f"{tuple(centres.shape)}"
         )
-    largest = torch.maximum(x.abs().max(), centres.abs().max())
-    if largest > 0:  # squares of very small or large entries would leave float64
-        x, centres = x / largest, centres / largest
+    unit = max(_power_of_two(x), _power_of_two(centres))  # squares must stay inside float64
+    x, centres = x / unit, centres / unit
     # Not by matrix multiplication, which cannot tell centres apart that lie far from the origin.
     distances = torch.cdist(x, centres, compute_mode="donot_use_mm_for_euclid_dist")
     return distances.argmin(dim=1)

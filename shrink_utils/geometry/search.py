@@ -3,14 +3,20 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from shrink_utils.geometry.maps import Alignment, Treatment, _side, principal_axes
 from shrink_utils.geometry.rows import _in_range, _mean_row, _ranked_svd, _warn
 from shrink_utils.geometry.rsa import _cosine_steps, _nearest_shares
-from shrink_utils.topology.arrays import Array, _as_rows, _power_of_two, _unit_rows, _whole_number
+from shrink_utils.topology.arrays import (
+    Array,
+    _as_rows,
+    _as_tensor,
+    _power_of_two,
+    _unit_rows,
+    _whole_number,
+)
 
 
 def whitening(x: Array, *, cut: float = 1e-9) -> Alignment:
@@ -206,8 +212,8 @@ class SearchResult:
 
     def _mask(self, relevant: Array) -> Tensor:
         """Booleans (queries, corpus)."""
-        given = relevant if isinstance(relevant, Tensor) else torch.as_tensor(np.asarray(relevant))
-        given, (n_queries, n) = given.to(self.shares.device), self.shares.shape
+        given = _as_tensor(relevant, "relevant").to(self.shares.device)
+        n_queries, n = self.shares.shape
         if given.dtype == torch.bool and given.shape == self.shares.shape:
             return given
         # Zeros and ones of that shape are booleans that lost their dtype, not rows 0 and 1.

@@ -181,8 +181,11 @@ def calibrated_maximum(
     permutations = _whole_number(permutations, "permutations", 1)
     xs = [_as_rows(x, name=f"xs[{i}]") for i, x in enumerate(xs)]
     grid = similarity_grid(measure, xs, ys)
+    if grid.isnan().any():
+        i, j = grid.isnan().nonzero()[0].tolist()
+        raise ValueError(f"xs[{i}] beside ys[{j}]: {measure} is undefined; leave the layer out")
     value, best = float(grid.max()), divmod(int(grid.argmax()), grid.shape[1])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_whole_number(seed, "seed"))
     orders = [torch.from_numpy(rng.permutation(len(xs[0]))) for _ in range(permutations)]
     prepare = MEASURES[measure].prepare
     second = [prepare(y, f"ys[{i}]") for i, y in enumerate(ys)]  # once for all orders

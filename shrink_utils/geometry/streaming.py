@@ -5,7 +5,7 @@ into batches, dealt to workers and merged; a state has one size for any number o
 takes batch after batch, ``merge_state`` and torch.distributed add states, ``compute`` answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from shrink_utils.geometry.isotropy import (
 )
 from shrink_utils.geometry.rows import _as_labels, _same_rows
 from shrink_utils.names import not_installed
-from shrink_utils.topology.arrays import Array, _as_rows, _unit_rows, _whole_number
+from shrink_utils.topology.arrays import Array, _as_rows, _as_tensor, _unit_rows, _whole_number
 
 try:
     from torchmetrics import Metric
@@ -55,6 +55,15 @@ class _Sums(Metric):
                 "lose; rows may have any precision"
             )
         return self
+
+    def _apply(self, fn: Callable, *args: Any, **kwargs: Any) -> "_Sums":
+        """Move states with the model around them; its precision is not theirs."""
+
+        def moved(state: Tensor) -> Tensor:
+            found = fn(state)
+            return found if found.dtype == state.dtype else state.to(found.device)
+
+        return super()._apply(moved, *args, **kwargs)
 
     def add_sums(self, **shapes: tuple[int, ...]) -> None:
         for name, shape in shapes.items():
@@ -167,8 +176,8 @@ class SelfSim(_Sums):
             must come whole in one batch.
         """
         x = _unit_rows(self.batch(x, self.n_features))
-        words = torch.as_tensor(words).to(self.device)
-        if words.shape != x.shape[:1] or words.is_floating_point() or words.is_complex():
+        words = _as_tensor(words, "words").to(self.device)
+        if words.shape != x.shape[:1] or words.is_floating_point():
             raise ValueError(
                 f"words needs one whole number per row: {len(x)} rows, got dtype {words.dtype}, "
                 f"shape {tuple(words.shape)}"
@@ -267,7 +276,8 @@ class Spectrum(_Moments):
         n = int(self.n_rows)
         _check_k(self.k, min(n, self.n_features), f"after {n} row(s)")
         second = self.scatter([self.n_features], 1)[0][0] if self.center else self.second
-        if not second.diagonal().sum() > 0 or not torch.isfinite(second).all():
+        least = torch.finfo(second.dtype).smallest_normal * torch.finfo(second.dtype).eps / LOSS
+        if not second.diagonal().sum() > least or not torch.isfinite(second).all():
             raise ValueError(
                 f"Spectrum has seen {n} row(s) of nothing but zeros, or beyond float64"
             )

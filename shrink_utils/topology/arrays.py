@@ -28,6 +28,8 @@ def _as_tensor(values: object, name: str) -> Tensor:
     Tensors keep their dtype, device and graph; what NumPy can view keeps its dtype, too.
     """
     if isinstance(values, list | tuple) and values and all(isinstance(v, Tensor) for v in values):
+        if len(shapes := {tuple(v.shape) for v in values}) > 1:
+            raise ValueError(f"{name} is a list of tensors of different shapes: {sorted(shapes)}")
         values = torch.stack(list(values))
     if not isinstance(values, Tensor):
         values = _from_numpy(values, name)
@@ -38,6 +40,10 @@ def _as_tensor(values: object, name: str) -> Tensor:
             f"{name} must hold real numbers in a dense tensor of 16 bits or more; got "
             f"{values.dtype}, {values.layout}, on {values.device}"
         )
+    if values.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch computes little in them
+        if (values.long() < 0).any():
+            raise ValueError(f"{name} of {values.dtype} has whole numbers from 2**63 on")
+        values = values.long()
     return values.resolve_neg()  # as the imaginary part of a conjugate is negated lazily
 
 
@@ -192,7 +198,7 @@ def _unit_rows(x: Tensor, *, name: str = "x") -> Tensor:
 
 def _whole_number(value: int, name: str, least: int = 0) -> int:
     """Return a whole number as an int, or raise a ``ValueError``."""
-    if not isinstance(value, int | np.integer) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
     return int(value)
 

@@ -31,6 +31,7 @@ from shrink_utils.topology.arrays import _as_tensor, _eager, _on_float64_device,
 
 # A bar this much shorter than the longest has p ln p = 0 in float64, and ln p on the edge of −∞.
 NEGLIGIBLE = float(np.finfo(np.float64).tiny)
+EQUAL = 1e-12  # bars that differ by less of the longest are equal but for rounding
 
 
 @_eager
@@ -148,7 +149,8 @@ def prominent_features(lengths: Tensor, *, rule: str = "ratio") -> Tensor:
 def _prominent_positions(descending: np.ndarray, rule: str) -> np.ndarray:
     """Positions of the bars that stand out among lengths (m,), float64, longest first."""
     bars = _positive(descending)
-    return np.arange(len(bars)) if len(bars) < 2 or bars[-1] == 1.0 else RULES[rule](bars)
+    alike = len(bars) < 2 or bars[-1] > 1 - EQUAL
+    return np.arange(len(bars)) if alike else RULES[rule](bars)
 
 
 def _random_positions(n_bars: int, n_drawn: int) -> np.ndarray:

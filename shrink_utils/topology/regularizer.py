@@ -82,6 +82,7 @@ def _checked_labels(labels: Tensor, embeddings: Tensor) -> Tensor:
             f"labels must be whole numbers, one per class; got {labels.dtype}. "
             "For regression pass labels=None: all rows are then one class"
         )
+    labels = labels.long()  # in a byte, −100 is the class 156
     negative = labels[(labels < 0) & (labels != IGNORED)]
     if len(negative):
         raise ValueError(

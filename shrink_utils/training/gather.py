@@ -60,8 +60,8 @@ def gathered_batch(
     Raises
     ------
     ValueError
-        `labels` has another length, `count` is negative or not finite, or this process is not in
-        `group`.
+        `task_loss` has axes, `labels` has another length, `count` is negative or not finite, or
+        this process is not in `group`.
 
     Notes
     -----
@@ -89,11 +89,16 @@ def gathered_batch(
     >>> loss, rows.shape, classes
     (tensor(0.7000), torch.Size([3, 3]), tensor([   0,    1, -100]))
     """
+    if task_loss.dim():
+        raise ValueError(f"task_loss: shape {tuple(task_loss.shape)}, expected (), that of a mean")
     if not _several(group):
         return task_loss, embeddings, labels
     if count is None:
-        counted = labels is None or _as_tensor(labels, "labels") != IGNORED
-        count = len(embeddings) if labels is None else counted.sum()
+        count = len(embeddings)
+        if labels is not None:
+            given = _as_tensor(labels, "labels")
+            given = given if given.is_floating_point() else given.long()  # in a byte, 156 is −100
+            count = (given != IGNORED).sum()
     if not 0 <= (count := float(count)) < math.inf:
         raise ValueError(f"count: {count}, expected what the task loss was divided by, 0 or more")
     if count == 0:  # a mean over nothing, kept in the graph, which DistributedDataParallel expects

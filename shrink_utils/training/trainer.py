@@ -348,6 +348,9 @@ class BarcodeTrainer(Trainer):
             embeddings, classes = _gathered(embeddings, classes)  # of all processes
             with shared_draws(embeddings.device):
                 added = self.regularizer(embeddings, classes)
+            if not hasattr(added, "loss"):
+                kind = type(added).__name__
+                raise ValueError(f"regularizer: it gave {kind}, expected what has a .loss")
             later, divisor = self._divisors(model, inputs, num_items_in_batch)
             if self.state.global_step == 0 and not added.loss.requires_grad and added.loss != 0:
                 warnings.warn(
@@ -393,7 +396,10 @@ class BarcodeTrainer(Trainer):
     def _note(self, losses: tuple[Tensor, Tensor], added: Any, rows: Tensor) -> None:
         """Add a part's terms on their device: nothing waits for a GPU between two entries."""
         parts = self._n_parts()
-        terms = {"task_loss": losses[0].mean(), "reward": losses[1]}
+        task = losses[0].mean()
+        if self.args.logging_nan_inf_filter:  # of a part without labels; so the Trainer's own
+            task = task.nan_to_num(0.0, 0.0, 0.0)
+        terms = {"task_loss": task, "reward": losses[1]}
         for field, name in LOGGED.items():
             if isinstance(values := getattr(added, field, None), Tensor):
                 terms[name] = values.sum() / parts

@@ -196,3 +196,9 @@ def test_unequal_classes_are_weighed_by_their_rows():
     assert within_classes(x, labels).abs().sum() == 0
     rows = np.array([[0.0], [2.0], [1.0], [5.0]])  # mean 2, class means 1 and 5
     assert between_share(rows, labels) == pytest.approx((3 * 1 + 9) / (4 + 0 + 1 + 9))
+
+
+def test_a_turn_does_not_lengthen_a_direction_that_is_on_the_border():
+    rng, cross = np.random.default_rng(0), np.eye(10)[:2]  # two of ten: five means each
+    turns = [np.linalg.qr(rng.normal(size=(10, 10)))[0] for _ in range(20)]
+    assert {elongated_directions(np.concatenate([cross, -cross]) @ turn) for turn in turns} == {0}

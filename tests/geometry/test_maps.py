@@ -141,3 +141,10 @@ def test_the_nearest_centre_is_found_at_any_scale_and_offset(scale):
     for offset in (0.0, 1e8):
         found = nearest_centre((x + offset) * scale, (centres + offset) * scale)
         assert found.tolist() == expected
+
+
+def test_of_equally_near_centres_the_first_is_taken_in_whole_numbers():
+    rng = np.random.default_rng(0)
+    centres = 2.0 * rng.integers(-9, 9, size=(100, 2, 3))
+    found = [nearest_centre(pair.mean(axis=0, keepdims=True), pair) for pair in centres]
+    assert {int(c) for c in found} == {0}

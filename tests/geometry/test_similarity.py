@@ -218,3 +218,19 @@ def test_what_ranks_heeds_no_order_of_tied_rows(name):
     order = rng.permutation(60)
     again = MEASURES[name](x[order], y[order])
     assert again == pytest.approx(MEASURES[name](x, y), abs=1e-12)
+
+
+def test_no_p_value_stands_beside_a_similarity_that_is_undefined():
+    x = np.random.default_rng(0).normal(size=(12, 3))
+    with pytest.warns(UserWarning, match="NaN"), pytest.raises(ValueError, match=r"xs\[1\]"):
+        calibrated_maximum("cka_debiased", [x, np.eye(12)], [x], permutations=9)
+
+
+def test_svcca_keeps_directions_whose_share_is_met_but_for_rounding():
+    rng = np.random.default_rng(0)
+    whole, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 1))
+    basis = np.linalg.qr(whole - whole.mean(axis=0))[0]
+    cloud = basis * np.sqrt([8, 1, 1])  # shares .8, .1, .1
+    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(20)]
+    found = [svcca(cloud @ turn, y, variance=0.8) for turn in turns]
+    np.testing.assert_allclose(found, cca(cloud[:, :1], y)[0], atol=1e-9)

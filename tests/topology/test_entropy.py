@@ -77,3 +77,8 @@ def test_dtype_of_the_result(given_dtype, expected):
     entropy = persistent_entropy(torch.tensor([1, 1, 1], dtype=given_dtype))
     assert entropy.dtype == expected
     assert entropy.item() == pytest.approx(math.log(3), rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_lengths_are_numbers(dtype):
+    assert float(persistent_entropy(torch.tensor([1, 1, 2]).to(dtype))) == pytest.approx(1.03972)

@@ -143,3 +143,30 @@ def test_each_class_has_its_rows_in_order():
     classes, clouds = class_clouds(embeddings, labels)
     assert classes.tolist() == [0, 2, 4]
     assert [cloud[:, 0].tolist() for cloud in clouds] == [[2, 8], [6], [0, 4, 10]]
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.uint32, torch.uint64])
+def test_unsigned_labels_are_the_classes_that_they_number(dtype):
+    embeddings, labels = batch()[0], torch.arange(24) % 2 * 153 + 3
+    expected = BarcodeRegularizer()(embeddings, labels)
+    found = BarcodeRegularizer()(embeddings, labels.to(dtype))  # 156 is −100 in a byte
+    assert found.classes.tolist() == [3, 156] and found.loss == expected.loss
+
+
+def test_labels_that_no_int64_holds_are_refused():
+    labels = torch.tensor([2**63, 1], dtype=torch.uint64)
+    with pytest.raises(ValueError, match="labels"):
+        BarcodeRegularizer()(batch(2)[0], labels)
+
+
+@pytest.mark.parametrize("selection", ["prominent", "random"])
+def test_a_turn_of_equally_distant_rows_keeps_every_bar(selection):
+    turn = torch.linalg.qr(batch(8, 8)[0]).Q
+    found = BarcodeRegularizer(selection)(turn)
+    assert found.n_features.tolist() == [7]
+    assert found.entropy.tolist() == pytest.approx([math.log(7)])
+
+
+def test_a_list_of_unequal_tensors_is_refused_by_name():
+    with pytest.raises(ValueError, match="embeddings"):
+        BarcodeRegularizer()([torch.ones(3), torch.ones(2)])

@@ -32,6 +32,7 @@ CASES = {
     "class weights": ((7, 9), True, 0.7),
     "no row in a process": ((0, 9), True, 0.7),
     "class weights of zero": ((4, 9), True, 0.7),  # all that a process has
+    "bytes": ((3, 11), True, 0.7),
 }
 UNLABELLED = {
     "labels spread unevenly": slice(36, 64),
@@ -43,9 +44,9 @@ UNLABELLED = {
 class Small(nn.Module):
     """Logits and the vectors below them."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: int = 2) -> None:
         super().__init__()
-        self.below, self.head = nn.Linear(5, 4), nn.Linear(4, 2)
+        self.below, self.head = nn.Linear(5, 4), nn.Linear(4, classes)
 
     def forward(self, x):
         embeddings = torch.tanh(self.below(x))
@@ -56,9 +57,12 @@ def _loss_and_gradients(name, rank=None):
     """Of the rows of a process in DDP, or of all rows without it."""
     counts, per_class, weight = CASES[name]
     torch.manual_seed(0)
-    model, x = Small().double(), torch.randn(sum(counts), 5, dtype=torch.float64)
+    model = Small(157 if name == "bytes" else 2).double()
+    x = torch.randn(sum(counts), 5, dtype=torch.float64)
     labels = torch.randint(0, 2, (sum(counts),))
     labels[UNLABELLED.get(name, [])] = -100
+    if name == "bytes":  # 156 is −100 in eight bits
+        labels = (labels + 155).to(torch.uint8)
     weights = torch.tensor([0.3, 1.7]).double() if "weights" in name else None
     if "zero" in name:
         weights[0], labels[: counts[0]] = 0.0, 0
@@ -70,8 +74,9 @@ def _loss_and_gradients(name, rank=None):
     task, own = cross_entropy(logits, labels[part], weight=weights), {}
     if weights is not None:
         own = {"count": weights[labels[part][labels[part] >= 0]].sum()}
+    classes = labels[part] if name == "bytes" else labels[part].tolist()
     task, embeddings, labels = gathered_batch(
-        task, embeddings, labels[part].tolist() if per_class else None, **own
+        task, embeddings, classes if per_class else None, **own
     )
     loss = task + BarcodeRegularizer("all", weight=weight)(embeddings, labels).loss
     loss.backward()
@@ -194,6 +199,11 @@ def test_loss_and_gradients_are_those_of_one_process(processes, name):
     expected = _loss_and_gradients(name)
     for found in processes:
         torch.testing.assert_close(found["losses"][name], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_loss_per_row_is_no_mean():
+    with pytest.raises(ValueError, match="task_loss"):
+        gathered_batch(torch.ones(2), torch.eye(2), [0, 1])
 
 
 @pytest.mark.parametrize("rank", range(2))

@@ -93,3 +93,20 @@ def test_the_entropy_of_every_bar_is_that_of_the_classes_whatever_the_reward_is_
     observed = recorder._observed
     assert observed["entropy_all"] == pytest.approx(float(every.entropy.sum()), rel=1e-6)
     assert (observed["n_bars_0"], observed["n_bars_1"]) == (9, 9)
+
+
+def test_a_part_without_labels_leaves_the_task_loss_of_a_step_a_number(make_trainer):
+    rows = [row | {"labels": -100} if i % 2 else row for i, row in enumerate(make_rows(8))]
+    sizes = {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 4}
+    own = {"regularizer": AverageCosine()}
+    with pytest.warns(UserWarning, match="AverageCosine"):  # of one row a part
+        trainer = make_trainer(BarcodeTrainer, rows=rows, own=own, logging_steps=1, **sizes)
+        trainer.train()
+    losses = [entry["task_loss"] for entry in trainer.state.log_history if "task_loss" in entry]
+    assert len(losses) == 3 and all(map(math.isfinite, losses)) and max(losses) > 0
+
+
+def test_a_regularizer_that_gives_no_loss_is_refused_by_name(make_trainer):
+    own = {"regularizer": lambda rows, classes: rows.sum()}
+    with pytest.raises(ValueError, match="regularizer"):
+        make_trainer(BarcodeTrainer, own=own).train()
