@@ -21,9 +21,10 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A%PDF")
 LOOKED_AT = 4096  # bytes
-# Markup, JSON, the row of a table, subtitles and their numbers, a label.
+# Markup, JSON, the row of a table, subtitles and their numbers, a label; a word with its tags.
 NO_SENTENCE = re.compile(
     r"\s*([<{\[|]|__label__|\"\w+\":|\d+[,;|][^\s\d]|[\d\s:.,}\]]*\Z)|.*(\t|-->)"
+    r"|\S+ .*\b(O|_|[BIES]-[A-Z]+)\Z"
 )
 LINES_NAMED = 5
 

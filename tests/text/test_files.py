@@ -219,6 +219,8 @@ def _subtitles(i, text):
         ("", lambda i, text: f"| {i} | {text} |"),
         ("id,label,text", lambda i, text: f'{i},good,"{text}"'),
         ("id;text", lambda i, text: f"{i};{text}"),
+        ("-DOCSTART- -X- O\n", lambda i, text: text.replace(" ", " NN O\n") + " NN B-PER\n"),
+        ("", lambda i, text: text.replace(" ", " NOUN 3 _\n") + " NOUN 0 _\n"),
     ],
 )
 def test_files_of_other_kinds_are_no_sentences_under_any_name(tmp_path, first, block):
