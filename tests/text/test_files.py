@@ -154,6 +154,9 @@ def test_the_folder_of_a_data_set_is_a_table(tmp_path):
     data = data.cast_column("label", ClassLabel(names=[f"c{i}" for i in range(39)]))
     data.save_to_disk(tmp_path / "one")
     DatasetDict(train=data, test=data).save_to_disk(tmp_path / "two")
+    (tmp_path / "two" / "test" / "state.json").write_text("{")
+    with pytest.raises(ValueError, match=r"text: .*two/test"):
+        read_columns(tmp_path / "two" / "test")
     for folder in ("one", "two/train"):
         table = read_columns(tmp_path / folder, ["label", "text"])
         assert [*table] == ["label", "text"] and table.text.tolist() == SENTENCES
