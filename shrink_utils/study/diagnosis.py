@@ -1,6 +1,7 @@
 """Isotropy and contextuality of any encoder on any text, or of two: a table and a figure."""
 
 import math
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -110,7 +111,8 @@ def compare(
         One row per layer and measure: ``before``, ``after``, ``difference``, its ``stderr``, by a
         jackknife that leaves out a tenth of the texts from both at once, and ``noise``, true where
         zero lies in the interval of 95 % of that one difference. It is the noise of other texts
-        of the kind, not that of another training: one fine-tuned model cannot tell that.
+        of the kind, not that of another training: one fine-tuned model cannot tell that. Words
+        count that both have read.
 
     Raises
     ------
@@ -118,10 +120,11 @@ def compare(
         As `diagnose`; or the encoders have different numbers of layers.
     """
     read = [_read_words(model, texts, max_length, max_texts) for model in (before, after)]
-    (texts, first, attrs), (_, second, _) = read
+    (texts, first, _), (_, second, _) = read
     if len(first.vectors) != len(second.vectors):
         depths = " and ".join(str(len(words.vectors)) for words in (first, second))
         raise ValueError(f"after: {before} and {after} have {depths} layers, no pairs of them")
+    first, second = _read_by_both((first, second))
     group = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)) % TENTHS
     rows = []
     for layer in range(len(first.vectors)):
@@ -135,24 +138,32 @@ def compare(
     table = pd.concat(dict(enumerate(rows)), names=["layer"])
     table.insert(2, "difference", table.after - table.before)
     table["noise"] = table.difference.abs() <= T_95 * table.stderr
-    table.attrs = attrs
+    table.attrs = max((attrs for _, _, attrs in read), key=lambda attrs: attrs["cut"])
     return table
+
+
+def _read_by_both(pair: Iterable[WordBatch]) -> list[WordBatch]:
+    """Two readings, of the words that both have: two tokenizers cut the texts elsewhere."""
+    places = [[*zip(w.sentence.tolist(), w.position.tolist(), strict=True)] for w in pair]
+    both = set(places[0]) & set(places[1])
+    kept = [torch.tensor([place in both for place in of]).nonzero()[:, 0] for of in places]
+    return [_only(words, rows) for words, rows in zip(pair, kept, strict=True)]
 
 
 def _without_groups(pair: Iterable[WordBatch], group: Tensor) -> Iterator[list[WordBatch]]:
     """The words of both readings without the texts of each group in turn."""
     for left_out in range(TENTHS):
-        kept = [(group[words.sentence] != left_out).nonzero()[:, 0] for words in pair]
-        yield [
-            replace(
-                words,
-                vectors=words.vectors[:, rows],
-                sentence=words.sentence[rows],
-                position=words.position[rows],
-                word=[words.word[i] for i in rows.tolist()],
-            )
-            for words, rows in zip(pair, kept, strict=True)
-        ]
+        yield [_only(w, (group[w.sentence] != left_out).nonzero()[:, 0]) for w in pair]
+
+
+def _only(words: WordBatch, rows: Tensor) -> WordBatch:
+    return replace(
+        words,
+        vectors=words.vectors[:, rows],
+        sentence=words.sentence[rows],
+        position=words.position[rows],
+        word=[words.word[i] for i in rows.tolist()],
+    )
 
 
 def _read_words(
@@ -274,6 +285,7 @@ def _diagnose_command(
         table = (diagnose if len(models) == 1 else compare)(*models, texts, **limits)
     except Exception as error:  # a model and texts of any kind, read by several libraries
         told = " ".join(str(error).split()) or type(error).__name__
+        told = re.sub("^name:", "model:", told)
         for option in ("max_length", "min_count", "max_texts"):
             told = told.replace(option, f"--{option.replace('_', '-')}")
         raise (OSError if isinstance(error, OSError) else ValueError)(told) from error

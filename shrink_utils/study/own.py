@@ -268,7 +268,7 @@ def _promise(configs: Sequence[RunConfig], n_rows: float) -> dict[str, str]:
     if not task_spec(first.task).is_regression:
         sizes = _expected_differences(n_rows, seeds, conditions)
         least, most = (100 * find(sizes.values()) for find in (min, max))
-        told = f"{least:.1f} to {most:.1f} points"
+        told = " to ".join(dict.fromkeys([f"{least:.1f}", f"{most:.1f}"])) + " points"
         if most >= 100:
             told = "none, by so few seeds and rows"
         facts["smallest difference of accuracy to be found"] = told
@@ -319,7 +319,10 @@ def _check_room(folder: Path, n_vectors: int) -> None:
         raise type(error)(f"SHRINK_RESULTS_DIR: {told}") from error
     if free < needed:
         sizes = f"{free / 2**30:.1f} GiB left, and the study takes {needed / 2**30:.1f}"
-        raise OSError(f"SHRINK_RESULTS_DIR: {there} has {sizes}; name another, or give --limit")
+        raise OSError(
+            f"SHRINK_RESULTS_DIR: {there} has {sizes}; name another, or lower --limit, "
+            "--seeds or --epochs"
+        )
 
 
 # --- the answer ------------------------------------------------------------------------------

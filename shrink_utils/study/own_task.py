@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import reprlib
 import time
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -39,10 +41,12 @@ MOST_ROWS = 50_000  # without a limit: hours on a processor
 MOST_CLASSES = 20  # more different numbers than that may be a scale
 UNEVEN = 2  # the largest class has more than so many times the rows of the smallest
 FARTHEST = 10  # label of a regression that a new head comes to in a few hundred steps
+LARGEST = 1e15  # whose square is finite in the loss's numbers
 BINS = 5  # of a regression's labels, to split it in parts alike
 SEVERAL = re.compile(r"\s*[,;|]\s*")  # between the labels of one row
 NOTHING = ("nan", "na", "n/a", "none", "null")  # where they stand for no label
 SAFE = re.compile(r"[^\w.-]+")
+HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -105,15 +109,15 @@ def _read_own_task(
     FileNotFoundError, ValueError
         The file, a column or the labels cannot be used; the message says what to do.
     """
+    label = label or "label"
     columns = {"text": text, "text_pair": pair, "label": label, "group": group}
     found, notes = _task_rows(Path(texts), columns, "texts")
     kind = _kind(found, label, kind, texts)
     check_maximum("limit", limit, "rows")
     if limit is None and len(found) > MOST_ROWS:
-        hours = len(found) / batch_size / 3600
         raise ValueError(
-            f"limit: {len(found):,} rows of {texts} take {hours:.1f} hours per epoch where a step "
-            f"takes a second; --limit {MOST_ROWS // 5} takes a sample, --limit {len(found)} all"
+            f"limit: {len(found):,} rows of {texts} are {len(found) / batch_size:,.0f} steps in an "
+            f"epoch; --limit {MOST_ROWS // 5} takes a sample, --limit {len(found)} all"
         )
     n_read = len(found)
     found = found.iloc[sorted(hash_order(n_read, "own")[:limit])]
@@ -167,6 +171,11 @@ def _task_rows(
                 f"text: {path} has the columns {', '.join(map(str, table.columns))}; name that of "
                 "the texts by --text"
             )
+    for name in ("text_pair", "label"):
+        if given.get(name) == given["text"]:
+            raise ValueError(
+                f"{arguments[name]}: {given['text']!r} is the column of texts, too; name another"
+            )
     table = read_columns(path, list(dict.fromkeys(given.values())))
     notes = []
     for name, column in given.items():
@@ -174,17 +183,34 @@ def _task_rows(
             if 2 * table[column].isna().sum() > len(table):
                 raise ValueError(f"{arguments[name]}: {empty}, most of {path}; name another column")
             notes.append(f"{arguments[name]}: {empty} in {path.name}: left out")
-        for line, cell in table[column].dropna().items():
-            if name.startswith("text") and not isinstance(cell, str):
-                told = f"{cell!r} in line {line} of {path} is no text"
-                raise ValueError(f"{arguments[name]}: column {column}, {told}")
+        notes += _check_cells(table[column].dropna(), arguments[name], path)
     table = table.dropna(subset=list(given.values()))
     found = pd.DataFrame({name: table[column] for name, column in given.items()})
     found = found.reindex(columns=TASK_COLUMNS).astype(object)
-    found["label"] = found.label.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    found["label"] = found.label.map(
+        lambda cell: cell.strip() if isinstance(cell, str) else cell
+    ).astype(object)
     _check_labels(found.label, given["label"], path)
     found.attrs["text"] = given["text"]
     return found, notes
+
+
+def _check_cells(cells: pd.Series, argument: str, path: Path) -> list[str]:
+    """Refuse what is no text, and note texts that may stand for none."""
+    is_text = argument in ("text", "pair")
+    for line, cell in cells.items():
+        what = "is no text" if is_text and not isinstance(cell, str) else ""
+        if isinstance(cell, str) and HALF_A_PAIR.search(cell):
+            what = "holds half a surrogate pair; clean it"
+        if what:
+            told = f"{reprlib.repr(cell)} in line {line} of {path} {what}"
+            raise ValueError(f"{argument}: column {cells.name}, {told}")
+    if not is_text:
+        return []
+    nothing = cells.str.strip().str.casefold().isin(NOTHING)
+    named = empty_lines(cells.mask(nothing).to_frame(), cells.name)
+    told = f"{argument}: {named} but a word such as 'NA', read as a text; if it is none, empty it"
+    return [told] * bool(named)
 
 
 def _check_labels(labels: pd.Series, column: str, path: Path) -> None:
@@ -196,8 +222,8 @@ def _check_labels(labels: pd.Series, column: str, path: Path) -> None:
             what = "several labels"
         if what:
             raise ValueError(
-                f"label: {label!r} in line {line} of {path} is {what}; give a column with one "
-                f"label per row, such as one of {column}'s as yes or no"
+                f"label: {reprlib.repr(label)} in line {line} of {path} is {what}; give a column "
+                f"with one label per row, such as one of {column}'s as yes or no"
             )
 
 
@@ -205,7 +231,7 @@ def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     """Classes or a regression; what looks like both is refused."""
     if kind is not None:
         known_name("kind", "kind", kind, LABEL_KINDS)
-    if (different := rows.label.nunique()) == 1:
+    if (different := rows.label.astype(str).nunique()) == 1:
         found = f"{rows.label.iloc[0]!r}, expected another too"
         raise ValueError(f"label: every row of {label} in {path} is {found}")
     if kind == "classes" or (kind is None and different <= 2):
@@ -213,13 +239,7 @@ def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     points = rows.label.map(lambda cell: cell.replace(",", ".") if isinstance(cell, str) else cell)
     if kind is None and pd.to_numeric(points, errors="coerce").isna().any():
         return "classes"
-    numbers = pd.to_numeric(rows.label, errors="coerce")
-    if not np.isfinite(numbers).all():
-        line = numbers.index[~np.isfinite(numbers)][0]
-        raise ValueError(
-            f"label: {rows.label[line]!r} in line {line} of {path} is no finite number such as "
-            "3.5, which a regression needs; write it so, or say --kind classes"
-        )
+    numbers = _values(rows.label, "label", path)
     repeated = different <= MOST_CLASSES or 5 * different < len(rows)
     whole = different <= MOST_CLASSES or (numbers % 1 == 0).all()
     if kind is None and repeated and whole:
@@ -230,8 +250,19 @@ def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     return "regression"
 
 
+def _values(labels: pd.Series, argument: str, path: Path) -> pd.Series:
+    """Labels of a regression as numbers, by line; what a loss cannot take is refused."""
+    numbers = pd.to_numeric(labels, errors="coerce").astype(float)
+    if len(bad := labels[~(numbers.abs() < LARGEST)]):
+        raise ValueError(
+            f"{argument}: {bad.iloc[0]!r} in line {bad.index[0]} of {path} is no number such as "
+            f"3.5, below {LARGEST:g}, which a regression needs; write it so, or say --kind classes"
+        )
+    return numbers
+
+
 def _by_number(word: str) -> tuple:
-    return (0, float(word), word) if re.fullmatch(r"-?\d+(\.\d+)?", word) else (1, 0.0, word)
+    return (0, float(word), word) if re.fullmatch(r"[-+]?\d+(\.\d+)?", word) else (1, 0.0, word)
 
 
 def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
@@ -239,7 +270,9 @@ def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
     counts, written = labels.value_counts(), {}
     for name in counts.index:
         no_number, value, _ = _by_number(name)
-        if (other := written.setdefault(name.casefold() if no_number else value, name)) != name:
+        shown = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+        seen = text_key(unicodedata.normalize("NFC", shown)) if no_number else value
+        if (other := written.setdefault(seen, name)) != name:
             raise ValueError(
                 f"label: {other!r} and {name!r} of {column} would be two classes; write them "
                 "alike, or as different words"
@@ -266,10 +299,7 @@ def _numbered_labels(
     if rows is None:
         return None
     if not names:
-        numbers = pd.to_numeric(rows.label, errors="coerce")
-        if not np.isfinite(numbers).all():
-            raise ValueError(f"valid: a label of column {column} in {valid} is no finite number")
-        return rows.assign(label=numbers.astype(float))
+        return rows.assign(label=_values(rows.label, "valid", valid))
     words = rows.label.astype(str)
     if strange := sorted({*words} - {*names}):
         raise ValueError(
@@ -302,8 +332,7 @@ def _split_rows(
                 "groups, and no split keeps them on one side; give a validation file by --valid"
             )
         _check_units(argument, "rows", every)
-        folds = StratifiedGroupKFold(round(1 / VALIDATION_SHARE), shuffle=True, random_state=0)
-        train, held_out = next(folds.split(every, _strata(every.label), every.group))
+        train, held_out = _folded(round(1 / VALIDATION_SHARE), every.label, every.group)
         sides = {"train": every.iloc[train], "validation": every.iloc[held_out]}
     _check_units(argument, "training rows", sides["train"], n_labels)
     _check_units(argument, "validation rows", sides["validation"])
@@ -348,12 +377,19 @@ def _strata(labels: pd.Series | np.ndarray) -> np.ndarray:
 
 def _halves_of(labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Which validation rows are in the second half, (n,): stratified, and no group in both."""
-    folds = StratifiedGroupKFold(2, shuffle=True, random_state=0)
     second = np.zeros(len(labels), dtype=bool)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class of one row stands in one half
-        second[next(folds.split(labels, _strata(labels), groups))[1]] = True
+    second[_folded(2, labels, groups)[1]] = True
     return second
+
+
+def _folded(
+    n: int, labels: np.ndarray | pd.Series, groups: np.ndarray | pd.Series
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of all parts of n but one, and of that one, stratified; no group is in both."""
+    folds = StratifiedGroupKFold(n, shuffle=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class of fewer rows than parts
+        return next(folds.split(labels, _strata(labels), groups))
 
 
 def _facts_of(

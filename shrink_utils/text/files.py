@@ -21,9 +21,10 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]|\A%PDF")
 LOOKED_AT = 4096  # bytes
-# Markup, JSON, the row of a table, subtitles and their numbers, a label.
+# Markup, JSON, the row of a table, subtitles and their numbers, a label; a word with its tags.
 NO_SENTENCE = re.compile(
     r"\s*([<{\[|]|__label__|\"\w+\":|\d+[,;|][^\s\d]|[\d\s:.,}\]]*\Z)|.*(\t|-->)"
+    r"|\S+ .*\b(O|_|[BIES]-[A-Z]+)\Z"
 )
 LINES_NAMED = 5
 
@@ -146,7 +147,8 @@ def _read_file(path: Path) -> pd.DataFrame | list[str]:
             return _csv(text) if separator == "," else _tsv(text)
         return _json(text) if ending in JSON_ENDINGS else lines_of(content)
     except UnicodeDecodeError as error:
-        raise ValueError(f"text: {path} is not UTF-8 ({error}); save it as UTF-8") from error
+        told = "save it as UTF-8; Parquet or a compressed file ends in .parquet, .gz, .bz2 or .xz"
+        raise ValueError(f"text: {path} is not UTF-8 ({error}); {told}") from error
     except Exception as error:  # of csv, json, pyarrow and three ways to compress
         raise ValueError(f"text: {path}: {' '.join(str(error).split())}") from error
 
@@ -159,7 +161,10 @@ def _of_folder(path: Path) -> pd.DataFrame:
         )
     from datasets import ClassLabel, Dataset  # seconds
 
-    data = Dataset.load_from_disk(str(path))
+    try:
+        data = Dataset.load_from_disk(str(path))
+    except Exception as error:  # of json, of pyarrow, of files that are not there
+        raise ValueError(f"text: {path}: {' '.join(str(error).split())}") from error
     table = _numbered(data.to_pandas())
     for name, feature in data.features.items():
         if isinstance(feature, ClassLabel):  # numbers of names; -1 is no label
@@ -179,6 +184,7 @@ def _csv(text: str, separator: str = ",", *, quoting: int = csv.QUOTE_MINIMAL) -
         raise ValueError("there is nothing in it")
     if separator not in first and (wrong := set(",;|\t") & set(first)):
         right = "commas" if separator == "," else "tabs"
+        wrong = " ".join(map(repr, sorted(wrong)))
         raise ValueError(f"{first!r} is one column; save the table with {right}, not {wrong}")
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     lines = io.StringIO(text, newline="")

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, BertTokenizer
 
 from shrink_utils.__main__ import main
 from shrink_utils.models import load_encoder, save_classifier
@@ -73,3 +73,25 @@ def test_three_encoders_and_encoders_of_other_depths_are_refused(tmp_path, capsy
         compare("tiny-random", str(tmp_path / "flat"), SENTENCES)
     assert main(["diagnose", *["tiny-random"] * 3]) == 1
     assert "model: 3 models" in capsys.readouterr().err
+
+
+def test_encoders_that_cut_texts_elsewhere_are_compared_by_the_words_that_both_read(tmp_path):
+    encoder = load_encoder("tiny-random")
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *("##" + x for x in letters)]
+    by_letters = BertTokenizer(dict(zip(pieces, range(len(pieces)), strict=True)))
+    save_classifier(encoder.model, by_letters, tmp_path)
+    begun = [f"the {what} runs" for what in ("dog", "cat", "cow") for _ in range(10)]
+    texts = [f"{text} far beyond its own old house {i}" for i, text in enumerate(begun)]
+    table = compare("tiny-random", str(tmp_path), texts, max_length=12)
+    assert table.attrs["cut"] == 30  # by letters alone
+    # Embeddings, the layer 0, know nothing of the words that follow.
+    assert table.before[0].to_numpy() == pytest.approx(diagnose("tiny-random", begun).loc[0], 1e-5)
+
+
+def test_an_encoder_that_is_not_there_is_named_by_its_argument(tmp_path, capsys):
+    (path := tmp_path / "a.txt").write_text("\n".join(SENTENCES))
+    for models in (["./nope"], ["tiny-random", "./nope"]):
+        assert main(["diagnose", *models, "--text", str(path), "--out", str(tmp_path)]) == 1
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert "model: " in told and "'./nope'" in told and "name: " not in told

@@ -93,6 +93,14 @@ COPIED = "rows with a copied text, all on one side"
             ["group:", "labels"],
         ),
         (_labelled(TWO), {"limit": 30}, ["limit: 30", "60"]),
+        (_labelled([]), {}, ["texts:", "0 rows"]),
+        (_labelled(TWO), {"text": "text", "pair": "text"}, ["pair:", "'text'"]),
+        (_labelled(TWO), {"text": "label"}, ["label:", "'label'", "texts"]),
+        (_labelled(["so so", "no", "so  so", "no"] * 30), {}, ["label:", "'so  so'", "'so so'"]),
+        (_labelled(["caf\u00e9", "no", "cafe\u0301", "no"] * 30), {}, ["label:", "two classes"]),
+        (_labelled(["no", "yes", "no\u200b", "yes"] * 30), {}, ["label:", "two classes"]),
+        (_labelled(["1", "0", "+1", "0"] * 30), {"kind": "classes"}, ["label:", "'1'", "'+1'"]),
+        (_labelled([*range(119), 1e39]), {"kind": "regression"}, ["label:", "1e+39", "line 121"]),
     ],
 )
 def test_a_file_that_cannot_be_learnt_from_is_refused_with_its_argument(
@@ -129,6 +137,58 @@ def test_a_label_that_is_neither_word_nor_number_is_refused(tmp_path, label):
     _labelled(TWO).assign(label=label).to_parquet(path := tmp_path / "mine.parquet")
     with pytest.raises(ValueError, match=r"label: .* in line 1 .* neither"):
         _read_own_task(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "named"),
+    [
+        ("text", "half \ud83d", ["text:", r"\ud83d", "line 5 ", "surrogate"]),
+        ("label", "half \ud83d", ["label:", r"\ud83d", "line 5 ", "surrogate"]),
+        ("text", ["a text", "another " * 30], ["text:", "line 5 ", "no text"]),
+        ("label", 1, ["label:", "1", "'1'"]),
+    ],
+)
+def test_a_cell_of_json_that_no_task_can_have_is_named_by_its_line(tmp_path, column, cell, named):
+    rows = _labelled(["1"] * 120 if cell == 1 else TWO).to_dict("records")
+    rows[4][column] = cell
+    (path := tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(ValueError) as told:
+        _read_own_task(path)
+    assert all(word in str(told.value) for word in named), told.value
+    assert "\n" not in str(told.value) and len(str(told.value)) < 300
+
+
+def test_numbers_are_shown_as_they_stand_in_the_file_and_a_bad_value_of_valid_has_its_line(
+    tmp_path,
+):
+    _labelled([*range(119), math.inf]).to_parquet(path := tmp_path / "mine.parquet")
+    with pytest.raises(ValueError, match=r"label: inf in line 120 "):
+        _read_own_task(path)
+    mine = _csv(tmp_path / "mine.csv", _labelled(RNG.normal(size=120)))
+    other = _labelled([*range(29), "x"])
+    other["text"] = "another " + other.text
+    with pytest.raises(ValueError, match=r"valid: .*'x' in line 31 of .*v\.csv"):
+        _read_own_task(mine, valid=_csv(tmp_path / "v.csv", other))
+
+
+def test_an_option_without_a_value_is_as_if_it_were_not_given(tmp_path):
+    path = _csv(tmp_path / "mine.csv", _labelled(TWO))
+    empty = dict.fromkeys(("label", "text", "pair", "group"), "")
+    assert _read_own_task(path, **empty).name == _read_own_task(path).name
+
+
+def test_a_regression_of_few_values_splits_without_a_warning(tmp_path):
+    path = _csv(tmp_path / "mine.csv", _labelled([3.5] * 117 + [1, 2, 3]))
+    assert len(_read_own_task(path, kind="regression").sides["validation"]) == 24
+
+
+def test_texts_that_may_stand_for_nothing_are_counted_with_their_lines(tmp_path):
+    rows = _labelled(TWO)
+    rows.loc[[3, 8], "text"] = "NA", "none"
+    task = _read_own_task(_csv(tmp_path / "mine.csv", rows))
+    (note,) = task.notes
+    assert note.startswith("text: 2 of 120") and "lines 5, 10" in note
+    assert task.facts["rows"] == "120"
 
 
 def test_a_file_that_is_not_there_or_a_model_a_weight_or_an_arm_is_named(tmp_path, results):

@@ -154,6 +154,9 @@ def test_the_folder_of_a_data_set_is_a_table(tmp_path):
     data = data.cast_column("label", ClassLabel(names=[f"c{i}" for i in range(39)]))
     data.save_to_disk(tmp_path / "one")
     DatasetDict(train=data, test=data).save_to_disk(tmp_path / "two")
+    (tmp_path / "two" / "test" / "state.json").write_text("{")
+    with pytest.raises(ValueError, match=r"text: .*two/test"):
+        read_columns(tmp_path / "two" / "test")
     for folder in ("one", "two/train"):
         table = read_columns(tmp_path / folder, ["label", "text"])
         assert [*table] == ["label", "text"] and table.text.tolist() == SENTENCES
@@ -219,6 +222,8 @@ def _subtitles(i, text):
         ("", lambda i, text: f"| {i} | {text} |"),
         ("id,label,text", lambda i, text: f'{i},good,"{text}"'),
         ("id;text", lambda i, text: f"{i};{text}"),
+        ("-DOCSTART- -X- O\n", lambda i, text: text.replace(" ", " NN O\n") + " NN B-PER\n"),
+        ("", lambda i, text: text.replace(" ", " NOUN 3 _\n") + " NOUN 0 _\n"),
     ],
 )
 def test_files_of_other_kinds_are_no_sentences_under_any_name(tmp_path, first, block):
