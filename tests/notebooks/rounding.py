@@ -47,7 +47,7 @@ def moved(value: object, by: float, drawn: bool = False) -> object:
     if isinstance(value, pd.DataFrame):
         return value.apply(again)
     if isinstance(value, float | np.floating):  # NumPy's of 64 bits is a float
-        return float(value) * (1 + by * (1 if isinstance(value, float) else COARSER))
+        return type(value)(value * (1 + by * (1 if isinstance(value, float) else COARSER)))
     if not isinstance(value, torch.Tensor | np.ndarray | pd.Series):
         return value
     tensor = torch.is_tensor(value)

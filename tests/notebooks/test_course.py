@@ -197,7 +197,10 @@ TIMED = """
 import time
 
 for control in explorer.children[0].children:  # each at its last values
-    options = getattr(control, "options", None) or (control.min, control.max)
+    if hasattr(control, "min"):
+        options = control.min, control.max
+    else:  # a list, or a line to type a word in
+        options = getattr(control, "options", ("time", "work"))
     for option in options[-2:]:
         since = time.process_time()  # other work on the machine does not count
         control.value = option[1] if isinstance(option, tuple) else option
