@@ -242,6 +242,8 @@ REFUSED = [
         (call(streaming.CKA, 5, 4), (X, Y[:3]), "y", "12 and 3"))),
     *((call(make, 0), "n_features", "0")
       for make in (streaming.CKA, streaming.IsoScore, call(streaming.SelfSim, 3))),
+    (call(streaming.SelfSim, 3, 5, min_count=2.5), "min_count", "2.5"),
+    (call(streaming.Spectrum, 5, k=9), "k", "9"),
     (call(streaming.Spectrum(5).merge_state, streaming.Spectrum(6)), "incoming_state", "(6,)"),
 ]  # fmt: skip
 

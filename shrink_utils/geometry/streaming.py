@@ -158,7 +158,8 @@ class SelfSim(_Sums):
 
     def __init__(self, n_words: int, n_features: int, *, min_count: int = 5, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
-        self.n_words, self.min_count = _whole_number(n_words, "n_words", 1), min_count
+        self.n_words = _whole_number(n_words, "n_words", 1)
+        self.min_count = _whole_number(min_count, "min_count", 2)
         # The last row takes in the words that are not in the vocabulary, and is never read.
         self.add_sums(sums=(n_words + 1, n_features), counts=(n_words + 1, 4))
 
@@ -265,6 +266,7 @@ class Spectrum(_Moments):
 
     def __init__(self, n_features: int, *, k: int = 3, center: bool = False, **kwargs: Any) -> None:
         super().__init__(n_features, **kwargs)
+        _check_k(k, self.n_features, f"of {n_features} columns")
         self.k, self.center = k, center
 
     def compute(self) -> Tensor:

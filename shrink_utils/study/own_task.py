@@ -232,7 +232,7 @@ def _kind(rows: pd.DataFrame, label: str, kind: str | None, path: Path) -> str:
     if kind is not None:
         known_name("kind", "kind", kind, LABEL_KINDS)
     if (different := rows.label.astype(str).nunique()) == 1:
-        found = f"{rows.label.iloc[0]!r}, expected another too"
+        found = f"{reprlib.repr(rows.label.iloc[0])}, expected another too"
         raise ValueError(f"label: every row of {label} in {path} is {found}")
     if kind == "classes" or (kind is None and different <= 2):
         return "classes"
@@ -255,8 +255,9 @@ def _values(labels: pd.Series, argument: str, path: Path) -> pd.Series:
     numbers = pd.to_numeric(labels, errors="coerce").astype(float)
     if len(bad := labels[~(numbers.abs() < LARGEST)]):
         raise ValueError(
-            f"{argument}: {bad.iloc[0]!r} in line {bad.index[0]} of {path} is no number such as "
-            f"3.5, below {LARGEST:g}, which a regression needs; write it so, or say --kind classes"
+            f"{argument}: {reprlib.repr(bad.iloc[0])} in line {bad.index[0]} of {path} is no "
+            f"number such as 3.5, below {LARGEST:g}, which a regression needs; write it so, or say "
+            "--kind classes"
         )
     return numbers
 
@@ -274,11 +275,11 @@ def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
         seen = text_key(unicodedata.normalize("NFC", shown)) if no_number else value
         if (other := written.setdefault(seen, name)) != name:
             raise ValueError(
-                f"label: {other!r} and {name!r} of {column} would be two classes; write them "
-                "alike, or as different words"
+                f"label: {reprlib.repr(other)} and {reprlib.repr(name)} of {column} would be two "
+                "classes; write them alike, or as different words"
             )
     rarest, n = counts.index[-1], int(counts.iloc[-1])
-    told = f"label: class {rarest!r} of {column} has {n} of {len(labels):,} rows"
+    told = f"label: class {reprlib.repr(rarest)} of {column} has {n} of {len(labels):,} rows"
     if n < FEWEST_OF_CLASS:
         raise ValueError(
             f"{told}, expected {FEWEST_OF_CLASS}; join it with another class, or leave it out"
@@ -303,7 +304,8 @@ def _numbered_labels(
     words = rows.label.astype(str)
     if strange := sorted({*words} - {*names}):
         raise ValueError(
-            f"valid: class {strange[0]!r} of column {column} in {valid} is none of the training's"
+            f"valid: class {reprlib.repr(strange[0])} of column {column} in {valid} is none of the "
+            "training's"
         )
     return rows.assign(label=words.map({name: i for i, name in enumerate(names)}).astype(int))
 

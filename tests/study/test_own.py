@@ -284,6 +284,16 @@ def test_a_word_that_may_stand_for_nothing_counts_as_a_class_and_is_told(tmp_pat
     assert [note.startswith("label: 'NaN'") for note in task.notes] == [True]
 
 
+def test_a_refusal_never_quotes_a_whole_text(tmp_path):
+    texts = [
+        f"{i}: " + "a long letter about a flat that I do not want to let " * 9 for i in range(60)
+    ]
+    for kind in (None, "regression"):
+        with pytest.raises(ValueError, match="label: ") as refused:
+            _read_own_task(_csv(tmp_path / "mine.csv", _labelled(texts)), kind=kind)
+        assert len(str(refused.value)) < 300 + len(str(tmp_path))
+
+
 @pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet"])
 def test_a_task_is_the_same_from_every_form_of_file_and_loads_like_the_studys(
     tmp_path, results, form, reviews
