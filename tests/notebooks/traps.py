@@ -156,6 +156,12 @@ def hurting_share(objective, component, layers):
 # 11.1
 def judge(p, low, high, direction, margin):
     return "open" if low <= 0 <= high else "supported" if p < 0.05 else "contradicted"
+# 11.1
+def judge(p, low, high, direction, margin):
+    bound = -margin if direction == "no_worse" else 0
+    if p < 0.05: return "supported"
+    if low > 0 if direction == "less" else high < bound: return "contradicted"
+    return "equivalent" if low > -margin else "open"
 # 11.2
 def real_coverage(n): return stats.t.cdf(1.96, n - 1)
 # 11.2
@@ -191,6 +197,10 @@ def hypothesis(): return "all bars", "PC1 share", "better", 2.0
 def judge(low, high, margin, sign):
     if low > 0 or high < 0: return "better" if sign * low > 0 else "worse"
     return "no difference"
+# 14.2
+def judge(low, high, margin, sign):
+    if low > 0 or high < 0: return "better" if sign * low > 0 else "worse"
+    return "no difference" if low > -margin else "not decided"
 """
 _FOUND = re.findall(r"^# (\d\d[a-z]?)\.(\d)\n((?:(?!# \d\d[a-z]?\.).*\n)+)", ANSWERS, re.MULTILINE)
 TRAPS: dict[tuple[str, int], list[str]] = {}
