@@ -511,14 +511,14 @@ def cloud_panel(left, top, title, share, points):
         box(middle - width / 2, top + 195, width, 20),
         box(middle - width / 2, top + 195, width * share, 20, INK, INK),
         text(middle, top + 264, f"{share:.0%}".replace("%", " %"), 50, style=BOLD),
-        text(middle, top + 291, "of the variance along PC1", 17),
+        text(middle, top + 291, "of the variance on one axis (PC1)", 17),
     ]
 
 
 TITLES = {
     "before": "before training",
     "none": "plain fine-tuning",
-    "prominent": "with the regularizer",
+    "prominent": "with selected bars",
 }
 LEGEND = ("negative review", "positive review")
 
