@@ -12,7 +12,7 @@ from tokenizers import Encoding
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from shrink_utils.models.encoders import Encoder, OneDNN, evaluating
+from shrink_utils.models.encoders import Encoder, evaluating
 from shrink_utils.names import POOLINGS, as_texts, known_name
 from shrink_utils.topology.arrays import _whole_number
 
@@ -247,7 +247,7 @@ def _states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
 
 @torch.inference_mode()
 def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    with evaluating(encoder.model), OneDNN():
+    with evaluating(encoder.model):
         states = encoder.model(**inputs, output_hidden_states=True).hidden_states or ()
     expected = (len(encoder.layers), inputs["input_ids"].shape)
     # PEGASUS-X gives a pair in place of its last layer.

@@ -30,10 +30,8 @@ from transformers import (
     TrainerCallback,
     TrainingArguments,
 )
-from transformers.trainer_utils import EvalLoopOutput
 
 from shrink_utils.models import Encoder, load_classifier
-from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study.profiles import RunConfig, arm_options, used_precision
 from shrink_utils.text import load_task
 from shrink_utils.text.tasks import TaskSpec, task_spec
@@ -312,11 +310,6 @@ class _FinetuneTrainer(_QuietTrainer, BarcodeTrainer):
         """Around every computation of the loss; float64, as of the reward, is left alone."""
         rounded = self.model.training and self.precision == "bfloat16"
         return torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded)
-
-    def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
-        """By the products that layers are read with."""
-        with OneDNN():
-            return super().evaluation_loop(*args, **kwargs)
 
 
 def _fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
