@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -481,6 +481,40 @@ def word_states(
         position=torch.cat([batch.position for batch in batches])[order],
         word=[words[i] for i in order.tolist()],
         n_texts=sum(batch.n_texts for batch in batches),
+    )
+
+
+def shared_words(*states: WordBatch) -> list[WordBatch]:
+    """The words that all encoders have read, row for row.
+
+    Parameters
+    ----------
+    *states : WordBatch
+        `word_states` of the same texts. A word is named by its sentence and its position there,
+        whatever the tokenizers; texts are cut at different words.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder, texts = load_encoder("tiny-random"), ["Two words.", "one more and one more"]
+    >>> cut = word_states(encoder, texts, max_length=4)
+    >>> [found.word for found in shared_words(cut, word_states(encoder, texts))]
+    [['two', 'words', 'one', 'more'], ['two', 'words', 'one', 'more']]
+    """
+    places = [[*zip(s.sentence.tolist(), s.position.tolist(), strict=True)] for s in states]
+    shared = set(places[0]).intersection(*places[1:])
+    kept = [torch.tensor([place in shared for place in of]).nonzero()[:, 0] for of in places]
+    return [_only(words, rows) for words, rows in zip(states, kept, strict=True)]
+
+
+def _only(words: WordBatch, rows: Tensor) -> WordBatch:
+    """Some of the words of a batch."""
+    return replace(
+        words,
+        vectors=words.vectors[:, rows],
+        sentence=words.sentence[rows],
+        position=words.position[rows],
+        word=[words.word[i] for i in rows.tolist()],
     )
 
 
