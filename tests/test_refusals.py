@@ -163,7 +163,6 @@ REFUSED = [
     (call(g.intrinsic_dimension, X, method="mle"), "method", "'mle'"),
     (call(g.similarity_grid, "pwca", [X], [Y]), "measure", "'pwca'"),
     (call(g.calibrated_maximum, "cka", [X], [Y], permutations=0), "permutations", "0"),
-    (call(streaming.IsoScore(5).set_dtype, torch.float16), "float64", "torch.float16"),
     *((call(f, X, metric="manhattan"), "metric", "'manhattan'") for f in BARS),
     *((call(t.barcode, X, max_dim=d), "max_dim", repr(d)) for d in (-1, 1.5)),
     (call(t.prominent_features, torch.ones(3), rule="ratios"), "rule", "'ratios'"),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import torch
 from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 from scipy.stats import linregress
 from torch import Tensor
 
@@ -19,10 +20,8 @@ from shrink_utils.topology.arrays import (
     _whole_number,
 )
 
-_TREE_DIMENSIONS = 10  # up to here a k-d tree is faster; at 768 products are, about tenfold
+_TREE_DIMENSIONS = 10  # up to here a k-d tree is faster
 _BLOCK = 64  # rows whose distances are held at a time
-_SPARE = 1  # candidates beside the neighbours that are asked for
-_IN_MATRIX = 4096  # rows up to which all products are kept, 128 MiB: half of them are mirrored
 _DISCARDED = 0.1  # share of the largest neighbour ratios left out of the TwoNN fit
 _TREE_SIZES = 8  # subsample sizes, n/8 … n
 _TREES_PER_SIZE = 5
@@ -127,36 +126,14 @@ def _distinct_rows(x: Tensor, radius: Tensor) -> Tensor:
 
 
 def _nearest_distances(x: np.ndarray, k: int) -> np.ndarray:
-    """Distances (n, k) from each row (n, d) to the k nearest others, ascending, for n > k.
-
-    Matrix products find a few more candidates than k; these are measured again, coordinate by
-    coordinate. Where a product's rounding could hide a nearer row, all rows are measured.
-    """
-    n, d = x.shape
-    if d <= _TREE_DIMENSIONS:
+    """Distances (n, k) from each of n distinct rows (n, d) to the k nearest others, ascending."""
+    if x.shape[1] <= _TREE_DIMENSIONS:
         return KDTree(x).query(x, k=k + 1)[0][:, 1:]
-    rows = x - x.mean(axis=0)
-    squares, few = np.einsum("ij,ij->i", rows, rows), min(k + _SPARE, n - 1)
-    rounding = 4 * (d + 8) * np.finfo(np.float64).eps * (squares + squares.max())  # (n,)
-    products = rows @ rows.T if n <= _IN_MATRIX else None
-    nearest = np.empty((n, k))
-    for start in range(0, n, _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, n))
-        inner = rows[block] @ rows.T if products is None else products[block]  # (b, n)
-        squared = squares - 2 * inner  # less ‖x_i‖², which orders nothing
-        squared[block - start, block] = np.inf
-        candidates = np.argpartition(squared, few - 1, axis=1)[:, :few]
-        farthest = np.take_along_axis(squared, candidates, axis=1).max(axis=1) + squares[block]
-        nearest[block] = _ascending(x[candidates] - x[block, None])[:, :k]
-        hidden = nearest[block, -1] ** 2 > farthest - rounding[block]
-        for i in block[hidden] if few < n - 1 else ():
-            nearest[i] = _ascending(np.delete(x, i, axis=0) - x[i])[:k]
-    return nearest
-
-
-def _ascending(differences: np.ndarray) -> np.ndarray:
-    """Lengths along the last axis, ascending along the last but one."""
-    return np.sort(np.sqrt(np.einsum("...j,...j->...", differences, differences)), axis=-1)
+    nearest = []
+    for start in range(0, len(x), _BLOCK):
+        distances = cdist(x[start : start + _BLOCK], x)
+        nearest.append(np.sort(np.partition(distances, k, axis=1)[:, : k + 1])[:, 1:])
+    return np.concatenate(nearest)
 
 
 def _two_nn(x: np.ndarray) -> tuple[float, float]:

@@ -47,17 +47,8 @@ class _Sums(Metric):
         super().__init__(compute_with_cache=False, **kwargs)  # it would outlive a merge
         self.n_features = _whole_number(n_features, "n_features", self.fewest_features)
 
-    def set_dtype(self, dst_type: torch.dtype) -> "_Sums":
-        """Refuse what would lose the digits of the sums: states are float64, whatever the rows."""
-        if dst_type != torch.float64:
-            raise ValueError(
-                f"dst_type: {type(self).__name__} keeps sums in float64, which {dst_type} would "
-                "lose; rows may have any precision"
-            )
-        return self
-
     def _apply(self, fn: Callable, *args: Any, **kwargs: Any) -> "_Sums":
-        """Move states with the model around them; its precision is not theirs."""
+        """Move states with the model around them; they stay float64, whatever it becomes."""
 
         def moved(state: Tensor) -> Tensor:
             found = fn(state)

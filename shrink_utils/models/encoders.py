@@ -1,6 +1,5 @@
 """Load an encoder, bare or below a classification head; run it without dropout."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +11,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
-from torch import Tensor, nn
-from torch.nn.functional import linear
-from torch.overrides import TorchFunctionMode
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -36,11 +33,6 @@ PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sour
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
-# What a weight of few bits has to be multiplied by, or moved by, as the tools name it that write it
-# beside the weight; transformers drops such a key. CLIP's temperature is none.
-SCALES = re.compile(
-    r"((?<!logit)_scale|scales|scale_(inv|weight|2)|SCB|a(bs)?max|q?zeros|zero_points?|quant_state.*)$"
-)
 FLOATS = {"F64", "F32", "F16", "BF16"}  # what a weight may be kept in
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 # What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts.
@@ -315,8 +307,7 @@ def _refuse_other_kinds(
     name: str, location: dict[str, object], model: PreTrainedModel, report: dict[str, set]
 ) -> None:
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
-    config, found = model.config, None
-    scaled = any(map(SCALES.search, report["unexpected_keys"]))
+    config, found, scaled = model.config, None, False
     layers = dict(model.named_modules()) | dict(model.base_model.named_modules())
     weighed = {name for name, layer in layers.items() if [*layer.parameters(recurse=False)]}
     for key in report["unexpected_keys"]:  # beside a weight: a scale of any name, LoRA, a mask
@@ -413,30 +404,3 @@ def _hub_answers(name: str) -> bool:
     except Exception:  # errors of several libraries: no network, no permission, no such id
         return False
     return True
-
-
-class OneDNN(TorchFunctionMode):
-    """Within a ``with`` statement, float32 layers without gradient are multiplied by oneDNN.
-
-    torch gives float32 products on the CPU to the BLAS that it was built with, and has no public
-    way to ask for another. What oneDNN buys beside MKL on an AMD processor with AVX-512, in one
-    thread, as the median of interleaved pairs: 1.13 in MiniLM's products, 1.05 in a pass over 400
-    texts, 1 % of a fine-tuning run; under AVX2, 1.03 and 1.00. Results differ by rounding alone.
-    Other devices, precisions and layers are as always.
-    """
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        """Replace one function."""
-        kwargs = kwargs or {}
-        if function is linear and not kwargs and _is_plain(*args[:2]):
-            bias = args[2] if len(args) > 2 else None
-            return torch.ops.mkldnn._linear_pointwise(args[0], args[1], bias, "none", [], "")
-        return function(*args, **kwargs)
-
-
-def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN can take a product: float32 on the CPU, many rows, nobody wants a gradient."""
-    plain = all(t.device.type == "cpu" and t.dtype == torch.float32 for t in (x, weight))
-    autocast = torch.is_autocast_enabled("cpu")
-    available = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
-    return plain and x.numel() > 0 and not torch.is_grad_enabled() and not autocast and available

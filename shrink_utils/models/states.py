@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from tokenizers import Encoding
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from shrink_utils.models.encoders import Encoder, OneDNN, evaluating
+from shrink_utils.models.encoders import Encoder, evaluating
 from shrink_utils.names import POOLINGS, as_texts, known_name
 from shrink_utils.topology.arrays import _whole_number
 
@@ -91,7 +91,9 @@ def hidden_states(
     ------
     ValueError
         As `state_batches` and `pool`; a text without a token (an empty one, where the tokenizer
-        adds no special tokens), a layer the encoder has not, or layers of different width.
+        adds no special tokens), or a layer the encoder has not.
+    RuntimeError
+        Layers of different width.
 
     Examples
     --------
@@ -108,7 +110,6 @@ def hidden_states(
                 raise ValueError(
                     f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
                 )
-        _states_of(batch, chosen)
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
         parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
         rows += batch.rows
@@ -134,7 +135,7 @@ def token_states(
     vectors, rows, ids = [], [], []
     for batch in state_batches(encoder, texts, **options):
         pieces = ~batch.special  # (b, t)
-        states = [layer[pieces] for layer in _states_of(batch, chosen)]  # (n, d) each
+        states = [batch.states[layer][pieces] for layer in chosen]  # (n, d) each
         vectors.append(torch.stack(states).float().cpu())
         rows.append(torch.tensor(batch.rows, device="cpu")[pieces.nonzero()[:, 0].cpu()])
         ids.append(batch.tokens["input_ids"][pieces].cpu())
@@ -233,21 +234,9 @@ def _chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
     return [layer % n for layer in layers]
 
 
-def _states_of(batch: StateBatch, layers: Sequence[int]) -> list[Tensor]:
-    """The states of chosen layers, (b, t, d) each; a ``ValueError`` where d differs."""
-    states = [batch.states[layer] for layer in layers]
-    if len(widths := {layer.shape[2] for layer in states}) > 1:
-        found = ", ".join(f"{i}: {state.shape[2]}" for i, state in zip(layers, states, strict=True))
-        raise ValueError(
-            f"layers: of {len(widths)} widths ({found}); in Python, read those of one width "
-            f"by layers=[{layers[0]}]"
-        )
-    return states
-
-
 @torch.inference_mode()
 def _states(encoder: Encoder, inputs: dict[str, Tensor]) -> tuple[Tensor, ...]:
-    with evaluating(encoder.model), OneDNN():
+    with evaluating(encoder.model):
         states = encoder.model(**inputs, output_hidden_states=True).hidden_states or ()
     expected = (len(encoder.layers), inputs["input_ids"].shape)
     # PEGASUS-X gives a pair in place of its last layer.
@@ -432,10 +421,12 @@ def word_batches(
     Raises
     ------
     ValueError
-        As `state_batches`; a layer that the encoder has not, or layers of different width; texts of
-        a script without spaces between words, or whose pieces are nearly all unknown to the
-        tokenizer (it is another model's, or of another language); or a tokenizer without a Rust
-        implementation, which cannot tell where in a text its pieces stand.
+        As `state_batches`; a layer that the encoder has not; texts of a script without spaces
+        between words, or whose pieces are nearly all unknown to the tokenizer (it is another
+        model's, or of another language); or a tokenizer without a Rust implementation, which cannot
+        tell where in a text its pieces stand.
+    RuntimeError
+        Layers of different width.
 
     Examples
     --------
@@ -490,6 +481,40 @@ def word_states(
         position=torch.cat([batch.position for batch in batches])[order],
         word=[words[i] for i in order.tolist()],
         n_texts=sum(batch.n_texts for batch in batches),
+    )
+
+
+def shared_words(*states: WordBatch) -> list[WordBatch]:
+    """The words that all encoders have read, row for row.
+
+    Parameters
+    ----------
+    *states : WordBatch
+        `word_states` of the same texts. A word is named by its sentence and its position there,
+        whatever the tokenizers; texts are cut at different words.
+
+    Examples
+    --------
+    >>> from shrink_utils.models import load_encoder
+    >>> encoder, texts = load_encoder("tiny-random"), ["Two words.", "one more and one more"]
+    >>> cut = word_states(encoder, texts, max_length=4)
+    >>> [found.word for found in shared_words(cut, word_states(encoder, texts))]
+    [['two', 'words', 'one', 'more'], ['two', 'words', 'one', 'more']]
+    """
+    places = [[*zip(s.sentence.tolist(), s.position.tolist(), strict=True)] for s in states]
+    shared = set(places[0]).intersection(*places[1:])
+    kept = [torch.tensor([place in shared for place in of]).nonzero()[:, 0] for of in places]
+    return [_only(words, rows) for words, rows in zip(states, kept, strict=True)]
+
+
+def _only(words: WordBatch, rows: Tensor) -> WordBatch:
+    """Some of the words of a batch."""
+    return replace(
+        words,
+        vectors=words.vectors[:, rows],
+        sentence=words.sentence[rows],
+        position=words.position[rows],
+        word=[words.word[i] for i in rows.tolist()],
     )
 
 
@@ -568,9 +593,8 @@ def _pooled(
     numbers = owner.ravel()[pieces]
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # a word's pieces follow one another
     found = numbers[starts]  # (n_words,)
-    states = _states_of(batch, layers)
-    rows, bags = (torch.from_numpy(i).to(states[0].device) for i in (pieces, starts))
-    flat = (layer.flatten(0, 1).float() for layer in states)  # (b t, d) each
+    rows, bags = (torch.from_numpy(i).to(batch.mask.device) for i in (pieces, starts))
+    flat = (batch.states[layer].flatten(0, 1).float() for layer in layers)  # (b t, d) each
     means = torch.stack([embedding_bag(rows, x, bags, mode="mean") for x in flat])
     return WordBatch(
         vectors=means.cpu(),

@@ -4,7 +4,6 @@ import math
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -22,7 +21,7 @@ from shrink_utils.geometry import (
     self_sim,
 )
 from shrink_utils.models import load_encoder, word_states
-from shrink_utils.models.states import MAX_LENGTH, WordBatch
+from shrink_utils.models.states import MAX_LENGTH, WordBatch, _only, shared_words
 from shrink_utils.names import as_texts
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.profiles import Profile
@@ -124,7 +123,7 @@ def compare(
     if len(first.vectors) != len(second.vectors):
         depths = " and ".join(str(len(words.vectors)) for words in (first, second))
         raise ValueError(f"after: {before} and {after} have {depths} layers, no pairs of them")
-    first, second = _read_by_both((first, second))
+    first, second = shared_words(first, second)
     group = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0)) % TENTHS
     rows = []
     for layer in range(len(first.vectors)):
@@ -142,28 +141,10 @@ def compare(
     return table
 
 
-def _read_by_both(pair: Iterable[WordBatch]) -> list[WordBatch]:
-    """Two readings, of the words that both have: two tokenizers cut the texts elsewhere."""
-    places = [[*zip(w.sentence.tolist(), w.position.tolist(), strict=True)] for w in pair]
-    both = set(places[0]) & set(places[1])
-    kept = [torch.tensor([place in both for place in of]).nonzero()[:, 0] for of in places]
-    return [_only(words, rows) for words, rows in zip(pair, kept, strict=True)]
-
-
 def _without_groups(pair: Iterable[WordBatch], group: Tensor) -> Iterator[list[WordBatch]]:
     """The words of both readings without the texts of each group in turn."""
     for left_out in range(TENTHS):
         yield [_only(w, (group[w.sentence] != left_out).nonzero()[:, 0]) for w in pair]
-
-
-def _only(words: WordBatch, rows: Tensor) -> WordBatch:
-    return replace(
-        words,
-        vectors=words.vectors[:, rows],
-        sentence=words.sentence[rows],
-        position=words.position[rows],
-        word=[words.word[i] for i in rows.tolist()],
-    )
 
 
 def _read_words(

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,15 +22,8 @@ from torch import Tensor
 
 from shrink_utils.geometry import calibrated_maximum, principal_axes, similarity_grid
 from shrink_utils.geometry.maps import PrincipalAxes, nearest_centre
-from shrink_utils.models import (
-    Encoder,
-    load_encoder,
-    pool,
-    random_encoder,
-    state_batches,
-    word_states,
-)
-from shrink_utils.models.states import WordBatch
+from shrink_utils.models import Encoder, hidden_states, load_encoder, random_encoder, word_states
+from shrink_utils.models.states import WordBatch, shared_words
 from shrink_utils.study.finetuning import _second_texts
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.runs import Run, RunConfig, run_encoder, run_or_load
@@ -43,17 +36,10 @@ TYPES = 40  # the most frequent words, told apart by the type probe
 
 
 def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str, Tensor]:
-    """Vectors of n texts at every layer, `cls` and `mean`, (layers, n, d) each, from one pass."""
-    order, parts = [], {pooling: [] for pooling in ("cls", "mean")}
-    for batch in state_batches(
-        encoder, rows["text"], text_pairs=_second_texts(rows), max_length=max_length
-    ):
-        order += batch.rows
-        for pooling, found in parts.items():
-            layers = [pool([state], batch.mask, pooling=pooling) for state in batch.states]
-            found.append(torch.stack(layers).float().cpu())  # (layers, b, d)
-    back = torch.tensor(order).argsort()  # the batches are sorted by length
-    return {pooling: torch.cat(found, dim=1)[:, back] for pooling, found in parts.items()}
+    """Vectors of n texts at every layer, `cls` and `mean`, (layers, n, d) each."""
+    pairs = _second_texts(rows)
+    read = partial(hidden_states, encoder, rows["text"], text_pairs=pairs, max_length=max_length)
+    return {pooling: read(pooling=pooling) for pooling in ("cls", "mean")}
 
 
 def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.DataFrame:
@@ -200,44 +186,24 @@ TRACKED = ("cka_debiased", "rsa")  # 0 on average for shuffled rows
 WORDS = 2000  # rows of the measures that need n ≫ 2d
 
 
-@dataclass(frozen=True)
-class Layers:
-    """The vectors that one encoder makes of some texts, layer by layer."""
-
-    words: Tensor  # (layers, n, d)
-    sentence: Tensor  # (n,): the sentence of each word
-
-    def thinned(self) -> "Layers":
-        """At most 2,000 words, evenly spaced over the texts."""
-        n = len(self.sentence)
-        kept = torch.arange(min(n, WORDS)) * n // min(n, WORDS)
-        return Layers(self.words[:, kept], self.sentence[kept])
-
-    def sentences(self) -> Tensor:
-        """The mean of each sentence's words, (layers, sentences, d)."""
-        _, index, sizes = self.sentence.unique(return_inverse=True, return_counts=True)
-        sums = self.words.new_zeros(len(self.words), len(sizes), self.words.shape[2])
-        return sums.index_add_(1, index, self.words) / sizes[:, None]
-
-    def rows(self, measure: str) -> Tensor:
-        """The vectors that a measure compares: sentences for RSA, words for the others."""
-        return self.sentences() if measure == "rsa" else self.thinned().words
+def thinned(words: WordBatch) -> Tensor:
+    """The vectors of at most 2,000 words, evenly spaced over the texts, (layers, n, d)."""
+    n = len(words.word)
+    kept = torch.arange(min(n, WORDS)) * n // min(n, WORDS)
+    return words.vectors[:, kept]
 
 
-def matched_layers(*states: WordBatch) -> list[Layers]:
-    """The words that all encoders read, row for row.
+def sentence_means(words: WordBatch) -> Tensor:
+    """The mean of each sentence's words, (layers, sentences, d)."""
+    x = words.vectors
+    _, index, sizes = words.sentence.unique(return_inverse=True, return_counts=True)
+    sums = x.new_zeros(len(x), len(sizes), x.shape[2])
+    return sums.index_add_(1, index, x) / sizes[:, None]
 
-    A word is named by its sentence and its position there, whatever the tokenizers. A word that one
-    encoder did not read to its end (texts are cut at different words) is dropped from all.
-    """
-    names = [[*zip(s.sentence.tolist(), s.position.tolist(), strict=True)] for s in states]
-    shared = sorted(set(names[0]).intersection(*names[1:]))
-    layers = []
-    for state, of_state in zip(states, names, strict=True):
-        row_of = {name: row for row, name in enumerate(of_state)}
-        rows = torch.tensor([row_of[name] for name in shared])
-        layers.append(Layers(state.vectors[:, rows], state.sentence[rows]))
-    return layers
+
+def compared_rows(words: WordBatch, measure: str) -> Tensor:
+    """The vectors that a measure compares: sentences for RSA, words for the others."""
+    return sentence_means(words) if measure == "rsa" else thinned(words)
 
 
 def diagnostic_texts(profile: Profile) -> list[str]:
@@ -247,7 +213,7 @@ def diagnostic_texts(profile: Profile) -> list[str]:
 
 
 def pretrained_and_random(profile: Profile) -> tuple[WordBatch, WordBatch]:
-    """Words of the pretrained encoder, and of the same architecture with random weights."""
+    """The same words of the pretrained encoder and of its architecture with random weights."""
     name, texts = profile.models[0], diagnostic_texts(profile)
     encoders = load_encoder(name, device="auto"), random_encoder(name, seed=profile.base_seed + 1)
     return word_states(encoders[0], texts), word_states(encoders[1], texts)
@@ -258,13 +224,16 @@ def shuffled(x: Tensor, *, seed: int = 0) -> Tensor:
     return x[np.random.default_rng(seed).permutation(len(x))]
 
 
-def _equal_layers(x: Layers, y: Layers, measures: Iterable[str] = TRACKED) -> list[Similarity]:
+def _equal_layers(
+    x: WordBatch, y: WordBatch, measures: Iterable[str] = TRACKED
+) -> list[Similarity]:
     """Every layer of x beside the same layer of y."""
-    return [
-        (name, i, i, similarity_grid(name, [a], [b]).item())
-        for name in measures
-        for i, (a, b) in enumerate(zip(x.rows(name), y.rows(name), strict=True))
-    ]
+    rows = []
+    for name in measures:
+        pairs = zip(compared_rows(x, name), compared_rows(y, name), strict=True)
+        for i, (a, b) in enumerate(pairs):
+            rows.append((name, i, i, similarity_grid(name, [a], [b]).item()))
+    return rows
 
 
 def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Similarity]]]:
@@ -277,15 +246,15 @@ def compared_runs(profile: Profile) -> Iterator[tuple[str, RunConfig, list[Simil
     texts, states, plain = diagnostic_texts(profile), pretrained_and_random(profile), {}
     for run in chosen_runs(profile):
         encoder, config = run_encoder(run, device="auto"), run.config
-        before, chance, after = matched_layers(*states, word_states(encoder, texts))
+        before, chance, after = shared_words(*states, word_states(encoder, texts))
         first = config.arm == "none" and config.seed == profile.runs()[0].seed
         yield "finetuned", config, _equal_layers(before, after, SIMILARITIES if first else TRACKED)
-        grid = similarity_grid("cka_debiased", after.rows("cka_debiased")).tolist()
+        grid = similarity_grid("cka_debiased", thinned(after)).tolist()
         pairs = [("cka_debiased", i, j, x) for i, row in enumerate(grid) for j, x in enumerate(row)]
         yield "within", config, pairs
         if config.arm == "none":
             plain[config.seed] = after
-            clouds, seed = (after.sentences(), chance.sentences()), profile.base_seed
+            clouds, seed = (sentence_means(after), sentence_means(chance)), profile.base_seed
             found = calibrated_maximum("mutual_knn", *clouds, seed=seed)  # beside its null
             named = {"mutual_knn": found.value, "null": found.null, "calibrated": found.calibrated}
             yield "neighbours", config, [(k, *found.layers, x) for k, x in named.items()]

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 import torch
 from datasets import Dataset
-from sklearn.metrics import silhouette_score
+from scipy.stats import spearmanr
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef, silhouette_score
 from torch import Tensor, nn
-from torchmetrics.functional import classification, matthews_corrcoef, spearman_corrcoef
 from transformers import (
     DataCollatorWithPadding,
     EvalPrediction,
@@ -30,10 +30,8 @@ from transformers import (
     TrainerCallback,
     TrainingArguments,
 )
-from transformers.trainer_utils import EvalLoopOutput
 
 from shrink_utils.models import Encoder, load_classifier
-from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study.profiles import RunConfig, arm_options, used_precision
 from shrink_utils.text import load_task
 from shrink_utils.text.tasks import TaskSpec, task_spec
@@ -313,11 +311,6 @@ class _FinetuneTrainer(_QuietTrainer, BarcodeTrainer):
         rounded = self.model.training and self.precision == "bfloat16"
         return torch.autocast(self.args.device.type, torch.bfloat16, enabled=rounded)
 
-    def evaluation_loop(self, *args: Any, **kwargs: Any) -> EvalLoopOutput:
-        """By the products that layers are read with."""
-        with OneDNN():
-            return super().evaluation_loop(*args, **kwargs)
-
 
 def _fine_tuning_arguments(config: RunConfig, folder: str) -> TrainingArguments:
     """`_quiet_arguments` with the hyper-parameters of a run, evaluated at first and every epoch.
@@ -394,30 +387,18 @@ def _task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]
 
     They are ``accuracy``, ``f1`` (of class 1), ``macro_f1``, ``matthews`` and ``spearman``.
     """
-    n = spec.n_labels
     functions = {
-        "accuracy": lambda p, y: classification.multiclass_accuracy(
-            p, y, num_classes=n, average="micro"
-        ),
-        "f1": classification.binary_f1_score,
-        "macro_f1": lambda p, y: classification.multiclass_f1_score(
-            p, y, num_classes=n, average="macro"
-        ),
-        "matthews": lambda p, y: _matthews(p, y, n),
-        "spearman": spearman_corrcoef,
+        "accuracy": accuracy_score,
+        "f1": partial(f1_score, zero_division=0),
+        "macro_f1": partial(f1_score, average="macro"),
+        "matthews": matthews_corrcoef,
+        "spearman": lambda y, p: spearmanr(y, p).statistic,
     }
 
     def compute(prediction: EvalPrediction) -> dict[str, float]:
         given = prediction.predictions  # of several outputs the first is judged
         outputs = torch.as_tensor(given[0] if isinstance(given, tuple) else given)
-        p, y = _predicted(outputs), torch.as_tensor(prediction.label_ids)
-        return {name: functions[name](p, y).item() for name in spec.metrics}
+        p, y = _predicted(outputs).numpy(), np.asarray(prediction.label_ids)
+        return {name: float(functions[name](y, p)) for name in spec.metrics}
 
     return compute
-
-
-def _matthews(p: Tensor, y: Tensor, n_classes: int) -> Tensor:
-    """0 where either side has one class alone, as GLUE's scorer; torchmetrics rounds that 0/0."""
-    if len(p.unique()) < 2 or len(y.unique()) < 2:
-        return torch.tensor(0.0)
-    return matthews_corrcoef(p, y, task="multiclass", num_classes=n_classes)

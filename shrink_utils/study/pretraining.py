@@ -8,12 +8,12 @@ hardly longer.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache, partial
 
 import torch
 from datasets import Dataset
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import (
     BertConfig,
@@ -21,7 +21,6 @@ from transformers import (
     BertForSequenceClassification,
     BertLMHeadModel,
     BertModel,
-    DataCollatorForLanguageModeling,
     DataCollatorForSeq2Seq,
     DataCollatorWithPadding,
     EncoderDecoderModel,
@@ -47,10 +46,7 @@ from shrink_utils.text.pairs import ENTAILMENT
 from shrink_utils.training.dynamics import FixedSetLoss
 
 OBJECTIVES = ("mlm", "clm", "mt")  # masked LM, causal LM, translation
-ACTIVATIONS = ("gelu", "solu")
-LANGUAGE_MODELS = ("mlm", "clm")  # of one text: translation needs pairs
 BETAS = (0.9, 0.98)  # Adam's, as Vázquez et al. train
-HELD_OUT_MASKS = 0  # seed of the masks on the held-out sentences: the same for every model
 JUDGES = 512  # held-out sentences that the loss before and after is taken on, at most
 VOCABULARY = 400  # more than the templates' words
 PAIR_LENGTH = 32  # tokens; the longest pair of the templates has 22
@@ -61,42 +57,20 @@ OVERLAPPING = 0.5  # of the common start's pairs that are not entailed share wor
 class Trunk:
     """What the models of every objective have in common: BERT's layers.
 
-    Raises ValueError for sizes below 1, heads that do not divide the width, an unknown activation
-    and a dropout outside [0, 1).
+    Raises ValueError for sizes below 1, heads that do not divide the width and a dropout outside
+    [0, 1).
     """
 
     width: int  # the feed-forward part is four times as wide
     depth: int
     heads: int
-    activation: str = "gelu"  # of the feed-forward part; "solu" comes with its LayerNorm
     dropout: float = 0.1  # of embeddings, attention weights and both outputs of a layer
 
     def __post_init__(self) -> None:
         require(self, "width depth heads", lambda v: v >= 1, "at least 1")
         if self.width % self.heads:
             raise ValueError(f"width: {self.width} does not divide into {self.heads} heads")
-        known_name("activation", "activation", self.activation, ACTIVATIONS)
         require(self, "dropout", lambda v: 0 <= v < 1, "at least 0 and below 1")
-
-
-class SoLU(nn.Module):
-    """The softmax linear unit LayerNorm(x · softmax(x)), over a last axis of the given width.
-
-    Without the LayerNorm the output would be about ``width`` times smaller than the input; the
-    published SoLU models have one.
-
-    References
-    ----------
-    Elhage et al. (2022), *Softmax Linear Units*, Transformer Circuits Thread.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(…, width) to (…, width)."""
-        return self.norm(x * x.softmax(dim=-1))
 
 
 def scratch_model(
@@ -110,7 +84,8 @@ def scratch_model(
     objective
         ``"mlm"``: a ``BertForMaskedLM``. ``"clm"``: a ``BertLMHeadModel``, whose attention is
         causal. ``"mt"``: an ``EncoderDecoderModel``, whose encoder is the trunk and whose decoder
-        is a ``BertLMHeadModel`` of the same sizes with cross-attention; nothing here trains it.
+        is a ``BertLMHeadModel`` of the same sizes with cross-attention. Only ``"clm"`` is trained
+        here.
     vocab_size, max_length
         Word-pieces of a `train_tokenizer`, and tokens of the longest input.
     seed
@@ -125,8 +100,8 @@ def scratch_model(
     Notes
     -----
     Weights are drawn with BERT's standard deviation of 0.02 times √(768 / width), which is BERT's
-    at its own width. With 0.02 at a width of 64 attention begins almost even: some translation
-    models then leave the sentence unread, and a SoLU masked LM learns word frequencies only.
+    at its own width. With 0.02 at a width of 64 attention begins almost even, and some translation
+    models then leave the sentence unread.
     """
     known_name("objective", "objective", objective, OBJECTIVES)
     sizes = {
@@ -152,11 +127,6 @@ def scratch_model(
         fresh = BertModel(BertConfig(**sizes), add_pooling_layer=False)
     shared = model.encoder if objective == "mt" else model.bert
     shared.load_state_dict(fresh.state_dict())
-    if trunk.activation == "solu":
-        with _drawing(seed):  # of its dtype; nothing is drawn
-            for module in model.modules():
-                if hasattr(module, "intermediate_act_fn"):
-                    module.intermediate_act_fn = SoLU(4 * trunk.width)
     return model.eval()
 
 
@@ -221,30 +191,28 @@ def _with_head(objective: str, sizes: dict) -> PreTrainedModel:
     return EncoderDecoderModel(encoder=BertModel(config, add_pooling_layer=False), decoder=decoder)
 
 
-# --- language models -----------------------------------------------------------------------------
+# --- causal language models ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScratchConfig:
-    """One pretraining, described completely: equal configurations give equal models.
+    """One pretraining of a causal LM, described completely: equal ones give equal models.
 
     Raises ValueError for what no training can have.
 
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
-    >>> config.label
-    'clm · 1 × 8 gelu · products · seed 0'
+    >>> config.trunk.dropout
+    0.1
     """
 
-    objective: str  # "mlm" or "clm", as in `scratch_model`
-    width: int  # this and the next four: the `Trunk`
+    width: int  # this and the next three: the `Trunk`
     depth: int
     heads: int
-    activation: str = "gelu"
     dropout: float = 0.1
     source: str  # of sentences, as in `split_sentences`
     sentences: int | None = None  # at most so many to train on; None takes all
@@ -254,36 +222,24 @@ class ScratchConfig:
     batch_size: int  # sentences per step
     learning_rate: float  # Adam's highest
     warmup: float  # the fraction of the steps after which it is reached
-    masked: float = 0.15  # share of the tokens that a masked LM has to predict
     seed: int  # of initial weights and dropout
-    data_seed: int = 0  # of the order of the sentences, and of the masks
+    data_seed: int = 0  # of the order of the sentences
     threads: int = 1  # of torch; they change the last digits of sums
 
     def __post_init__(self) -> None:
-        known_name("objective", "objective", self.objective, LANGUAGE_MODELS)
         _ = self.trunk  # refuses what cannot be built
         require(self, "steps batch_size threads", lambda v: v >= 1, "at least 1")
         require(self, "seed data_seed", lambda v: v >= 0, "0 or more")
         require(self, "sentences", lambda v: v is None or v >= 1, "at least 1, or None")
         require(self, "vocabulary", lambda v: v > 5, "above the 5 special tokens")
         require(self, "max_length", lambda v: v >= 3, "at least 3")
-        require(self, "learning_rate masked", lambda v: 0 < v < 1, "between 0 and 1")
+        require(self, "learning_rate", lambda v: 0 < v < 1, "between 0 and 1")
         require(self, "warmup", lambda v: 0 <= v < 1, "at least 0 and below 1")
 
     @property
     def trunk(self) -> Trunk:
         """The sizes that models of every objective share."""
         return Trunk(**{field.name: getattr(self, field.name) for field in fields(Trunk)})
-
-    @property
-    def label(self) -> str:
-        """How a person names the model."""
-        sizes = f"{self.depth} × {self.width} {self.activation}"
-        return f"{self.objective} · {sizes} · {self.source} · seed {self.seed}"
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain values, in the order of the fields."""
-        return asdict(self)
 
 
 def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
@@ -292,7 +248,7 @@ def scratch_tokenizer(config: ScratchConfig) -> PreTrainedTokenizerBase:
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> len(scratch_tokenizer(config)) <= 200
@@ -323,10 +279,8 @@ def examples(
     Returns
     -------
     Dataset
-        Columns ``input_ids`` and ``labels``, lists of unequal lengths. Labels are the tokens to
-        predict: the tokens themselves (clm: the model shifts them), or −100 but at masked places
-        (mlm). The training sentences of mlm have no labels: `collator` masks them anew each time.
-        Those of split ``"held_out"`` have masks that never change.
+        Columns ``input_ids`` and ``labels``, the same lists of unequal lengths: the model shifts
+        the labels itself.
 
     Raises
     ------
@@ -336,7 +290,7 @@ def examples(
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> examples(config, scratch_tokenizer(config), n=3).column_names
@@ -346,44 +300,15 @@ def examples(
     n = len(rows) if n is None else n
     if not 1 <= n <= len(rows):
         raise ValueError(f"n: {n}, expected 1 to {len(rows)} {split} sentences")
-    columns = _encoded(rows[:n], config, tokenizer)
-    if (config.objective, split) == ("mlm", "held_out"):
-        # Drawn sentence by sentence, so that the first n are the same.
-        mask = collator(replace(config, data_seed=HELD_OUT_MASKS), tokenizer)
-        batches = [mask([{"input_ids": ids}]) for ids in columns["input_ids"]]
-        columns = {k: [batch[k][0].tolist() for batch in batches] for k in ("input_ids", "labels")}
-    return Dataset.from_dict(columns)
+    return Dataset.from_dict(_encoded(rows[:n], config, tokenizer))
 
 
 def _encoded(
     columns: Mapping[str, list[str]], config: ScratchConfig, tokenizer: PreTrainedTokenizerBase
 ) -> dict[str, list[list[int]]]:
-    """Tokens of some rows, with their labels if the objective has any before masking."""
-    encode = partial(tokenizer, truncation=True, max_length=config.max_length)
-    tokens = {"input_ids": encode(columns["text"])["input_ids"]}
-    if config.objective == "clm":
-        tokens["labels"] = tokens["input_ids"]
-    return tokens
-
-
-def collator(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> Callable:
-    """A function from training examples to a padded batch; of mlm, it masks by `data_seed`.
-
-    Examples
-    --------
-    >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
-    ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
-    ... )
-    >>> pad = collator(config, scratch_tokenizer(config))
-    >>> sorted(pad([{"input_ids": [5, 6], "labels": [5, 6]}]))
-    ['attention_mask', 'input_ids', 'labels']
-    """
-    if config.objective == "mlm":
-        return DataCollatorForLanguageModeling(
-            tokenizer, mlm_probability=config.masked, seed=config.data_seed
-        )
-    return DataCollatorForSeq2Seq(tokenizer)
+    """Tokens of some rows, which are their own labels."""
+    tokens = tokenizer(columns["text"], truncation=True, max_length=config.max_length)["input_ids"]
+    return {"input_ids": tokens, "labels": tokens}
 
 
 def held_out_batches(
@@ -391,7 +316,7 @@ def held_out_batches(
 ) -> list[dict[str, Tensor]]:
     """The first `n` held-out sentences, or all, as padded batches: what losses are judged on.
 
-    Models of one source and objective are given the same sentences and masks.
+    Models of one source are given the same sentences.
 
     Returns
     -------
@@ -407,7 +332,7 @@ def held_out_batches(
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> len(held_out_batches(config, scratch_tokenizer(config), n=20))
@@ -425,7 +350,7 @@ class _ScratchResult:
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> [row["step"] for row in pretrain(config).evaluations]
@@ -444,7 +369,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     Parameters
     ----------
     config : ScratchConfig
-        Models whose `seed` alone differs read the same batches, with the same masks, in order.
+        Models whose `seed` alone differs read the same batches in order.
     callbacks : sequence of TrainerCallback
         Told of every step; they may look at the model and must not change it.
 
@@ -461,7 +386,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> pretrain(config).model.training
@@ -492,7 +417,7 @@ def pretrain(config: ScratchConfig, *, callbacks: Sequence[TrainerCallback] = ()
             model=model,
             args=arguments,
             train_dataset=rows["train"].with_transform(encode),
-            data_collator=collator(config, tokenizer),
+            data_collator=DataCollatorForSeq2Seq(tokenizer),
             callbacks=list(callbacks),
         )
         before = _held_out_loss(model, batches)
@@ -508,7 +433,7 @@ def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> new_model(config, scratch_tokenizer(config)).config.hidden_size
@@ -516,7 +441,7 @@ def new_model(config: ScratchConfig, tokenizer: PreTrainedTokenizerBase) -> PreT
     """
     return scratch_model(
         config.trunk,
-        config.objective,
+        "clm",
         vocab_size=len(tokenizer),
         max_length=config.max_length,
         seed=config.seed,
@@ -533,7 +458,7 @@ def _held_out_loss(model: PreTrainedModel, batches: Iterable[dict[str, Tensor]])
     Examples
     --------
     >>> config = ScratchConfig(
-    ...     objective="clm", width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
+    ...     width=8, depth=1, heads=1, source="products", sentences=40, steps=1,
     ...     vocabulary=200, max_length=8, batch_size=8, learning_rate=1e-2, warmup=0.5, seed=0,
     ... )
     >>> tokenizer = scratch_tokenizer(config)
@@ -681,16 +606,12 @@ def _train(
     return model.eval()
 
 
-def scratch_config(
-    profile: Profile, objective: str, *, seed: int = 0, **changes: object
-) -> ScratchConfig:
-    """The profile's pretraining under one objective.
+def scratch_config(profile: Profile, *, seed: int = 0, **changes: object) -> ScratchConfig:
+    """The profile's pretraining.
 
     Parameters
     ----------
     profile : Profile
-    objective : str
-        ``"mlm"`` or ``"clm"``.
     seed : int
         Of the initial weights. The study's base seed shifts it, and the order of the data.
     **changes
@@ -700,16 +621,14 @@ def scratch_config(
     values = asdict(profile.pretraining)
     del values["seeds"]
     values |= {"seed": shift + seed, "data_seed": shift, "threads": profile.threads}
-    return ScratchConfig(objective=objective, **{"source": "all", **values, **changes})
+    return ScratchConfig(**{"source": "all", **values, **changes})
 
 
-def dynamics_config(
-    profile: Profile, objective: str, *, seed: int = 0, **changes: object
-) -> ScratchConfig:
+def dynamics_config(profile: Profile, *, seed: int = 0, **changes: object) -> ScratchConfig:
     """The short training that is followed: the profile's trunk, and the sizes of its ``dynamics``.
 
     `seed` is one of ``profile.pretraining.seeds``; `changes` are fields of `ScratchConfig`.
     """
     names = ("steps", "batch_size", "learning_rate", "max_length", "vocabulary")
     values = {name: getattr(profile.dynamics, name) for name in names} | changes
-    return scratch_config(profile, objective, seed=seed, **values)
+    return scratch_config(profile, seed=seed, **values)

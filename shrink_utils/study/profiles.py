@@ -221,7 +221,6 @@ class _Pretraining:
     batch_size: int
     learning_rate: float  # of Adam
     warmup: float  # share of the steps
-    masked: float  # share of the tokens that a masked LM has to predict
     seeds: Integers  # models that differ only in initial weights (and dropout, if any)
 
 

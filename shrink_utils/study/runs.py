@@ -102,23 +102,16 @@ def _load_model(folder: Path) -> Path:
     return folder / MODEL
 
 
-def run_or_load(
-    config: RunConfig,
-    folder: Path,
-    *,
-    on_row: Callable[[dict], None] | None = None,
-    keep_model: bool = True,
-) -> Run:
+def run_or_load(config: RunConfig, folder: Path, *, keep_model: bool = True) -> Run:
     """The run of `config`: loaded from `folder` when it is there and whole, else computed.
 
-    `folder` is where runs are kept, ``results/<profile>/runs``; `on_row` is called after every
-    training step; `keep_model` saves the model of a run that is computed beside it. A damaged run
-    is computed again, with a warning.
+    `folder` is where runs are kept, ``results/<profile>/runs``; `keep_model` saves the model of a
+    run that is computed beside it. A damaged run is computed again, with a warning.
     """
     config = replace(config, precision=used_precision(config.precision))
     target = folder / run_id(config)
     return Result(target).load_or_compute(
-        load_run, lambda: _compute(config, target, on_row, keep_model), lock=_rank() == 0
+        load_run, lambda: _compute(config, target, keep_model), lock=_rank() == 0
     )
 
 
@@ -130,15 +123,13 @@ def _rank() -> int:
     return int(os.environ.get("RANK") or 0)
 
 
-def _compute(
-    config: RunConfig, target: Path, on_row: Callable[[dict], None] | None, keep_model: bool
-) -> None:
+def _compute(config: RunConfig, target: Path, keep_model: bool) -> None:
     from safetensors.torch import save_file
 
     from shrink_utils.study.finetuning import finetune  # it loads the Trainer, for seconds
 
     since = time.perf_counter()
-    result = finetune(config, on_row=on_row)
+    result = finetune(config)
     if _rank() == 0:
         if keep_model:
             _save_model(config, result, target, since)

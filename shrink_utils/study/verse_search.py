@@ -15,24 +15,13 @@ from torch import Tensor
 
 from shrink_utils.geometry import all_but_the_top, random_rotation, search, whitening
 from shrink_utils.models import hidden_states, load_encoder
-from shrink_utils.sources import Source, data_dir, fetch, results_dir
+from shrink_utils.sources import data_dir, fetch, results_dir
 from shrink_utils.study.results import atomic_write
 from shrink_utils.study.statistics import _mean_of
 from shrink_utils.text import load_task
 from shrink_utils.text.corpora import hash_order
 
 N_VERSES, LENGTH = 4000, 48  # verses that are looked for; word-pieces that are read of a text
-# Public-domain texts in MIT wheels: wheel and file. They are read as data and never imported.
-_HASHES = {
-    "web": (
-        "66f90ca618551e0bc0dccf0c69d8042fb0083cae099b70d8c4fa3aaea0deab64",
-        "c3daeaf48ba26fb640ce8ec6a85fb3b9dbb6c69d032c53e190c45167c4eb26bc",
-    ),
-    "ylt": (
-        "dfff6ff29788ab270852d38bdd041b65d37fc6945a63a12370bc34503a327517",
-        "2640d179c31e1aa8805a903f08485b65ae13ed31d00f47538ce9e51a11e59ddd",
-    ),
-}
 CODES = {
     "full": {},
     "eight_bit": {"bits": 8},
@@ -44,26 +33,14 @@ CODES = {
 def _verses(name: str) -> dict[int, str]:
     """Verses by number, of the World English Bible ("web") or Young's Literal Translation ("ylt").
 
+    They stand in a module, which is read as data and never imported.
+
     Raises
     ------
     ConnectionError
-        The package index cannot be reached: see `text.sources.fetch`.
+        The package index cannot be reached: see `sources.fetch`.
     """
-    wheel, file = _HASHES[name]
-    member = f"pythonbible_{name}/plain_text_readers_bible.py"
-    source = Source(
-        name=f"verses_{name}",
-        what="The Bible's verses in English",
-        package=f"pythonbible-{name}",
-        version="0.0.2",
-        kind="wheel",
-        archive=f"pythonbible_{name}-0.0.2-py3-none-any.whl",
-        sha256=wheel,
-        licence="MIT (the texts: public domain)",
-        url=f"https://pypi.org/project/pythonbible-{name}/",
-        files={member: file},
-    )
-    code = (fetch(source) / "plain_text_readers_bible.py").read_text(encoding="utf-8")
+    code = (fetch(f"verses_{name}") / "plain_text_readers_bible.py").read_text(encoding="utf-8")
     calls = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
     bible = next(call for call in calls if getattr(call.func, "id", "") == "Bible")
     text, starts, ends = (ast.literal_eval(part) for part in bible.args[1:4])

@@ -79,9 +79,9 @@ def test_a_plane_in_metres_far_from_the_origin_has_two_dimensions(method, digits
     assert found == pytest.approx(expected, rel=1e-4) and expected == pytest.approx(2, rel=0.12)
 
 
-def test_nearest_distances_are_those_of_a_tree_also_where_products_lose_them():
+def test_nearest_distances_are_those_of_a_tree_also_of_rows_that_nearly_touch():
     x = np.random.default_rng(0).normal(size=(200, 40))
-    x[:50] = x[50:100] + 1e-9 * x[:50]  # pairs that a product cannot tell from copies
+    x[:50] = x[50:100] + 1e-9 * x[:50]  # products would take them for copies
     for cloud in (x, x + 1e3, np.concatenate([1e-6 * x, 1 + 1e-6 * x])):
         expected = KDTree(cloud).query(cloud, k=3)[0][:, 1:]
         np.testing.assert_allclose(_nearest_distances(cloud, 2), expected, rtol=1e-12)

@@ -144,6 +144,9 @@ def test_sums_stay_in_float64_where_the_model_around_them_changes_its_precision(
     model = torch.nn.ModuleDict({"metric": IsoScore(D)})
     model["metric"].update(X[:30])
     model.to(dtype)
+    model.half()
+    model["metric"].set_dtype(dtype)
+    assert {state.dtype for state in model["metric"].metric_state.values()} == {torch.float64}
     model["metric"].update(X[30:])
     assert float(model["metric"].compute()) == pytest.approx(iso_score(X), rel=1e-12)
 

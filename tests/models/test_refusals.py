@@ -14,7 +14,6 @@ from shrink_utils.models import (
     read_layers,
     stitch_grid,
     stitched,
-    token_states,
     word_states,
 )
 from tests.models.conftest import make_batches, make_model, make_reading
@@ -76,7 +75,6 @@ REFUSED = [
     (_read(max_length=2), ["max_length", "2"]),
     (_read(batch_size=0), ["batch_size", "0"]),
     (lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", ""]), ["texts", "text 1"]),
-    *((_saved("opt", f, **OPT), ["layers", "32", "16"]) for f in (word_states, token_states)),
     (_saved("opt", lambda e, t: hidden_states(e, t, pooling="first_last"), **OPT), ["32", "16"]),
     (lambda _: pool(STATES, MASK, pooling="AVG"), ["pooling", "AVG"]),
     (lambda _: pool((), MASK), ["states"]),

@@ -1,12 +1,10 @@
-"""States against one text at a time, pooling against loops over tokens, products against torch."""
+"""States against one text at a time, pooling against loops over tokens."""
 
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
 
 from shrink_utils.models import hidden_states, load_encoder, pool, token_states
-from shrink_utils.models.encoders import OneDNN
 from shrink_utils.names import POOLINGS
 
 TEXTS = [
@@ -103,15 +101,3 @@ def test_means_of_half_precision_do_not_overflow(pooling):
     rows = torch.full((1, 512, 2), 40_000.0, dtype=torch.float16)
     found = pool([rows, rows], torch.ones(1, 512), pooling=pooling)
     assert found.dtype == rows.dtype and torch.equal(found, rows[:, 0])
-
-
-@pytest.mark.parametrize("shape", [(5,), (7, 5), (2, 3, 5)])
-@pytest.mark.parametrize("bias", [torch.ones(4), None])
-def test_products_are_those_of_torch_and_one_that_needs_a_gradient_is_left_to_it(shape, bias):
-    x, weight = torch.randn(shape), torch.randn(4, 5, requires_grad=True)
-    expected = functional.linear(x, weight, bias)
-    with torch.no_grad(), OneDNN():
-        torch.testing.assert_close(functional.linear(x, weight, bias), expected.detach())
-    with OneDNN():
-        functional.linear(x, weight, bias).sum().backward()
-    assert weight.grad is not None

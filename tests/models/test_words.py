@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shrink_utils.models import load_encoder, split_words, word_batches, word_states
-from shrink_utils.models.states import WORD
+from shrink_utils.models.states import WORD, WordBatch, shared_words
 
 WIDE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 BERT = {**WIDE, "intermediate_size": 48}
@@ -109,6 +109,23 @@ def test_words_that_are_cut_on_the_left_are_left_out():
         found = word_states(encoder, text, max_length=n_pieces + 2)
         assert found.word == words
         assert found.position.tolist() == [split_words(text[0]).index(word) for word in words]
+
+
+def _states(places):
+    """A vector that tells its sentence and position, in two layers."""
+    sentence, position = torch.tensor(places).T
+    vectors = torch.stack([sentence, position], dim=1).float()
+    words = [f"word {place}" for place in places]
+    return WordBatch(torch.stack([vectors, vectors + 100]), sentence, position, words, n_texts=3)
+
+
+def test_the_words_that_all_have_read_are_told_by_sentence_and_position():
+    first = _states([(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)])
+    second = _states([(0, 0), (0, 2), (1, 0), (2, 1)])
+    x, y = shared_words(first, second)
+    assert x.vectors[0].tolist() == [[0, 0], [0, 2], [2, 1]]
+    assert torch.equal(x.vectors, y.vectors) and x.word == y.word
+    assert x.sentence.tolist() == y.sentence.tolist() == [0, 0, 2]
 
 
 WORDS = {

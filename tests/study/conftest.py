@@ -34,7 +34,6 @@ def config():
 def scratch_config():
     """Three steps of pretraining."""
     return ScratchConfig(
-        objective="mlm",
         width=16,
         depth=2,
         heads=2,

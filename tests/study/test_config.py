@@ -17,10 +17,8 @@ from shrink_utils.study.finetuning import _fine_tuning_arguments, _quiet_argumen
         ("config", "task", "sentiment_movie"),
         ("config", "epochs", 0),
         ("config", "weight", -0.1),
-        ("scratch_config", "objective", "mt"),
         ("scratch_config", "heads", 3),
         ("scratch_config", "vocabulary", 5),
-        ("scratch_config", "masked", 0.0),
     ],
 )
 def test_an_impossible_value_is_named(request, fixture, name, value):

@@ -1,40 +1,27 @@
-"""Probes of fine-tuned vectors, and words of two encoders matched."""
+"""Probes of fine-tuned vectors, and layers of two encoders compared."""
 
 import math
 from collections import Counter
 
 import numpy as np
-import pytest
 import torch
 
-from shrink_utils.models import hidden_states, load_encoder
 from shrink_utils.models.states import WordBatch
 from shrink_utils.study.experiments import (
     REMOVED,
-    Layers,
     _cluster_axes,
     _deal_folds,
     _equal_layers,
     _Target,
     _treatments,
+    compared_rows,
     frequency_target,
-    matched_layers,
     probed,
     shuffled,
-    text_states,
+    thinned,
     treated_accuracies,
     type_target,
 )
-from shrink_utils.text import load_task
-
-
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_one_pass_gives_both_vectors_of_the_texts_in_their_order(pooling):
-    encoder = load_encoder("tiny-random")
-    rows = load_task("sentiment_movies", max_eval=20)["validation"]
-    found = text_states(encoder, rows, max_length=16)[pooling]
-    expected = hidden_states(encoder, list(rows["text"]), pooling=pooling, max_length=16)
-    torch.testing.assert_close(found, expected)
 
 
 def _cloud(n=400, d=30, loud=8.0):
@@ -129,43 +116,27 @@ def test_a_frequency_in_the_vectors_is_read_off_for_words_held_out():
     assert probed(x, target.shuffled())["value"] < 0.1
 
 
-def _states(names):
-    """A vector that tells its sentence and position, in two layers."""
-    sentence, position = torch.tensor(names).T
-    vectors = torch.stack([sentence, position], dim=1).float()
-    return WordBatch(
-        vectors=torch.stack([vectors, vectors + 100]),
-        sentence=sentence,
-        position=position,
-        word=["w"] * len(names),
-        n_texts=3,
-    )
-
-
-def test_words_are_matched_by_sentence_and_position():
-    first = _states([(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)])
-    second = _states([(2, 1), (0, 0), (0, 2), (1, 0)])
-    x, y = matched_layers(first, second)
-    assert x.words[0].tolist() == [[0, 0], [0, 2], [2, 1]]
-    assert torch.equal(x.words, y.words)
-    assert x.sentence.tolist() == y.sentence.tolist() == [0, 0, 2]
-    assert x.rows("rsa")[0].tolist() == [[0, 1], [2, 1]]  # the means of both sentences
+def _batch(vectors, sentence):
+    """Words of these vectors, (layers, n, d), of these sentences."""
+    n = len(sentence)
+    return WordBatch(vectors, sentence, torch.zeros(n), ["w"] * n, n_texts=n)
 
 
 def test_many_words_are_thinned_evenly_and_few_are_kept():
-    many = Layers(torch.arange(5000.0).reshape(1, 5000, 1), torch.arange(5000) // 10)
-    kept = many.thinned()
-    assert kept.words.shape == (1, 2000, 1)
-    assert kept.words[0, :4, 0].tolist() == [0, 2, 5, 7]
-    assert kept.sentence.tolist() == (kept.words[0, :, 0].long() // 10).tolist()
-    few = Layers(many.words[:, :30], many.sentence[:30])
-    assert torch.equal(few.rows("cka"), few.words)
+    sentence = torch.arange(5000) // 10
+    many = _batch(torch.arange(5000.0).reshape(1, 5000, 1), sentence)
+    kept = thinned(many)
+    assert kept.shape == (1, 2000, 1)
+    assert kept[0, :4, 0].tolist() == [0, 2, 5, 7]
+    few = _batch(many.vectors[:, :30], sentence[:30])
+    assert torch.equal(compared_rows(few, "cka"), few.vectors)
+    assert compared_rows(few, "rsa")[0, :, 0].tolist() == [4.5, 14.5, 24.5]  # of three sentences
 
 
 def test_equal_layers_are_compared_in_order_and_shuffled_rows_are_the_same_rows():
     words = torch.randn(3, 60, 4, generator=torch.Generator().manual_seed(0))
-    x = Layers(words, torch.arange(60) // 5)
-    y = Layers(words.flip(0), x.sentence)
+    x = _batch(words, torch.arange(60) // 5)
+    y = _batch(words.flip(0), x.sentence)
     rows = _equal_layers(x, y, ("cka",))
     assert [row[:3] for row in rows] == [("cka", i, i) for i in range(3)]
     assert [row[3] > 0.999 for row in rows] == [False, True, False]  # the middle one is its own

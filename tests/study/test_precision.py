@@ -7,7 +7,6 @@ import torch
 from transformers import DataCollatorWithPadding
 
 from shrink_utils.models import pool
-from shrink_utils.models.encoders import OneDNN
 from shrink_utils.study import finetune, finetuning
 from shrink_utils.study.finetuning import _tokenized
 from shrink_utils.study.profiles import _native_precision
@@ -51,7 +50,7 @@ def test_evaluations_are_float32_passes_of_the_models_bit_for_bit(config, monkey
     )["validation"]
     examples = _tokenized(rows, result.tokenizer, max_length=config.max_length)
     inputs = DataCollatorWithPadding(result.tokenizer)([examples[i] for i in range(len(rows))])
-    with torch.no_grad(), OneDNN():
+    with torch.no_grad():
         output = result.model(**inputs, output_hidden_states=True)
     embeddings = pool(output.hidden_states, inputs["attention_mask"], pooling=config.pooling)
     assert torch.equal(result.embeddings["after"], embeddings)

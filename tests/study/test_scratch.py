@@ -1,6 +1,4 @@
-"""One trunk, three objectives, two activations; classifiers of pairs and where entailment is."""
-
-import math
+"""One trunk, three objectives; classifiers of pairs and where entailment is."""
 
 import pytest
 import torch
@@ -8,7 +6,6 @@ from transformers import EncoderDecoderModel
 
 from shrink_utils.study.pretraining import (
     OBJECTIVES,
-    SoLU,
     Trunk,
     _new_pair_classifier,
     _with_new_head,
@@ -41,27 +38,12 @@ def test_only_the_causal_model_is_blind_to_what_follows():
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_solu_stands_in_every_layer_and_changes_the_function_not_the_weights(objective):
-    solu = _model(objective, Trunk(width=16, depth=2, heads=2, activation="solu"))
-    gelu = _model(objective)
-    layers = 4 if objective == "mt" else 2
-    assert sum(isinstance(module, SoLU) for module in solu.modules()) == layers
-    assert not any(isinstance(module, SoLU) for module in gelu.modules())
-    weights = solu.state_dict()
-    assert all(torch.equal(x, weights[name]) for name, x in gelu.state_dict().items())
-    added = weights.keys() - gelu.state_dict().keys()
-    assert {name.rsplit(".", 2)[-2] for name in added} == {"norm"}
-    assert not torch.allclose(_logits(solu), _logits(gelu), atol=1e-3)
-
-
-def test_solu_is_the_definition_number_by_number():
-    x = [0.5, -1.0, 2.0]
-    exps = [math.exp(v) for v in x]
-    y = [v * e / sum(exps) for v, e in zip(x, exps, strict=True)]
-    mean = sum(y) / 3
-    var = sum((v - mean) ** 2 for v in y) / 3
-    expected = [(v - mean) / math.sqrt(var + 1e-5) for v in y]
-    assert SoLU(3)(torch.tensor(x)).tolist() == pytest.approx(expected, abs=1e-6)
+def test_the_trunk_is_the_same_below_every_head(objective):
+    model = _model(objective)
+    trunk = model.encoder if objective == "mt" else model.bert
+    weights, expected = trunk.state_dict(), _model("clm").bert.state_dict()
+    assert weights.keys() == expected.keys()
+    assert all(torch.equal(x, expected[name]) for name, x in weights.items())
 
 
 def test_a_new_head_leaves_the_layers_and_the_original_as_they_are():
