@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
+from operator import attrgetter
 from pathlib import Path
 from textwrap import dedent
 
@@ -54,17 +55,10 @@ def _read_tables(folder: Path) -> dict[str, pd.DataFrame]:
     return {name: pd.read_parquet(path) for name, path in paths.items()}
 
 
-def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
-    """A profile's tables on record, or None; and a line that says how many of its runs are."""
+def full_length(name: str = "cohort") -> dict[str, pd.DataFrame]:
+    """A profile's tables on record, after a line that says of how many runs they are."""
     profile = load_profile(name)
-    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
-    if missing:
-        print(
-            f"{wanted - missing} of the {wanted} runs of profile {name} are on record. Nobody "
-            "looks at them before all are, so this section shows nothing yet."
-        )
-        return None
-    print(f"All {wanted} runs of profile {name} are on record.")
+    print(f"All {len(profile.all_runs())} runs of profile {name} are on record.")
     return _read_tables(_records_folder(profile))
 
 
@@ -93,13 +87,8 @@ def _read_records(path: Path) -> pd.DataFrame:
 
 def _rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
     """Rows of a table that has one per run, in the order of the runs, each once."""
-    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(_run_key, configs)), names=KEYS)
-    return table.set_index(KEYS).loc[keys].reset_index()
-
-
-def _run_key(config: RunConfig) -> tuple:
-    """What names a run in the tables: `KEYS`."""
-    return tuple(getattr(config, name) for name in KEYS)
+    keys = dict.fromkeys(map(attrgetter(*KEYS), configs))
+    return table.set_index(KEYS).loc[[*keys]].reset_index()
 
 
 def named_by_epochs(table: pd.DataFrame) -> pd.DataFrame:
@@ -212,14 +201,6 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
             f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
         )
     return pd.read_csv(path)
-
-
-def _missing_runs(profile: Profile) -> list[RunConfig]:
-    """Runs of the profile that are not on record, in its order."""
-    path, known = _records_folder(profile) / "runs.parquet", set()
-    if path.is_file():
-        known = set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
-    return [config for config in profile.all_runs() if _run_key(config) not in known]
 
 
 def _records_folder(profile: Profile) -> Path:
