@@ -429,22 +429,11 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
         values |= {"name": path.stem, "base_seed": seed}
         text = json.dumps(values, default=lambda date: {"date or time": str(date)})  # not a text
         return TypeAdapter(Profile).validate_json(text)  # JSON: a list stands for a tuple
-    except ValueError as error:  # of TOML, or pydantic's
-        fault = _first_fault(error) if isinstance(error, ValidationError) else error
-        raise ValueError(f"profile {path.name}: {fault}") from error
-
-
-def _first_fault(error: ValidationError) -> str:
-    """One line of a library's many: an unknown key first, as others may be missing for it."""
-    faults = error.errors(include_url=False)
-    unknown = "unexpected_keyword_argument"
-    fault = min(faults, key=lambda fault: fault["type"] != unknown)
-    if fault["type"] == "value_error":  # raised here or by RunConfig, and complete
-        return str(fault["ctx"]["error"])
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
-    found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
-    said = "no such key" if fault["type"] == unknown else fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{place.removeprefix('.')}: {said}{found}"
+    except ValidationError as error:
+        faults = [": ".join(map(str, (*fault["loc"], fault["msg"]))) for fault in error.errors()]
+        raise ValueError(f"profile {path.name}: {'; '.join(faults)}") from error
+    except ValueError as error:  # of TOML
+        raise ValueError(f"profile {path.name}: {error}") from error
 
 
 def setup_notebook(profile: str, *, seed: int = 0) -> Profile:

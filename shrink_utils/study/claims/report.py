@@ -225,11 +225,7 @@ def _hypotheses_command(profile: Profile) -> None:
             f"--profile: {', '.join(decided)} have hypotheses, found {profile.name}; "
             "`python -m shrink_utils --profile cohort hypotheses` shows them"
         )
-    _print_hypotheses(_read_hypotheses(profile.name))
-
-
-def _print_hypotheses(answer: pd.DataFrame) -> None:
-    """Print the hypotheses of `_read_hypotheses`: verdict, difference and its interval."""
+    answer = _read_hypotheses(profile.name)
     ours = answer.difference + " " + answer["simultaneous interval"]
     text = answer[["hypothesis", "verdict"]].assign(difference=ours)
     _print_table(text.join(answer[["seeds", "p (Holm)"]]), answer.note)
