@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -328,41 +328,12 @@ def _check_room(folder: Path, n_vectors: int) -> None:
 # --- the answer ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class OwnAnswer:
-    """What the runs of a study say."""
-
-    head: str
-    metric: str
-    before: float  # PC1 share of the untrained encoder
-    found: dict[str, list[rule.Values]]  # by condition, per seed, per row
-    groups: np.ndarray  # of the validation rows: units that depend on each other
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """One row per measure and condition, of `own_answer._compared_with_plain`."""
-        return rule._compared_with_plain(self.found, self.groups)
-
-    @cached_property
-    def sentences(self) -> list[str]:
-        """What the rule makes of the table."""
-        return rule._sentences_of(self.table, self.found, self.groups, self.metric)
-
-    def shown(self) -> pd.DataFrame:
-        """The table for people: a row per condition, a column per measure."""
-        return rule._shown(self.table)
-
-    def figure(self) -> plt.Figure:
-        """Differences from plain, and the metric against the PC1 share."""
-        return rule._figure(self.table, self.found, self.before, self.metric)
-
-
 def run_own(study: OwnStudy) -> list[Run]:
     """The runs of a study: those that are there are loaded, the others made."""
     return run_configs(study.configs, study.profile, kept=study.kept or None)
 
 
-def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
+def answer_own(study: OwnStudy, runs: Sequence[Run]) -> rule.OwnAnswer:
     """Compare every condition with plain fine-tuning, paired by seed and by validation row."""
     first = study.configs[0]
     rows = load_task(first.task, max_eval=first.eval_rows)["validation"]
@@ -380,7 +351,7 @@ def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
     head = f"On {study.title} ({n}, {what}, {len(plain)} seeds):"
     before = courses["none", plain[0].weight][0][0].vectors.double()
     share = float(anisotropy(before, k=1, center=True)[0])
-    return OwnAnswer(head, spec.metrics[0], share, found, groups)
+    return rule.OwnAnswer(head, spec.metrics[0], share, found, groups)
 
 
 def _groups_of(task: str, rows: Dataset) -> np.ndarray:
@@ -464,7 +435,7 @@ def _own_command(profile: Profile, texts: Path, valid: Path | None = None, **giv
 # --- what is written -------------------------------------------------------------------------
 
 
-def _write_own(study: OwnStudy, answer: OwnAnswer, runs: Sequence[Run]) -> None:
+def _write_own(study: OwnStudy, answer: rule.OwnAnswer, runs: Sequence[Run]) -> None:
     """Write the answer, its table, its figure and a kept model: a folder that is whole or absent.
 
     No text of the user's is quoted.
@@ -499,7 +470,7 @@ def _rows_of_page(*rows: Sequence[object]) -> str:
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
-def _page(study: OwnStudy, answer: OwnAnswer) -> str:
+def _page(study: OwnStudy, answer: rule.OwnAnswer) -> str:
     table = answer.shown().reset_index()
     facts = [(name, fact) for name, fact in study.facts.items() if name != "classes"]
     kept = "".join(
