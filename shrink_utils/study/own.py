@@ -206,20 +206,20 @@ def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, fl
     of.pop("none", None)
     if not of:
         raise ValueError(f"arms: {' '.join(arms)!r}, expected one beside plain fine-tuning")
-    named = set()
-    for given in sorted(weights, key=lambda one: "=" in str(one)):  # those of one arm come last
-        arm, _, numbers = str(given).rpartition("=")
-        if arm in named:
-            raise ValueError(f"weights: {given!r} is a second of its kind; write such as all=1,2")
-        named.add(arm)
+    given: dict[str, list[float]] = {}  # by arm; "" is every other one
+    for one in weights:
+        arm, _, numbers = str(one).rpartition("=")
+        if arm in given:
+            raise ValueError(f"weights: {one!r} is a second of its kind; write such as all=1,2")
+        if arm:
+            known_name("weights", "arm of --arms", arm, of)
         try:
-            found = sorted({float(number) for number in numbers.split(",")})
+            given[arm] = sorted({float(number) for number in numbers.split(",")})
         except ValueError:
-            found = [math.nan]
-        if not all(0 < weight < math.inf for weight in found):
-            raise ValueError(f"weights: {given!r}, expected such as all=2,4")
-        of |= dict.fromkeys([known_name("weights", "arm of --arms", arm, of)] if arm else of, found)
-    return [(arm, weight) for arm, found in of.items() for weight in found]
+            given[arm] = [math.nan]
+        if not all(0 < weight < math.inf for weight in given[arm]):
+            raise ValueError(f"weights: {one!r}, expected such as all=2,4")
+    return [(arm, w) for arm, usual in of.items() for w in given.get(arm, given.get("", usual))]
 
 
 def _token_lengths(
