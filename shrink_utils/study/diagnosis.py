@@ -88,13 +88,7 @@ def diagnose(
 
 
 def compare(
-    before: str,
-    after: str,
-    texts: Sequence[str],
-    *,
-    max_length: int | None = None,
-    min_count: int = 5,
-    max_texts: int | None = MOST_TEXTS,
+    before: str, after: str, texts: Sequence[str], *, min_count: int = 5, **reading: int | None
 ) -> pd.DataFrame:
     """The diagnoses of two encoders of as many layers, and which differences are noise.
 
@@ -102,8 +96,10 @@ def compare(
     ----------
     before, after : str
         As `diagnose` takes one, such as an encoder and what fine-tuning made of it.
-    texts, max_length, min_count, max_texts
+    texts, min_count
         As in `diagnose`.
+    **reading
+        ``max_length`` and ``max_texts`` of `diagnose`.
 
     Returns
     -------
@@ -119,7 +115,7 @@ def compare(
     ValueError, FileNotFoundError
         As `diagnose`; or the encoders have different numbers of layers.
     """
-    read = [_read_words(model, texts, max_length, max_texts) for model in (before, after)]
+    read = [_read_words(model, texts, **reading) for model in (before, after)]
     (texts, first, _), (_, second, _) = read
     if len(first.vectors) != len(second.vectors):
         depths = " and ".join(str(len(words.vectors)) for words in (first, second))
@@ -167,7 +163,10 @@ def _only(words: WordBatch, rows: Tensor) -> WordBatch:
 
 
 def _read_words(
-    model: str, texts: Sequence[str], max_length: int | None, max_texts: int | None
+    model: str,
+    texts: Sequence[str],
+    max_length: int | None = None,
+    max_texts: int | None = MOST_TEXTS,
 ) -> tuple[list[str], WordBatch, dict[str, int]]:
     """Texts, or a sample of them, the words that an encoder read, and how many were cut."""
     encoder, texts = load_encoder(model, device="auto"), as_texts(texts)
