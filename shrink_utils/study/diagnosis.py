@@ -2,7 +2,6 @@
 
 import math
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from shrink_utils.models.states import MAX_LENGTH, WordBatch
 from shrink_utils.names import as_texts
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import atomic_write, progress_bar
+from shrink_utils.study.results import _check_writable, atomic_write, progress_bar
 from shrink_utils.text import load_sentences
 from shrink_utils.text.corpora import check_maximum, hash_order
 from shrink_utils.text.files import read_texts
@@ -262,11 +261,7 @@ def _diagnose_command(
 ) -> None:
     """Print and write the table of one encoder, or of two, on a file or the study's sentences."""
     plt.switch_backend("agg")  # a file, no window
-    try:  # before the work, which may take long
-        out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-    except OSError as error:
-        raise type(error)(f"out: {out} cannot be written to ({error.strerror})") from error
+    _check_writable(out, "out")  # before the work, which may take long
     if column and not text:
         raise ValueError("--column: it is of the table that --text names")
     if len(models) > 2:

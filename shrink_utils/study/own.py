@@ -10,7 +10,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +41,7 @@ from shrink_utils.study.finetuning import finetune
 from shrink_utils.study.notebooks import _run_notebook
 from shrink_utils.study.own_task import _facts_of, _halves_of, _read_own_task
 from shrink_utils.study.profiles import ARMS, Profile, RunConfig, used_precision
-from shrink_utils.study.results import Result, _n_workers, _result_key, provenance
+from shrink_utils.study.results import Result, _check_writable, _n_workers, _result_key, provenance
 from shrink_utils.study.runs import Run, _kept_model, _model_card, run_configs, run_id
 from shrink_utils.study.statistics import _two_way_variance
 from shrink_utils.text import load_task
@@ -311,17 +310,12 @@ def _processes() -> int:
 def _check_room(folder: Path, n_vectors: int) -> None:
     """Raise an ``OSError`` for results that cannot be written, or that would fill the disk."""
     there = next(path for path in (folder, *folder.parents) if path.is_dir())
+    _check_writable(there, "SHRINK_RESULTS_DIR")
     free, needed = shutil.disk_usage(there).free, n_vectors * 4 * 1024 + 2**29
-    try:
-        tempfile.TemporaryFile(dir=there).close()
-    except OSError as error:
-        told = f"{there} cannot be written to ({error.strerror}); name another folder"
-        raise type(error)(f"SHRINK_RESULTS_DIR: {told}") from error
     if free < needed:
-        sizes = f"{free / 2**30:.1f} GiB left, and the study takes {needed / 2**30:.1f}"
         raise OSError(
-            f"SHRINK_RESULTS_DIR: {there} has {sizes}; name another, or lower --limit, "
-            "--seeds or --epochs"
+            f"SHRINK_RESULTS_DIR: {there} has {free / 2**30:.1f} GiB left, and the study takes "
+            f"{needed / 2**30:.1f}; name another, or lower --limit, --seeds or --epochs"
         )
 
 
