@@ -265,6 +265,5 @@ def _jackknife_over_models(
 
 def _with_model_name(claims: pd.DataFrame, model: str) -> pd.DataFrame:
     """With a model behind every claim and statement, where it is not the profile's first."""
-    return claims.assign(
-        claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"
-    )
+    named = {"claim": claims.claim + f":{model}", "statement": claims.statement + f" ({model})"}
+    return claims.assign(**named)
