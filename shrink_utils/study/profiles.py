@@ -298,12 +298,11 @@ class Profile:
     base_seed: Annotated[int, Field(ge=0)] = 0  # 1,000 times this is added to every seed
 
     def __post_init__(self) -> None:
-        if len(set(self.seeds)) < len(self.seeds) or max(self.seeds) >= SEED_STEP:
-            raise ValueError(
-                f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
-            )
+        seeds = list(self.seeds)
+        if len({*seeds}) < len(seeds) or max(seeds) >= SEED_STEP:
+            raise ValueError(f"seeds: each may stand once and be below {SEED_STEP}, found {seeds}")
         named = {seed for entry in (*self.grid, *self.long) for seed in entry.seeds}
-        if strange := named - set(self.seeds):
+        if strange := named - {*seeds}:
             raise ValueError(f"seeds: {sorted(strange)} of an entry are none of the profile's")
         self.all_runs(precision="float32")  # a RunConfig refuses what cannot be run
 
@@ -346,11 +345,10 @@ class Profile:
 
     def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The weight sweep, as `runs`; a run that the grid holds too is the same run."""
-        parts = [
-            (self._entry("sweep", swept.task), (), {"arm": swept.arm, "weight": weight})
-            for swept in self.sweep
-            for weight in swept.weights
-        ]
+        parts = []
+        for swept in self.sweep:
+            entry = self._entry("sweep", swept.task)
+            parts += [(entry, (), {"arm": swept.arm, "weight": w}) for w in swept.weights]
         return self._runs(parts, precision)
 
     def long_runs(self, *, precision: str | None = None) -> list[RunConfig]:
@@ -368,10 +366,8 @@ class Profile:
         return sorted(every, key=lambda run: self.seeds.index(run.seed % SEED_STEP))
 
     def _entry(self, part: str, task: str) -> _GridEntry:
-        for entry in self.grid:
-            if entry.task == task:
-                return entry
-        raise ValueError(f"{part}: its task {task!r} is none of the grid's")
+        entries = {entry.task: entry for entry in self.grid}
+        return entries[known_name(part, "task of the grid", task, entries)]
 
     def _runs(
         self, parts: list[tuple[_GridEntry, Integers, dict]], precision: str | None
@@ -419,10 +415,7 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     if not path.is_file():
         raise unknown_name("profile", "profile", str(name), profile_names())
     if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:  # nor is True a seed
-        raise ValueError(
-            f"seed: {seed!r} is no whole number from 0 to {LARGEST_SEED}; a run has {SEED_STEP} "
-            "times that seed, and random generators take 32 bits"
-        )
+        raise ValueError(f"seed: {seed!r}, expected a whole number from 0 to {LARGEST_SEED}")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         values |= {key: os.environ[v] for key, v in GIVEN.items() if os.environ.get(v)}

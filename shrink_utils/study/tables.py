@@ -197,19 +197,22 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
     """
     path = profile.folder / "tables" / f"{name}.csv"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
-        )
+        told = f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
+        raise FileNotFoundError(told)
     return pd.read_csv(path)
+
+
+def _write_tables(tables: Tables, folder: Path) -> None:
+    """Write what `_read_tables` reads."""
+    for name, table in tables.items():
+        with atomic_write(folder / f"{name}.parquet") as part:
+            table.to_parquet(part, index=False, compression="zstd")
 
 
 def _records_folder(profile: Profile) -> Path:
     """Where a profile's records are."""
     if profile.base_seed:
-        raise ValueError(
-            f"seed: records are of base seed 0, got {profile.base_seed}: another one is another "
-            "study (`unset SEED SHRINK_SEED`)"
-        )
+        raise ValueError(f"seed: {profile.base_seed}, and records are of 0 (`unset SHRINK_SEED`)")
     return data_dir() / "reference" / profile.name
 
 
@@ -241,12 +244,11 @@ def cached_table(name: str, *, of: Measure | None = None) -> Callable[[Measure],
             parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
             key = _result_key(*parts, _own_code(of or measure), code=code_hash(study=True))
             path = profile.folder / "tables" / f"{name}.parquet"
-            if (table := _read(path, key=key)) is not None:
-                return table
-            with _file_lock(path):  # another process may have it in the meantime
+            with _file_lock(path):  # another process may be measuring it
                 if (table := _read(path, key=key)) is None:
                     _save(measure, profile, path, key)
-            return table if table is not None else _read(path, key=key)
+                    table = _read(path, key=key)
+            return table
 
         return load_or_measure
 

@@ -27,6 +27,7 @@ from shrink_utils.study.tables import (
     FIRST_STEPS,
     _first_steps,
     _records_folder,
+    _write_tables,
     read_table,
     write_table,
 )
@@ -51,9 +52,7 @@ ALLOWED = {"first_steps": 0.1, "claims": 0.01}
 def _report_command(profile: Profile) -> int:
     """Keep the tables of a finished study, and print what was computed, verdicts, comparison."""
     tables = study_tables(profile)
-    for name, table in tables.items():
-        with atomic_write(profile.folder / "tables" / f"{name}.parquet") as part:
-            table.to_parquet(part, index=False)
+    _write_tables(tables, profile.folder / "tables")
     write_table(_first_steps(tables), "first_steps", profile=profile)
     _print_brief(read_table("claims", profile=profile), profile, runs=len(tables["runs"]))
     _drop_models(profile)
@@ -154,9 +153,9 @@ def _changed_verdicts(profile: Profile) -> list[str]:
     A verdict can change while every number is within what is allowed, where the bound of an
     interval lies near zero.
     """
-    ours = read_table("claims", profile=profile).set_index("claim").verdict
     path = data_dir() / "reference" / profile.name / "claims.csv"
-    reference = pd.read_csv(path).set_index("claim").verdict
+    tables = (read_table("claims", profile=profile), pd.read_csv(path))
+    ours, reference = (table.set_index("claim").verdict for table in tables)
     ours, reference = ours.align(reference, join="inner")
     return ours.index[ours != reference].tolist()
 
@@ -210,8 +209,6 @@ def _record_command(profile: Profile, *, run: bool) -> int:
     tables = study_tables(profile)
     steps = tables["steps"].reindex(columns=[*KEYS, *STEPS])
     tables["steps"] = steps.astype(dict.fromkeys(STEPS[3:], "float32"))
-    for name, table in tables.items():
-        with atomic_write(folder / f"{name}.parquet") as part:
-            table.to_parquet(part, index=False, compression="zstd")
+    _write_tables(tables, folder)
     print(f"{len(configs)} runs of profile {profile.name} are recorded in {folder}")
     return 0
