@@ -158,7 +158,9 @@ def plan_own(
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(str(error).replace("name:", "model:", 1)) from error
     max_length, cut, notes = _token_lengths(encoder, pd.concat(task.sides.values()), max_length)
-    home = replace(profile, name="own", base_seed=0, workers=_processes())
+    cores = psutil.cpu_count(logical=False) or 1
+    room = psutil.virtual_memory().available // MEMORY
+    home = replace(profile, name="own", base_seed=0, workers=max(1, min(cores, room)))
     rows = len(task.sides["validation"])
     _check_room(home.folder, len(pairs) * seeds * rows * (epochs + 1))
     task.save()
@@ -225,9 +227,8 @@ def _token_lengths(
     encoder: Encoder, rows: pd.DataFrame, asked: int | None
 ) -> tuple[int, dict[str, str], list[str]]:
     """Tokens that are read of a text, how many texts are cut, and a note on a foreign language."""
-    tokenizer, texts, pairs = encoder.tokenizer, list(rows.text), None
-    if rows.text_pair.notna().any():
-        pairs = list(rows.text_pair)
+    tokenizer, texts = encoder.tokenizer, list(rows.text)
+    pairs = list(rows.text_pair) if rows.text_pair.notna().any() else None
     ids = tokenizer(texts, pairs, verbose=False)["input_ids"]
     lengths = np.array([len(one) for one in ids])
     most = min(encoder.max_length, LONGEST)
@@ -299,12 +300,6 @@ def _expected_differences(
         size = rule._smallest_difference(math.sqrt(variance), n_seeds, n_compared)
         sizes[arm, weight] = size
     return sizes
-
-
-def _processes() -> int:
-    """As many as there are cores, and memory for."""
-    cores = psutil.cpu_count(logical=False) or 1
-    return int(max(1, min(cores, psutil.virtual_memory().available // MEMORY)))
 
 
 def _check_room(folder: Path, n_vectors: int) -> None:

@@ -419,11 +419,8 @@ def _beside_controls(
         more = [control for control, verdict in verdicts.items() if verdict == "worse"]
         does = "does more than" if more else "is not shown to do less than"
         free = "; ".join(more or verdicts)
-        told.append(
-            f"What is free {does} {name}: {free}."
-            if free
-            else f"Nothing free does as much as {name}."
-        )
+        beside = f"What is free {does} {name}: {free}."
+        told.append(beside if free else f"Nothing free does as much as {name}.")
     free = rows[rows.index.isin(CONTROLS) & (rows.verdict == "better")]
     if not rivals and len(free):
         best = free.loc[free.value.idxmax()]
