@@ -2,7 +2,6 @@
 
 import math
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from shrink_utils.models.states import MAX_LENGTH, WordBatch, _only, shared_word
 from shrink_utils.names import as_texts
 from shrink_utils.study.figures import looks_of, use_house_style
 from shrink_utils.study.profiles import Profile
-from shrink_utils.study.results import atomic_write, progress_bar
+from shrink_utils.study.results import _check_writable, atomic_write, progress_bar
 from shrink_utils.text import load_sentences
 from shrink_utils.text.corpora import check_maximum, hash_order
 from shrink_utils.text.files import read_texts
@@ -87,13 +86,7 @@ def diagnose(
 
 
 def compare(
-    before: str,
-    after: str,
-    texts: Sequence[str],
-    *,
-    max_length: int | None = None,
-    min_count: int = 5,
-    max_texts: int | None = MOST_TEXTS,
+    before: str, after: str, texts: Sequence[str], *, min_count: int = 5, **reading: int | None
 ) -> pd.DataFrame:
     """The diagnoses of two encoders of as many layers, and which differences are noise.
 
@@ -101,8 +94,10 @@ def compare(
     ----------
     before, after : str
         As `diagnose` takes one, such as an encoder and what fine-tuning made of it.
-    texts, max_length, min_count, max_texts
+    texts, min_count
         As in `diagnose`.
+    **reading
+        ``max_length`` and ``max_texts`` of `diagnose`.
 
     Returns
     -------
@@ -118,7 +113,7 @@ def compare(
     ValueError, FileNotFoundError
         As `diagnose`; or the encoders have different numbers of layers.
     """
-    read = [_read_words(model, texts, max_length, max_texts) for model in (before, after)]
+    read = [_read_words(model, texts, **reading) for model in (before, after)]
     (texts, first, _), (_, second, _) = read
     if len(first.vectors) != len(second.vectors):
         depths = " and ".join(str(len(words.vectors)) for words in (first, second))
@@ -148,7 +143,10 @@ def _without_groups(pair: Iterable[WordBatch], group: Tensor) -> Iterator[list[W
 
 
 def _read_words(
-    model: str, texts: Sequence[str], max_length: int | None, max_texts: int | None
+    model: str,
+    texts: Sequence[str],
+    max_length: int | None = None,
+    max_texts: int | None = MOST_TEXTS,
 ) -> tuple[list[str], WordBatch, dict[str, int]]:
     """Texts, or a sample of them, the words that an encoder read, and how many were cut."""
     encoder, texts = load_encoder(model, device="auto"), as_texts(texts)
@@ -244,11 +242,7 @@ def _diagnose_command(
 ) -> None:
     """Print and write the table of one encoder, or of two, on a file or the study's sentences."""
     plt.switch_backend("agg")  # a file, no window
-    try:  # before the work, which may take long
-        out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=out).close()
-    except OSError as error:
-        raise type(error)(f"out: {out} cannot be written to ({error.strerror})") from error
+    _check_writable(out, "out")  # before the work, which may take long
     if column and not text:
         raise ValueError("--column: it is of the table that --text names")
     if len(models) > 2:

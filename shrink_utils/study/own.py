@@ -10,11 +10,10 @@ import json
 import math
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -42,7 +41,7 @@ from shrink_utils.study.finetuning import finetune
 from shrink_utils.study.notebooks import _run_notebook
 from shrink_utils.study.own_task import _facts_of, _halves_of, _read_own_task
 from shrink_utils.study.profiles import ARMS, Profile, RunConfig, used_precision
-from shrink_utils.study.results import Result, _n_workers, _result_key, provenance
+from shrink_utils.study.results import Result, _check_writable, _n_workers, _result_key, provenance
 from shrink_utils.study.runs import Run, _kept_model, _model_card, run_configs, run_id
 from shrink_utils.study.statistics import _two_way_variance
 from shrink_utils.text import load_task
@@ -159,7 +158,9 @@ def plan_own(
     except (ValueError, FileNotFoundError) as error:
         raise type(error)(str(error).replace("name:", "model:", 1)) from error
     max_length, cut, notes = _token_lengths(encoder, pd.concat(task.sides.values()), max_length)
-    home = replace(profile, name="own", base_seed=0, workers=_processes())
+    cores = psutil.cpu_count(logical=False) or 1
+    room = psutil.virtual_memory().available // MEMORY
+    home = replace(profile, name="own", base_seed=0, workers=max(1, min(cores, room)))
     rows = len(task.sides["validation"])
     _check_room(home.folder, len(pairs) * seeds * rows * (epochs + 1))
     task.save()
@@ -206,29 +207,28 @@ def _weighted(arms: Sequence[str], weights: Sequence[str]) -> list[tuple[str, fl
     of.pop("none", None)
     if not of:
         raise ValueError(f"arms: {' '.join(arms)!r}, expected one beside plain fine-tuning")
-    named = set()
-    for given in sorted(weights, key=lambda one: "=" in str(one)):  # those of one arm come last
-        arm, _, numbers = str(given).rpartition("=")
-        if arm in named:
-            raise ValueError(f"weights: {given!r} is a second of its kind; write such as all=1,2")
-        named.add(arm)
+    given: dict[str, list[float]] = {}  # by arm; "" is every other one
+    for one in weights:
+        arm, _, numbers = str(one).rpartition("=")
+        if arm in given:
+            raise ValueError(f"weights: {one!r} is a second of its kind; write such as all=1,2")
+        if arm:
+            known_name("weights", "arm of --arms", arm, of)
         try:
-            found = sorted({float(number) for number in numbers.split(",")})
+            given[arm] = sorted({float(number) for number in numbers.split(",")})
         except ValueError:
-            found = [math.nan]
-        if not all(0 < weight < math.inf for weight in found):
-            raise ValueError(f"weights: {given!r}, expected such as all=2,4")
-        of |= dict.fromkeys([known_name("weights", "arm of --arms", arm, of)] if arm else of, found)
-    return [(arm, weight) for arm, found in of.items() for weight in found]
+            given[arm] = [math.nan]
+        if not all(0 < weight < math.inf for weight in given[arm]):
+            raise ValueError(f"weights: {one!r}, expected such as all=2,4")
+    return [(arm, w) for arm, usual in of.items() for w in given.get(arm, given.get("", usual))]
 
 
 def _token_lengths(
     encoder: Encoder, rows: pd.DataFrame, asked: int | None
 ) -> tuple[int, dict[str, str], list[str]]:
     """Tokens that are read of a text, how many texts are cut, and a note on a foreign language."""
-    tokenizer, texts, pairs = encoder.tokenizer, list(rows.text), None
-    if rows.text_pair.notna().any():
-        pairs = list(rows.text_pair)
+    tokenizer, texts = encoder.tokenizer, list(rows.text)
+    pairs = list(rows.text_pair) if rows.text_pair.notna().any() else None
     ids = tokenizer(texts, pairs, verbose=False)["input_ids"]
     lengths = np.array([len(one) for one in ids])
     most = min(encoder.max_length, LONGEST)
@@ -302,59 +302,19 @@ def _expected_differences(
     return sizes
 
 
-def _processes() -> int:
-    """As many as there are cores, and memory for."""
-    cores = psutil.cpu_count(logical=False) or 1
-    return int(max(1, min(cores, psutil.virtual_memory().available // MEMORY)))
-
-
 def _check_room(folder: Path, n_vectors: int) -> None:
     """Raise an ``OSError`` for results that cannot be written, or that would fill the disk."""
     there = next(path for path in (folder, *folder.parents) if path.is_dir())
+    _check_writable(there, "SHRINK_RESULTS_DIR")
     free, needed = shutil.disk_usage(there).free, n_vectors * 4 * 1024 + 2**29
-    try:
-        tempfile.TemporaryFile(dir=there).close()
-    except OSError as error:
-        told = f"{there} cannot be written to ({error.strerror}); name another folder"
-        raise type(error)(f"SHRINK_RESULTS_DIR: {told}") from error
     if free < needed:
-        sizes = f"{free / 2**30:.1f} GiB left, and the study takes {needed / 2**30:.1f}"
         raise OSError(
-            f"SHRINK_RESULTS_DIR: {there} has {sizes}; name another, or lower --limit, "
-            "--seeds or --epochs"
+            f"SHRINK_RESULTS_DIR: {there} has {free / 2**30:.1f} GiB left, and the study takes "
+            f"{needed / 2**30:.1f}; name another, or lower --limit, --seeds or --epochs"
         )
 
 
 # --- the answer ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class OwnAnswer:
-    """What the runs of a study say."""
-
-    head: str
-    metric: str
-    before: float  # PC1 share of the untrained encoder
-    found: dict[str, list[rule.Values]]  # by condition, per seed, per row
-    groups: np.ndarray  # of the validation rows: units that depend on each other
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """One row per measure and condition, of `own_answer._compared_with_plain`."""
-        return rule._compared_with_plain(self.found, self.groups)
-
-    @cached_property
-    def sentences(self) -> list[str]:
-        """What the rule makes of the table."""
-        return rule._sentences_of(self.table, self.found, self.groups, self.metric)
-
-    def shown(self) -> pd.DataFrame:
-        """The table for people: a row per condition, a column per measure."""
-        return rule._shown(self.table)
-
-    def figure(self) -> plt.Figure:
-        """Differences from plain, and the metric against the PC1 share."""
-        return rule._figure(self.table, self.found, self.before, self.metric)
 
 
 def run_own(study: OwnStudy) -> list[Run]:
@@ -362,7 +322,7 @@ def run_own(study: OwnStudy) -> list[Run]:
     return run_configs(study.configs, study.profile, kept=study.kept or None)
 
 
-def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
+def answer_own(study: OwnStudy, runs: Sequence[Run]) -> rule.OwnAnswer:
     """Compare every condition with plain fine-tuning, paired by seed and by validation row."""
     first = study.configs[0]
     rows = load_task(first.task, max_eval=first.eval_rows)["validation"]
@@ -380,7 +340,7 @@ def answer_own(study: OwnStudy, runs: Sequence[Run]) -> OwnAnswer:
     head = f"On {study.title} ({n}, {what}, {len(plain)} seeds):"
     before = courses["none", plain[0].weight][0][0].vectors.double()
     share = float(anisotropy(before, k=1, center=True)[0])
-    return OwnAnswer(head, spec.metrics[0], share, found, groups)
+    return rule.OwnAnswer(head, spec.metrics[0], share, found, groups)
 
 
 def _groups_of(task: str, rows: Dataset) -> np.ndarray:
@@ -464,7 +424,7 @@ def _own_command(profile: Profile, texts: Path, valid: Path | None = None, **giv
 # --- what is written -------------------------------------------------------------------------
 
 
-def _write_own(study: OwnStudy, answer: OwnAnswer, runs: Sequence[Run]) -> None:
+def _write_own(study: OwnStudy, answer: rule.OwnAnswer, runs: Sequence[Run]) -> None:
     """Write the answer, its table, its figure and a kept model: a folder that is whole or absent.
 
     No text of the user's is quoted.
@@ -499,7 +459,7 @@ def _rows_of_page(*rows: Sequence[object]) -> str:
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
-def _page(study: OwnStudy, answer: OwnAnswer) -> str:
+def _page(study: OwnStudy, answer: rule.OwnAnswer) -> str:
     table = answer.shown().reset_index()
     facts = [(name, fact) for name, fact in study.facts.items() if name != "classes"]
     kept = "".join(

@@ -1,7 +1,7 @@
 """What a study of somebody's own task found, and what a fixed rule says of it.
 
 Conditions are compared with plain fine-tuning by seed and by row; docs/book/use/own.md states the
-rule, and `_sentences_of` applies it. Every measure is a mean of one value per validation row, so
+rule, and `OwnAnswer` applies it. Every measure is a mean of one value per validation row, so
 that seeds and rows both count: those that are no means (macro-F1, Spearman's correlation, PC1
 share) by their influence function, whose values have the measure as their mean.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -221,11 +223,6 @@ def _conditions(
     return found
 
 
-def _named_conditions(found: Found) -> list[str]:
-    """Those with a regularization term."""
-    return [name for name in found if name not in (PLAIN, *CONTROLS)]
-
-
 # --- the rule --------------------------------------------------------------------------------
 
 
@@ -284,48 +281,105 @@ def _seeds_needed(
     return float(more[decided.argmax()]) if decided.any() else math.inf
 
 
-def _against(found: Found, name: str, groups: np.ndarray, measure: str, other: str = PLAIN) -> dict:
-    """The verdict on a condition's difference from another, by seed and unit; see `_verdict_on`."""
-    pairs = [(a[measure], b[measure]) for a, b in zip(found[name], found[other], strict=True)]
-    margin = JUDGED[measure].margin
-    margin *= float(np.nanmean([b for _, b in pairs])) if measure == "loss" else 1
-    differences = _by_groups(np.stack([a - b for a, b in pairs]), groups)
-    return _verdict_on(differences, JUDGED[measure].sign, margin, len(_named_conditions(found)))
+# --- the answer ------------------------------------------------------------------------------
 
 
-def _compared_with_plain(found: Found, groups: np.ndarray) -> pd.DataFrame:
-    """One row per measure and condition: its value, plain's, and the verdict on the difference."""
-    rows = []
-    for measure in (m for m in JUDGED if m in found[PLAIN][0]):
-        for name in (name for name, seeds in found.items() if measure in seeds[0]):
-            value, plain = (np.nanmean([v[measure] for v in found[of]]) for of in (name, PLAIN))
-            row = {"measure": measure, "condition": name, "value": value, "plain": plain}
-            rows.append(row | ({} if name == PLAIN else _against(found, name, groups, measure)))
-    return pd.DataFrame(rows).set_index(["measure", "condition"])
+@dataclass(frozen=True)
+class OwnAnswer:
+    """What the runs of a study say."""
 
+    head: str
+    metric: str
+    before: float  # PC1 share of the untrained encoder
+    found: Found
+    groups: np.ndarray  # of the validation rows: units that depend on each other
 
-# --- sentences -------------------------------------------------------------------------------
+    @property
+    def _conditions(self) -> list[str]:
+        """Those with a regularization term."""
+        return [name for name in self.found if name not in (PLAIN, *CONTROLS)]
 
+    def _against(self, name: str, measure: str, other: str = PLAIN) -> dict:
+        """The verdict on a condition's difference from another, by seed and unit."""
+        ours, theirs = (np.stack([v[measure] for v in self.found[of]]) for of in (name, other))
+        differences, (_, sign, margin) = _by_groups(ours - theirs, self.groups), JUDGED[measure]
+        margin *= float(np.nanmean(theirs)) if measure == "loss" else 1
+        return _verdict_on(differences, sign, margin, len(self._conditions))
 
-def _sentences_of(table: pd.DataFrame, found: Found, groups: np.ndarray, metric: str) -> list[str]:
-    """What the rule says: of the metric, of isotropy, of two uses, and what it recommends."""
-    told, advised, guess = [], [], table.loc[(metric, COMMONEST)]
-    if guess.verdict != "worse":
-        told.append(
-            f"Plain fine-tuning is not shown to beat a guess ({_shift(guess, metric, 'beside')}): "
-            "take more epochs or rows, or a larger learning rate."
-        )
-    for measure in (m for m in (metric, "pc1", *USES) if m in table.index):
-        rows = table.loc[measure].loc[_named_conditions(found)]
-        told += _of_measure(rows, measure, metric)
-        gaining = list(rows.index[rows.verdict == "better"])
-        if measure != "pc1":
-            rivals = {name: _rivals(name, found, groups, measure) for name in gaining}
-            told += _beside_controls(rivals, table.loc[measure], measure)
-            best = [name for name, free in rivals.items() if not free]
-            advised += [f"{' or '.join(best)} for {JUDGED[measure].name}"] * bool(best)
-    what = "; ".join(advised) or "no regularization term here"
-    return [*told, f"The rule recommends {what}."]
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row per measure and condition: its value, plain's, the verdict on the difference."""
+        found, rows = self.found, []
+        for measure in (m for m in JUDGED if m in found[PLAIN][0]):
+            for name in (name for name, seeds in found.items() if measure in seeds[0]):
+                value, plain = (np.nanmean([v[measure] for v in found[of]]) for of in (name, PLAIN))
+                row = {"measure": measure, "condition": name, "value": value, "plain": plain}
+                rows.append(row | ({} if name == PLAIN else self._against(name, measure)))
+        return pd.DataFrame(rows).set_index(["measure", "condition"])
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """What the rule says: of the metric, of isotropy, of two uses, and what it recommends."""
+        told, advised, guess = [], [], self.table.loc[(self.metric, COMMONEST)]
+        if guess.verdict != "worse":
+            shift = _shift(guess, self.metric, "beside")
+            told.append(
+                f"Plain fine-tuning is not shown to beat a guess ({shift}): take more epochs or "
+                "rows, or a larger learning rate."
+            )
+        for measure in (m for m in (self.metric, "pc1", *USES) if m in self.table.index):
+            rows = self.table.loc[measure].loc[self._conditions]
+            told += _of_measure(rows, measure, self.metric)
+            if measure != "pc1":
+                gaining = rows.index[rows.verdict == "better"]
+                rivals = {name: self._rivals(name, measure) for name in gaining}
+                told += _beside_controls(rivals, self.table.loc[measure], measure)
+                best = [name for name, free in rivals.items() if not free]
+                advised += [f"{' or '.join(best)} for {JUDGED[measure].name}"] * bool(best)
+        what = "; ".join(advised) or "no regularization term here"
+        return [*told, f"The rule recommends {what}."]
+
+    def _rivals(self, name: str, measure: str) -> dict[str, str]:
+        """Controls than which a condition is not shown to be better, with the verdict on it."""
+        measured = [c for c in CONTROLS if c in self.found and measure in self.found[c][0]]
+        verdicts = {c: self._against(name, measure, c)["verdict"] for c in measured}
+        return {control: verdict for control, verdict in verdicts.items() if verdict != "better"}
+
+    def shown(self) -> pd.DataFrame:
+        """The table for people: each mean and its verdict, conditions by measures."""
+        table = self.table
+        cells = table.value.map("{:.3f}".format) + (" " + table.verdict).fillna("")
+        wide = cells.unstack("measure").fillna("")
+        order = [list(dict.fromkeys(table.index.get_level_values(i))) for i in (1, 0)]
+        names = {measure: JUDGED[measure].name.removeprefix("the ") for measure in order[1]}
+        return wide.loc[*order].rename(columns=names).rename_axis(columns=None)
+
+    def figure(self) -> Figure:
+        """Left, differences from plain; right, the metric against the PC1 share."""
+        fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(5, 4))
+        name, _, margin = JUDGED[self.metric]
+        rows = self.table.loc[self.metric].drop([PLAIN, COMMONEST])
+        left.axvspan(-100 * margin, 100 * margin, color="0.93", lw=0)
+        left.axvline(0, color="0.6", lw=1)
+        for at, (condition, row) in enumerate(rows.iterrows()):
+            half = 100 * np.array([[row.difference - row.low], [row.high - row.difference]])
+            look = {"capsize": 3, "linestyle": "none", **_look_of(condition)}
+            left.errorbar(100 * row.difference, at, xerr=half, **look)
+        left.set_yticks(range(len(rows)), rows.index)
+        left.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"{name} minus plain's (points)")
+        for condition, seeds in self.found.items():
+            if self.metric in seeds[0] and "pc1" in seeds[0]:
+                points = 100 * np.array([[v["pc1"].mean(), v[self.metric].mean()] for v in seeds])
+                look = {"linestyle": "none", **_look_of(condition)}
+                right.plot(*points.T, alpha=0.35, **look | {"markersize": 4})
+                right.plot(*points.mean(axis=0), label=condition, **look)
+        right.set(xlabel="variance explained by PC1 (%)", ylabel=f"{name} (%)")
+        before = 100 * self.before
+        right.axvline(before, color="0.6", lw=1, ls=":")
+        place = {"xy": (before, 1), "xycoords": ("data", "axes fraction"), "ha": "center"}
+        right.annotate("before training", fontsize="small", color="0.4", va="bottom", **place)
+        legend_below(fig, right, 4)
+        return fig
 
 
 def _of_measure(rows: pd.DataFrame, measure: str, metric: str) -> list[str]:
@@ -356,13 +410,6 @@ def _of_measure(rows: pd.DataFrame, measure: str, metric: str) -> list[str]:
     return told
 
 
-def _rivals(name: str, found: Found, groups: np.ndarray, measure: str) -> dict[str, str]:
-    """Controls than which a condition is not shown to be better, with the verdict on it."""
-    measured = [c for c in CONTROLS if c in found and measure in found[c][0]]
-    verdicts = {c: _against(found, name, groups, measure, c)["verdict"] for c in measured}
-    return {control: verdict for control, verdict in verdicts.items() if verdict != "better"}
-
-
 def _beside_controls(
     rivals: Mapping[str, Mapping[str, str]], rows: pd.DataFrame, measure: str
 ) -> list[str]:
@@ -372,11 +419,8 @@ def _beside_controls(
         more = [control for control, verdict in verdicts.items() if verdict == "worse"]
         does = "does more than" if more else "is not shown to do less than"
         free = "; ".join(more or verdicts)
-        told.append(
-            f"What is free {does} {name}: {free}."
-            if free
-            else f"Nothing free does as much as {name}."
-        )
+        beside = f"What is free {does} {name}: {free}."
+        told.append(beside if free else f"Nothing free does as much as {name}.")
     free = rows[rows.index.isin(CONTROLS) & (rows.verdict == "better")]
     if not rivals and len(free):
         best = free.loc[free.value.idxmax()]
@@ -390,45 +434,6 @@ def _shift(row: pd.Series, measure: str, word: str = "to") -> str:
     if measure == "spearman":
         return f"{row.plain:.2f} {word} {row.value:.2f}"
     return f"{100 * row.plain:.0f} {word} {100 * row.value:.0f} %"
-
-
-# --- what people look at ---------------------------------------------------------------------
-
-
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per condition, one column per measure: its mean, and the verdict beside plain."""
-    cells = table.value.map("{:.3f}".format) + (" " + table.verdict).fillna("")
-    wide = cells.unstack("measure").fillna("")
-    order = [list(dict.fromkeys(table.index.get_level_values(i))) for i in (1, 0)]
-    names = {measure: JUDGED[measure].name.removeprefix("the ") for measure in order[1]}
-    return wide.loc[*order].rename(columns=names).rename_axis(columns=None)
-
-
-def _figure(table: pd.DataFrame, found: Found, before: float, metric: str) -> Figure:
-    """Left, each condition's difference from plain; right, the metric against the PC1 share."""
-    fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), width_ratios=(5, 4))
-    name, _, margin = JUDGED[metric]
-    rows = table.loc[metric].drop([PLAIN, COMMONEST])
-    left.axvspan(-100 * margin, 100 * margin, color="0.93", lw=0)
-    left.axvline(0, color="0.6", lw=1)
-    for at, (condition, row) in enumerate(rows.iterrows()):
-        half = 100 * np.array([[row.difference - row.low], [row.high - row.difference]])
-        look = {"capsize": 3, "linestyle": "none", **_look_of(condition)}
-        left.errorbar(100 * row.difference, at, xerr=half, **look)
-    left.set_yticks(range(len(rows)), rows.index)
-    left.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"{name} minus plain's (points)")
-    for condition, seeds in found.items():
-        if metric in seeds[0] and "pc1" in seeds[0]:
-            points = 100 * np.array([[v["pc1"].mean(), v[metric].mean()] for v in seeds])
-            look = {"linestyle": "none", **_look_of(condition)}
-            right.plot(*points.T, alpha=0.35, **look | {"markersize": 4})
-            right.plot(*points.mean(axis=0), label=condition, **look)
-    right.axvline(100 * before, color="0.6", lw=1, ls=":")
-    right.set(xlabel="variance explained by PC1 (%)", ylabel=f"{name} (%)")
-    place = {"xy": (100 * before, 1), "xycoords": ("data", "axes fraction"), "ha": "center"}
-    right.annotate("before training", fontsize="small", color="0.4", va="bottom", **place)
-    legend_below(fig, right, 4)
-    return fig
 
 
 def _look_of(condition: str) -> dict:

@@ -167,15 +167,12 @@ def _task_rows(
         rest = [name for name in map(str, table.columns) if name not in given.values()]
         given["text"] = "text" if "text" in rest else rest[0] if len(rest) == 1 else ""
         if not given["text"]:
-            raise ValueError(
-                f"text: {path} has the columns {', '.join(map(str, table.columns))}; name that of "
-                "the texts by --text"
-            )
+            names = ", ".join(map(str, table.columns))
+            raise ValueError(f"text: {path} has the columns {names}; name the texts' by --text")
     for name in ("text_pair", "label"):
         if given.get(name) == given["text"]:
-            raise ValueError(
-                f"{arguments[name]}: {given['text']!r} is the column of texts, too; name another"
-            )
+            told = f"{given['text']!r} is the column of texts, too; name another"
+            raise ValueError(f"{arguments[name]}: {told}")
     table = read_columns(path, list(dict.fromkeys(given.values())))
     notes = []
     for name, column in given.items():
@@ -187,9 +184,8 @@ def _task_rows(
     table = table.dropna(subset=list(given.values()))
     found = pd.DataFrame({name: table[column] for name, column in given.items()})
     found = found.reindex(columns=TASK_COLUMNS).astype(object)
-    found["label"] = found.label.map(
-        lambda cell: cell.strip() if isinstance(cell, str) else cell
-    ).astype(object)
+    stripped = [cell.strip() if isinstance(cell, str) else cell for cell in found.label]
+    found["label"] = pd.Series(stripped, found.index, dtype=object)
     _check_labels(found.label, given["label"], path)
     found.attrs["text"] = given["text"]
     return found, notes
@@ -256,8 +252,7 @@ def _values(labels: pd.Series, argument: str, path: Path) -> pd.Series:
     if len(bad := labels[~(numbers.abs() < LARGEST)]):
         raise ValueError(
             f"{argument}: {reprlib.repr(bad.iloc[0])} in line {bad.index[0]} of {path} is no "
-            f"number such as 3.5, below {LARGEST:g}, which a regression needs; write it so, or say "
-            "--kind classes"
+            f"number such as 3.5, below {LARGEST:g}; write it so, or say --kind classes"
         )
     return numbers
 
@@ -281,15 +276,12 @@ def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
     rarest, n = counts.index[-1], int(counts.iloc[-1])
     told = f"label: class {reprlib.repr(rarest)} of {column} has {n} of {len(labels):,} rows"
     if n < FEWEST_OF_CLASS:
-        raise ValueError(
-            f"{told}, expected {FEWEST_OF_CLASS}; join it with another class, or leave it out"
-        )
+        raise ValueError(f"{told}, expected {FEWEST_OF_CLASS}; join it with another, or drop it")
     if (in_batch := n / len(labels) * batch_size) < FEWEST_IN_BATCH:
         enough = 2 ** int(np.ceil(np.log2(FEWEST_IN_BATCH * len(labels) / n)))
         raise ValueError(
             f"{told}, {in_batch:.1f} in a batch of {batch_size}, and a barcode needs "
-            f"{FEWEST_IN_BATCH}; join it with another class, leave it out, or take --batch-size "
-            f"{enough}"
+            f"{FEWEST_IN_BATCH}; join it with another, drop it, or take --batch-size {enough}"
         )
 
 
@@ -303,10 +295,8 @@ def _numbered_labels(
         return rows.assign(label=_values(rows.label, "valid", valid))
     words = rows.label.astype(str)
     if strange := sorted({*words} - {*names}):
-        raise ValueError(
-            f"valid: class {reprlib.repr(strange[0])} of column {column} in {valid} is none of the "
-            "training's"
-        )
+        told = f"valid: class {reprlib.repr(strange[0])} of {column} in {valid}"
+        raise ValueError(f"{told} is none of the training's")
     return rows.assign(label=words.map({name: i for i, name in enumerate(names)}).astype(int))
 
 
@@ -321,10 +311,8 @@ def _split_rows(
         held_out = np.arange(len(every)) >= len(rows)
         seen = every.group.isin(every.group[held_out]) & ~held_out
         if 2 * seen.sum() > len(rows):
-            raise ValueError(
-                f"valid: {seen.sum()} of {len(rows)} training rows share a text or a group with "
-                "it; give a file of other texts"
-            )
+            told = f"valid: {seen.sum()} of {len(rows)} training rows share a text or a group"
+            raise ValueError(f"{told} with it; give a file of other texts")
         sides = {"train": every[~held_out & ~seen], "validation": every[held_out]}
     else:
         argument = "group" if rows.group.notna().any() else "texts"

@@ -166,11 +166,6 @@ def _rows(query: dict[str, Any], condition: str) -> pd.DataFrame:
     )
 
 
-def _flat(values: pd.DataFrame) -> np.ndarray:
-    found = values.dropna().to_numpy(dtype=float)
-    return found[:, 0] if found.shape[1] == 1 else found
-
-
 def _paired(query: dict[str, Any]) -> pd.DataFrame:
     """Differences of two conditions by seed; of one that has no seeds, from every seed."""
     ours = _rows(query | query.get("first", {}), query["condition"])
@@ -179,8 +174,9 @@ def _paired(query: dict[str, Any]) -> pd.DataFrame:
 
 def _mean_by_seed(query: dict[str, Any]) -> Interval:
     """Of a condition, or of its difference from another one."""
-    values = _paired(query) if "minus" in query else _rows(query, query["condition"])
-    return paired_interval(_flat(values))
+    table = _paired(query) if "minus" in query else _rows(query, query["condition"])
+    values = table.dropna().to_numpy(dtype=float)
+    return paired_interval(values[:, 0] if values.shape[1] == 1 else values)
 
 
 def _pooled_difference(query: dict[str, Any]) -> Interval:

@@ -297,12 +297,11 @@ class Profile:
     base_seed: Annotated[int, Field(ge=0)] = 0  # 1,000 times this is added to every seed
 
     def __post_init__(self) -> None:
-        if len(set(self.seeds)) < len(self.seeds) or max(self.seeds) >= SEED_STEP:
-            raise ValueError(
-                f"seeds: each may stand once and be below {SEED_STEP}, found {list(self.seeds)}"
-            )
+        seeds = list(self.seeds)
+        if len({*seeds}) < len(seeds) or max(seeds) >= SEED_STEP:
+            raise ValueError(f"seeds: each may stand once and be below {SEED_STEP}, found {seeds}")
         named = {seed for entry in (*self.grid, *self.long) for seed in entry.seeds}
-        if strange := named - set(self.seeds):
+        if strange := named - {*seeds}:
             raise ValueError(f"seeds: {sorted(strange)} of an entry are none of the profile's")
         self.all_runs(precision="float32")  # a RunConfig refuses what cannot be run
 
@@ -345,11 +344,10 @@ class Profile:
 
     def sweep_runs(self, *, precision: str | None = None) -> list[RunConfig]:
         """The weight sweep, as `runs`; a run that the grid holds too is the same run."""
-        parts = [
-            (self._entry("sweep", swept.task), (), {"arm": swept.arm, "weight": weight})
-            for swept in self.sweep
-            for weight in swept.weights
-        ]
+        parts = []
+        for swept in self.sweep:
+            entry = self._entry("sweep", swept.task)
+            parts += [(entry, (), {"arm": swept.arm, "weight": w}) for w in swept.weights]
         return self._runs(parts, precision)
 
     def long_runs(self, *, precision: str | None = None) -> list[RunConfig]:
@@ -367,10 +365,8 @@ class Profile:
         return sorted(every, key=lambda run: self.seeds.index(run.seed % SEED_STEP))
 
     def _entry(self, part: str, task: str) -> _GridEntry:
-        for entry in self.grid:
-            if entry.task == task:
-                return entry
-        raise ValueError(f"{part}: its task {task!r} is none of the grid's")
+        entries = {entry.task: entry for entry in self.grid}
+        return entries[known_name(part, "task of the grid", task, entries)]
 
     def _runs(
         self, parts: list[tuple[_GridEntry, Integers, dict]], precision: str | None
@@ -418,32 +414,18 @@ def load_profile(name: str | Path, *, seed: int = 0) -> Profile:
     if not path.is_file():
         raise unknown_name("profile", "profile", str(name), profile_names())
     if type(seed) is not int or not 0 <= seed <= LARGEST_SEED:  # nor is True a seed
-        raise ValueError(
-            f"seed: {seed!r} is no whole number from 0 to {LARGEST_SEED}; a run has {SEED_STEP} "
-            "times that seed, and random generators take 32 bits"
-        )
+        raise ValueError(f"seed: {seed!r}, expected a whole number from 0 to {LARGEST_SEED}")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         values |= {key: os.environ[v] for key, v in GIVEN.items() if os.environ.get(v)}
         values |= {"name": path.stem, "base_seed": seed}
         text = json.dumps(values, default=lambda date: {"date or time": str(date)})  # not a text
         return TypeAdapter(Profile).validate_json(text)  # JSON: a list stands for a tuple
-    except ValueError as error:  # of TOML, or pydantic's
-        fault = _first_fault(error) if isinstance(error, ValidationError) else error
-        raise ValueError(f"profile {path.name}: {fault}") from error
-
-
-def _first_fault(error: ValidationError) -> str:
-    """One line of a library's many: an unknown key first, as others may be missing for it."""
-    faults = error.errors(include_url=False)
-    unknown = "unexpected_keyword_argument"
-    fault = min(faults, key=lambda fault: fault["type"] != unknown)
-    if fault["type"] == "value_error":  # raised here or by RunConfig, and complete
-        return str(fault["ctx"]["error"])
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
-    found = "" if fault["type"] == "missing" else f", found {fault['input']!r}"
-    said = "no such key" if fault["type"] == unknown else fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{place.removeprefix('.')}: {said}{found}"
+    except ValidationError as error:
+        faults = [": ".join(map(str, (*fault["loc"], fault["msg"]))) for fault in error.errors()]
+        raise ValueError(f"profile {path.name}: {'; '.join(faults)}") from error
+    except ValueError as error:  # of TOML
+        raise ValueError(f"profile {path.name}: {error}") from error
 
 
 def setup_notebook(profile: str, *, seed: int = 0) -> Profile:

@@ -179,6 +179,16 @@ def _part(target: Path) -> Iterator[Path]:
         _remove(part)
 
 
+def _check_writable(folder: Path, argument: str) -> None:
+    """Make a folder; an ``OSError`` that names its argument where nothing can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        told = f"{argument}: {folder} cannot be written to ({error.strerror}); name another"
+        raise type(error)(told) from error
+
+
 def _remove(part: Path) -> None:
     if part.is_dir():
         shutil.rmtree(part, ignore_errors=True)

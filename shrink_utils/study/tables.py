@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
+from operator import attrgetter
 from pathlib import Path
 from textwrap import dedent
 
@@ -54,17 +55,10 @@ def _read_tables(folder: Path) -> dict[str, pd.DataFrame]:
     return {name: pd.read_parquet(path) for name, path in paths.items()}
 
 
-def full_length(name: str = "cohort") -> dict[str, pd.DataFrame] | None:
-    """A profile's tables on record, or None; and a line that says how many of its runs are."""
+def full_length(name: str = "cohort") -> dict[str, pd.DataFrame]:
+    """A profile's tables on record, after a line that says of how many runs they are."""
     profile = load_profile(name)
-    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
-    if missing:
-        print(
-            f"{wanted - missing} of the {wanted} runs of profile {name} are on record. Nobody "
-            "looks at them before all are, so this section shows nothing yet."
-        )
-        return None
-    print(f"All {wanted} runs of profile {name} are on record.")
+    print(f"All {len(profile.all_runs())} runs of profile {name} are on record.")
     return _read_tables(_records_folder(profile))
 
 
@@ -93,13 +87,8 @@ def _read_records(path: Path) -> pd.DataFrame:
 
 def _rows_of(table: pd.DataFrame, configs: Iterable[RunConfig]) -> pd.DataFrame:
     """Rows of a table that has one per run, in the order of the runs, each once."""
-    keys = pd.MultiIndex.from_tuples(dict.fromkeys(map(_run_key, configs)), names=KEYS)
-    return table.set_index(KEYS).loc[keys].reset_index()
-
-
-def _run_key(config: RunConfig) -> tuple:
-    """What names a run in the tables: `KEYS`."""
-    return tuple(getattr(config, name) for name in KEYS)
+    keys = dict.fromkeys(map(attrgetter(*KEYS), configs))
+    return table.set_index(KEYS).loc[[*keys]].reset_index()
 
 
 def named_by_epochs(table: pd.DataFrame) -> pd.DataFrame:
@@ -208,27 +197,22 @@ def read_table(name: str, *, profile: Profile) -> pd.DataFrame:
     """
     path = profile.folder / "tables" / f"{name}.csv"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
-        )
+        told = f"{path} is not there: `make reproduce PROFILE={profile.name}` writes it"
+        raise FileNotFoundError(told)
     return pd.read_csv(path)
 
 
-def _missing_runs(profile: Profile) -> list[RunConfig]:
-    """Runs of the profile that are not on record, in its order."""
-    path, known = _records_folder(profile) / "runs.parquet", set()
-    if path.is_file():
-        known = set(pd.read_parquet(path, columns=KEYS).itertuples(index=False, name=None))
-    return [config for config in profile.all_runs() if _run_key(config) not in known]
+def _write_tables(tables: Tables, folder: Path) -> None:
+    """Write what `_read_tables` reads."""
+    for name, table in tables.items():
+        with atomic_write(folder / f"{name}.parquet") as part:
+            table.to_parquet(part, index=False, compression="zstd")
 
 
 def _records_folder(profile: Profile) -> Path:
     """Where a profile's records are."""
     if profile.base_seed:
-        raise ValueError(
-            f"seed: records are of base seed 0, got {profile.base_seed}: another one is another "
-            "study (`unset SEED SHRINK_SEED`)"
-        )
+        raise ValueError(f"seed: {profile.base_seed}, and records are of 0 (`unset SHRINK_SEED`)")
     return data_dir() / "reference" / profile.name
 
 
@@ -260,12 +244,11 @@ def cached_table(name: str, *, of: Measure | None = None) -> Callable[[Measure],
             parts = (profile.hash, profile.used_precision, profile.arms, hub_revisions())
             key = _result_key(*parts, _own_code(of or measure), code=code_hash(study=True))
             path = profile.folder / "tables" / f"{name}.parquet"
-            if (table := _read(path, key=key)) is not None:
-                return table
-            with _file_lock(path):  # another process may have it in the meantime
+            with _file_lock(path):  # another process may be measuring it
                 if (table := _read(path, key=key)) is None:
                     _save(measure, profile, path, key)
-            return table if table is not None else _read(path, key=key)
+                    table = _read(path, key=key)
+            return table
 
         return load_or_measure
 

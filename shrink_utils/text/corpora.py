@@ -28,12 +28,8 @@ CORPORA = {
     "editorials": "nytEditorialSnippets_GroundTruth.txt",
     "tweets": "tweets_GroundTruth.txt",
 }
-ALL = (
-    "movies",
-    "products",
-    "editorials",
-    "tweets",
-)  # what "all" means: committed numbers rest on it
+# What "all" means: committed numbers rest on it.
+ALL = ("movies", "products", "editorials", "tweets")
 
 
 @dataclass(frozen=True, slots=True)

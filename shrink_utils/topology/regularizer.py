@@ -214,9 +214,8 @@ class BarcodeRegularizer(nn.Module):
     ) -> None:
         super().__init__()
         self.selection = known_name("selection", "selection", selection, SELECTIONS)
-        self.weight = _check_factor(
-            weight, "weight"
-        )  # a tensor to learn would not reach the setter
+        # A tensor to learn would not reach the setter.
+        self.weight = _check_factor(weight, "weight")
         self.rule = known_name("rule", "rule", rule, RULES)
         self.homology_dim = _whole_number(homology_dim, "homology_dim")
         self.unselected_l2 = _check_factor(unselected_l2, "unselected_l2")

@@ -20,7 +20,7 @@ from shrink_utils.geometry import anisotropy
 from shrink_utils.sources import data_dir, home
 from shrink_utils.study import load_profile, own_answer
 from shrink_utils.study.own import _expected_differences, answer_own, plan_own, run_own
-from shrink_utils.study.own_answer import _by_groups, _cross_chosen, _sentences_of, _verdict_on
+from shrink_utils.study.own_answer import OwnAnswer, _by_groups, _cross_chosen, _verdict_on
 from shrink_utils.study.own_task import _halves_of, _read_own_task
 from shrink_utils.text import load_sentences, load_task, read_snippets
 from shrink_utils.text.corpora import text_key
@@ -520,8 +520,7 @@ def _study(by_condition):
 
 def _told(found):
     groups = np.arange(len(found["plain"][0]["accuracy"]))
-    table = own_answer._compared_with_plain(found, groups)
-    return _sentences_of(table, found, groups, "accuracy")
+    return OwnAnswer("", "accuracy", 0.0, found, groups).sentences
 
 
 def test_of_a_hundred_studies_without_a_difference_at_most_ten_name_a_winner(recorded):

@@ -1,16 +1,18 @@
-"""Records: tables of finished runs that are committed, added to as runs come."""
+"""Records: tables of finished runs that are committed, of all runs of a profile."""
 
 from dataclasses import replace
+from operator import attrgetter
 
 import pandas as pd
 import pytest
 
-from shrink_utils.study.claims import reference
-from shrink_utils.study.claims.reference import _record_finished
+from shrink_utils.sources import data_dir
+from shrink_utils.study import load_profile
+from shrink_utils.study.claims.reference import _record_command
 from shrink_utils.study.claims.verdicts import _finetuning_claims
-from shrink_utils.study.run_tables import STAMPED
+from shrink_utils.study.run_tables import KEYS, STAMPED
 from shrink_utils.study.runs import _tables_of
-from shrink_utils.study.tables import _missing_runs, _read_tables
+from shrink_utils.study.tables import _read_tables
 
 
 @pytest.fixture
@@ -22,21 +24,32 @@ def finished(finished):
 @pytest.fixture
 def records(monkeypatch, tmp_path):
     monkeypatch.setattr("shrink_utils.study.tables.data_dir", lambda: tmp_path)
-    monkeypatch.setattr(reference, "data_dir", lambda: tmp_path)
     return tmp_path / "reference" / "tiny"
 
 
-def test_finished_runs_are_recorded_once(finished, tiny_runs, records):
-    n = len(finished.all_runs())
-    assert len(_missing_runs(finished)) == _record_finished(finished) == n
-    assert _record_finished(finished) == 0 and _missing_runs(finished) == []
-    assert _read_tables(records)["runs"].commit.notna().all()
+@pytest.mark.parametrize("name", ["cohort", "glue", "models", "strength"])
+def test_every_run_of_a_profile_is_on_record_once_and_all_in_one_precision(name):
+    runs = pd.read_parquet(data_dir() / "reference" / name / "runs.parquet")
+    wanted = {attrgetter(*KEYS)(config) for config in load_profile(name).all_runs()}
+    assert {*runs[KEYS].itertuples(index=False, name=None)} == wanted
+    assert len(runs) == len(wanted) and runs.precision.nunique() == 1  # differences are paired
+
+
+def test_results_that_were_removed_leave_the_record_as_it_is(
+    finished, tiny_runs, records, tmp_path, monkeypatch, capsys
+):
+    assert _record_command(finished, run=False) == 0
+    before = {path: path.read_bytes() for path in records.iterdir()}
+    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "cleaned"))
+    assert _record_command(finished, run=False) == 1
+    assert "4 of 4 runs of profile tiny are missing" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in records.iterdir()} == before
 
 
 def test_a_study_and_its_records_are_the_same_tables_and_make_the_same_claims(
     finished, tiny_runs, records
 ):
-    _record_finished(finished)
+    _record_command(finished, run=False)
     found, expected = _read_tables(records), _tables_of(tiny_runs)
     for name in ("runs", "evaluations", "correct", "clouds"):
         keys = list({"arm", "seed", "epoch", "row"} & set(expected[name]))
@@ -47,14 +60,3 @@ def test_a_study_and_its_records_are_the_same_tables_and_make_the_same_claims(
     assert sum(map(len, of_runs)) > 10
     for claims, ours in zip(of_records, of_runs, strict=True):
         pd.testing.assert_frame_equal(claims, ours)
-
-
-def test_runs_of_another_precision_are_not_paired_with_those_on_record(
-    finished, records, monkeypatch
-):
-    _record_finished(finished)
-    runs = pd.read_parquet(records / "runs.parquet").assign(precision="other")
-    runs[runs.seed == 0].to_parquet(records / "runs.parquet")
-    with pytest.raises(ValueError, match=r"are in the precisions .* a record has one"):
-        _record_finished(finished)
-    assert len(pd.read_parquet(records / "runs.parquet")) == (runs.seed == 0).sum()

@@ -7,6 +7,7 @@ Merchant et al. 2020, *What Happens To BERT Embeddings During Fine-tuning?*, and
 
 import math
 from collections.abc import Collection, Iterator
+from functools import partial
 
 import pandas as pd
 
@@ -178,12 +179,7 @@ def generalization_claims(table: pd.DataFrame) -> Iterator[dict]:
     yield from _free(penalties, kind)
     # Who decides on overlapping words: the group above a stitch, or the one below?
     for where, layer in (("above", 1), ("below", last)):
-
-        def swapped(numbers: Collection[int], layer: int = layer) -> float:
-            """A generalizing model below a stitch less one above it."""
-            return crossed(stitched, numbers, layer)
-
-        values = pseudo_values(swapped, numbers_of(stitched))
+        values = pseudo_values(partial(crossed, stitched, layer=layer), numbers_of(stitched))
         floor = _spread_in_groups(stitched, {layer: 1})
         yield claim(f"b:generalization-stitch-{where}", values, floor=floor, kind=kind)
 

@@ -132,7 +132,7 @@ def verdict(
     Parameters
     ----------
     margin : float
-        "no_worse" only: the loss to tolerate, in units of the difference.
+        "no_worse" only: the loss to tolerate, 0 or more, in units of the difference.
     kind : str
         Only a paper's own test can replicate it; every other kind agrees or disagrees with it.
 
@@ -146,14 +146,10 @@ def verdict(
     Raises
     ------
     ValueError
-        An unknown direction, or a margin that is negative, not finite or has no meaning.
+        An unknown direction.
     """
     if direction not in get_args(Direction):
         raise ValueError(f"direction must be one of {get_args(Direction)}, got {direction!r}")
-    if not 0 <= margin < math.inf:
-        raise ValueError(f"margin must be a finite number, not negative, got {margin}")
-    if margin and direction != "no_worse":
-        raise ValueError(f'margin {margin} has no meaning for direction "{direction}"')
     if direction == "described":
         return "described"
     if direction == "less":
@@ -269,6 +265,5 @@ def _jackknife_over_models(
 
 def _with_model_name(claims: pd.DataFrame, model: str) -> pd.DataFrame:
     """With a model behind every claim and statement, where it is not the profile's first."""
-    return claims.assign(
-        claim=claims.claim + f":{model}", statement=claims.statement + f" ({model})"
-    )
+    named = {"claim": claims.claim + f":{model}", "statement": claims.statement + f" ({model})"}
+    return claims.assign(**named)

@@ -19,16 +19,15 @@ from shrink_utils.study.claims.claim import CONFIDENCE
 from shrink_utils.study.claims.report import _print_brief
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import _write_json, atomic_write, provenance
-from shrink_utils.study.run_tables import KEYS, SCORES, TABLES
-from shrink_utils.study.runs import _drop_models, _tables_of, load_run, run_configs, run_id
+from shrink_utils.study.run_tables import KEYS, SCORES
+from shrink_utils.study.runs import _drop_models, run_id, study_tables
 from shrink_utils.study.tables import (
     BEFORE,
     CELL,
     FIRST_STEPS,
     _first_steps,
-    _missing_runs,
-    _read_tables,
     _records_folder,
+    _write_tables,
     read_table,
     write_table,
 )
@@ -52,12 +51,10 @@ ALLOWED = {"first_steps": 0.1, "claims": 0.01}
 
 def _report_command(profile: Profile) -> int:
     """Keep the tables of a finished study, and print what was computed, verdicts, comparison."""
-    runs = run_configs(profile.all_runs(), profile)
-    for name, table in (left := _tables_of(runs)).items():
-        with atomic_write(profile.folder / "tables" / f"{name}.parquet") as part:
-            table.to_parquet(part, index=False)
-    write_table(_first_steps(left), "first_steps", profile=profile)
-    _print_brief(read_table("claims", profile=profile), profile, runs=len(runs))
+    tables = study_tables(profile)
+    _write_tables(tables, profile.folder / "tables")
+    write_table(_first_steps(tables), "first_steps", profile=profile)
+    _print_brief(read_table("claims", profile=profile), profile, runs=len(tables["runs"]))
     _drop_models(profile)
     about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
     with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
@@ -156,9 +153,9 @@ def _changed_verdicts(profile: Profile) -> list[str]:
     A verdict can change while every number is within what is allowed, where the bound of an
     interval lies near zero.
     """
-    ours = read_table("claims", profile=profile).set_index("claim").verdict
     path = data_dir() / "reference" / profile.name / "claims.csv"
-    reference = pd.read_csv(path).set_index("claim").verdict
+    tables = (read_table("claims", profile=profile), pd.read_csv(path))
+    ours, reference = (table.set_index("claim").verdict for table in tables)
     ours, reference = ours.align(reference, join="inner")
     return ours.index[ours != reference].tolist()
 
@@ -195,48 +192,23 @@ def _reference_command(profile: Profile) -> None:
             shutil.copyfile(profile.folder / "tables" / f"{name}.csv", part)
 
 
-# --- records: tables of finished runs, which are added to as runs come ----------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
-def _record_command(profile: Profile, *, run: bool) -> None:
-    added = (_record_all if run else _record_finished)(profile)
-    wanted, missing = len(profile.all_runs()), len(_missing_runs(profile))
-    print(f"{added} runs recorded: {wanted - missing} of {wanted} of profile {profile.name}")
-
-
-def _record_finished(profile: Profile) -> int:
-    """Add finished runs of the results folder to the profile's records, and return how many.
-
-    A long study can be computed on several machines, a part at a time.
-    """
-    paths = [profile.folder / "runs" / run_id(config) for config in _missing_runs(profile)]
-    new = [load_run(path) for path in paths if path.exists()]
-    if not new:
-        return 0
-    tables = _tables_of(new)
+def _record_command(profile: Profile, *, run: bool) -> int:
+    """Keep the tables of all runs as the profile's record; `run` makes those that are missing."""
+    folder, configs = _records_folder(profile), profile.all_runs()
+    runs = profile.folder / "runs"
+    missing = [config for config in configs if not (runs / run_id(config)).exists()]
+    if missing and not run:
+        print(
+            f"{len(missing)} of {len(configs)} runs of profile {profile.name} are missing, such as "
+            f"{missing[0].label}: a record has all of them, and `record --run` makes them"
+        )
+        return 1
+    tables = study_tables(profile)
     steps = tables["steps"].reindex(columns=[*KEYS, *STEPS])
     tables["steps"] = steps.astype(dict.fromkeys(STEPS[3:], "float32"))
-    folder = _records_folder(profile)
-    if (folder / "runs.parquet").is_file():
-        earlier = _read_tables(folder)
-        tables = {
-            name: pd.concat([earlier[name], tables[name]], ignore_index=True) for name in TABLES
-        }
-    if len(precisions := tables["runs"].precision.unique()) > 1:  # differences are paired
-        raise ValueError(
-            f"runs of profile {profile.name} are in the precisions {sorted(map(str, precisions))}: "
-            "a record has one; compute these runs on a machine of the first kind"
-        )
-    for name, table in tables.items():
-        with atomic_write(folder / f"{name}.parquet") as part:
-            table.to_parquet(part, index=False, compression="zstd")
-    return len(new)
-
-
-def _record_all(profile: Profile) -> int:
-    """Compute what is not on record, a seed at a time, record it, and return how many runs."""
-    added = _record_finished(profile)
-    while missing := _missing_runs(profile):
-        run_configs([run for run in missing if run.seed == missing[0].seed], profile)
-        added += _record_finished(profile)
-    return added
+    _write_tables(tables, folder)
+    print(f"{len(configs)} runs of profile {profile.name} are recorded in {folder}")
+    return 0

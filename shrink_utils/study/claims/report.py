@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shrink_utils.names import known_name
 from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import _families, _sentences
 from shrink_utils.study.profiles import Profile, profile_names
@@ -220,16 +221,8 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
 def _hypotheses_command(profile: Profile) -> None:
     folders = (data_dir() / "reference").glob("*/hypotheses.csv")
     decided = sorted({path.parent.name for path in folders} & {*profile_names()})
-    if profile.name not in decided:
-        raise ValueError(
-            f"--profile: {', '.join(decided)} have hypotheses, found {profile.name}; "
-            "`python -m shrink_utils --profile cohort hypotheses` shows them"
-        )
-    _print_hypotheses(_read_hypotheses(profile.name))
-
-
-def _print_hypotheses(answer: pd.DataFrame) -> None:
-    """Print the hypotheses of `_read_hypotheses`: verdict, difference and its interval."""
+    name = known_name("--profile", "profile with hypotheses", profile.name, decided)
+    answer = _read_hypotheses(name)
     ours = answer.difference + " " + answer["simultaneous interval"]
     text = answer[["hypothesis", "verdict"]].assign(difference=ours)
     _print_table(text.join(answer[["seeds", "p (Holm)"]]), answer.note)

@@ -252,11 +252,9 @@ def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
     keys = ["model", "task", "arm", "seed", "vectors", "treatment"]
     untreated = accuracy[accuracy.treatment == "untreated"].set_index(keys[:-1]).value
     centred = accuracy[accuracy.removed == 0].set_index(keys).value
-    treated = accuracy[accuracy.treatment.isin(["global", "clusters"])].set_index(keys)
-    drops = treated.assign(
-        drop=centred.reindex(treated.index) - treated.value,
-        lost=untreated.reindex(treated.index.droplevel(-1)).to_numpy() - treated.value,
-    )
+    drops = accuracy[accuracy.treatment.isin(["global", "clusters"])].set_index(keys)
+    drops["drop"] = centred.reindex(drops.index) - drops.value
+    drops["lost"] = untreated.reindex(drops.index.droplevel(-1)).to_numpy() - drops.value
     return drops.reset_index()[[*keys, "removed", "skipped", "drop", "lost"]]
 
 
@@ -417,8 +415,7 @@ def _stronger(about: dict[str, str], rows: pd.DataFrame, weight: float) -> Itera
     for stronger, both in swept.groupby("weight"):
         arms = dict(list(both.groupby("arm")))
         if len(arms) == 2:
-            apart, more = (
-                _less(arms[ARM], arms["all"], column) for column in ("centred_1", "graded")
-            )
-            words = {"arm": ARM, "stronger": stronger, "apart": apart.mean()}
+            apart = _less(arms[ARM], arms["all"], "centred_1").mean()
+            more = _less(arms[ARM], arms["all"], "graded")
+            words = {"arm": ARM, "stronger": stronger, "apart": apart}
             yield claim("topology:metric-above-all", more, **words, **about)

@@ -71,11 +71,9 @@ def _avg_sim(values: pd.DataFrame, bert: pd.Series, last: int) -> Iterator[dict]
     # higher; the interval allows for two tries.
     rises = _most_favourable((values[layer] - values[0] for layer in (last - 1, last)), "greater")
     yield claim("v:avgsim-rises", **rises, published=bert[11] - bert[0])
-    yield claim(
-        "v:avgsim-gradual",
-        _largest_step_less_half_the_rise(values, last - 1),
-        published=_largest_step_less_half_the_rise(bert.to_frame().T, 11).item(),
-    )
+    ours = _largest_step_less_half_the_rise(values, last - 1)
+    theirs = _largest_step_less_half_the_rise(bert.to_frame().T, 11).item()
+    yield claim("v:avgsim-gradual", ours, published=theirs)
 
 
 def _largest_step_less_half_the_rise(values: pd.DataFrame, below: int) -> pd.Series:
@@ -141,23 +139,25 @@ def dynamics_claims(tables: Mapping[str, pd.DataFrame]) -> Iterator[dict]:
         share = FEED_FORWARD[objective]
         parts = (shares(run, "component", trunk=True) for run in found)
         beyond = _with_seed_floor([part[["W1", "W2"]].sum() - float(share) for part in parts])
-        words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective], "share": share}
-        yield _lca("v:lca-feed-forward-{objective}", **beyond, **words)
+        yield _lca("v:lca-feed-forward-{objective}", **beyond, share=share, **_spoken(objective))
     # Of the steps of blocks, a component of a layer each, the share that raised the loss.
     counted = of.component.str.removeprefix("cross ").isin(COUNTED) & (of.rule == "euler")
     steps = of[counted].groupby(["objective", "seed"])[["hurts", "steps"]].sum()
     for objective, hurting in (steps.hurts / steps.steps - 0.5).groupby("objective"):
-        words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
-        yield _lca("v:lca-hurting-half-{objective}", **_with_seed_floor([*hurting]), **words)
+        found = _with_seed_floor([*hurting])
+        yield _lca("v:lca-hurting-half-{objective}", **found, **_spoken(objective))
     # The parts sum to the change of all steps followed, by V's rule and by the trapezoid.
     closure = tables["closure"]
     sums = closure[closure.part == "objectives"].groupby(["objective", "rule", "seed"])
     sums = sums[["parts", "change"]].sum()
     missed = (sums.parts - sums.change).abs() / sums.change.abs()
     for (objective, rule), errors in missed.groupby(["objective", "rule"]):
-        words = {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
-        yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors, **words)
+        yield _lca(f"v:lca-closure-{rule}-{{objective}}", -errors, **_spoken(objective))
     yield from _by_depth(runs)
+
+
+def _spoken(objective: str) -> dict[str, str]:
+    return {"objective": objective, "spoken": OBJECTIVE_NAMES[objective]}
 
 
 def _by_depth(runs: Mapping[str, list[pd.DataFrame]]) -> Iterator[dict]:
@@ -165,10 +165,9 @@ def _by_depth(runs: Mapping[str, list[pd.DataFrame]]) -> Iterator[dict]:
     trunks = {name: [run[run.layer > 0] for run in of] for name, of in runs.items()}
     incremental = _with_seed_floor([_rise(trunk, trunk) for trunk in trunks["clm"]])
     yield _lca("v:lca-incremental-clm", **incremental)
+    feed_forward = [trunk[trunk.component.isin(["W1", "W2"])] for trunk in trunks["mt"]]
     for stack in sorted(set(trunks["mt"][0]["stack"])):
-        wide = [
-            run[(run["stack"] == stack) & run.component.isin(["W1", "W2"])] for run in trunks["mt"]
-        ]
+        wide = [run[run["stack"] == stack] for run in feed_forward]
         rises = _with_seed_floor([_rise(*pair) for pair in zip(wide, trunks["mt"], strict=True)])
         yield _lca("v:lca-peaks-upper-{stack}", **rises, stack=stack or "trunk")
 
@@ -194,9 +193,7 @@ def _profiles(pairs: pd.DataFrame) -> Iterator[dict]:
     seed. The interval leaves out seeds, and so holds the error of all means.
     """
     floor = float(pairs.r[pairs.run == pairs.other].std())
-    excesses = {
-        f"v:lca-stable-{differs}": partial(_excess, [texts]) for differs, texts in TEXTS.items()
-    }
+    excesses = {f"v:lca-stable-{of}": partial(_excess, [texts]) for of, texts in TEXTS.items()}
     # Of other objectives less that of other texts; noise also shrinks an excess, by its factor.
     excesses["v:lca-objective-over-data"] = lambda some: (
         _excess(COUPLES, some) - _excess([*TEXTS.values()], some)

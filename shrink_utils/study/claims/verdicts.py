@@ -26,7 +26,6 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import (
     Tables,
     _graded_runs,
-    _missing_runs,
     _read_tables,
     _records_folder,
     _rows_of,
@@ -87,17 +86,7 @@ def _recorded_claims(profile: Profile) -> pd.DataFrame:
 
     All are exploratory but the `FOLLOWED` of other profiles than ``cohort``. Of ``models`` also
     the committed ones of a whole study, whose measures are not on record.
-
-    Raises
-    ------
-    ValueError
-        A run of the profile is not on record: nobody looks before that.
     """
-    if missing := _missing_runs(profile):
-        raise ValueError(
-            f"{len(missing)} runs are not on record, such as {missing[0].label}; "
-            f"`python -m shrink_utils --profile {profile.name} record --run` computes them"
-        )
     claims = _combined_table(_finetuning_claims(profile, _read_tables(_records_folder(profile))))
     if profile.name == "models":
         kept = pd.read_csv(data_dir() / "reference" / profile.name / "claims.csv")

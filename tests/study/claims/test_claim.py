@@ -60,8 +60,6 @@ TOUCHING = Interval(0, -1, 1, 3)
     ("named", "call"),
     [
         ("direction .* 'lower'", lambda: verdict(TOUCHING, "lower")),
-        ('margin 0.1 .* "less"', lambda: verdict(TOUCHING, "less", 0.1)),
-        ("margin .* -0.1", lambda: verdict(TOUCHING, "no_worse", -0.1)),
         ("'lang:rtd-smaller'", lambda: claim("lang:rtd-smaller", [math.nan, 1.0])),
         ("score: more than one row per seed", lambda: _per_seed(RUNS, "score")),
     ],
