@@ -25,12 +25,15 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
-HYPOTHESES = "The twelve hypotheses (profile cohort)"
-STRENGTH = "Eight hypotheses at equal strength (profile strength)"
-HELDOUT = "Fourteen hypotheses: held-out rows, and uses (profile heldout)"
-FROM_NOTHING = "Twelve hypotheses: three objectives, sizes, stitching (models trained from nothing)"
-FIFTH = "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening"
-SIXTH = "Four hypotheses: a base-sized encoder over ten epochs"
+ANALYSES = {
+    "cohort": "The twelve hypotheses (profile cohort)",
+    "strength": "Eight hypotheses at equal strength (profile strength)",
+    "heldout": "Fourteen hypotheses: held-out rows, and uses (profile heldout)",
+    "objectives": "Twelve hypotheses: three objectives, sizes, stitching (models trained from "
+    "nothing)",
+    "last": "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening",
+    "base": "Four hypotheses: a base-sized encoder over ten epochs",
+}
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself
@@ -76,9 +79,8 @@ def _build_book(notebooks: Path, claims: pd.DataFrame, target: Path, *, title: s
         _gather(notebooks, claims, source)
         command = [sys.executable, "-m", "sphinx", "-b", "html", "-q", "-W", "--keep-going"]
         command += ["-d", f"{folder}/doctrees", "-D", f"html_title=shrink, {title}"]
-        done = subprocess.run(
-            [*command, str(source), str(built)], capture_output=True, text=True, cwd=home()
-        )
+        command += [str(source), str(built)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=home())
         if "No module named sphinx" in done.stderr:
             raise RuntimeError("the book needs Sphinx: `make book` installs it and builds the book")
         if done.returncode:
@@ -108,10 +110,10 @@ def _gather(notebooks: Path, claims: pd.DataFrame, source: Path) -> None:
         text = page.read_text(encoding="utf-8").replace(f"]({up}../../", f"]({up}")
         text = text.replace(f"]({up}../", f"]({up}docs/")
         (source / place).write_text(text, encoding="utf-8")
-    front = _hypotheses("cohort")
-    (source / "headlines.md").write_text(_table(front, "headlines"), encoding="utf-8")
+    front = _table(_hypotheses("cohort"), "headlines")
+    (source / "headlines.md").write_text(front, encoding="utf-8")
     with (source / "claims.md").open("a", encoding="utf-8") as page:
-        page.write(_claims(claims, front))
+        page.write(_claims(claims))
     (source / "notebooks").mkdir()
     for path in executed:
         _lay_notebook(path, source / "notebooks" / path.name)
@@ -149,7 +151,7 @@ def _hypotheses(profile: str) -> pd.DataFrame:
     return answer
 
 
-def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
+def _claims(claims: pd.DataFrame) -> str:
     """Adjusted verdicts counted by section, then tables that book.js searches and sorts."""
     glue, cohort = (pd.read_csv(data_dir() / "reference" / p / "claims.csv") for p in RECORDED)
     sections = {RECORDED["glue"]: glue, **_by_paper(claims), RECORDED["cohort"]: cohort}
@@ -160,10 +162,8 @@ def _claims(claims: pd.DataFrame, hypotheses: pd.DataFrame) -> str:
     both = pd.concat([claims, cohort]).drop_duplicates("claim", keep="last")
     order = ["sentence", "adjusted verdicts", "paper", "row", "kind of test", "note"]
     sentences = _sentence_table(both)[order]
-    parts = ["", _table(counts, "headlines"), f"## {HYPOTHESES}", _table(hypotheses, "claims")]
-    analyses = ((STRENGTH, "strength"), (HELDOUT, "heldout"), (FROM_NOTHING, "objectives"))
-    analyses += ((FIFTH, "last"), (SIXTH, "base"))
-    for title, name in analyses:
+    parts = ["", _table(counts, "headlines")]
+    for name, title in ANALYSES.items():
         parts += [f"## {title}", _table(_hypotheses(name), "claims")]
     parts += [f"## {RULES_TITLE}", _table(_rules(), "claims")]
     for i, (title, rows) in enumerate(sections.items()):
@@ -189,10 +189,8 @@ def _section(rows: pd.DataFrame) -> list[str]:
     brief = claims_in_brief(rows.assign(departures=rows.departures.map(notes)))
     brief = brief.drop(columns=["verdict", "p", "noise floor"], errors="ignore")
     brief = brief.rename(columns={"adjusted verdict": "verdict"})
-    return [
-        *(f"*{note.capitalize()}*: {text}." for text, note in notes.items()),
-        _table(brief, "claims"),
-    ]
+    said = [f"*{note.capitalize()}*: {text}." for text, note in notes.items()]
+    return [*said, _table(brief, "claims")]
 
 
 def _table(frame: pd.DataFrame, kind: str) -> str:

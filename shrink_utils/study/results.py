@@ -212,11 +212,8 @@ def _file_lock(target: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def _read_json(path: Path):
-    """The value that `_write_json` wrote; a ValueError names a file that holds something else."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: no JSON ({error})") from error
+    """The value that `_write_json` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _write_json(path: Path, value: object) -> None:
