@@ -390,9 +390,10 @@ def _task_metrics(spec: TaskSpec) -> Callable[[EvalPrediction], dict[str, float]
     functions = {
         "accuracy": accuracy_score,
         "f1": partial(f1_score, zero_division=0),
-        "macro_f1": partial(f1_score, average="macro"),
+        "macro_f1": partial(f1_score, average="macro", zero_division=0),
         "matthews": matthews_corrcoef,
-        "spearman": lambda y, p: spearmanr(y, p).statistic,
+        # One prediction for all rows has no rank correlation: 0, as Matthews' is.
+        "spearman": lambda y, p: spearmanr(y, p).statistic if np.ptp(p) else 0.0,
     }
 
     def compute(prediction: EvalPrediction) -> dict[str, float]:

@@ -96,6 +96,7 @@ def test_tasks_are_judged_as_scikit_learn_and_scipy_judge():
     outputs, targets = logits[:, :1], logits[:, 1] + logits[:, 0]
     expected = spearmanr(outputs[:, 0], targets).statistic
     assert _scores("stsb", outputs, targets)["spearman"] == pytest.approx(expected)
+    assert _scores("stsb", np.ones_like(outputs), targets)["spearman"] == 0.0  # as in own_answer
 
 
 @pytest.mark.filterwarnings("ignore:A single label was found:UserWarning")  # scikit-learn's
