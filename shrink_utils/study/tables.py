@@ -30,9 +30,6 @@ Tables = Mapping[str, pd.DataFrame]  # by the names of `TABLES`
 CELL = ["model", "task", "arm"]
 METRICS = ["accuracy", "f1", "matthews", "spearman"]
 AT_BEST = ("centred_1", "raw_1", "graded")  # columns of `_add_best_epoch`
-EARLY_STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
-FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
-BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -164,18 +161,6 @@ def score_table(runs: pd.DataFrame) -> pd.DataFrame:
 def _over_seeds(tidy: pd.DataFrame, cell: list[str]) -> pd.DataFrame:
     grouped = tidy.groupby(cell, sort=False).score
     return grouped.agg(mean="mean", sd="std", n="count").reset_index()
-
-
-def _first_steps(tables: Tables) -> pd.DataFrame:
-    """The first steps of every run, which are the same on every machine but for rounding.
-
-    Columns `KEYS`, step, those of ``FIRST_STEPS`` and, where the step is 1, those of ``BEFORE``:
-    the untrained model on the validation rows.
-    """
-    steps = tables["steps"].query("step <= @EARLY_STEPS")[[*KEYS, "step", *FIRST_STEPS]]
-    before = tables["evaluations"].query("epoch == 0").assign(step=1)
-    before = before[[*KEYS, "step", *BEFORE]].rename(columns=BEFORE)
-    return steps.merge(before, "left", [*KEYS, "step"])
 
 
 # --- writing ---------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from shrink_utils.study import task_table
+from shrink_utils.study.claims.reference import _first_steps
 from shrink_utils.study.claims.stl import _frontier_table
 from shrink_utils.study.run_tables import KEYS, _summary_row
 from shrink_utils.study.runs import _tables_of
-from shrink_utils.study.tables import _first_steps
 from shrink_utils.text.tasks import task_spec
 
 

@@ -16,22 +16,16 @@ from scipy import stats
 
 from shrink_utils.sources import data_dir
 from shrink_utils.study.claims.claim import CONFIDENCE
-from shrink_utils.study.claims.report import _print_brief
+from shrink_utils.study.claims.report import counted
 from shrink_utils.study.profiles import Profile
 from shrink_utils.study.results import _write_json, atomic_write, provenance
 from shrink_utils.study.run_tables import KEYS, SCORES
 from shrink_utils.study.runs import _drop_models, run_id, study_tables
-from shrink_utils.study.tables import (
-    BEFORE,
-    CELL,
-    FIRST_STEPS,
-    _first_steps,
-    _records_folder,
-    _write_tables,
-    read_table,
-    write_table,
-)
+from shrink_utils.study.tables import CELL, _records_folder, _write_tables, read_table, write_table
 
+EARLY_STEPS = 4  # of every run, before rounding has grown: the rate is 0 in the first
+FIRST_STEPS = "learning_rate grad_norm task_loss regularizer entropy_all raw_1 centred_1".split()
+BEFORE = {"loss": "loss_before", "raw_1": "raw_before", "centred_1": "centred_before"}
 # The columns that name a row of each table, and those that are compared.
 COMPARED = {
     "first_steps": ([*CELL, "weight", "seed", "epochs", "step"], [*FIRST_STEPS, *BEFORE.values()]),
@@ -54,12 +48,29 @@ def _report_command(profile: Profile) -> int:
     tables = study_tables(profile)
     _write_tables(tables, profile.folder / "tables")
     write_table(_first_steps(tables), "first_steps", profile=profile)
-    _print_brief(read_table("claims", profile=profile), profile, runs=len(tables["runs"]))
+    notebooks = profile.folder / "notebooks"
+    chapters = len(list(notebooks.glob("[0-9]*_[!.]*.ipynb")))
+    print(f"\nStudy {profile.name} is complete: {len(tables['runs'])} runs, {chapters} chapters")
+    print(f"Claims: {counted(read_table('claims', profile=profile).verdict)}")
+    print(f"  each of them: python -m shrink_utils --profile {profile.name} claims")
+    print(f"  read first:   {notebooks / '11_claims.ipynb'}")
     _drop_models(profile)
     about = {"profile": profile.name, "seed": profile.base_seed, "hash": profile.hash}
     with atomic_write(profile.folder / "provenance.json") as part:  # ends a study
         _write_json(part, about | {"precision": profile.used_precision} | provenance())
     return int(not _print_comparison(profile))
+
+
+def _first_steps(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The first steps of every run, which are the same on every machine but for rounding.
+
+    Columns `KEYS`, step, those of ``FIRST_STEPS`` and, where the step is 1, those of ``BEFORE``:
+    the untrained model on the validation rows.
+    """
+    steps = tables["steps"].query("step <= @EARLY_STEPS")[[*KEYS, "step", *FIRST_STEPS]]
+    before = tables["evaluations"].query("epoch == 0").assign(step=1)
+    before = before[[*KEYS, "step", *BEFORE]].rename(columns=BEFORE)
+    return steps.merge(before, "left", [*KEYS, "step"])
 
 
 def _compare_with_reference(profile: Profile) -> pd.DataFrame | None:

@@ -229,16 +229,6 @@ def _hypotheses_command(profile: Profile) -> None:
     print(ABOUT_HYPOTHESES)
 
 
-def _print_brief(claims: pd.DataFrame, profile: Profile, *, runs: int) -> None:
-    """Print what was computed and how the claims came out, and where to read on."""
-    notebooks = profile.folder / "notebooks"
-    chapters = len(list(notebooks.glob("[0-9]*_[!.]*.ipynb")))
-    print(f"\nStudy {profile.name} is complete: {runs} runs, {chapters} chapters")
-    print(f"Claims: {counted(claims.verdict)}")
-    print(f"  each of them: python -m shrink_utils --profile {profile.name} claims")
-    print(f"  read first:   {notebooks / '11_claims.ipynb'}")
-
-
 def counted(verdicts: pd.Series) -> str:
     """How often each verdict is there, such as "3 supported, 1 open"."""
     return ", ".join(f"{n} {verdict}" for verdict, n in verdicts.value_counts().items())

@@ -20,13 +20,14 @@ from shrink_utils.study.claims.reference import (
     COMPARED,
     _changed_verdicts,
     _compare_with_reference,
+    _first_steps,
     _judge,
     _print_comparison,
     _reference_command,
 )
 from shrink_utils.study.profiles import load_profile
 from shrink_utils.study.run_tables import _tables_of_run
-from shrink_utils.study.tables import _first_steps, read_table, write_table
+from shrink_utils.study.tables import read_table, write_table
 from shrink_utils.topology import BarcodeRegularizer, regularizer
 from shrink_utils.training import trainer
 
