@@ -35,15 +35,19 @@ def test_every_run_of_a_profile_is_on_record_once_and_all_in_one_precision(name)
     assert len(runs) == len(wanted) and runs.precision.nunique() == 1  # differences are paired
 
 
-def test_results_that_were_removed_leave_the_record_as_it_is(
+def test_a_record_is_never_made_over_and_never_of_a_part(
     finished, tiny_runs, records, tmp_path, monkeypatch, capsys
 ):
     assert _record_command(finished, run=False) == 0
     before = {path: path.read_bytes() for path in records.iterdir()}
     monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path / "cleaned"))
+    assert _record_command(finished, run=True) == 0  # and nothing is trained
+    assert "4 runs of profile tiny are on record" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in records.iterdir()} == before
+    records.rename(tmp_path / "away")
     assert _record_command(finished, run=False) == 1
     assert "4 of 4 runs of profile tiny are missing" in capsys.readouterr().out
-    assert {path: path.read_bytes() for path in records.iterdir()} == before
+    assert not records.exists()
 
 
 def test_a_study_and_its_records_are_the_same_tables_and_make_the_same_claims(

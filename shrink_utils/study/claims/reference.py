@@ -209,7 +209,11 @@ def _reference_command(profile: Profile) -> None:
 def _record_command(profile: Profile, *, run: bool) -> int:
     """Keep the tables of all runs as the profile's record; `run` makes those that are missing."""
     folder, configs = _records_folder(profile), profile.all_runs()
-    runs = profile.folder / "runs"
+    record, runs = folder / "runs.parquet", profile.folder / "runs"
+    if record.is_file() and len(pd.read_parquet(record)) == len(configs):
+        print(f"{len(configs)} runs of profile {profile.name} are on record; to make them again,")
+        print(f"move {folder} away")
+        return 0
     missing = [config for config in configs if not (runs / run_id(config)).exists()]
     if missing and not run:
         print(
