@@ -1,5 +1,6 @@
 """Load an encoder, bare or below a classification head; run it without dropout."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,11 @@ PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sour
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
+# What a weight of few bits has to be multiplied by, or moved by, as the tools name it that write it
+# beside the weight; transformers drops such a key. CLIP's temperature is none.
+SCALES = re.compile(
+    r"((?<!logit)_scale|scales|scale_(inv|weight|2)|SCB|a(bs)?max|q?zeros|zero_points?|quant_state.*)$"
+)
 FLOATS = {"F64", "F32", "F16", "BF16"}  # what a weight may be kept in
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 # What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts.
@@ -307,7 +313,8 @@ def _refuse_other_kinds(
     name: str, location: dict[str, object], model: PreTrainedModel, report: dict[str, set]
 ) -> None:
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
-    config, found, scaled = model.config, None, False
+    config, found = model.config, None
+    scaled = any(map(SCALES.search, report["unexpected_keys"]))
     layers = dict(model.named_modules()) | dict(model.base_model.named_modules())
     weighed = {name for name, layer in layers.items() if [*layer.parameters(recurse=False)]}
     for key in report["unexpected_keys"]:  # beside a weight: a scale of any name, LoRA, a mask
