@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,14 @@ from torch import Tensor
 
 from shrink_utils.geometry import calibrated_maximum, principal_axes, similarity_grid
 from shrink_utils.geometry.maps import PrincipalAxes, nearest_centre
-from shrink_utils.models import Encoder, hidden_states, load_encoder, random_encoder, word_states
+from shrink_utils.models import (
+    Encoder,
+    load_encoder,
+    pool,
+    random_encoder,
+    state_batches,
+    word_states,
+)
 from shrink_utils.models.states import WordBatch, shared_words
 from shrink_utils.study.finetuning import _second_texts
 from shrink_utils.study.profiles import Profile
@@ -36,10 +42,17 @@ TYPES = 40  # the most frequent words, told apart by the type probe
 
 
 def text_states(encoder: Encoder, rows: Dataset, *, max_length: int) -> dict[str, Tensor]:
-    """Vectors of n texts at every layer, `cls` and `mean`, (layers, n, d) each."""
-    pairs = _second_texts(rows)
-    read = partial(hidden_states, encoder, rows["text"], text_pairs=pairs, max_length=max_length)
-    return {pooling: read(pooling=pooling) for pooling in ("cls", "mean")}
+    """Vectors of n texts at every layer, `cls` and `mean`, (layers, n, d) each, from one pass."""
+    order, parts = [], {pooling: [] for pooling in ("cls", "mean")}
+    for batch in state_batches(
+        encoder, rows["text"], text_pairs=_second_texts(rows), max_length=max_length
+    ):
+        order += batch.rows
+        for pooling, found in parts.items():
+            layers = [pool([state], batch.mask, pooling=pooling) for state in batch.states]
+            found.append(torch.stack(layers).float().cpu())  # (layers, b, d)
+    back = torch.tensor(order).argsort()  # the batches are sorted by length
+    return {pooling: torch.cat(found, dim=1)[:, back] for pooling, found in parts.items()}
 
 
 def treated_accuracies(x: Tensor, labels: np.ndarray, *, seed: int = 0) -> pd.DataFrame:

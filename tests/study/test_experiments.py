@@ -4,8 +4,10 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 import torch
 
+from shrink_utils.models import hidden_states, load_encoder
 from shrink_utils.models.states import WordBatch
 from shrink_utils.study.experiments import (
     REMOVED,
@@ -18,10 +20,21 @@ from shrink_utils.study.experiments import (
     frequency_target,
     probed,
     shuffled,
+    text_states,
     thinned,
     treated_accuracies,
     type_target,
 )
+from shrink_utils.text import load_task
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_one_pass_gives_both_vectors_of_the_texts_in_their_order(pooling):
+    encoder = load_encoder("tiny-random")
+    rows = load_task("sentiment_movies", max_eval=20)["validation"]
+    found = text_states(encoder, rows, max_length=16)[pooling]
+    expected = hidden_states(encoder, list(rows["text"]), pooling=pooling, max_length=16)
+    torch.testing.assert_close(found, expected)
 
 
 def _cloud(n=400, d=30, loud=8.0):
