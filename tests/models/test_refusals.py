@@ -14,6 +14,7 @@ from shrink_utils.models import (
     read_layers,
     stitch_grid,
     stitched,
+    token_states,
     word_states,
 )
 from tests.models.conftest import make_batches, make_model, make_reading
@@ -76,6 +77,10 @@ REFUSED = [
     (_read(batch_size=0), ["batch_size", "0"]),
     (lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", ""]), ["texts", "text 1"]),
     (_saved("opt", lambda e, t: hidden_states(e, t, pooling="first_last"), **OPT), ["32", "16"]),
+    *(
+        (_saved("opt", read, **OPT), ["encoder", "16 and 32", "layers"])
+        for read in (hidden_states, token_states, word_states)
+    ),
     (lambda _: pool(STATES, MASK, pooling="AVG"), ["pooling", "AVG"]),
     (lambda _: pool((), MASK), ["states"]),
     (lambda _: pool(STATES, MASK[:, :3]), ["attention_mask", "(3, 3)", "(3, 4, 5)"]),
