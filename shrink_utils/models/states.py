@@ -173,9 +173,9 @@ def state_batches(
     ------
     ValueError
         No texts, an item that is not a text, another number of pairs than of texts,
-        ``max_length`` beyond what the encoder can read, a token that it has no embedding of, or
-        an encoder that does not give the layers that its configuration names, or whose vectors
-        depend on padding (FNet, ConvBERT).
+        ``max_length`` beyond what the encoder can read, or that leaves no token of a text beside
+        the special ones, a token that it has no embedding of, or an encoder that does not give the
+        layers that its configuration names, or whose vectors depend on padding (FNet, ConvBERT).
 
     Examples
     --------
@@ -193,8 +193,11 @@ def state_batches(
         raise ValueError(f"encoder: the vectors of a {kind} depend on padding; take another model")
     limit, tokenizer = encoder.max_length, encoder.tokenizer
     max_length = min(MAX_LENGTH, limit) if max_length is None else max_length
-    if not 3 <= max_length <= limit:
-        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
+    special = tokenizer.num_special_tokens_to_add(pair=text_pairs is not None)
+    least = special + (1 if text_pairs is None else 2)  # of each text one
+    if not least <= max_length <= limit:
+        expected = f"expected {least} to {limit} tokens ({encoder.name})"
+        raise ValueError(f"max_length: {max_length}, {expected}")
     options = {"truncation": True, "max_length": max_length, "return_special_tokens_mask": True}
     found = tokenizer(texts, text_pairs, **options)
     n_known = _refuse_unknown_tokens(encoder, found["input_ids"])

@@ -74,6 +74,7 @@ REFUSED = [
     (_read(layers=[]), ["layers", "[]"]),
     (_read(max_length=513), ["max_length", "513", "512"]),
     (_read(max_length=2), ["max_length", "2"]),
+    (_read(text_pairs=TEXTS, max_length=4), ["max_length", "4", "5 to 512"]),
     (_read(batch_size=0), ["batch_size", "0"]),
     (lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", ""]), ["texts", "text 1"]),
     (_saved("opt", lambda e, t: hidden_states(e, t, pooling="first_last"), **OPT), ["32", "16"]),
