@@ -267,7 +267,7 @@ def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
     for name in counts.index:
         no_number, value, _ = _by_number(name)
         shown = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-        seen = text_key(unicodedata.normalize("NFC", shown)) if no_number else value
+        seen = text_key(unicodedata.normalize("NFKC", shown)) if no_number else value
         if (other := written.setdefault(seen, name)) != name:
             raise ValueError(
                 f"label: {reprlib.repr(other)} and {reprlib.repr(name)} of {column} would be two "

@@ -99,6 +99,7 @@ COPIED = "rows with a copied text, all on one side"
         (_labelled(["so so", "no", "so  so", "no"] * 30), {}, ["label:", "'so  so'", "'so so'"]),
         (_labelled(["caf\u00e9", "no", "cafe\u0301", "no"] * 30), {}, ["label:", "two classes"]),
         (_labelled(["no", "yes", "no\u200b", "yes"] * 30), {}, ["label:", "two classes"]),
+        (_labelled(["Ａ", "no", "A", "no"] * 30), {}, ["label:", "'Ａ'", "'A'", "two classes"]),
         (_labelled(["1", "0", "+1", "0"] * 30), {"kind": "classes"}, ["label:", "'1'", "'+1'"]),
         (_labelled([*range(119), 1e39]), {"kind": "regression"}, ["label:", "1e+39", "line 121"]),
     ],
