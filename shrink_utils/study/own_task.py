@@ -184,6 +184,9 @@ def _task_rows(
     table = table.dropna(subset=list(given.values()))
     found = pd.DataFrame({name: table[column] for name, column in given.items()})
     found = found.reindex(columns=TASK_COLUMNS).astype(object)
+    # So large a whole number is no value, but a word: pandas fails where no float holds it.
+    large = found.label.map(lambda cell: isinstance(cell, int) and abs(cell) >= LARGEST)
+    found["label"] = found.label.mask(large, found.label.map(str))
     stripped = [cell.strip() if isinstance(cell, str) else cell for cell in found.label]
     found["label"] = pd.Series(stripped, found.index, dtype=object)
     _check_labels(found.label, given["label"], path)

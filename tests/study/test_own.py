@@ -159,6 +159,13 @@ def test_a_cell_of_json_that_no_task_can_have_is_named_by_its_line(tmp_path, col
     assert "\n" not in str(told.value) and len(str(told.value)) < 300
 
 
+def test_a_whole_number_that_no_float_holds_is_named_by_its_line(tmp_path):
+    rows = _labelled([*range(119), 10**400]).to_dict("records")
+    (path := tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(ValueError, match=r"label: '10+\.\.\.0+' in line 120 of .* no number"):
+        _read_own_task(path)
+
+
 def test_numbers_are_shown_as_they_stand_in_the_file_and_a_bad_value_of_valid_has_its_line(
     tmp_path,
 ):
