@@ -117,7 +117,8 @@ def _value(name: str) -> Interval | str:
     if kind == "counts":  # of the families of these letters
         return counted(_all_rows()[_all_rows().hypothesis.str[0].isin([*of])].verdict)
     if kind == "verdict":  # of one row
-        return str(_all_rows().set_index("hypothesis").filter(regex=f"^{of} ", axis=0).verdict.item())
+        rows = _all_rows().set_index("hypothesis")
+        return str(rows.filter(regex=f"^{of} ", axis=0).verdict.item())
     if kind == "survivors":  # of Holm's method over all rows
         left = _all_rows().query(f"`of all` < {_LEVEL}").hypothesis.str.partition(" ")[0]
         return f"{len(left)}: {', '.join(left)}"

@@ -198,7 +198,7 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     The first column, ``hypothesis``, is the id and the statement as it was registered, in the words
     of the chapters: matched isotropy for matched score, PC1 share for score, 0.20 for .20 (p, too).
     It also labels the rows of a figure. ``difference of`` says which condition is taken from which
-    (no such column for objectives, whose S1 to S3 are others, and papers). Then come ``difference``,
+    (no such column for objectives, whose S1 to S3 are others, and papers). Then ``difference``,
     ``simultaneous interval``, ``seeds``, ``p (Holm)``, ``verdict`` and, where a paper printed a
     number, ``paper``. Rows that are *not tested* have a dash for difference, interval and p: the
     isotropy at which they compare was not reached.
