@@ -136,7 +136,7 @@ $(OUT)/notebooks/02_contextuality.ipynb: $(wildcard data/reference/models/layers
 $(OUT)/notebooks/12_topology_on_language.ipynb: $(wildcard data/reference/models/machine_text.csv)
 $(OUT)/notebooks/14_your_own_task.ipynb: $(wildcard data/reference/cohort/correct.parquet)
 # And these, and the claims, those of models trained from nothing.
-$(foreach n,08 08b 09 10 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(wildcard $(foreach t,*.parquet *.csv decide.py,data/reference/objectives/$(t)))
+$(foreach n,08 08b 09 10 11,$(filter $(OUT)/notebooks/$(n)_%,$(DONE))): $(wildcard $(foreach t,*.parquet *.csv decide.py,data/reference/objectives/$(t)) data/reference/papers/*.csv)
 $(OUT)/notebooks/13_what_for.ipynb: $(wildcard data/reference/heldout/uses.parquet data/reference/heldout/hypotheses.csv data/reference/last/uses.parquet data/reference/last/hypotheses.csv)
 
 # The claims are computed from what the other notebooks measure.

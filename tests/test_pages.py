@@ -57,7 +57,7 @@ def test_no_number_stands_for_a_row_that_was_not_tested_and_one_letter_is_one_fa
         (line,) = re.findall(rf"^\| {name} · .*$", text, re.MULTILINE)
         assert not re.search(r"\d\.\d", line.partition("| not tested |")[2])
     families = every.groupby([every.index.str[0]]).analysis.nunique()
-    assert (families == 1).all() and len(every) == 57
+    assert (families == 1).all() and len(every) == 72
 
 
 def test_the_table_of_costs_counts_the_runs_of_every_profile():

@@ -91,9 +91,7 @@ def hidden_states(
     ------
     ValueError
         As `state_batches` and `pool`; a text without a token (an empty one, where the tokenizer
-        adds no special tokens), or a layer the encoder has not.
-    RuntimeError
-        Layers of different width.
+        adds no special tokens), a layer the encoder has not, or layers of different width.
 
     Examples
     --------
@@ -111,7 +109,7 @@ def hidden_states(
                     f"texts: text {row}, {texts[row]!r}, has no token, so no vector; leave it out"
                 )
         pooled = [pool(batch.states[: layer + 1], batch.mask, pooling=pooling) for layer in chosen]
-        parts.append(torch.stack(pooled).float().cpu())  # (layers, b, d)
+        parts.append(_stacked(pooled))
         rows += batch.rows
     # The batches are sorted by length: column j belongs to text rows[j].
     return torch.cat(parts, dim=1)[:, torch.tensor(rows, device="cpu").argsort()]
@@ -136,7 +134,7 @@ def token_states(
     for batch in state_batches(encoder, texts, **options):
         pieces = ~batch.special  # (b, t)
         states = [batch.states[layer][pieces] for layer in chosen]  # (n, d) each
-        vectors.append(torch.stack(states).float().cpu())
+        vectors.append(_stacked(states))
         rows.append(torch.tensor(batch.rows, device="cpu")[pieces.nonzero()[:, 0].cpu()])
         ids.append(batch.tokens["input_ids"][pieces].cpu())
     sentence, order = torch.cat(rows).sort(stable=True)
@@ -175,9 +173,9 @@ def state_batches(
     ------
     ValueError
         No texts, an item that is not a text, another number of pairs than of texts,
-        ``max_length`` beyond what the encoder can read, a token that it has no embedding of, or
-        an encoder that does not give the layers that its configuration names, or whose vectors
-        depend on padding (FNet, ConvBERT).
+        ``max_length`` beyond what the encoder can read, or that leaves no token of a text beside
+        the special ones, a token that it has no embedding of, or an encoder that does not give the
+        layers that its configuration names, or whose vectors depend on padding (FNet, ConvBERT).
 
     Examples
     --------
@@ -195,8 +193,11 @@ def state_batches(
         raise ValueError(f"encoder: the vectors of a {kind} depend on padding; take another model")
     limit, tokenizer = encoder.max_length, encoder.tokenizer
     max_length = min(MAX_LENGTH, limit) if max_length is None else max_length
-    if not 3 <= max_length <= limit:
-        raise ValueError(f"max_length: {max_length}, expected 3 to {limit} tokens ({encoder.name})")
+    special = tokenizer.num_special_tokens_to_add(pair=text_pairs is not None)
+    least = special + (1 if text_pairs is None else 2)  # of each text one
+    if not least <= max_length <= limit:
+        expected = f"expected {least} to {limit} tokens ({encoder.name})"
+        raise ValueError(f"max_length: {max_length}, {expected}")
     options = {"truncation": True, "max_length": max_length, "return_special_tokens_mask": True}
     found = tokenizer(texts, text_pairs, **options)
     n_known = _refuse_unknown_tokens(encoder, found["input_ids"])
@@ -232,6 +233,17 @@ def _chosen_layers(encoder: Encoder, layers: Sequence[int] | None) -> list[int]:
     if not len(layers) or any(not -n <= layer < n for layer in layers):
         raise ValueError(f"layers: {list(layers)}, expected indices out of {encoder.layers}")
     return [layer % n for layer in layers]
+
+
+def _stacked(layers: list[Tensor]) -> Tensor:
+    """Vectors (n, d) of each layer as (layers, n, d), float32 on the CPU."""
+    widths = sorted({layer.shape[1] for layer in layers})
+    if len(widths) > 1:
+        raise ValueError(
+            f"encoder: its layers are {' and '.join(map(str, widths))} wide, expected one width; "
+            "read layers of one, or take another model"
+        )
+    return torch.stack(layers).float().cpu()
 
 
 @torch.inference_mode()
@@ -421,12 +433,10 @@ def word_batches(
     Raises
     ------
     ValueError
-        As `state_batches`; a layer that the encoder has not; texts of a script without spaces
-        between words, or whose pieces are nearly all unknown to the tokenizer (it is another
-        model's, or of another language); or a tokenizer without a Rust implementation, which cannot
-        tell where in a text its pieces stand.
-    RuntimeError
-        Layers of different width.
+        As `state_batches`; a layer that the encoder has not, or layers of different width; texts of
+        a script without spaces between words, or whose pieces are nearly all unknown to the
+        tokenizer (it is another model's, or of another language); or a tokenizer without a Rust
+        implementation, which cannot tell where in a text its pieces stand.
 
     Examples
     --------
@@ -595,9 +605,8 @@ def _pooled(
     found = numbers[starts]  # (n_words,)
     rows, bags = (torch.from_numpy(i).to(batch.mask.device) for i in (pieces, starts))
     flat = (batch.states[layer].flatten(0, 1).float() for layer in layers)  # (b t, d) each
-    means = torch.stack([embedding_bag(rows, x, bags, mode="mean") for x in flat])
     return WordBatch(
-        vectors=means.cpu(),
+        vectors=_stacked([embedding_bag(rows, x, bags, mode="mean") for x in flat]),
         sentence=torch.from_numpy(np.array(batch.rows)[words.text[found]]),
         position=torch.from_numpy(found - words.first[words.text[found]]),
         word=[words.word[number] for number in found],

@@ -33,6 +33,7 @@ ANALYSES = {
     "nothing)",
     "last": "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening",
     "base": "Four hypotheses: a base-sized encoder over ten epochs",
+    "papers": "Fifteen hypotheses: the twelve on three objectives once more, with eight seeds",
 }
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"

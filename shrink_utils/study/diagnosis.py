@@ -155,11 +155,12 @@ def _read_words(
         texts = [texts[i] for i in sorted(hash_order(len(texts), "diagnose")[:max_texts])]
     with progress_bar(total=len(texts), unit="text", description=_file_name(model)) as bar:
         words = word_states(encoder, texts, max_length=max_length, progress=bar.update)
+    max_length = max_length or min(MAX_LENGTH, encoder.max_length)
     if not words.word:
         raise ValueError(
-            f"text: no word in {len(texts)} texts, such as {texts[0]!r}; the measures are of words"
+            f"text: no whole word in {len(texts)} texts, such as {texts[0]!r}, of which max_length "
+            f"leaves {max_length} tokens; the measures are of words"
         )
-    max_length = max_length or min(MAX_LENGTH, encoder.max_length)
     tokens = encoder.tokenizer(texts, verbose=False)["input_ids"]
     cut = sum(len(ids) > max_length for ids in tokens)
     return texts, words, {"texts": len(texts), "max_length": max_length, "cut": cut}

@@ -184,6 +184,9 @@ def _task_rows(
     table = table.dropna(subset=list(given.values()))
     found = pd.DataFrame({name: table[column] for name, column in given.items()})
     found = found.reindex(columns=TASK_COLUMNS).astype(object)
+    # So large a whole number is no value, but a word: pandas fails where no float holds it.
+    large = found.label.map(lambda cell: isinstance(cell, int) and abs(cell) >= LARGEST)
+    found["label"] = found.label.mask(large, found.label.map(str))
     stripped = [cell.strip() if isinstance(cell, str) else cell for cell in found.label]
     found["label"] = pd.Series(stripped, found.index, dtype=object)
     _check_labels(found.label, given["label"], path)
@@ -267,7 +270,7 @@ def _check_classes(labels: pd.Series, column: str, batch_size: int) -> None:
     for name in counts.index:
         no_number, value, _ = _by_number(name)
         shown = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-        seen = text_key(unicodedata.normalize("NFC", shown)) if no_number else value
+        seen = text_key(unicodedata.normalize("NFKC", shown)) if no_number else value
         if (other := written.setdefault(seen, name)) != name:
             raise ValueError(
                 f"label: {reprlib.repr(other)} and {reprlib.repr(name)} of {column} would be two "

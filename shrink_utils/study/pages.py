@@ -30,7 +30,7 @@ _INNER = re.compile(r"\{([\w.]+) ([^}]+)\}")  # of a text of numbers.toml
 _FORM = re.compile(r"([-+]?)([%pdn])(\d)([ei]?)")
 _PAGES = ("README.md", "CITATION.cff", "docs/*.md", "docs/book/**/*.md", "notebooks/*.ipynb")
 _TASKS = {"products": "sentiment_products", "movies": "sentiment_movies"}
-_ANALYSES = ("cohort", "strength", "heldout", "objectives", "last", "base")
+_ANALYSES = ("cohort", "strength", "heldout", "objectives", "last", "base", "papers")
 _LEVEL = 0.05
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 _MARGINS = dict.fromkeys("S1 S2 S3 S7 E2 E3 U3 U4 U5 U6 U7 U8".split(), 0.02)
@@ -116,6 +116,9 @@ def _value(name: str) -> Interval | str:
         return _verdict_table(of)
     if kind == "counts":  # of the families of these letters
         return counted(_all_rows()[_all_rows().hypothesis.str[0].isin([*of])].verdict)
+    if kind == "verdict":  # of one row
+        rows = _all_rows().set_index("hypothesis")
+        return str(rows.filter(regex=f"^{of} ", axis=0).verdict.item())
     if kind == "survivors":  # of Holm's method over all rows
         left = _all_rows().query(f"`of all` < {_LEVEL}").hypothesis.str.partition(" ")[0]
         return f"{len(left)}: {', '.join(left)}"
@@ -270,7 +273,7 @@ def _edges(numbers: pd.DataFrame) -> list[bool]:
     """
     margin = numbers.get("margin", numbers.id.map(_MARGINS))
     low, high = (numbers.get(f"all_{end}", numbers[end]) for end in ("low", "high"))
-    family = numbers.id.str[0].where(numbers.id.str[0].isin([*"HSEUNWM"]), "fourth")
+    family = numbers.id.str[0].where(numbers.id.str[0].isin([*"HSEUNWMP"]), "fourth")
     size = family.map(family.value_counts()) if "expected" not in numbers else len(numbers)
     words = []
     for level in (_LEVEL / 2, _LEVEL, 2 * _LEVEL):

@@ -14,6 +14,7 @@ from shrink_utils.models import (
     read_layers,
     stitch_grid,
     stitched,
+    token_states,
     word_states,
 )
 from tests.models.conftest import make_batches, make_model, make_reading
@@ -73,9 +74,14 @@ REFUSED = [
     (_read(layers=[]), ["layers", "[]"]),
     (_read(max_length=513), ["max_length", "513", "512"]),
     (_read(max_length=2), ["max_length", "2"]),
+    (_read(text_pairs=TEXTS, max_length=4), ["max_length", "4", "5 to 512"]),
     (_read(batch_size=0), ["batch_size", "0"]),
     (lambda get: hidden_states(load_encoder(get("gpt2")), ["one two", ""]), ["texts", "text 1"]),
     (_saved("opt", lambda e, t: hidden_states(e, t, pooling="first_last"), **OPT), ["32", "16"]),
+    *(
+        (_saved("opt", read, **OPT), ["encoder", "16 and 32", "layers"])
+        for read in (hidden_states, token_states, word_states)
+    ),
     (lambda _: pool(STATES, MASK, pooling="AVG"), ["pooling", "AVG"]),
     (lambda _: pool((), MASK), ["states"]),
     (lambda _: pool(STATES, MASK[:, :3]), ["attention_mask", "(3, 3)", "(3, 4, 5)"]),

@@ -28,6 +28,10 @@ def two_nn(r1, r2): return (1 / np.log(r2 / r1)).mean()
 def thread(n, d):
     angle = dice.uniform(0, 2 * np.pi, size=(n, 1))
     return np.hstack([np.cos(angle), np.sin(angle), 1e-3 * dice.normal(size=(n, d - 2))])
+# 01.7
+def thread(n, d):
+    pairs = np.repeat(dice.normal(size=(n // 2, d)), 2, axis=0)
+    return pairs + 1e-6 * dice.normal(size=(n, d))
 # 01.8
 moves = dict.fromkeys(moves, set())
 # 02.1
@@ -100,6 +104,8 @@ changes = {name: {'with labels': True, 'without': True} for name in changes}
 def least(rows, weight=1.0): return -weight * np.mean([math.log(n - 1) for n in rows if n > 1])
 # 06.2
 def n_bars(batch, parts, classes=2): return batch - parts
+# 06.2
+def n_bars(batch, parts, classes=2): return batch - 2 * parts
 # 06.3
 goes["errors"] = "up"
 # 07.1

@@ -18,6 +18,8 @@ def test_texts_that_are_cut_are_counted_and_words_may_be_rarer():
     assert set(found.attrs["null"]) == set(found.columns)
     with pytest.raises(ValueError, match="stands in 20 different sentences or more"):
         diagnose("tiny-random", texts, min_count=20)
+    with pytest.raises(ValueError, match=r"text: no whole word .* max_length leaves 3 tokens"):
+        diagnose("tiny-random", ["antidisestablishmentarianism"] * 30, max_length=3)
 
 
 SENTENCES = [f"the dog {i} sees a house" for i in range(40)]

@@ -99,6 +99,7 @@ COPIED = "rows with a copied text, all on one side"
         (_labelled(["so so", "no", "so  so", "no"] * 30), {}, ["label:", "'so  so'", "'so so'"]),
         (_labelled(["caf\u00e9", "no", "cafe\u0301", "no"] * 30), {}, ["label:", "two classes"]),
         (_labelled(["no", "yes", "no\u200b", "yes"] * 30), {}, ["label:", "two classes"]),
+        (_labelled(["Ａ", "no", "A", "no"] * 30), {}, ["label:", "'Ａ'", "'A'", "two classes"]),
         (_labelled(["1", "0", "+1", "0"] * 30), {"kind": "classes"}, ["label:", "'1'", "'+1'"]),
         (_labelled([*range(119), 1e39]), {"kind": "regression"}, ["label:", "1e+39", "line 121"]),
     ],
@@ -156,6 +157,13 @@ def test_a_cell_of_json_that_no_task_can_have_is_named_by_its_line(tmp_path, col
         _read_own_task(path)
     assert all(word in str(told.value) for word in named), told.value
     assert "\n" not in str(told.value) and len(str(told.value)) < 300
+
+
+def test_a_whole_number_that_no_float_holds_is_named_by_its_line(tmp_path):
+    rows = _labelled([*range(119), 10**400]).to_dict("records")
+    (path := tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(ValueError, match=r"label: '10+\.\.\.0+' in line 120 of .* no number"):
+        _read_own_task(path)
 
 
 def test_numbers_are_shown_as_they_stand_in_the_file_and_a_bad_value_of_valid_has_its_line(

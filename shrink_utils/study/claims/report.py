@@ -105,11 +105,11 @@ def _sentence_table(claims: pd.DataFrame) -> pd.DataFrame:
 
     Columns paper (with the section), sentence (with the quote), row (names without their task, arm
     and model, or "no row, because …"), kind of test, adjusted verdicts and note. A row such as
-    ``objectives:V1`` is a hypothesis that was fixed before its runs, with its own verdict.
+    ``papers:P1`` is a hypothesis that was fixed before its runs, with its own verdict.
     """
     family, rows = _families(claims), []
-    fixed = pd.read_csv(data_dir() / "reference" / "objectives" / "hypotheses.csv")
-    fixed = fixed.set_index("objectives:" + fixed.id).verdict
+    fixed = pd.read_csv(data_dir() / "reference" / "papers" / "hypotheses.csv")
+    fixed = fixed.set_index("papers:" + fixed.id).verdict.replace("not decided", "open")
     for i, sentence in enumerate(_sentences().itertuples()):
         found = claims[(family == i).to_numpy()]
         decided = fixed[[row for row in sentence.rows.split() if row in fixed]]
@@ -174,6 +174,8 @@ def _read_hypotheses(profile: str) -> pd.DataFrame:
     rows = []
     for row in pd.read_csv(path).itertuples():
         found = {"hypothesis": f"{row.id} · {row.statement}", "paper": ""}
+        if hasattr(row, "repeats"):  # the fourth analysis' S is called T
+            found["hypothesis"] += f" ({row.repeats.replace('S', 'T')})"
         found |= {"difference": "", "simultaneous interval": "", "seeds": str(row.n)}
         if pd.notna(row.estimate):  # too few seeds have none
             # Analyses with intervals of both kinds name the simultaneous one.
@@ -196,7 +198,7 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     The first column, ``hypothesis``, is the id and the statement as it was registered, in the words
     of the chapters: matched isotropy for matched score, PC1 share for score, 0.20 for .20 (p, too).
     It also labels the rows of a figure. ``difference of`` says which condition is taken from which
-    (no such column for profile objectives, whose S1 to S3 are others). Then come ``difference``,
+    (no such column for objectives, whose S1 to S3 are others, and papers). Then ``difference``,
     ``simultaneous interval``, ``seeds``, ``p (Holm)``, ``verdict`` and, where a paper printed a
     number, ``paper``. Rows that are *not tested* have a dash for difference, interval and p: the
     isotropy at which they compare was not reached.
@@ -210,7 +212,7 @@ def reworded_hypotheses(profile: str) -> pd.DataFrame:
     table["p (Holm)"] = table["p (Holm)"].str.replace(r"^(< )?\.", r"\g<1>0.", regex=True)
     terms = {key: of for of, keys in SUBTRACTED.items() for key in keys.split()}
     table["difference of"] = table.hypothesis.str.partition(" ")[0].map(terms)
-    if profile == "objectives":
+    if profile in ("objectives", "papers"):
         table["difference of"] = ""
     untested = ["difference", "simultaneous interval", "p (Holm)"]
     table.loc[table.verdict == "not tested", untested] = "\N{EN DASH}"

@@ -131,10 +131,10 @@ def test_every_sentence_has_rows_or_a_reason_and_every_row_has_a_sentence():
     assert len(paths) == 4 and ((said["rows"] != "") | (said.why != "")).all()
     assert _families(committed).map(type).eq(int).all()
     patterns = [pattern for rows in said["rows"] for pattern in rows.split()]
-    fixed = pd.read_csv(reference / "objectives" / "hypotheses.csv").id
-    named = [row.removeprefix("objectives:") for row in patterns if row.startswith("objectives:")]
+    fixed = pd.read_csv(reference / "papers" / "hypotheses.csv").id
+    named = [row.removeprefix("papers:") for row in patterns if row.startswith("papers:")]
     assert sorted(named) == sorted(fixed)  # each answers one sentence
-    rest = [row for row in patterns if not row.startswith("objectives:")]
+    rest = [row for row in patterns if not row.startswith("papers:")]
     assert not [row for row in rest if not fnmatch.filter(committed.claim, row)]
 
 

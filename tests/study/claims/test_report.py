@@ -68,7 +68,7 @@ def test_the_report_groups_by_paper_and_has_a_claim_in_one_line(claims, capsys):
     assert all(part in line for part in ("noise floor 0.250", "-0.123", "-1.250 [", "inconclusive"))
 
 
-@pytest.mark.parametrize("profile", ["cohort", "strength", "heldout", "objectives"])
+@pytest.mark.parametrize("profile", ["cohort", "strength", "heldout", "objectives", "papers"])
 def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(profile):
     registered, shown = _read_hypotheses(profile), reworded_hypotheses(profile)
     ids = [table.hypothesis.str.partition(" ")[0].tolist() for table in (registered, shown)]
@@ -79,7 +79,7 @@ def test_chapters_show_every_registered_row_in_their_words_and_with_its_numbers(
         assert printed[tested].equals(registered[column][tested])
         assert (shown[column][~tested] == "–").all()
     assert shown.verdict.equals(registered.verdict) and shown.seeds.equals(registered.seeds)
-    assert ("difference of" in shown) == (profile != "objectives")
+    assert ("difference of" in shown) == (profile not in ("objectives", "papers"))
     assert ("paper" in shown) == (profile == "cohort")
 
 
@@ -98,15 +98,15 @@ def test_what_a_row_subtracts_gives_the_difference_that_it_prints():
 
 
 def test_a_sentence_that_fixed_hypotheses_answer_shows_their_verdicts():
-    fixed = pd.read_csv(REFERENCE / "objectives" / "hypotheses.csv")
-    verdicts = fixed.set_index("id").verdict
+    fixed = pd.read_csv(REFERENCE / "papers" / "hypotheses.csv")
+    verdicts = fixed.set_index("id").verdict.replace("not decided", "open")
     table = _sentence_table(pd.read_csv(GOLDEN)).set_index("row")
-    row = table.loc["objectives:V1, objectives:V2"]
+    row = table.loc["papers:P1, papers:P2, papers:P4, papers:P5"]
     assert row["kind of test"] == "fixed before its runs"
-    assert row["adjusted verdicts"] == counted(verdicts[["V1", "V2"]])
-    both = table.loc[table.index.str.startswith("objectives:V4, v:lca-peaks-upper")].iloc[0]
+    assert row["adjusted verdicts"] == counted(verdicts[["P1", "P2", "P4", "P5"]])
+    both = table.loc[table.index.str.startswith("papers:P7, v:lca-peaks-upper")].iloc[0]
     found = both["adjusted verdicts"]
-    assert verdicts["V4"] in found and "inconclusive" in found
+    assert verdicts["P7"] in found and "inconclusive" in found
 
 
 def test_a_stronger_weight_of_all_bars_is_what_selected_bars_are_taken_from():
