@@ -296,6 +296,6 @@ def _verdict_table(name: str) -> str:
         cells = [*(row[name] for name in shown), _p_as_text(row["of all"])]
         if row["verdict"] == "not tested":
             cells = ["\N{EN DASH}" if cell != row["seeds"] else cell for cell in cells]
-        verdict = row["verdict"] + (" \N{DAGGER}" if row["edge"] else "")
+        verdict = row["verdict"] + (", at an edge" if row["edge"] else "")
         lines.append(" | ".join([row["hypothesis"], verdict, *cells]))
     return "\n\n" + "\n".join(f"| {line} |" for line in lines) + "\n\n"
