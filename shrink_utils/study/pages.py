@@ -281,6 +281,7 @@ def _edges(numbers: pd.DataFrame) -> list[bool]:
         half = (high - low) / 2 * quantiles[0] / quantiles[1]
         inside = (numbers.estimate - half > -margin) & (numbers.estimate + half < margin)
         worse = numbers.id.str.startswith("U") & (numbers.estimate + half < 0)
+        worse |= numbers.id.isin(["H5", "H6"]) & (numbers.estimate - half > 0)  # claimed: below 0
         words.append(np.select([numbers.holm < level, worse, inside], [1, 2, 3], 0))
     changed = (words[0] != words[1]) | (words[1] != words[2])
     return (changed & (numbers.verdict != "not tested")).tolist()
