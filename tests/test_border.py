@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import distribution, packages_distributions
 
 import pytest
@@ -32,6 +33,7 @@ gathered_batch(torch.tensor(1.0), points, None)
 """
 
 
+@cache
 def _not_required() -> set[str]:
     """Modules of packages here that pip would not install with this one, or of rooms above."""
     required, waiting = set(), list(CORE)

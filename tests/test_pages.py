@@ -11,16 +11,14 @@ from shrink_utils.study import pages
 from shrink_utils.study.profiles import load_profile, profile_names
 
 ROOT = Path(__file__).resolve().parents[1]
-RENDERED = pages._rendered_pages()
 
 
-@pytest.mark.parametrize("path", RENDERED, ids=lambda path: path.name)
-def test_what_is_rendered_is_what_is_committed(path):
-    committed = path.read_text(encoding="utf-8")
-    assert RENDERED[path] == committed, "run `make tables`"
-    assert committed.count("<!--n ") == committed.count("<!--/n-->")
-    if path.suffix == ".ipynb":
-        json.loads(RENDERED[path])
+def test_what_is_rendered_is_what_is_committed():
+    for path, rendered in pages._rendered_pages().items():
+        assert rendered == path.read_text(encoding="utf-8"), f"{path}: run `make tables`"
+        assert rendered.count("<!--n ") == rendered.count("<!--/n-->"), path
+        if path.suffix == ".ipynb":
+            json.loads(rendered)
 
 
 def test_a_number_that_is_changed_by_hand_is_put_right():

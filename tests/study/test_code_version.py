@@ -25,6 +25,12 @@ def copied(tmp_path, monkeypatch):
     return tmp_path / "shrink_utils"
 
 
+@pytest.fixture(scope="module")
+def before():
+    """Hashes of the package as it is: for runs, and for the study."""
+    return [code_hash(study=study) for study in (False, True)]
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "stale"),
     [
@@ -46,8 +52,9 @@ def copied(tmp_path, monkeypatch):
         ("study/profiles.py", "manual_seed(seed)", "manual_seed(0)", [False, True]),
     ],
 )
-def test_words_of_errors_and_of_pages_are_free_and_formulas_are_not(copied, name, old, new, stale):
-    before = [code_version.code_hash(study=study) for study in (False, True)]
+def test_words_of_errors_and_of_pages_are_free_and_formulas_are_not(
+    before, copied, name, old, new, stale
+):
     _edit(copied / name, old, new)
     after = [code_version.code_hash(study=study) for study in (False, True)]
     assert [one != other for one, other in zip(before, after, strict=True)] == stale

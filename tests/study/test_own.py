@@ -478,8 +478,8 @@ def test_the_smallest_difference_is_found_four_times_in_five():
 
 def test_fewer_units_than_seeds_count_for_the_degrees_of_freedom():
     """Four customers: nearly all of the scatter is theirs, whatever the seeds."""
-    customers = RNG.normal(size=(4000, 1, 4))
-    cells = RNG.normal(size=(4000, 12, 4)) * 0.01
+    customers = RNG.normal(size=(2000, 1, 4))
+    cells = RNG.normal(size=(2000, 12, 4)) * 0.01
     verdicts = [_verdict_on(one, 1, 1e-9, 1)["verdict"] for one in customers + cells]
     wrong = np.mean([verdict != "not decided" for verdict in verdicts])
     assert 0.03 < wrong < 0.07
