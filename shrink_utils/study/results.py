@@ -392,8 +392,10 @@ def _settle_all(work: Sequence[Work], *, gpu: str = "", bar: tqdm | None = None)
     if gpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # read when torch first asks for the device
     waiting, parent = list(work), parent_process()
-    while waiting and (parent is None or parent.is_alive()):
+    while waiting:
         for one in [*waiting]:
+            if parent is not None and not parent.is_alive():
+                return  # it was killed: what is made stays, and nobody asks for the rest
             if _settle(one):
                 waiting.remove(one)
                 if bar is not None:

@@ -31,3 +31,8 @@ def write_while_another_begins(path):
     """Another call of `make_all` clears the logs of what is missing, this one's among them."""
     path.with_name(f"{path.name}.failed.log").unlink()
     write(path)
+
+
+def write_slowly(path):
+    time.sleep(0.2)
+    write(path)

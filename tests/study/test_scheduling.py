@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -53,6 +54,32 @@ def test_what_fails_or_dies_is_named_with_its_log_and_tried_again_alone(tmp_path
     make_all(_work(tmp_path, 5 * [write]), workers=1)
     assert all(one.path.exists() and not one.log.exists() for one in work)
     assert {path: path.stat().st_mtime_ns for path in made} == made
+
+
+def test_workers_whose_parent_was_killed_end_with_what_they_are_making(tmp_path):
+    lines = ["from functools import partial", "from pathlib import Path"]
+    lines += ["from shrink_utils.study.results import Work, make_all"]
+    lines += ["from tests.study.makes import write_slowly", "if __name__ == '__main__':"]
+    lines += [f"    paths = [Path({str(tmp_path)!r}) / f'run{{i}}' for i in range(40)]"]
+    lines += ["    make_all([Work(p, partial(write_slowly, p), p.name) for p in paths], workers=2)"]
+    script = tmp_path / "many.py"
+    script.write_text("\n".join(lines), encoding="utf-8")
+    env = os.environ | {"PYTHONPATH": str(home())}
+    parent = subprocess.Popen([sys.executable, str(script)], env=env, stderr=subprocess.DEVNULL)
+    _wait_for(lambda: len([*tmp_path.glob("run*[0-9]")]) >= 2)
+    parent.kill()
+    parent.wait()
+    time.sleep(1)  # what was being made takes a fifth of that
+    made = len([*tmp_path.glob("run*[0-9]")])
+    time.sleep(2)
+    assert made < 30 and len([*tmp_path.glob("run*[0-9]")]) == made
+
+
+def _wait_for(condition, seconds=60):
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds
+        time.sleep(0.05)
 
 
 def test_a_second_call_that_begins_meanwhile_does_no_harm(tmp_path):
