@@ -83,7 +83,7 @@ def _measure_search() -> pd.DataFrame:
     rows = []
     asked_for = {  # codes, and how many neighbours may have it among them
         "mean": [(code, 1) for code in CODES],
-        "cls": [("full", 1), ("one_bit", 1), ("one_bit", 10)],
+        "cls": [("full", 1), ("full", 10), ("one_bit", 1), ("one_bit", 10)],
     }
     for pooling, codes in asked_for.items():
         options = {"layers": [-1], "max_length": LENGTH, "pooling": pooling}

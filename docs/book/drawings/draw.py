@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from shrink_utils.study.pages import _value as value
+
 HERE = Path(__file__).parent
 TALL = HERE.parent / "_static" / "three_clouds_tall.svg"
 NEGATIVE, POSITIVE = "#ee7733", "#004488"  # far apart in hue and in lightness; no arm's colours
@@ -754,13 +756,77 @@ def share_by_epoch():
     return sheet("share_by_epoch", 900, 460, title, parts)
 
 
+FOUND = {  # README and 11: what its numbers are called in docs/numbers.toml, its label and colour
+    "before": ("before fine-tuning", "#666666"),
+    "plain": ("plain fine-tuning", "#000000"),
+    "selected": ("selected bars, weight 1", "#0072B2"),
+    "all4": ("all bars, weight 4", "#009E73"),
+    "isoscore": ("IsoScore★, weight 0.3", "#332288"),
+}
+
+
+def what_was_found():
+    """By condition: PC1's share, accuracy minus plain, and the verses that search finds."""
+    heads = ((385, "variance on one direction (PC1)"), (705, "accuracy"), (1030, "verses found"))
+    parts = [text(x, 28, head, 18, style=BOLD) for x, head in heads]
+    top, apart = 68, 50
+    below = top + 5 * apart - 20
+
+    def gained(points):
+        return 660 + 90 * points
+
+    def found(share):
+        return 890 + 460 * (share - 0.4)
+
+    ticks = [(gained(points), words) for points, words in ((0, "as plain"), (1, "+1 point"))]
+    ticks += [(found(share), f"{share:.0%}".replace("%", " %")) for share in (0.4, 0.6, 0.8, 1)]
+    for x, words in ticks:
+        parts += [line(x, top - 22, x, below, PALE, 1.6), text(x, below + 20, words, 15)]
+    for k, (name, (label, colour)) in enumerate(FOUND.items()):
+        y, share = top + apart * k, value(f"ten.share.{name}")[0]
+        parts += [
+            text(222, y + 6, label, 18, "end", colour),
+            box(240, y - 13, 290, 26),
+            box(240, y - 13, 290 * share, 26, colour, colour),
+            text(540, y + 7, f"{share:.0%}".replace("%", " %"), 19, "start", style=BOLD),
+        ]
+        if name not in ("before", "plain"):
+            mean, low, high = (100 * x for x in value(f"late.accuracy.found.{name}")[:3])
+            parts.append(line(gained(low), y, gained(high), y, colour, 3))
+            parts.append(dot(gained(mean), y, colour, 6))
+        trained, whitened = (value(f"full.found.{kind}{name}")[0] for kind in ("", "whitened."))
+        parts.append(line(found(trained), y, found(whitened), y, colour, 1))
+        parts.append(dot(found(trained), y, colour, 7))
+        parts.append(ring(found(whitened), y, colour))
+        if name != "before":
+            number = f"{trained:.0%}".replace("%", " %")
+            parts.append(text(found(trained) - 14, y + 6, number, 16, "end"))
+    accuracy = f"{value('ten.accuracy.plain')[0]:.1%}".replace("%", " %")
+    parts += [text(gained(0) + 8, top + apart + 6, accuracy, 16, "start")]
+    y = below + 54
+    parts += [
+        text(705, y, "dot: mean, line: 95 %", 15),
+        dot(900, y - 5, INK, 7),
+        text(914, y, "as trained", 15, "start"),
+        ring(1030, y - 5, INK),
+        text(1044, y, "whitened afterwards", 15, "start"),
+    ]
+    title = "Bars make embeddings more isotropic; accuracy stays; whitening helps search more"
+    return sheet("what_was_found", 1220, y + 16, title, parts)
+
+
+def ring(x, y, stroke, radius=7):
+    look = f'fill="#ffffff" stroke="{stroke}" stroke-width="3"'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" {look}/>'
+
+
 def drawings():
     """Each drawing by name."""
     words = (six_words, self_sim, intra_sim, mev)
     of_03 = (two_spaces, rsa_ranks, cka_products, cca_pairs, procrustes_turn)
     every = (text_to_cloud, *words, *of_03, boundary_matrix, cloud_to_weights, three_clouds)
     last = stitch, stitch_turned, planted_rule, allocation_rules, interval_to_verdict
-    last = (*last, share_by_epoch)
+    last = (*last, share_by_epoch, what_was_found)
     return dict(draw() for draw in (*every, *last))
 
 
