@@ -371,13 +371,15 @@ class OwnAnswer:
             if self.metric in seeds[0] and "pc1" in seeds[0]:
                 points = 100 * np.array([[v["pc1"].mean(), v[self.metric].mean()] for v in seeds])
                 look = {"linestyle": "none", **_look_of(condition)}
-                right.plot(*points.T, alpha=0.35, **look | {"markersize": 4})
+                if condition not in CONTROLS:
+                    right.plot(*points.T, alpha=0.35, **look | {"markersize": 4})
                 right.plot(*points.mean(axis=0), label=condition, **look)
-        right.set(xlabel="variance explained by PC1 (%)", ylabel=f"{name} (%)")
+        read = "variance explained by PC1 (%),\nof the vectors that the head reads"
+        right.set(xlabel=read, ylabel=f"{name} (%)")
         before = 100 * self.before
         right.axvline(before, color="0.6", lw=1, ls=":")
         place = {"xy": (before, 1), "xycoords": ("data", "axes fraction"), "ha": "center"}
-        right.annotate("before training", fontsize="small", color="0.4", va="bottom", **place)
+        right.annotate("[CLS] before training", fontsize="small", color="0.4", va="bottom", **place)
         legend_below(fig, right, 4)
         return fig
 

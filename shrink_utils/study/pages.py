@@ -266,8 +266,15 @@ def _all_rows() -> pd.DataFrame:
     return every
 
 
-def _edges(numbers: pd.DataFrame) -> list[bool]:
-    """Rows to which another level, half or twice .05, would give another verdict.
+def levels_at_an_edge() -> dict[str, str]:
+    """Of rows to which half or twice the level of .05 would give another verdict: which of both."""
+    every = _all_rows()
+    edge = every[every.edge != ""]
+    return dict(zip(edge.hypothesis.str.partition(" ")[0], edge.edge, strict=True))
+
+
+def _edges(numbers: pd.DataFrame) -> list[str]:
+    """Of each row, which levels, half or twice .05, would give it another verdict.
 
     The level is that of the adjusted p and of the simultaneous interval.
     """
@@ -283,8 +290,9 @@ def _edges(numbers: pd.DataFrame) -> list[bool]:
         worse = numbers.id.str.startswith("U") & (numbers.estimate + half < 0)
         worse |= numbers.id.isin(["H5", "H6"]) & (numbers.estimate - half > 0)  # claimed: below 0
         words.append(np.select([numbers.holm < level, worse, inside], [1, 2, 3], 0))
-    changed = (words[0] != words[1]) | (words[1] != words[2])
-    return (changed & (numbers.verdict != "not tested")).tolist()
+    tested, levels = numbers.verdict != "not tested", {".025": words[0], ".10": words[2]}
+    other = {level: tested & (word != words[1]) for level, word in levels.items()}
+    return [" and ".join(of for of in levels if other[of][row]) for row in numbers.index]
 
 
 def _verdict_table(name: str) -> str:

@@ -196,9 +196,25 @@ def whiten(train):
     scale = math.sqrt(len(train) - 1) / lengths
     return lambda rows: (rows - rows.mean(axis=0)) @ directions.T * scale
 # 14.1
-def hypothesis(): return "all bars", "PC1 share", "changes something", 0.02
+def smallest(low, high, n, k): return (high - low) / 2
 # 14.1
-def hypothesis(): return "all bars", "PC1 share", "better", 2.0
+def smallest(low, high, n, k): return high
+# 14.1
+def smallest(low, high, n, k): return -low
+# 14.1
+def smallest(low, high, n, k): return 0.01
+# 14.1
+def smallest(low, high, n, k):
+    both = stats.t.ppf([0.975, 0.8], df=n - 1)
+    return both.sum() * (high - low) / 2 / both[0]
+# 14.1
+def smallest(low, high, n, k):
+    both = stats.t.ppf([1 - 0.05 / 6, 0.8], df=n - 1)
+    return both.sum() * (high - low) / 2 / both[0]
+# 14.1
+def smallest(low, high, n, k):
+    both = stats.t.ppf([1 - 0.05 / k, 0.8], df=n - 1)
+    return both.sum() * (high - low) / 2 / both[0]
 # 14.2
 def judge(low, high, margin, sign):
     if low > 0 or high < 0: return "better" if sign * low > 0 else "worse"
