@@ -278,7 +278,7 @@ def _promise(configs: Sequence[RunConfig], n_rows: float) -> dict[str, str]:
 def _expected_differences(
     n_rows: float, n_seeds: int, conditions: Collection[tuple[str, float]]
 ) -> dict[tuple[str, float], float]:
-    """The smallest difference of accuracy that will be found four times in five, by condition.
+    """The difference of accuracy that will be found about four times in five, by condition.
 
     Taken for it: a condition and plain fine-tuning scatter as its arm, at the nearest weight on
     record, did over twenty seeds and 599 rows of products (`RECORD`; all bars, where the arm is not

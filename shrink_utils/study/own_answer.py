@@ -243,7 +243,7 @@ def _verdict_on(differences: np.ndarray, sign: int, margin: float, n_compared: i
     *better* or *worse*: the interval leaves 0 out; *no difference*: it lies within ± `margin`;
     *the same*: in every row and seed; else *not decided*, with the seeds that would decide it if
     estimate and variances stay. The interval is that of 1 − .05/`n_compared`, so that all of them
-    hold at once. ``found`` is the smallest difference that would be found four times in five.
+    hold at once. ``found`` is the smallest difference that would be found about four times in five.
     """
     confidence, n = 1 - LEVEL / n_compared, min(differences.shape)  # few customers, many seeds
     mean = _mean_of(differences)._replace(n=n)
@@ -263,7 +263,7 @@ def _verdict_on(differences: np.ndarray, sign: int, margin: float, n_compared: i
 
 
 def _smallest_difference(error: float, n: int, n_compared: int) -> float:
-    """(t₁₋α/₂ + t.₈) × standard error, α = .05/`n_compared`: found with a chance of .8."""
+    """(t₁₋α/₂ + t.₈) × standard error, α = .05/`n_compared`: found with a chance near .8."""
     quantiles = stats.t.ppf([1 - LEVEL / n_compared / 2, POWER], df=n - 1)
     return float(quantiles.sum() * error)
 
@@ -388,10 +388,10 @@ def _of_measure(rows: pd.DataFrame, measure: str, metric: str) -> list[str]:
     """What every condition does to a measure; of the metric also what is not shown."""
     told, (name, sign, margin) = [], JUDGED[measure]
     if not (rows.verdict == "better").any():
-        size = f"{100 * rows.found.max():.1f} points would have been found (four times in five)"
-        known = measure == metric and rows.found.max() > ROUNDING
         way = "raise" if sign > 0 else "lower"
         first = f"No regularization term is shown to {way} {name}"
+        size = f"{100 * rows.found.max():.1f} points would have been found (in some 4 of 5 studies)"
+        known = measure == metric and rows.found.max() > ROUNDING
         told.append(f"{first}; a difference of {size}." if known else f"{first}.")
     for arm, row in rows.iterrows():
         interval = f"[{100 * row.low:+.1f}, {100 * row.high:+.1f}]"

@@ -319,7 +319,8 @@ def cloud_to_weights():
         for column in range(5):
             tint = ["#ffffff", "#e3edf7", "#b8d0ea", "#7fa9d6"][(3 * row + 2 * column) % 4]
             parts.append(box(765 + 22 * column, 82 + 22 * row, 22, 22, tint, "#b9bdc4"))
-    below = ("one point per text", "the longest in red", "even bars: largest E", "long bars close, short open")
+    below = ("one point per text", "the longest in red", "even bars: largest E")
+    below = (*below, "long bars close, short open")
     for x, words in zip((90, 275, 460, 645), below, strict=True):
         parts.append(text(x, 236, words, 13, fill=GREY))
     parts += [text(820, 236, "every point moves W", 13, fill=GREY), text(820, 196, "W", 16)]
