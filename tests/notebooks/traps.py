@@ -5,12 +5,20 @@ import re
 # chapter.exercise, then an answer that rests on a misunderstanding
 ANSWERS = """
 # 00.1
+def share_of_topic(loved, hated):
+    own = np.linalg.norm(loved - hated, axis=1)
+    return (own[:, None] < np.linalg.norm(loved[:, None] - loved, axis=2)).mean()
+# 00.1
+def share_of_topic(loved, hated):
+    other = np.linalg.norm(loved[:, None] - loved, axis=2) + 1e9 * np.eye(len(loved))
+    return (np.linalg.norm(loved - hated, axis=1) < other.min(axis=1)).mean()
+# 00.2
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if abs(r) >= 0.5])
-# 00.1
+# 00.2
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r >= 0.5])
-# 00.1
+# 00.2
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > 0 or r <= -0.5])
-# 00.1
+# 00.2
 def majority_rate(ratings): return np.mean([r < 0 for r in ratings if r < 0 or r >= 0.5])
 # 01.1
 def avg_sim_of(n, R): return (n * R - 1) / (n - 1)
