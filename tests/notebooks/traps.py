@@ -109,11 +109,34 @@ def twelve(k): return [1.0] * 12
 # 05.7
 changes = {name: {'with labels': True, 'without': True} for name in changes}
 # 06.1
-def least(rows, weight=1.0): return -weight * np.mean([math.log(n - 1) for n in rows if n > 1])
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states[:, 0]).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, -regularizer(states[:, 0], y).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states[:, 0].detach(), y).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states.mean(1), y).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states[:, 0], y).loss, states
 # 06.2
-def n_bars(batch, parts, classes=2): return batch - parts
-# 06.2
-def n_bars(batch, parts, classes=2): return batch - 2 * parts
+def least(rows, weight=1.0):
+    classes = [math.log(n - 1) for n in rows if n > 1]
+    return -weight * sum(classes) / len(rows)
 # 06.3
 goes["errors"] = "up"
 # 07.1
