@@ -5,12 +5,20 @@ import re
 # chapter.exercise, then an answer that rests on a misunderstanding
 ANSWERS = """
 # 00.1
+def share_of_topic(loved, hated):
+    own = np.linalg.norm(loved - hated, axis=1)
+    return (own[:, None] < np.linalg.norm(loved[:, None] - loved, axis=2)).mean()
+# 00.1
+def share_of_topic(loved, hated):
+    other = np.linalg.norm(loved[:, None] - loved, axis=2) + 1e9 * np.eye(len(loved))
+    return (np.linalg.norm(loved - hated, axis=1) < other.min(axis=1)).mean()
+# 00.2
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if abs(r) >= 0.5])
-# 00.1
+# 00.2
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r >= 0.5])
-# 00.1
+# 00.2
 def majority_rate(ratings): return np.mean([r > 0 for r in ratings if r > 0 or r <= -0.5])
-# 00.1
+# 00.2
 def majority_rate(ratings): return np.mean([r < 0 for r in ratings if r < 0 or r >= 0.5])
 # 01.1
 def avg_sim_of(n, R): return (n * R - 1) / (n - 1)
@@ -101,11 +109,34 @@ def twelve(k): return [1.0] * 12
 # 05.7
 changes = {name: {'with labels': True, 'without': True} for name in changes}
 # 06.1
-def least(rows, weight=1.0): return -weight * np.mean([math.log(n - 1) for n in rows if n > 1])
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states[:, 0]).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, -regularizer(states[:, 0], y).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states[:, 0].detach(), y).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states.mean(1), y).loss if regularizer else 0.0, states
+# 06.1
+def batch_losses(model, batch, regularizer):
+    outputs = model(**batch, output_hidden_states=True)
+    states, y = outputs.hidden_states[-1], batch["labels"]
+    return outputs.loss, regularizer(states[:, 0], y).loss, states
 # 06.2
-def n_bars(batch, parts, classes=2): return batch - parts
-# 06.2
-def n_bars(batch, parts, classes=2): return batch - 2 * parts
+def least(rows, weight=1.0):
+    classes = [math.log(n - 1) for n in rows if n > 1]
+    return -weight * sum(classes) / len(rows)
 # 06.3
 goes["errors"] = "up"
 # 07.1
