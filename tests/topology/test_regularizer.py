@@ -153,20 +153,9 @@ def test_unsigned_labels_are_the_classes_that_they_number(dtype):
     assert found.classes.tolist() == [3, 156] and found.loss == expected.loss
 
 
-def test_labels_that_no_int64_holds_are_refused():
-    labels = torch.tensor([2**63, 1], dtype=torch.uint64)
-    with pytest.raises(ValueError, match="labels"):
-        BarcodeRegularizer()(batch(2)[0], labels)
-
-
 @pytest.mark.parametrize("selection", ["prominent", "random"])
 def test_a_turn_of_equally_distant_rows_keeps_every_bar(selection):
     turn = torch.linalg.qr(batch(8, 8)[0]).Q
     found = BarcodeRegularizer(selection)(turn)
     assert found.n_features.tolist() == [7]
     assert found.entropy.tolist() == pytest.approx([math.log(7)])
-
-
-def test_a_list_of_unequal_tensors_is_refused_by_name():
-    with pytest.raises(ValueError, match="embeddings"):
-        BarcodeRegularizer()([torch.ones(3), torch.ones(2)])
