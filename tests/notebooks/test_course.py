@@ -241,19 +241,6 @@ def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer
         assert not cell.source.startswith(TIMED) or "slow" not in printed, printed
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", [path.name for path in CHAPTERS])
-def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(name, tmp_path):
-    section = read_section(CHAPTERS[0].parent / name)
-    nbformat.write(_course_notebook(section, solved=True), tmp_path / name)
-    _run_notebook(tmp_path / name, tmp_path / "done.ipynb")
-    cells = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    assert not [output.text for output in outputs if output.get("name") == "stderr"]
-    printed = "".join(output.get("text", "") for output in outputs)
-    assert printed.count(": right") == sum(cell.id.endswith("-check") for cell in cells)
-
-
 def test_the_solutions_are_stored_as_run_with_every_check_passed(chapter):
     notebook = nbformat.read(chapter.parent / SOLUTIONS / chapter.name, as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 from shrink_utils.__main__ import main
 from shrink_utils.sources import home
 from shrink_utils.study import results, run_grid, run_id, runs
-from shrink_utils.study.profiles import _SweepEntry, load_profile
+from shrink_utils.study.profiles import _SweepEntry
 from shrink_utils.study.results import ADDRESS, Work, make_all
 from tests.study.makes import (
     die,
@@ -170,23 +170,6 @@ def test_three_parts_are_one_study(tiny_profile, capsys):
         with pytest.raises(SystemExit):
             main(["ablate", "--part", text])
         assert text in capsys.readouterr().err
-
-
-@pytest.mark.nightly
-def test_three_parts_in_three_processes_make_one_study_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    ablate = [sys.executable, "-m", "shrink_utils", "--profile", "smoke", "ablate", "--part"]
-    jobs = [subprocess.Popen([*ablate, f"{i}/3"], cwd=home()) for i in (1, 2, 3)]
-    assert [job.wait() for job in jobs] == [0, 0, 0]
-    smoke = load_profile("smoke")
-    made = {path.name: path.stat().st_mtime_ns for path in (smoke.folder / "runs").iterdir()}
-    wanted = {run_id(config) for config in smoke.all_runs()}
-    assert {name for name in made if "." not in name} == wanted
-    assert not [name for name in made if name.endswith((".part", ".log"))]
-    again = subprocess.run([*ablate, "1/1"], cwd=home(), capture_output=True, text=True)
-    assert again.returncode == 0 and f"{len(wanted)} runs" in again.stdout
-    now = {path.name: path.stat().st_mtime_ns for path in (smoke.folder / "runs").iterdir()}
-    assert now == made
 
 
 def _watched(monkeypatch, trained):
