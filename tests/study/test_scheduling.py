@@ -218,9 +218,9 @@ def test_a_cluster_makes_what_is_missing_and_names_what_fails(tmp_path, monkeypa
             monkeypatch.setenv(ADDRESS, cluster.scheduler_address)
             with Client(cluster):
                 with pytest.raises(RuntimeError, match="label run1") as told:
-                    make_all(_work(tmp_path, [write, fail]))
+                    make_all(_work(tmp_path / "runs", [write, fail]))
         assert ("--nthreads 1" if threads == 2 else "out of memory") in str(told.value)
-    assert (tmp_path / "run0").is_dir()
+    assert (tmp_path / "runs" / "run0").is_dir()
     monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:1")
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
     with pytest.raises(ConnectionError, match=ADDRESS):
