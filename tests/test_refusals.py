@@ -20,6 +20,7 @@ from shrink_utils.geometry.similarity import MEASURES
 from shrink_utils.training.penalties import PENALTIES, Regrouped, SIGReg
 from tests.geometry.conftest import ROW_FUNCTIONS
 from tests.test_fuzz import OF_ONE, OF_TWO
+from tests.training.conftest import OPTIONS
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 5)), RNG.normal(size=(12, 4))
@@ -60,8 +61,8 @@ ROWS_OF = {
 }
 ROWS_OF |= {f"{name}, y": call(f, X) for name, f in OF_TWO.items() if name != "CKA"}
 ROWS_OF |= {"BarcodeRegularizer": t.BarcodeRegularizer()}
-OPTIONS = {"ranked": {"keep": "longest"}, "regrouped": {"groups": "shuffled"}}
-ROWS_OF |= {name: term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()}
+REWARDS = [term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()]
+ROWS_OF |= dict(zip(PENALTIES, REWARDS, strict=True))
 
 
 @pytest.mark.parametrize("kind", CLOUDS)
@@ -86,7 +87,6 @@ FITTED, AXES = g.procrustes(X, Y), g.principal_axes(X)
 CORRECTED = {"bias_corrected": True}
 BARS = (t.h0_barcode, t.barcode)
 OF_LENGTHS = (t.persistent_entropy, t.prominent_features)
-REWARDS = [term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()]
 TERMS = (t.class_clouds, t.BarcodeRegularizer(), *REWARDS)
 
 
@@ -395,9 +395,8 @@ class AppleDevice(TorchFunctionMode):
         return found
 
 
-ON_APPLE = {name: term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()}
 ON_APPLE = {
-    **{name: lambda x, y, f=f: f(x, y).loss for name, f in ON_APPLE.items()},
+    **{name: lambda x, y, f=f: f(x, y).loss for name, f in zip(PENALTIES, REWARDS, strict=True)},
     "random": lambda x, y: t.BarcodeRegularizer("random")(x).loss,
     "loops": lambda x, y: t.BarcodeRegularizer(homology_dim=1)(x).loss,
     "others": lambda x, y: t.BarcodeRegularizer(unselected_l2=0.1)(x, y).loss,

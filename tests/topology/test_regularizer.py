@@ -15,15 +15,14 @@ from shrink_utils.topology import (
     prominent_features,
 )
 from shrink_utils.training.penalties import AverageCosine, IsoScoreStar
+from tests.topology.conftest import gaussian
 
 RULES = ["ratio", "published"]
 SELECTIONS = ["prominent", "all", "random"]
 
 
 def batch(n=24, d=6, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(0)
-    embeddings = torch.randn(n, d, generator=generator, dtype=torch.float64).to(dtype)
-    return embeddings.requires_grad_(), torch.arange(n) % 3
+    return gaussian(n, d).to(dtype).requires_grad_(), torch.arange(n) % 3
 
 
 SELECTED = {
