@@ -182,12 +182,6 @@ def _mean_by_seed(query: dict[str, Any]) -> Interval:
     return paired_interval(values[:, 0] if values.shape[1] == 1 else values)
 
 
-def _pooled_difference(query: dict[str, Any]) -> Interval:
-    """Mean over several differences, averaged seed by seed."""
-    found = [_paired(_query(name)).mean(axis=1) for name in query["pooled"]]
-    return paired_interval(pd.concat(found, axis=1).dropna().mean(axis=1))
-
-
 def _read_off(query: dict[str, Any]) -> Interval:
     """Difference of two sweeps where the mean of one quantity passes a target: jackknife.
 
@@ -240,8 +234,8 @@ def _series(query: dict[str, Any]) -> str:
 
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Interval | str]] = {
-    "cell": _cell, "pooled": _pooled_difference, "read_off": _read_off, "series": _series,
-    "share_of": _share, "condition": _mean_by_seed,
+    "cell": _cell, "read_off": _read_off, "series": _series, "share_of": _share,
+    "condition": _mean_by_seed,
 }  # fmt: skip
 
 
