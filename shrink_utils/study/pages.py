@@ -17,7 +17,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from shrink_utils.sources import data_dir, home
-from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
+from shrink_utils.study.claims.report import ANALYSES, _p_as_text, _read_hypotheses, counted, signed
 from shrink_utils.study.claims.stl import interpolate_frontier
 from shrink_utils.study.claims.verdicts import _recorded_claims
 from shrink_utils.study.profiles import Profile, load_profile
@@ -30,7 +30,6 @@ _INNER = re.compile(r"\{([\w.]+) ([^}]+)\}")  # of a text of numbers.toml
 _FORM = re.compile(r"([-+]?)([%pdn])(\d)([ei]?)")
 _PAGES = ("README.md", "CITATION.cff", "docs/*.md", "docs/book/**/*.md", "notebooks/*.ipynb")
 _TASKS = {"products": "sentiment_products", "movies": "sentiment_movies"}
-_ANALYSES = ("cohort", "strength", "heldout", "objectives", "last", "base", "papers")
 _LEVEL = 0.05
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 _MARGINS = dict.fromkeys("S1 S2 S3 S7 E2 E3 U3 U4 U5 U6 U7 U8".split(), 0.02)
@@ -246,7 +245,7 @@ def _all_rows() -> pd.DataFrame:
     Letters are one per family: the fourth analysis' S, which its page registered, is called T.
     """
     rows = []
-    for name in _ANALYSES:
+    for name in ANALYSES:
         file = "decided" if name in ("cohort", "strength") else "hypotheses"
         numbers, text = _recorded_table(f"{name}/{file}.csv"), _read_hypotheses(name)
         text = text.assign(analysis=name, p=numbers.p.to_numpy(), holm=numbers.holm.to_numpy())
