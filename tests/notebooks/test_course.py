@@ -64,6 +64,14 @@ def test_a_students_copy_is_the_solution_with_its_regions_taken_out_and_tells_no
             assert Path(os.path.normpath(chapter.parent / folder / link)).exists(), link
 
 
+def test_a_teachers_copy_runs_without_its_chapter_and_every_check_is_right(chapter, capsys):
+    section, names = read_section(chapter), {}
+    for cell in _course_notebook(section, solved=True).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    assert capsys.readouterr().out.count(": right") == len(section.exercises)
+
+
 def test_every_exercise_has_a_trap():
     assert {(path.stem.split("_")[0], k + 1) for path, k in EXERCISES} == {*TRAPS}
 
