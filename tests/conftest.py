@@ -51,6 +51,13 @@ def _seeded():
     torch.manual_seed(0)
 
 
+def run_make(*words, cwd=ROOT, **variables) -> subprocess.CompletedProcess:
+    """`make` as in a shell of its own: it inherits nothing of a `make test` that runs this."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "--no-print-directory", *words]
+    return subprocess.run(command, cwd=cwd, env=kept | variables, capture_output=True, text=True)
+
+
 @pytest.fixture(scope="session")
 def study_environment():
     """The variables of a shell in which `make` runs a clone's own package, and nothing is set."""

@@ -20,6 +20,7 @@ import pytest
 from shrink_utils.__main__ import COMMANDS, main
 from shrink_utils.sources import data_dir, home
 from shrink_utils.text import load_sentences
+from tests.conftest import run_make
 
 
 @pytest.fixture
@@ -155,16 +156,6 @@ def test_a_notebook_is_executed_with_the_profile_of_the_command(results, monkeyp
     assert executed.split() == ["strength", "3"]
 
 
-def _make(*arguments, **variables):
-    return subprocess.run(
-        ["make", "--no-print-directory", *arguments],
-        cwd=home(),
-        env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")} | variables,
-        capture_output=True,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -178,7 +169,7 @@ def _make(*arguments, **variables):
     ids=str,
 )
 def test_make_names_a_setting_that_is_none_before_it_does_anything(tmp_path, words):
-    told = _make(f"SHRINK_RESULTS_DIR={tmp_path}", *words, "reproduce")
+    told = run_make(f"SHRINK_RESULTS_DIR={tmp_path}", *words, "reproduce")
     assert told.returncode == 2 and told.stdout == "" and told.stderr.count("\n") == 1
     assert words[0] in told.stderr and not list(tmp_path.iterdir())
 
@@ -199,7 +190,7 @@ def test_make_clean_removes_results_and_nothing_else(tmp_path):
     (folder / "results" / "quick").mkdir(parents=True)
     for name in kept:
         (folder / name).symlink_to(home() / name)
-    assert _make("-C", str(folder), "clean").returncode == 0
+    assert run_make("-C", str(folder), "clean").returncode == 0
     assert {path.name for path in folder.iterdir()} == kept
 
 
@@ -236,4 +227,4 @@ def test_make_lab_serves_the_notebooks_of_a_folder_whose_name_is_hard_for_a_shel
 @pytest.mark.parametrize(("seed", "folder"), [("0", "quick"), ("7", "quick-seed7")])
 def test_another_seed_is_another_study_beside_the_committed_one(seed, folder):
     asked = ["--eval", "said:; @echo $(OUT)", "PROFILE=quick", f"SEED={seed}", "said"]
-    assert _make(*asked).stdout.splitlines()[-1].endswith(f"/{folder}")
+    assert run_make(*asked).stdout.splitlines()[-1].endswith(f"/{folder}")

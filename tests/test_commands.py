@@ -22,9 +22,9 @@ RUN_BY = {
     "make ablation": ("Makefile", "-s --no-print-directory ablation"),  # begins `reproduce`
     "make lab": (LINE, '"lab", f"LAB={options}"'),
     "make lint": ("Makefile", "-m ruff check . && $(PY) -m ruff format --check ."),  # in `test`
-    "make clean": (LINE, '_make("-C", str(folder), "clean")'),
+    "make clean": (LINE, 'run_make("-C", str(folder), "clean")'),
     "make tables": ("tests/study/claims/test_committed.py", '["make", "tables",'),
-    "make own": ("tests/study/test_own.py", '"make", "-n", "own"'),
+    "make own": ("tests/study/test_own.py", 'run_make("-n", "own"'),
     "python -m shrink_utils own": ("tests/study/test_own.py", 'main(["own", str(path)'),
     "python -m shrink_utils diagnose": (LINE, 'main(["diagnose", "tiny-random"'),
     "python -m shrink_utils hypotheses": (

@@ -1,17 +1,19 @@
 """requirements.lock, pyproject.toml and environment.yml say the same."""
 
-import os
 import re
 import runpy
 import shutil
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
 import six
 from packaging.requirements import Requirement
+
+from tests.conftest import run_make
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,17 +69,7 @@ def bare(tmp_path):
     makefile = (root / "Makefile").read_text(encoding="utf-8")
     (root / "Makefile").write_text(makefile.replace("'^torch=='", "'^six=='"))  # what comes first
 
-    def make(**variables):
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-        return subprocess.run(
-            ["make", f"PYTHON={sys.executable}", ".venv/.complete"],
-            cwd=root,
-            env=kept | variables,
-            capture_output=True,
-            text=True,
-        )
-
-    return make, root
+    return partial(run_make, f"PYTHON={sys.executable}", ".venv/.complete", cwd=root), root
 
 
 @pytest.mark.nightly  # asks an index

@@ -20,6 +20,7 @@ from shrink_utils.geometry.similarity import MEASURES
 from shrink_utils.training.penalties import PENALTIES, Regrouped, SIGReg
 from tests.geometry.conftest import ROW_FUNCTIONS
 from tests.test_fuzz import OF_ONE, OF_TWO
+from tests.training.conftest import OPTIONS
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 5)), RNG.normal(size=(12, 4))
@@ -60,8 +61,8 @@ ROWS_OF = {
 }
 ROWS_OF |= {f"{name}, y": call(f, X) for name, f in OF_TWO.items() if name != "CKA"}
 ROWS_OF |= {"BarcodeRegularizer": t.BarcodeRegularizer()}
-OPTIONS = {"ranked": {"keep": "longest"}, "regrouped": {"groups": "shuffled"}}
-ROWS_OF |= {name: term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()}
+REWARDS = [term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()]
+ROWS_OF |= dict(zip(PENALTIES, REWARDS, strict=True))
 
 
 @pytest.mark.parametrize("kind", CLOUDS)
@@ -86,7 +87,6 @@ FITTED, AXES = g.procrustes(X, Y), g.principal_axes(X)
 CORRECTED = {"bias_corrected": True}
 BARS = (t.h0_barcode, t.barcode)
 OF_LENGTHS = (t.persistent_entropy, t.prominent_features)
-REWARDS = [term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()]
 TERMS = (t.class_clouds, t.BarcodeRegularizer(), *REWARDS)
 
 
@@ -145,6 +145,8 @@ REFUSED = [
     *((call(f, X, y), "labels", s) for f in TERMS for y, s in ((TWO[:5], "(5,)"), (TWO - 1, "-1"))),
     *((call(f, X, TWO.double()), "labels", "float64") for f in TERMS),
     *((call(f, X, ["a", "b"] * 6), "labels", "dtype") for f in TERMS),
+    (call(t.class_clouds, X[:2], torch.tensor([2**63, 1], dtype=torch.uint64)), "labels", ""),
+    (call(t.class_clouds, [torch.ones(3), torch.ones(2)], [0, 1]), "embeddings", ""),
     # Words in sentences.
     (call(g.intra_sim, X, THREE, n_permutations=0), "n_permutations", "0"),
     (call(g.intra_sim, np.eye(3), [0, 0, 0]), "sentences", "1"),
@@ -209,8 +211,8 @@ REFUSED = [
     (call(AXES.treatment(), X[:, 1:]), "x", "(12, 4)"),
     # Search and whitening.
     *((call(g.search, X, X, **{name: v}), name, s) for name, v, s in (
-        ("k", 0, "0"), ("k", 13, "13"), ("k", 2.0, "2.0"), ("bits", 4, "4"), ("bits", True, "True"),
-        ("rescore", 11, "11"), ("calibration", X, "bits"))),
+        ("k", 0, "0"), ("k", 13, "13"), ("k", 2.0, "2.0"), ("k", True, "True"), ("bits", 4, "4"),
+        ("bits", True, "True"), ("rescore", 11, "11"), ("calibration", X, "bits"))),
     *((call(g.search, X, X, bits=1, rescore=n), "rescore", repr(n)) for n in (9, 13)),
     (call(g.search, X, X, bits=8, calibration=X[:, 1:]), "calibration", "(12, 4)"),
     *((call(g.search, X, c), "corpus", s)
@@ -219,7 +221,7 @@ REFUSED = [
       for rows, s in (([0, 1], "(2,)"), (np.zeros((12, 3), bool), "(12, 3)"),
                       (np.full(12, 12), "row 12"), (np.full(12, -1), "row -1"),
                       (np.full(12, 1.5), "float64"), (np.zeros((12, 12), bool), "12 of 12"),
-                      (np.eye(12, dtype=int), "int64"))),
+                      (np.eye(12, dtype=int), "int64"), ([[0], [1, 2]] * 6, ""), ([{0}] * 12, ""))),
     *((call(g.whitening, X, cut=c), "cut", repr(c)) for c in (-0.1, 1.0, math.nan, "1e-9", None)),
     # Metrics of batches.
     *((call(_streamed, m, *batch), name, s) for m, batch, name, s in (
@@ -231,10 +233,13 @@ REFUSED = [
         (call(streaming.SelfSim, 2, 5, min_count=2), (X, THREE), "words", "0 … 2"),
         (call(streaming.SelfSim, 2, 5), (X, [0.0] * 12), "words", "float64"),
         (call(streaming.SelfSim, 2, 5), (X, [0, 1]), "words", "2"),
+        (call(streaming.SelfSim, 2, 5), (X, ["cat"] * 12), "words", ""),
         (call(streaming.SelfSim, 3, 5), (X, THREE), "context", "5"),
         (call(streaming.Spectrum, 5), (NAN,), "x", "1 row"),
         (call(streaming.Spectrum, 5), (X[:2],), "k", "3"),
         (call(streaming.Spectrum, 5), (0 * X,), "Spectrum", "zeros"),
+        *((call(streaming.Spectrum, 5, k=1, center=c), (X * 1e-160,), "Spectrum", "")
+          for c in (False, True)),
         (call(streaming.Spectrum, 5, center=True), (ONES,), "variance", "identical"),
         (call(streaming.IsoScore, 5), (X * 1e200,), "float64", "unit"),
         (call(streaming.IsoScore, 5), (X[:1],), "IsoScore", "1"),
@@ -390,9 +395,8 @@ class AppleDevice(TorchFunctionMode):
         return found
 
 
-ON_APPLE = {name: term(**OPTIONS.get(name, {})) for name, term in PENALTIES.items()}
 ON_APPLE = {
-    **{name: lambda x, y, f=f: f(x, y).loss for name, f in ON_APPLE.items()},
+    **{name: lambda x, y, f=f: f(x, y).loss for name, f in zip(PENALTIES, REWARDS, strict=True)},
     "random": lambda x, y: t.BarcodeRegularizer("random")(x).loss,
     "loops": lambda x, y: t.BarcodeRegularizer(homology_dim=1)(x).loss,
     "others": lambda x, y: t.BarcodeRegularizer(unselected_l2=0.1)(x, y).loss,

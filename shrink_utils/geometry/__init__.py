@@ -1,14 +1,5 @@
 """Geometry of embedding clouds: pure functions of matrices whose rows are samples."""
 
-from shrink_utils.geometry.cca import (
-    cca as cca,
-    pwcca as pwcca,
-    svcca as svcca,
-)
-from shrink_utils.geometry.cka import (
-    cka as cka,
-    cka_distance as cka_distance,
-)
 from shrink_utils.geometry.contextuality import (
     intra_sim as intra_sim,
     max_explainable_variance as max_explainable_variance,
@@ -35,10 +26,6 @@ from shrink_utils.geometry.maps import (
     principal_axes as principal_axes,
     procrustes as procrustes,
 )
-from shrink_utils.geometry.rsa import (
-    mutual_knn as mutual_knn,
-    rsa as rsa,
-)
 from shrink_utils.geometry.search import (
     all_but_the_top as all_but_the_top,
     random_rotation as random_rotation,
@@ -48,5 +35,12 @@ from shrink_utils.geometry.search import (
 from shrink_utils.geometry.similarity import (
     MEASURES as MEASURES,
     calibrated_maximum as calibrated_maximum,
+    cca as cca,
+    cka as cka,
+    cka_distance as cka_distance,
+    mutual_knn as mutual_knn,
+    pwcca as pwcca,
+    rsa as rsa,
     similarity_grid as similarity_grid,
+    svcca as svcca,
 )

@@ -98,13 +98,8 @@ def _unit_scale(x: Tensor, *, center: bool, name: str = "x") -> Tensor:
     return x
 
 
-def _largest_entry(x: Tensor) -> float:
-    """max |x_ij|, without a copy of the rows."""
-    return float(torch.stack(x.aminmax()).abs().max())
-
-
 def _by_largest(x: Tensor) -> Tensor:
-    largest = _largest_entry(x)
+    largest = float(torch.stack(x.aminmax()).abs().max())  # without a copy of the rows
     return x / largest if largest > 0 else x
 
 

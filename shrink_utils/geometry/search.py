@@ -8,7 +8,7 @@ from torch import Tensor
 
 from shrink_utils.geometry.maps import Alignment, Treatment, _side, principal_axes
 from shrink_utils.geometry.rows import _in_range, _mean_row, _ranked_svd, _warn
-from shrink_utils.geometry.rsa import _cosine_steps, _nearest_shares
+from shrink_utils.geometry.similarity import _cosine_steps, _nearest_shares
 from shrink_utils.topology.arrays import (
     Array,
     _as_rows,

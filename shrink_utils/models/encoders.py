@@ -1,6 +1,5 @@
 """Load an encoder, bare or below a classification head; run it without dropout."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,11 +33,6 @@ PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sour
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
-# What a weight of few bits has to be multiplied by, or moved by, as the tools name it that write it
-# beside the weight; transformers drops such a key. CLIP's temperature is none.
-SCALES = re.compile(
-    r"((?<!logit)_scale|scales|scale_(inv|weight|2)|SCB|a(bs)?max|q?zeros|zero_points?|quant_state.*)$"
-)
 FLOATS = {"F64", "F32", "F16", "BF16"}  # what a weight may be kept in
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 # What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts.
@@ -313,22 +307,21 @@ def _refuse_other_kinds(
     name: str, location: dict[str, object], model: PreTrainedModel, report: dict[str, set]
 ) -> None:
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
-    config, found = model.config, None
-    scaled = any(map(SCALES.search, report["unexpected_keys"]))
+    config, found, beside = model.config, None, False
     layers = dict(model.named_modules()) | dict(model.base_model.named_modules())
     weighed = {name for name, layer in layers.items() if [*layer.parameters(recurse=False)]}
-    for key in report["unexpected_keys"]:  # beside a weight: a scale of any name, LoRA, a mask
+    for key in report["unexpected_keys"]:  # dropped: beside a weight a scale of any name, or LoRA
         names = key.removeprefix(f"{model.base_model_prefix}.").split(".")
-        scaled |= any(".".join(names[:n]) in weighed for n in range(1, len(names)))
+        beside |= any(".".join(names[:n]) in weighed for n in range(1, len(names)))
     where = {"revision": location["revision"], "local_files_only": True}  # it was just read
     where |= dict.fromkeys(MAY_LACK, False)
     of_model = cached_file(location["pretrained_model_name_or_path"], "config.json", **where)
     for file in Path(of_model).parent.glob("model*.safetensors") if of_model else ():
-        with safe_open(file, "pt") as weights:  # scales may lie elsewhere, or nowhere
+        with safe_open(file, "pt") as weights:  # scales may lie in another file, or nowhere
             of = [key for key in weights.keys() if key.endswith("weight")]
-            scaled |= not {weights.get_slice(key).get_dtype() for key in of} <= FLOATS
+            beside |= not {weights.get_slice(key).get_dtype() for key in of} <= FLOATS
     # Of Gemma's few bits transformers makes floats.
-    if name != "gemma" and (scaled or getattr(config, "quantization_config", None)):
+    if name != "gemma" and (beside or getattr(config, "quantization_config", None)):
         found = "has weights that say nothing without what lies beside them (quantized, or LoRA)"
     elif getattr(config, "is_encoder_decoder", False):
         found = "is an encoder–decoder"

@@ -2,7 +2,6 @@
 
 from . import figures as figures
 from .claims.report import claims_in_brief as claims_in_brief
-from .claims.stl import accuracy_drops as accuracy_drops
 from .finetuning import finetune as finetune, make_regularizer as make_regularizer
 from .own import answer_own as answer_own, plan_own as plan_own, run_own as run_own
 from .pretraining import ScratchConfig as ScratchConfig, pretrain as pretrain

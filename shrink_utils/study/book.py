@@ -13,6 +13,7 @@ import pandas as pd
 from shrink_utils.sources import data_dir, home
 from shrink_utils.study.claims.claim import Verdict
 from shrink_utils.study.claims.report import (
+    ANALYSES,
     _by_paper,
     _p_as_text,
     _read_hypotheses,
@@ -25,16 +26,6 @@ from shrink_utils.study.profiles import Profile
 from shrink_utils.study.tables import read_table
 
 TEST_MARK = "# NBVAL_CHECK_OUTPUT\n"
-ANALYSES = {
-    "cohort": "The twelve hypotheses (profile cohort)",
-    "strength": "Eight hypotheses at equal strength (profile strength)",
-    "heldout": "Fourteen hypotheses: held-out rows, and uses (profile heldout)",
-    "objectives": "Twelve hypotheses: three objectives, sizes, stitching (models trained from "
-    "nothing)",
-    "last": "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening",
-    "base": "Four hypotheses: a base-sized encoder over ten epochs",
-    "papers": "Fifteen hypotheses: the twelve on three objectives once more, with eight seeds",
-}
 RULES_TITLE = "Two decision rules, each family under both"
 SENTENCES = "What each paper claims, sentence by sentence, and the rows that answer"
 RECORDED = {  # profiles whose claims are on record, before and after those of the study itself

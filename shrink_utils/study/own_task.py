@@ -21,15 +21,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import StratifiedGroupKFold
 
 from shrink_utils.names import known_name
 from shrink_utils.study.results import Result
 from shrink_utils.text.corpora import check_maximum, hash_order, text_key
 from shrink_utils.text.files import empty_lines, read_columns
-from shrink_utils.text.tasks import OWN, VALIDATION_SHARE, _own_folder
+from shrink_utils.text.tasks import OWN, VALIDATION_SHARE, _own_folder, linked
 
 LABEL_KINDS = ("classes", "regression")
 TASK_COLUMNS = ["text", "text_pair", "label", "group"]
@@ -350,12 +348,7 @@ def _groups(rows: pd.DataFrame) -> np.ndarray:
         keys.append(rows.text_pair.map(text_key))
     if rows.group.notna().any():
         keys.append("group " + rows.group.astype(str))
-    n = len(rows)
-    nodes = pd.factorize(pd.concat(keys))[0]
-    links = (np.tile(np.arange(n), len(keys)), n + nodes)
-    size = n + nodes.max() + 1
-    graph = coo_array((np.ones(len(nodes)), links), shape=(size, size))
-    groups = connected_components(graph, directed=False)[1][:n]
+    groups = linked(np.tile(np.arange(len(rows)), len(keys)), pd.factorize(pd.concat(keys))[0])
     return np.unique(groups, return_inverse=True)[1]
 
 

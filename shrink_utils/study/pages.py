@@ -17,7 +17,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from shrink_utils.sources import data_dir, home
-from shrink_utils.study.claims.report import _p_as_text, _read_hypotheses, counted, signed
+from shrink_utils.study.claims.report import ANALYSES, _p_as_text, _read_hypotheses, counted, signed
 from shrink_utils.study.claims.stl import interpolate_frontier
 from shrink_utils.study.claims.verdicts import _recorded_claims
 from shrink_utils.study.profiles import Profile, load_profile
@@ -30,7 +30,6 @@ _INNER = re.compile(r"\{([\w.]+) ([^}]+)\}")  # of a text of numbers.toml
 _FORM = re.compile(r"([-+]?)([%pdn])(\d)([ei]?)")
 _PAGES = ("README.md", "CITATION.cff", "docs/*.md", "docs/book/**/*.md", "notebooks/*.ipynb")
 _TASKS = {"products": "sentiment_products", "movies": "sentiment_movies"}
-_ANALYSES = ("cohort", "strength", "heldout", "objectives", "last", "base", "papers")
 _LEVEL = 0.05
 WITH_CLAIMS = ("cohort", "glue", "models")  # profiles whose claims follow from their records
 _MARGINS = dict.fromkeys("S1 S2 S3 S7 E2 E3 U3 U4 U5 U6 U7 U8".split(), 0.02)
@@ -182,12 +181,6 @@ def _mean_by_seed(query: dict[str, Any]) -> Interval:
     return paired_interval(values[:, 0] if values.shape[1] == 1 else values)
 
 
-def _pooled_difference(query: dict[str, Any]) -> Interval:
-    """Mean over several differences, averaged seed by seed."""
-    found = [_paired(_query(name)).mean(axis=1) for name in query["pooled"]]
-    return paired_interval(pd.concat(found, axis=1).dropna().mean(axis=1))
-
-
 def _read_off(query: dict[str, Any]) -> Interval:
     """Difference of two sweeps where the mean of one quantity passes a target: jackknife.
 
@@ -240,8 +233,8 @@ def _series(query: dict[str, Any]) -> str:
 
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Interval | str]] = {
-    "cell": _cell, "pooled": _pooled_difference, "read_off": _read_off, "series": _series,
-    "share_of": _share, "condition": _mean_by_seed,
+    "cell": _cell, "read_off": _read_off, "series": _series, "share_of": _share,
+    "condition": _mean_by_seed,
 }  # fmt: skip
 
 
@@ -252,7 +245,7 @@ def _all_rows() -> pd.DataFrame:
     Letters are one per family: the fourth analysis' S, which its page registered, is called T.
     """
     rows = []
-    for name in _ANALYSES:
+    for name in ANALYSES:
         file = "decided" if name in ("cohort", "strength") else "hypotheses"
         numbers, text = _recorded_table(f"{name}/{file}.csv"), _read_hypotheses(name)
         text = text.assign(analysis=name, p=numbers.p.to_numpy(), holm=numbers.holm.to_numpy())

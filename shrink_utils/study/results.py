@@ -316,6 +316,7 @@ def make_all(work: Sequence[Work], *, workers: int = 1) -> None:
     gpus, workers = _gpus(), _n_workers(workers)
     workers = min(len(work), max(workers, len(gpus)))
     for one in work:
+        one.path.parent.mkdir(parents=True, exist_ok=True)
         one.log.unlink(missing_ok=True)
     with progress_bar(total=len(work), unit="run") as bar:
         bar.bar_format = NO_TIME_LEFT
@@ -374,7 +375,6 @@ def _settle(one: Work) -> bool:
         with _file_lock(one.path.with_name(f"{one.path.name}.made"), wait=False):
             if one.path.exists() or one.log.exists():
                 return True
-            one.path.parent.mkdir(parents=True, exist_ok=True)
             one.log.write_text("its process ended in the middle\n", encoding="utf-8")
             try:
                 one.make()

@@ -164,11 +164,7 @@ def _split(snippets: list[_Snippet]) -> dict[str, tuple[list[_Snippet], np.ndarr
     """
     _, documents = np.unique([s.document for s in snippets], return_inverse=True)
     _, texts = np.unique([text_key(s.text) for s in snippets], return_inverse=True)
-    n = documents.max() + 1
-    # A bipartite graph: every snippet is an edge between its document and its text.
-    size = n + texts.max() + 1
-    graph = coo_array((np.ones(len(snippets)), (documents, n + texts)), shape=(size, size))
-    groups = connected_components(graph, directed=False)[1][documents]
+    groups = linked(documents, texts)[documents]
     validation, rows = set(), 0
     sizes = np.bincount(groups)
     for group in hash_order(len(sizes), "split", snippets[0].source):
@@ -181,6 +177,14 @@ def _split(snippets: list[_Snippet]) -> dict[str, tuple[list[_Snippet], np.ndarr
         side: ([snippets[i] for i in np.flatnonzero(mask)], groups[mask])
         for side, mask in (("train", ~held_out), ("validation", held_out))
     }
+
+
+def linked(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The group of each of the first things: of what pairs (m,) link, directly or by others."""
+    n = first.max() + 1
+    size = n + second.max() + 1  # a bipartite graph
+    graph = coo_array((np.ones(len(first)), (first, n + second)), shape=(size, size))
+    return connected_components(graph, directed=False)[1][:n]
 
 
 TASKS = {

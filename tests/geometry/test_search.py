@@ -218,15 +218,3 @@ def test_a_planted_neighbour_is_found_by_more_bits_and_by_centred_signs(real):
     assert recall(turned) == pytest.approx(recall(), abs=0.01)
     shuffled = search(asked, held_out[torch.randperm(150)], k=1).recall(right).mean()
     assert shuffled < 0.03
-
-
-@pytest.mark.parametrize("relevant", [[[0], [1, 2]], [{0}, {1}]])
-def test_relevant_rows_that_make_no_matrix_are_refused_by_name(relevant):
-    found = search(np.eye(3)[:2], np.eye(3), k=1)
-    with pytest.raises(ValueError, match="relevant"):
-        found.recall(relevant)
-
-
-def test_a_boolean_is_no_number_of_neighbours():
-    with pytest.raises(ValueError, match="k must be"):
-        search(np.eye(3), k=True)

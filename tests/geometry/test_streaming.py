@@ -151,21 +151,9 @@ def test_sums_stay_in_float64_where_the_model_around_them_changes_its_precision(
     assert float(model["metric"].compute()) == pytest.approx(iso_score(X), rel=1e-12)
 
 
-def test_words_are_whole_numbers_of_any_width_and_are_refused_by_name():
+def test_words_are_whole_numbers_of_any_width():
     metric, expected = SelfSim(6, D), SelfSim(6, D)
     words = WORDS.clip(0)
     metric.update(X, words.astype(np.uint16))
     expected.update(X, words)
     torch.testing.assert_close(metric.compute(), expected.compute(), equal_nan=True)
-    with pytest.raises(ValueError, match="words"):
-        metric.update(X, ["cat"] * N)
-
-
-@pytest.mark.parametrize(
-    "make", [partial(Spectrum, D, k=1), partial(Spectrum, D, k=1, center=True)]
-)
-def test_squares_that_leave_float64_are_refused(make):
-    metric = make()
-    metric.update(X * 1e-160)
-    with pytest.raises(ValueError, match="Spectrum"):
-        metric.compute()

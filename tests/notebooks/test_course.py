@@ -64,6 +64,14 @@ def test_a_students_copy_is_the_solution_with_its_regions_taken_out_and_tells_no
             assert Path(os.path.normpath(chapter.parent / folder / link)).exists(), link
 
 
+def test_a_teachers_copy_runs_without_its_chapter_and_every_check_is_right(chapter, capsys):
+    section, names = read_section(chapter), {}
+    for cell in _course_notebook(section, solved=True).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    assert capsys.readouterr().out.count(": right") == len(section.exercises)
+
+
 def test_every_exercise_has_a_trap():
     assert {(path.stem.split("_")[0], k + 1) for path, k in EXERCISES} == {*TRAPS}
 
@@ -239,19 +247,6 @@ def test_a_solved_chapter_runs_and_its_checks_stay_right_and_its_controls_answer
         printed = "".join(output.get("text", "") for output in cell.get("outputs", []))
         assert not cell.source.startswith("%%check") or ": right" in printed, printed
         assert not cell.source.startswith(TIMED) or "slow" not in printed, printed
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", [path.name for path in CHAPTERS])
-def test_the_instructors_notebook_runs_without_an_error_and_without_the_chapter(name, tmp_path):
-    section = read_section(CHAPTERS[0].parent / name)
-    nbformat.write(_course_notebook(section, solved=True), tmp_path / name)
-    _run_notebook(tmp_path / name, tmp_path / "done.ipynb")
-    cells = nbformat.read(tmp_path / "done.ipynb", as_version=4).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    assert not [output.text for output in outputs if output.get("name") == "stderr"]
-    printed = "".join(output.get("text", "") for output in outputs)
-    assert printed.count(": right") == sum(cell.id.endswith("-check") for cell in cells)
 
 
 def test_the_solutions_are_stored_as_run_with_every_check_passed(chapter):

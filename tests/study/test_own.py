@@ -2,10 +2,8 @@
 
 import json
 import math
-import os
 import re
 import shutil
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -17,7 +15,7 @@ from transformers import AutoModel
 
 from shrink_utils.__main__ import main
 from shrink_utils.geometry import anisotropy
-from shrink_utils.sources import data_dir, home
+from shrink_utils.sources import data_dir
 from shrink_utils.study import load_profile, own_answer
 from shrink_utils.study.own import _expected_differences, answer_own, plan_own, run_own
 from shrink_utils.study.own_answer import OwnAnswer, _by_groups, _cross_chosen, _verdict_on
@@ -25,6 +23,7 @@ from shrink_utils.study.own_task import _halves_of, _read_own_task
 from shrink_utils.text import load_sentences, load_task, read_snippets
 from shrink_utils.text.corpora import text_key
 from shrink_utils.text.tasks import task_spec
+from tests.conftest import run_make
 
 RNG = np.random.default_rng(0)
 
@@ -51,6 +50,15 @@ def reviews():
 def _csv(path, frame):
     frame.to_csv(path, index=False)
     return path
+
+
+def _refused(named, call, *given, error=ValueError, **options):
+    """What is told, in one line with every word of `named`, in the place of an answer."""
+    with pytest.raises(error) as told:
+        call(*given, **options)
+    assert all(word in str(told.value) for word in named), told.value
+    assert "\n" not in str(told.value)
+    return str(told.value)
 
 
 def _labelled(labels, **columns):
@@ -107,11 +115,8 @@ COPIED = "rows with a copied text, all on one side"
 def test_a_file_that_cannot_be_learnt_from_is_refused_with_its_argument(
     tmp_path, results, frame, options, named
 ):
-    path = _csv(tmp_path / "mine.csv", frame)
-    with pytest.raises(ValueError) as told:
-        _read_own_task(path, **options)
-    assert all(word in str(told.value) for word in named), told.value
-    assert "\n" not in str(told.value) and not results.exists()
+    _refused(named, _read_own_task, _csv(tmp_path / "mine.csv", frame), **options)
+    assert not results.exists()
 
 
 @pytest.mark.parametrize(
@@ -125,10 +130,8 @@ def test_a_file_that_cannot_be_learnt_from_is_refused_with_its_argument(
 )
 def test_a_validation_file_that_cannot_judge_is_refused(tmp_path, rows, named):
     mine = _csv(tmp_path / "mine.csv", _labelled(TWO))
-    rows = rows.assign(text=rows.text.map("other {}".format))
-    with pytest.raises(ValueError) as told:
-        _read_own_task(mine, valid=_csv(tmp_path / "v.csv", rows))
-    assert all(word in str(told.value) for word in ["valid:", *named]), told.value
+    valid = _csv(tmp_path / "v.csv", rows.assign(text=rows.text.map("other {}".format)))
+    _refused(["valid:", *named], _read_own_task, mine, valid=valid)
 
 
 @pytest.mark.parametrize(
@@ -141,29 +144,25 @@ def test_a_label_that_is_neither_word_nor_number_is_refused(tmp_path, label):
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "named"),
+    ("labels", "column", "cell", "named"),
     [
-        ("text", "half \ud83d", ["text:", r"\ud83d", "line 5 ", "surrogate"]),
-        ("label", "half \ud83d", ["label:", r"\ud83d", "line 5 ", "surrogate"]),
-        ("text", ["a text", "another " * 30], ["text:", "line 5 ", "no text"]),
-        ("label", 1, ["label:", "1", "'1'"]),
+        (TWO, "text", "half \ud83d", ["text:", r"\ud83d", "line 5 ", "surrogate"]),
+        (TWO, "label", "half \ud83d", ["label:", r"\ud83d", "line 5 ", "surrogate"]),
+        (TWO, "text", ["a text", "another " * 30], ["text:", "line 5 ", "no text"]),
+        (["1"] * 120, "label", 1, ["label:", "1", "'1'"]),
+        pytest.param(
+            *([*range(120)], "label", 10**400, ["label: '10", "...0", "line 5 ", "no number"]),
+            id="a whole number that no float holds",
+        ),
     ],
 )
-def test_a_cell_of_json_that_no_task_can_have_is_named_by_its_line(tmp_path, column, cell, named):
-    rows = _labelled(["1"] * 120 if cell == 1 else TWO).to_dict("records")
+def test_a_cell_of_json_that_no_task_can_have_is_named_by_its_line(
+    tmp_path, labels, column, cell, named
+):
+    rows = _labelled(labels).to_dict("records")
     rows[4][column] = cell
     (path := tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(ValueError) as told:
-        _read_own_task(path)
-    assert all(word in str(told.value) for word in named), told.value
-    assert "\n" not in str(told.value) and len(str(told.value)) < 300
-
-
-def test_a_whole_number_that_no_float_holds_is_named_by_its_line(tmp_path):
-    rows = _labelled([*range(119), 10**400]).to_dict("records")
-    (path := tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(ValueError, match=r"label: '10+\.\.\.0+' in line 120 of .* no number"):
-        _read_own_task(path)
+    assert len(_refused(named, _read_own_task, path)) < 300
 
 
 def test_numbers_are_shown_as_they_stand_in_the_file_and_a_bad_value_of_valid_has_its_line(
@@ -219,9 +218,8 @@ def test_a_file_that_is_not_there_or_a_model_a_weight_or_an_arm_is_named(tmp_pat
         (ValueError, path, {"valid": _csv(tmp_path / "v.csv", _labelled(["c"] * 9))}, ["valid:"]),
     ]
     for kind, file, options, named in cases:
-        with pytest.raises(kind) as told:
-            plan_own(file, profile=profile, **{"model": "tiny-random", **options})
-        assert all(word in str(told.value) for word in named), told.value
+        options = {"profile": profile, "model": "tiny-random", **options}
+        _refused(named, plan_own, file, error=kind, **options)
     assert not results.exists()
 
 
@@ -672,14 +670,11 @@ def test_a_study_that_was_stopped_comes_to_the_same_table_and_more_seeds_to_anot
 
 
 def test_make_hands_its_settings_on_and_not_those_of_the_environment(tmp_path):
-    command = ["make", "-n", "own", "TEXTS=my tickets.csv", "LABEL=what for", "ARMS=all cosine"]
-    command += ["BATCH_SIZE=32"]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}  # of `make test`
-    options = {"cwd": home(), "capture_output": True, "text": True}
-    told = subprocess.run(command, env=kept | {"MODEL": "not-mine"}, **options)
+    given = ["TEXTS=my tickets.csv", "LABEL=what for", "ARMS=all cosine", "BATCH_SIZE=32"]
+    told = run_make("-n", "own", *given, MODEL="not-mine")
     given = "--label 'what for' --arms all cosine --batch-size '32'"
     assert f"own 'my tickets.csv' {given}" in " ".join(told.stdout.split())
-    empty = subprocess.run(["make", "-n", "own"], env=kept, **options)
+    empty = run_make("-n", "own")
     assert empty.returncode != 0 and "TEXTS=" in empty.stderr and not empty.stdout
 
 

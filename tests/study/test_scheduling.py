@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 from shrink_utils.__main__ import main
 from shrink_utils.sources import home
 from shrink_utils.study import results, run_grid, run_id, runs
-from shrink_utils.study.profiles import _SweepEntry, load_profile
+from shrink_utils.study.profiles import _SweepEntry
 from shrink_utils.study.results import ADDRESS, Work, make_all
 from tests.study.makes import (
     die,
@@ -172,23 +172,6 @@ def test_three_parts_are_one_study(tiny_profile, capsys):
         assert text in capsys.readouterr().err
 
 
-@pytest.mark.nightly
-def test_three_parts_in_three_processes_make_one_study_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("SHRINK_RESULTS_DIR", str(tmp_path))
-    ablate = [sys.executable, "-m", "shrink_utils", "--profile", "smoke", "ablate", "--part"]
-    jobs = [subprocess.Popen([*ablate, f"{i}/3"], cwd=home()) for i in (1, 2, 3)]
-    assert [job.wait() for job in jobs] == [0, 0, 0]
-    smoke = load_profile("smoke")
-    made = {path.name: path.stat().st_mtime_ns for path in (smoke.folder / "runs").iterdir()}
-    wanted = {run_id(config) for config in smoke.all_runs()}
-    assert {name for name in made if "." not in name} == wanted
-    assert not [name for name in made if name.endswith((".part", ".log"))]
-    again = subprocess.run([*ablate, "1/1"], cwd=home(), capture_output=True, text=True)
-    assert again.returncode == 0 and f"{len(wanted)} runs" in again.stdout
-    now = {path.name: path.stat().st_mtime_ns for path in (smoke.folder / "runs").iterdir()}
-    assert now == made
-
-
 def _watched(monkeypatch, trained):
     run_or_load = runs.run_or_load
 
@@ -235,9 +218,9 @@ def test_a_cluster_makes_what_is_missing_and_names_what_fails(tmp_path, monkeypa
             monkeypatch.setenv(ADDRESS, cluster.scheduler_address)
             with Client(cluster):
                 with pytest.raises(RuntimeError, match="label run1") as told:
-                    make_all(_work(tmp_path, [write, fail]))
+                    make_all(_work(tmp_path / "runs", [write, fail]))
         assert ("--nthreads 1" if threads == 2 else "out of memory") in str(told.value)
-    assert (tmp_path / "run0").is_dir()
+    assert (tmp_path / "runs" / "run0").is_dir()
     monkeypatch.setenv(ADDRESS, "tcp://127.0.0.1:1")
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
     with pytest.raises(ConnectionError, match=ADDRESS):

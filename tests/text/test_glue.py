@@ -30,6 +30,7 @@ def glue(tmp_path, monkeypatch):
 
 
 COLA = "gj04\t1\t\tThey sang.\ncj99\t0\t*\tThey sang \u2028 it.\n"
+LONG = "very " * 400_000
 STSB = "index\tsentence1\tsentence2\tscore\n"
 
 
@@ -41,6 +42,12 @@ STSB = "index\tsentence1\tsentence2\tscore\n"
             "mrpc",
             MRPC + '1\t7\t8\tHe said " no .\tHe said no .\r\n0\t9\t10\ta "\tb\r\n',
             [('He said " no .', "He said no .", 1), ('a "', "b", 0)],
+        ),
+        # Empty sentences, and two megabytes in one line.
+        (
+            "mrpc",
+            f"{MRPC}1\t1\t2\t\tHe sang.\r\n0\t1\t2\t\t\r\n1\t1\t2\t{LONG}\tshort\r\n",
+            [("", "He sang.", 1), ("", "", 0), (LONG, "short", 1)],
         ),
         ("cola", COLA, [("They sang.", None, 1), ("They sang \u2028 it.", None, 0)]),
         # Scores, not classes.

@@ -8,27 +8,27 @@ import pytest
 import torch
 
 
-def _gaussian(n, d, *, seed=0):
+def gaussian(n, d, *, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(n, d, generator=generator, dtype=torch.float64)
 
 
 def _clouds():
-    centres = 10 * _gaussian(3, 5, seed=1)
+    centres = 10 * gaussian(3, 5, seed=1)
     direction = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
     side = torch.arange(5, dtype=torch.float64)
-    far = 1e-3 * _gaussian(128, 16, seed=3)
+    far = 1e-3 * gaussian(128, 16, seed=3)
     far[64:] += 1e4
     angle = 2 * math.pi * torch.arange(16, dtype=torch.float64) / 16
     return {
-        "gaussian": _gaussian(24, 5),
-        "clustered": centres.repeat_interleave(8, dim=0) + 0.1 * _gaussian(24, 5, seed=2),
-        "duplicated": _gaussian(8, 3).repeat(3, 1),
-        "collinear": torch.outer(_gaussian(20, 1)[:, 0], direction),
+        "gaussian": gaussian(24, 5),
+        "clustered": centres.repeat_interleave(8, dim=0) + 0.1 * gaussian(24, 5, seed=2),
+        "duplicated": gaussian(8, 3).repeat(3, 1),
+        "collinear": torch.outer(gaussian(20, 1)[:, 0], direction),
         "grid": torch.cartesian_prod(side, side),
         "far_tight_clusters": far,
         "circle": torch.stack([angle.cos(), angle.sin()], dim=1),
-        "offset": _gaussian(24, 5) + 1e6,
+        "offset": gaussian(24, 5) + 1e6,
     }
 
 

@@ -6,6 +6,8 @@ from transformers import BertConfig, BertForSequenceClassification, Trainer, Tra
 
 from shrink_utils.topology import BarcodeRegularizer
 
+# Of rewards that need some, by their names in `PENALTIES`.
+OPTIONS = {"ranked": {"keep": "longest"}, "regrouped": {"groups": "shuffled"}}
 BERT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "intermediate_size": 32}
 
 

@@ -1,6 +1,7 @@
 """Penalties: what holds for all of them, then each against geometry and by hand."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,6 +27,8 @@ from shrink_utils.training.penalties import (
     SIGReg,
     SpectralEntropy,
 )
+from tests.topology.conftest import gaussian
+from tests.training.conftest import OPTIONS
 
 
 class SameDirections(SIGReg):
@@ -42,21 +45,16 @@ each_penalty = pytest.mark.parametrize(
 )
 
 
-def _gaussian(n, d, *, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(n, d, generator=generator, dtype=torch.float64)
-
-
 @pytest.fixture
 def cloud():
     """One class: 12 anisotropic rows off the origin, float64 (12, 5)."""
-    return _gaussian(12, 5) * torch.tensor([3.0, 1.0, 1.0, 0.5, 0.2]) + 0.7
+    return gaussian(12, 5) * torch.tensor([3.0, 1.0, 1.0, 0.5, 0.2]) + 0.7
 
 
 @pytest.fixture
 def batch():
     """Rows of three classes, float64 (24, 6), that wait for a gradient, and their labels."""
-    embeddings = _gaussian(24, 6, seed=1) * torch.linspace(0.2, 2.0, 6) + 0.3
+    embeddings = gaussian(24, 6, seed=1) * torch.linspace(0.2, 2.0, 6) + 0.3
     return embeddings.requires_grad_(), torch.arange(24) % 3
 
 
@@ -84,7 +82,7 @@ def test_gradcheck(penalty_class, batch):
 @each_penalty
 def test_unit_and_rotation_do_not_matter(penalty_class, batch):
     embeddings, labels = batch
-    rotated = embeddings @ torch.linalg.qr(_gaussian(6, 6, seed=2)).Q
+    rotated = embeddings @ torch.linalg.qr(gaussian(6, 6, seed=2)).Q
     loss, _, expected = penalty_class()(embeddings, labels)
     (of_plain,) = torch.autograd.grad(loss, embeddings)
     others = [] if penalty_class is SameDirections else [rotated]  # its directions stay
@@ -104,7 +102,7 @@ def test_unit_and_rotation_do_not_matter(penalty_class, batch):
 @pytest.mark.parametrize("factors", [(1, 1, 1), (1, 2, 3), (0, 0, 0)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tiny_and_flat_classes_have_a_defined_result(penalty_class, n, factors, dtype):
-    rows = torch.outer(torch.tensor(factors[:n]).double(), _gaussian(1, 4)[0])
+    rows = torch.outer(torch.tensor(factors[:n]).double(), gaussian(1, 4)[0])
     embeddings = rows.to(dtype).requires_grad_()
     out = penalty_class()(embeddings)
     out.loss.backward()
@@ -142,7 +140,7 @@ def test_the_first_value_of_one_class_is_that_of_its_measure(cloud):
 
 
 def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches():
-    first, second = _gaussian(9, 4), 3 * _gaussian(7, 4, seed=1)
+    first, second = gaussian(9, 4), 3 * gaussian(7, 4, seed=1)
     labels = torch.tensor([0] * 4 + [1] * 3)
     penalty = IsoScoreStar()
     penalty(first)
@@ -160,8 +158,8 @@ def test_the_covariance_is_drawn_towards_that_of_all_classes_and_batches():
 
 def test_a_cloud_that_shrinks_gains_nothing():
     """As published it does: what is left of it is the stable covariance, of full rank."""
-    penalty, few = IsoScoreStar(), _gaussian(4, 8, seed=1)
-    penalty(_gaussian(200, 8))
+    penalty, few = IsoScoreStar(), gaussian(4, 8, seed=1)
+    penalty(gaussian(200, 8))
     penalty.eval()
     assert penalty(1e-3 * few).loss.item() == pytest.approx(penalty(few).loss.item(), rel=1e-9)
 
@@ -172,9 +170,9 @@ def test_in_evaluation_mode_nothing_is_remembered(cloud):
     before = penalty.stable.clone()
     assert not before.requires_grad
     penalty.eval()
-    first, again = (penalty(_gaussian(8, 5)).loss.item() for _ in range(2))
+    first, again = (penalty(gaussian(8, 5)).loss.item() for _ in range(2))
     assert torch.equal(penalty.stable, before) and first == again
-    assert first != IsoScoreStar()(_gaussian(8, 5)).loss.item()  # what is remembered counts
+    assert first != IsoScoreStar()(gaussian(8, 5)).loss.item()  # what is remembered counts
 
 
 def _centred(x):
@@ -184,7 +182,7 @@ def _centred(x):
 @pytest.mark.parametrize("shape", [(6, 20), (20, 6)])
 def test_the_spectral_gradient_is_that_of_the_formula(shape):
     """Also with fewer rows than dimensions, where centring takes a direction away."""
-    rows = _gaussian(*shape).requires_grad_()
+    rows = gaussian(*shape).requires_grad_()
     SpectralEntropy(weight=2.0)(rows).loss.backward()
     u, sigma, v = torch.linalg.svd(_centred(rows.detach()), full_matrices=False)
     rank = min(shape[0] - 1, shape[1])
@@ -197,7 +195,7 @@ def test_the_spectral_gradient_is_that_of_the_formula(shape):
 
 def test_rows_in_few_dimensions_stay_in_them():
     """Rounding would otherwise choose directions, with gradients of the size of ln 1e-16."""
-    flat = _gaussian(10, 2) @ _gaussian(2, 8, seed=1)
+    flat = gaussian(10, 2) @ gaussian(2, 8, seed=1)
     rows = flat.clone().requires_grad_()
     SpectralEntropy()(rows).loss.backward()
     outside = torch.linalg.svd(_centred(flat)).Vh[2:]  # (6, 8)
@@ -207,19 +205,19 @@ def test_rows_in_few_dimensions_stay_in_them():
 
 def test_sigreg_of_one_dimension_is_the_statistic_of_epps_and_pulley():
     """By quadrature on a grid a hundred times as fine; the one direction is ± the axis."""
-    x = _gaussian(9, 1).square()
+    x = gaussian(9, 1).square()
     z = ((x - x.mean()) / x.std()).flatten().numpy()
     t = np.linspace(-5, 5, 1601)
-    gaussian = np.exp(-(t**2) / 2)
-    apart = np.abs(np.exp(1j * np.outer(t, z)).mean(axis=1) - gaussian) ** 2
-    expected = 9 * np.trapezoid(apart * gaussian, t)
+    bell = np.exp(-(t**2) / 2)
+    apart = np.abs(np.exp(1j * np.outer(t, z)).mean(axis=1) - bell) ** 2
+    expected = 9 * np.trapezoid(apart * bell, t)
     assert SIGReg()(x).values.item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_sigreg_is_at_its_floor_for_a_gaussian_and_above_it_for_other_shapes():
     """With n rows less their mean the floor is √(2π) − √(2π/3)(1 + 1/3), for every n."""
     floor = math.sqrt(2 * math.pi) - math.sqrt(2 * math.pi / 3) * 4 / 3
-    x = _gaussian(2000, 6)
+    x = gaussian(2000, 6)
     torch.manual_seed(0)
     value = SIGReg()
     assert value(x).values.item() == pytest.approx(floor, rel=0.2)
@@ -266,12 +264,11 @@ def test_the_loss_is_minus_the_entropy_of_the_bars_that_are_kept(batch, keep):
     assert torch.autograd.gradcheck(lambda x: reward(x, labels).loss, x, fast_mode=True)
 
 
-OPTIONS = {
-    "ranked": {"keep": "shortest"},
-    "regrouped": {"groups": "batch"},
-    "shuffled": {"groups": "shuffled"},
+REWARDS = {
+    **{name: partial(term, **OPTIONS.get(name, {})) for name, term in PENALTIES.items()},
+    "shortest": partial(RankedBars, "shortest"),
+    "whole batch": partial(Regrouped, "batch"),
 }
-REWARDS = {**PENALTIES, "shuffled": Regrouped}
 
 
 @pytest.mark.filterwarnings("ignore:.* no class of the first batch")
@@ -283,7 +280,7 @@ def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
 
     def of(rows, labels):
         torch.manual_seed(0)
-        out = REWARDS[name](**OPTIONS.get(name, {}))(rows, labels.tolist())
+        out = REWARDS[name]()(rows, labels.tolist())
         return out, torch.autograd.grad(out.loss, x)[0]
 
     (found, gradient), (expected, wanted) = of(x, labels), of(x[~ignored], labels[~ignored])
@@ -296,9 +293,9 @@ def test_rows_labelled_minus_100_are_left_out_by_every_reward(batch, name):
 
 @pytest.mark.parametrize("name", REWARDS)
 def test_a_reward_that_cannot_move_says_so_once(name):
-    reward = REWARDS[name](**OPTIONS.get(name, {}))
+    reward = REWARDS[name]()
     least = {"cosine": 2, "isoscore": 2, "sigreg": 2, "spectral": 3}.get(name, 4)
-    if name == "regrouped":  # of one cloud
+    if name == "whole batch":  # of one cloud
         still, moves = torch.zeros(1).long(), torch.arange(8)
     else:
         still, moves = (torch.arange(4).repeat(n) for n in (least - 1, least + 3))
@@ -310,11 +307,11 @@ def test_a_reward_that_cannot_move_says_so_once(name):
     assert len(said) == 1
     (gradient,) = torch.autograd.grad(out.loss, x)
     assert not gradient.any()
-    fresh = REWARDS[name](**OPTIONS.get(name, {}))  # warnings are errors here
+    fresh = REWARDS[name]()  # warnings are errors here
     (gradient,) = torch.autograd.grad(fresh(x[: len(moves)], moves).loss, x)
     assert gradient.any()
     fresh(x[: len(still)], still)  # a later batch may hold a class of one row
-    quiet = REWARDS[name](**OPTIONS.get(name, {}))
+    quiet = REWARDS[name]()
     quiet(x[: len(still)].detach(), still)  # a measurement
     quiet.weight = 0.0
     quiet(x[: len(still)], still)

@@ -30,17 +30,13 @@ from shrink_utils.training.penalties import (
     AverageCosine,
     IsoScoreStar,
 )
-from tests.training.conftest import bert, make_rows
+from tests.training.conftest import OPTIONS, bert, make_rows
 
 TRAINER = BarcodeTrainer
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument")
 
 OURS = {"task_loss", "reward", "entropy", "bars", "penalty", "pc1_share"}
 TIMES = ("runtime", "per_second", "time")
-OTHERS = {
-    PENALTIES["ranked"]: {"keep": "longest"},
-    PENALTIES["regrouped"]: {"groups": "shuffled"},
-}
 
 
 def _summed(outputs, labels, num_items_in_batch=None):
@@ -133,10 +129,10 @@ def test_a_model_that_is_told_to_give_its_states_gives_them_as_in_the_stock_trai
     assert len(stock) == len(ours) == 2 and len(ours[1]) == 3
 
 
-@pytest.mark.parametrize("reward", PENALTIES.values(), ids=lambda kind: kind.__name__)
-def test_every_reward_trains_logs_its_terms_and_goes_on_from_a_checkpoint(make_trainer, reward):
+@pytest.mark.parametrize("name", PENALTIES)
+def test_every_reward_trains_logs_its_terms_and_goes_on_from_a_checkpoint(make_trainer, name):
     def make(folder):
-        own = {"regularizer": reward(**OTHERS.get(reward, {}), weight=0.1)}
+        own = {"regularizer": PENALTIES[name](**OPTIONS.get(name, {}), weight=0.1)}
         options = {"save_strategy": "steps", "save_steps": 2, "max_steps": 4, "logging_steps": 1}
         return make_trainer(TRAINER, own=own, folder=folder, rows=make_rows(32), **options)
 
@@ -146,8 +142,8 @@ def test_every_reward_trains_logs_its_terms_and_goes_on_from_a_checkpoint(make_t
     assert [entry["step"] for entry in entries] == [1, 2, 3, 4]
     for entry in entries:
         assert entry["loss"] == pytest.approx(entry["task_loss"] + entry["reward"], abs=1e-5)
-        name, sign = ("penalty", 1) if "penalty" in entry else ("entropy", -1)
-        assert entry["reward"] == pytest.approx(sign * 0.1 * entry[name], abs=1e-5)
+        term, sign = ("penalty", 1) if "penalty" in entry else ("entropy", -1)
+        assert entry["reward"] == pytest.approx(sign * 0.1 * entry[term], abs=1e-5)
     assert any(entry["reward"] for entry in entries)  # one prominent bar has entropy 0
     resumed = make("resumed")
     resumed.train(resume_from_checkpoint=whole.args.output_dir + "/checkpoint-2")
@@ -320,6 +316,7 @@ REFUSED = [
     (lambda: {"model": Own()}, "model: Own .* hidden_states .*loss, logits"),
     (_answers, "inputs: .*labels .* start_positions, end_positions.*classes_of"),
     (lambda: {"own": {"regularizer": None}}, "regularizer: None"),
+    (lambda: {"own": {"regularizer": lambda rows, classes: rows.sum()}}, "regularizer: .*Tensor"),
     (lambda: {"own": {"regularizer": AverageCosine}}, "regularizer: <class"),
     (lambda: {"own": {"pooling": "clf"}}, "pooling: .*'clf'"),
     (lambda: {"model": _model("llama"), "own": {"pooling": "cls"}}, "pooling: 'cls' .*Llama"),

@@ -104,9 +104,3 @@ def test_a_part_without_labels_leaves_the_task_loss_of_a_step_a_number(make_trai
         trainer.train()
     losses = [entry["task_loss"] for entry in trainer.state.log_history if "task_loss" in entry]
     assert len(losses) == 3 and all(map(math.isfinite, losses)) and max(losses) > 0
-
-
-def test_a_regularizer_that_gives_no_loss_is_refused_by_name(make_trainer):
-    own = {"regularizer": lambda rows, classes: rows.sum()}
-    with pytest.raises(ValueError, match="regularizer"):
-        make_trainer(BarcodeTrainer, own=own).train()

@@ -24,6 +24,17 @@ PAPERS = {
     "lang": "Topology on language (Kushnareva et al. 2021, Tulchinskii et al. 2023, this study)",
     "topology": "Is topology what helps? (claims of this study)",
 }
+# The preregistered analyses, by the folders of their records.
+ANALYSES = {
+    "cohort": "The twelve hypotheses (profile cohort)",
+    "strength": "Eight hypotheses at equal strength (profile strength)",
+    "heldout": "Fourteen hypotheses: held-out rows, and uses (profile heldout)",
+    "objectives": "Twelve hypotheses: three objectives, sizes, stitching (models trained from "
+    "nothing)",
+    "last": "Seven hypotheses: matched isotropy with sixteen seeds, and search beside whitening",
+    "base": "Four hypotheses: a base-sized encoder over ten epochs",
+    "papers": "Fifteen hypotheses: the twelve on three objectives once more, with eight seeds",
+}
 ABOUT_CLAIMS = """\
 Estimates are mean paired differences over n units, with a 95 % t interval. Only a paper's own test
 replicates; every other kind agrees or disagrees, and a described row decides nothing. The counts

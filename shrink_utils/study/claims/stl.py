@@ -194,7 +194,7 @@ TREATMENTS = {
 def _rajaee_claims(table: pd.DataFrame, words: pd.DataFrame) -> Iterator[dict]:
     """From two tables of chapter 08."""
     yield from _not_necessarily(table[table.vectors == "cls"])
-    drops = accuracy_drops(table)
+    drops = _accuracy_drops(table)
     lost = drops[(drops.vectors == "mean") & (drops.skipped == 0)]
     for short, (treatment, removed) in TREATMENTS.items():
         treated = lost[(lost.treatment == treatment) & (lost.removed == removed)]
@@ -242,7 +242,7 @@ def _about_rp(model: str, task: str, arm: str) -> dict[str, str]:
     return {"cell": f"{model}:{task}:{arm}", "task": task, "arm": arm, "kind": kind}
 
 
-def accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
+def _accuracy_drops(table: pd.DataFrame) -> pd.DataFrame:
     """What each treatment costs the probe: ``drop``, against vectors with the mean subtracted.
 
     From a table of chapter 08. Columns model, task, arm, seed, vectors, treatment, removed,

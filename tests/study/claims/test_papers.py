@@ -13,10 +13,10 @@ from shrink_utils.study.claims.brown import _brown_claims, generalization_claims
 from shrink_utils.study.claims.claim import MARGIN, Kind, Unit
 from shrink_utils.study.claims.stl import (
     OTHERS,
+    _accuracy_drops,
     _clouds_claims,
     _stl_claims,
     _topology_claims,
-    accuracy_drops,
 )
 from shrink_utils.study.claims.vazquez import (
     COUNTED,
@@ -365,7 +365,7 @@ def test_hans_has_no_rows_of_our_controls_and_is_the_papers_test():
 
 def test_an_accuracys_drop_is_against_the_centred_cloud():
     keys = ["arm", "seed", "vectors", "treatment", "removed", "skipped"]
-    drops = accuracy_drops(planted.after_finetuning()).set_index(keys)["drop"]
+    drops = _accuracy_drops(planted.after_finetuning()).set_index(keys)["drop"]
     assert drops.loc["pretrained", 0, "cls", "clusters", 3, 0] == pytest.approx(0.16, abs=0.01)
 
 
