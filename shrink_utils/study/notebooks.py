@@ -91,10 +91,7 @@ def _run_notebook(
     part, failed = (target.with_suffix(f".{name}.ipynb") for name in ("part", "failed"))
     started = time.perf_counter()
     with _file_lock(target), tempfile.TemporaryDirectory(prefix="shrink-", dir=_short()) as folder:
-        # By files, not ports: of two processes that look for free ports at once, each may wait for
-        # a kernel that answers the other.
-        reached = {"transport": "ipc", "ip": f"{folder}/socket"}
-        reached["connection_file"] = f"{folder}/kernel.json"
+        reached = {"connection_file": f"{folder}/kernel.json", **_transport(folder)}
         try:
             papermill.execute_notebook(
                 source,
@@ -145,6 +142,16 @@ def _short() -> str:
     usual = tempfile.gettempdir()
     short = (path for path in (usual, "/tmp", "/dev/shm") if path.isascii() and len(path) <= 75)
     return next((path for path in short if os.access(path, os.W_OK | os.X_OK)), usual)
+
+
+def _transport(folder: str) -> dict[str, str]:
+    """Files that the kernel is reached by; ports where there can be none, as on Windows.
+
+    Two processes that look for free ports at a time can find the same, and each then waits for a
+    kernel that answers the other.
+    """
+    fits = folder.isascii() and len(folder) <= 90
+    return {"transport": "ipc", "ip": f"{folder}/socket"} if fits and os.name != "nt" else {}
 
 
 def _store_outputs(executed: Path, source: Path) -> None:
