@@ -71,7 +71,9 @@ def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], lis
     found = _read_file(path)
     if isinstance(found, list) and not column:
         texts = [t.strip() for t in found if t.strip()]
-        marked = sum(map(bool, map(NO_SENTENCE.match, texts)))
+        marked = (
+            len(texts) if _have_header(texts) else sum(map(bool, map(NO_SENTENCE.match, texts)))
+        )
         if 5 * marked > 2 * len(texts):  # of subtitles every second line, or every third, is text
             raise ValueError(
                 f"text: {marked} of {len(texts)} lines of {path} are of a table, markup, JSON or "
@@ -88,6 +90,14 @@ def read_texts(path: Path, *, column: str | None = None) -> tuple[list[str], lis
             raise ValueError(f"column {column}: {text!r} in line {line} of {path} is no text")
     empty = empty_lines(table, column)
     return texts.str.strip().tolist(), [f"{empty}: left out"] * bool(empty)
+
+
+def _have_header(lines: list[str]) -> bool:
+    """Whether lines begin with names of columns, or of subtitles, which all of them follow."""
+    first = lines[0] if lines else ""
+    counts = [(separator, first.count(separator)) for separator in ",;|" if " " not in first]
+    table = any(n and all(t.count(by) >= n for t in lines) for by, n in counts)
+    return table or first.startswith("WEBVTT")
 
 
 def empty_lines(table: pd.DataFrame, column: str) -> str:
