@@ -1,5 +1,6 @@
 """Load an encoder, bare or below a classification head; run it without dropout."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import nn
 from transformers import (
@@ -33,6 +34,12 @@ PINNED = ("minilm", "mpnet", "gemma")  # encoders among the sources of data/sour
 NEEDS_CODE = "trust_remote_code"  # in the message of transformers where a model brings code
 # Parts that no layer reads, in the names of their weights: these may be new.
 UNREAD = ("pooler", "contact_head", "mask_emb")
+# What a weight of few bits has to be multiplied by, or moved by, as the tools name it that write it
+# beside the weight; transformers drops such a key. CLIP's temperature is none.
+SCALES = re.compile(
+    r"((?<!logit)_scale|scales|scale_(inv|weight|2)|SCB|a(bs)?max|q?zeros|zero_points?|quant_state.*)$"
+)
+FLOATS = {"F64", "F32", "F16", "BF16"}  # what a weight may be kept in
 NO_LIMIT = int(1e30)  # as transformers' tokenizers have it
 # What tokenizers differ in: case, accents, digits, spaces, line feeds, scripts.
 PROBE = "The DÉJÀ-VU of 12,345 naïve cafés…\n\tdon't  self_attention, слово हिन्दी 東京!"
@@ -297,21 +304,31 @@ def _pretrained(auto_class: type, name: str, **head: object) -> PreTrainedModel:
             ignore_mismatched_sizes=True,  # they are named below
             output_loading_info=True,
         )
-        _refuse_other_kinds(name, model, report)
+        _refuse_other_kinds(name, location, model, report)
         _refuse_made_up(name, model, report)
     return model
 
 
-def _refuse_other_kinds(name: str, model: PreTrainedModel, report: dict[str, set]) -> None:
+def _refuse_other_kinds(
+    name: str, location: dict[str, object], model: PreTrainedModel, report: dict[str, set]
+) -> None:
     """A ``ValueError`` for what is no stack of layers that reads texts, with weights of its own."""
-    config, found, beside = model.config, None, False
+    config, found = model.config, None
+    scaled = any(map(SCALES.search, report["unexpected_keys"]))
     layers = dict(model.named_modules()) | dict(model.base_model.named_modules())
     weighed = {name for name, layer in layers.items() if [*layer.parameters(recurse=False)]}
-    for key in report["unexpected_keys"]:  # dropped: beside a weight a scale of any name, or LoRA
+    for key in report["unexpected_keys"]:  # beside a weight: a scale of any name, LoRA, a mask
         names = key.removeprefix(f"{model.base_model_prefix}.").split(".")
-        beside |= any(".".join(names[:n]) in weighed for n in range(1, len(names)))
+        scaled |= any(".".join(names[:n]) in weighed for n in range(1, len(names)))
+    where = {"revision": location["revision"], "local_files_only": True}  # it was just read
+    where |= dict.fromkeys(MAY_LACK, False)
+    of_model = cached_file(location["pretrained_model_name_or_path"], "config.json", **where)
+    for file in Path(of_model).parent.glob("model*.safetensors") if of_model else ():
+        with safe_open(file, "pt") as weights:  # scales may lie elsewhere, or nowhere
+            of = [key for key in weights.keys() if key.endswith("weight")]
+            scaled |= not {weights.get_slice(key).get_dtype() for key in of} <= FLOATS
     # Of Gemma's few bits transformers makes floats.
-    if name != "gemma" and (beside or getattr(config, "quantization_config", None)):
+    if name != "gemma" and (scaled or getattr(config, "quantization_config", None)):
         found = "has weights that say nothing without what lies beside them (quantized, or LoRA)"
     elif getattr(config, "is_encoder_decoder", False):
         found = "is an encoder–decoder"

@@ -108,6 +108,7 @@ SCALED = {
     "weight.absmax": torch.uint8,
     "zero_point": torch.float32,  # whole numbers in a type of fractions
     "scale": torch.float32,
+    "_scale": torch.float32,  # query_scale: beside the layer, whose weights are floats
     "weight_scaling_factor": torch.float16,
     "lora_A": torch.float32,  # no scale, but what is dropped belongs to the weight, too
 }
@@ -121,7 +122,8 @@ def _with_scales(beside, dtype):
         for name in [name for name in weights if name.endswith("query.weight")]:
             scale = weights[name].abs().max() / 120
             weights[name] = (weights[name] / scale).to(dtype)
-            weights[name.replace(".weight", f".{beside}")] = scale
+            dot = "" if beside.startswith("_") else "."
+            weights[name.replace(".weight", dot + beside)] = scale
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
     return damage
@@ -153,6 +155,7 @@ DAMAGES = {
     "another width is configured": _configured(hidden_size=48),
     "quantized, by its configuration": _configured(quantization_config={"quant_method": "gptq"}),
     **{f"quantized, by {beside}": _with_scales(beside, dtype) for beside, dtype in SCALED.items()},
+    "of 8 bits, without a scale": _with_scales("elsewhere", torch.int8),
     "an adapter": lambda f: (f / "adapter_config.json").write_text("{}"),
     "no kind of model": _configured(model_type=None, architectures=None),
     "an unknown kind of model": _configured(model_type="nobodys"),
