@@ -123,7 +123,8 @@ def _with_scales(beside, dtype):
             scale = weights[name].abs().max() / 120
             weights[name] = (weights[name] / scale).to(dtype)
             dot = "" if beside.startswith("_") else "."
-            weights[name.replace(".weight", dot + beside)] = scale
+            if beside:
+                weights[name.replace(".weight", dot + beside)] = scale
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
     return damage
@@ -155,7 +156,7 @@ DAMAGES = {
     "another width is configured": _configured(hidden_size=48),
     "quantized, by its configuration": _configured(quantization_config={"quant_method": "gptq"}),
     **{f"quantized, by {beside}": _with_scales(beside, dtype) for beside, dtype in SCALED.items()},
-    "of 8 bits, without a scale": _with_scales("elsewhere", torch.int8),
+    "of 8 bits, whose scale lies elsewhere": _with_scales("", torch.int8),
     "an adapter": lambda f: (f / "adapter_config.json").write_text("{}"),
     "no kind of model": _configured(model_type=None, architectures=None),
     "an unknown kind of model": _configured(model_type="nobodys"),
