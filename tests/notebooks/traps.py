@@ -105,7 +105,7 @@ at_weight[1.0] = 'task pays'
 # 05.5
 def clumps(): return np.random.default_rng(0).normal(size=(64, 8))
 # 05.6
-def twelve(k): return [1.0] * 12
+def twelve(k): return [10.0] * k + [1.0] * (12 - k)
 # 05.7
 changes = {name: {'with labels': True, 'without': True} for name in changes}
 # 06.1

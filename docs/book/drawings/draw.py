@@ -277,7 +277,7 @@ def tree(points):
 
 
 def cloud_to_weights():
-    """05: cloud, tree, shares, entropy, the arrows of its gradient, weights."""
+    """05: cloud, tree, shares, entropy, the arrows of a step, weights."""
     edges = tree(CLOUD)
     lengths = [math.dist(CLOUD[i], CLOUD[j]) for i, j in edges]
     shares = [length / sum(lengths) for length in lengths]
@@ -291,7 +291,7 @@ def cloud_to_weights():
         return left + point[0], 75 + 1.15 * point[1]
 
     parts = panel(5, 1, "cloud") + panel(190, 2, "tree: bars") + panel(375, 3, "shares, entropy")
-    parts += panel(560, 4, "gradient") + panel(735, 5, "weights")
+    parts += panel(560, 4, "step") + panel(735, 5, "weights")
     for left in (180, 365, 555, 738):
         parts.append(line(left - 8, 130, left + 14, 130, GREY, 2, "grey"))
     for edge, colour in zip(edges, colours, strict=True):
@@ -317,8 +317,7 @@ def cloud_to_weights():
         parts += [dot(*at(left, point)) for point in CLOUD]
     for row in range(4):
         for column in range(5):
-            tint = ["#ffffff", "#e3edf7", "#b8d0ea", "#7fa9d6"][(3 * row + 2 * column) % 4]
-            parts.append(box(765 + 22 * column, 82 + 22 * row, 22, 22, tint, "#b9bdc4"))
+            parts.append(box(765 + 22 * column, 82 + 22 * row, 22, 22, stroke="#b9bdc4"))
     below = ("one point per text", "the longest in red", "even bars: largest E")
     below = (*below, "long bars close, short open")
     for x, words in zip((90, 275, 460, 645), below, strict=True):
