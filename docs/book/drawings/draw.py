@@ -615,7 +615,20 @@ VERDICTS = {  # 11: ends of an interval in hundredths, and the verdict on each o
         ((-7, 2), "open"),
     ],
 }
-MARKS = {"supported": INK, "contradicted": RED, "equivalent": BLUE, "open": GREY}
+MARKS = {  # sides and turn of a mark, 0 sides for a circle, and its colour: those of 11's figure
+    "supported": (0, 0, INK),
+    "contradicted": (3, 90, "#905020"),
+    "equivalent": (4, 0, "#999933"),
+    "open": (4, 45, "#808080"),
+}
+
+
+def mark(x, y, sides, turn, fill):
+    if not sides:
+        return dot(x, y, fill, 6)
+    angles = [math.radians(turn + 360 * k / sides) for k in range(sides)]
+    corners = " ".join(f"{x + 8 * math.cos(a):.1f},{y + 8 * math.sin(a):.1f}" for a in angles)
+    return f'<polygon points="{corners}" fill="{fill}"/>'
 
 
 def interval_to_verdict():
@@ -629,10 +642,11 @@ def interval_to_verdict():
         if k:
             parts.append(line(middle, 48, middle, 220, GREY, 1))
         for row, ((low, high), verdict) in enumerate(rows):
-            y, ink = 72 + 40 * row, MARKS[verdict]
+            y, ink = 72 + 40 * row, MARKS[verdict][-1]
             ends = middle + 12 * low, middle + 12 * high
-            parts += [line(ends[0], y, ends[1], y, ink, 3), dot(sum(ends) / 2, y, ink, 6)]
-            parts.append(text(middle + 62, y + 5, verdict, 15, "start", ink))
+            parts += [line(ends[0], y, ends[1], y, ink, 3), mark(sum(ends) / 2, y, *MARKS[verdict])]
+            told = verdict + " (by p)" * (verdict == "supported")
+            parts.append(text(middle + 62, y + 5, told, 15, "start"))
         for place, told in ((-48, "− margin"), (0, "0"), (48, "+ margin")):
             parts.append(text(middle + place, 240, told, 13, fill=GREY))
     title = "How an interval beside 0 and a margin becomes a verdict"
@@ -734,6 +748,7 @@ def share_by_epoch():
         return 90 + 55 * epoch, 390 - 380 * share
 
     parts = [text(365, 445, "epoch", 17), text(90, 24, "variance explained by PC1", 17, "start")]
+    parts.append(text(at(10, 0)[0] + 12, 24, "at epoch 10:", 16, "start"))
     for share in (0.2, 0.4, 0.6, 0.8):
         x, y = at(0, share)
         parts += [line(x, y, x + 550, y, PALE), text(x - 10, y + 5, f"{share:.0%}", 15, "end")]
