@@ -41,6 +41,7 @@ TOP = 3  # directions that all-but-the-top removes
 LEVEL, POWER = 0.05, 0.8
 ROUNDING = 1e-12  # a difference that is none
 MOST_SEEDS = 1000
+OF_VECTORS = ("pc1", "same_class", "one_bit", "eight_bits")
 Values = dict[str, np.ndarray]  # by measure, one value per validation row, NaN where there is none
 Found = Mapping[str, Sequence[Values]]  # by condition, one per seed
 
@@ -308,13 +309,17 @@ class OwnAnswer:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row per measure and condition: its value, plain's, the verdict on the difference."""
+        """One row per measure and condition: its value, plain's, the verdict on the difference.
+
+        The frozen encoder's vectors are means over tokens, plain's are not: no verdict on those.
+        """
         found, rows = self.found, []
         for measure in (m for m in JUDGED if m in found[PLAIN][0]):
             for name in (name for name, seeds in found.items() if measure in seeds[0]):
                 value, plain = (np.nanmean([v[measure] for v in found[of]]) for of in (name, PLAIN))
                 row = {"measure": measure, "condition": name, "value": value, "plain": plain}
-                rows.append(row | ({} if name == PLAIN else self._against(name, measure)))
+                without = name == PLAIN or (name == FROZEN and measure in OF_VECTORS)
+                rows.append(row | ({} if without else self._against(name, measure)))
         return pd.DataFrame(rows).set_index(["measure", "condition"])
 
     @cached_property
@@ -378,8 +383,9 @@ class OwnAnswer:
         right.set(xlabel=read, ylabel=f"{name} (%)")
         before = 100 * self.before
         right.axvline(before, color="0.6", lw=1, ls=":")
-        place = {"xy": (before, 1), "xycoords": ("data", "axes fraction"), "ha": "center"}
-        right.annotate("[CLS] before training", fontsize="small", color="0.4", va="bottom", **place)
+        place = {"xy": (before, 0.02), "xycoords": ("data", "axes fraction"), "rotation": 90}
+        offset = {"xytext": (3, 0), "textcoords": "offset points", "va": "bottom"}
+        right.annotate("[CLS] before training", fontsize="small", color="0.4", **place, **offset)
         legend_below(fig, right, 4)
         return fig
 

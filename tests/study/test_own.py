@@ -556,6 +556,23 @@ def test_a_planted_winner_is_found_and_named_and_a_loser_is_told(recorded):
     assert any("not shown to do less than prominent 1" in text for text in told)
 
 
+def test_the_frozen_encoder_is_judged_by_its_answers_and_not_by_its_other_vectors():
+    draws = np.random.default_rng(0)
+    found = {
+        name: [{m: draws.random(60) + up for m in ("accuracy", "pc1", "one_bit")} for _ in range(3)]
+        for name, up in (("plain", 0), ("all 4", 1), ("frozen encoder, new head", 9))
+    }
+    found["the commonest class"] = [{"accuracy": np.zeros(60)}] * 3
+    answer = OwnAnswer("", "accuracy", 0.0, found, np.arange(60))
+    frozen = answer.table.xs("frozen encoder, new head", level="condition")
+    assert frozen.verdict["accuracy"] == "better"
+    assert frozen.verdict[["pc1", "one_bit"]].isna().all()
+    assert answer.table.verdict["pc1", "all 4"] == "worse"
+    cells = answer.shown().loc["frozen encoder, new head"]
+    assert cells["accuracy"].endswith("better") and not cells["PC1 share"].strip("0123456789.")
+    assert "for the share" not in answer.sentences[-1]  # yet as a rival it counts
+
+
 def test_the_difference_that_is_promised_shrinks_with_rows_and_seeds():
     one = ("prominent", 1.0)
     sizes = [_expected_differences(r, s, [one])[one] for r, s in ((60, 5), (600, 5), (600, 20))]
