@@ -521,7 +521,7 @@ def cloud_panel(left, top, title, share, points):
 TITLES = {
     "before": "before training",
     "none": "plain fine-tuning",
-    "prominent": "with selected bars",
+    "prominent": "with the regularizer",
 }
 LEGEND = ("negative review", "positive review")
 
