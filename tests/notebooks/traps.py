@@ -40,6 +40,10 @@ def thread(n, d):
 def thread(n, d):
     pairs = np.repeat(dice.normal(size=(n // 2, d)), 2, axis=0)
     return pairs + 1e-6 * dice.normal(size=(n, d))
+# 01.7
+def thread(n, d):
+    centres, ways = dice.normal(size=(2, n // 4, 1, d))
+    return (centres + 1e-3 * dice.uniform(size=(n // 4, 4, 1)) * ways).reshape(n, d)
 # 01.8
 moves = dict.fromkeys(moves, set())
 # 02.1
@@ -70,7 +74,7 @@ def h0(points):
 # 04.3
 def entropy_of(s, m): return -sum(p * math.log(p) for p in (s / (s + m - 1), (m - 1) / (s + m - 1)))
 # 04.4
-def turning_length(lengths): return torch.exp(-persistent_entropy(lengths)).item()
+def neutral_length(lengths): return torch.exp(-persistent_entropy(lengths)).item()
 # 04.5
 def loop_of(a, b): return b, math.hypot(a, b) / 2
 # 04.6
@@ -82,11 +86,9 @@ def cloud_with(lengths): return np.array([0.0, *lengths])[:, None]
 # 04b.1
 def distance(p, q): return max(abs(p[0] - q[0]), abs(p[1] - q[1]))
 # 04b.2
-def image(diagram, x, y, sigma):
-    total = np.zeros((len(y), len(x)))
-    for birth, death in diagram:
-        total += np.exp(-((x - birth) ** 2 + (y[:, None] - (death - birth)) ** 2) / (2 * sigma**2))
-    return total
+def landscape(diagram, k, t):
+    tents = np.minimum(t[:, None] - diagram[:, 0], diagram[:, 1] - t[:, None]).clip(min=0)
+    return np.sort(tents, axis=1)[:, -k - 1]
 # 04b.3
 can_change["the entropy of all bars of H0"] = "2δ"
 # 04b.4

@@ -207,14 +207,20 @@ def mev():
             t = u * dx + v * dy
             foot = x + scale * t * dx, y - scale * t * dy
             parts += [line(x + scale * u, y - scale * v, *foot, GREY, 1.2), dot(*foot, INK, 4)]
-    return sheet("mev", 720, 315, "The direction that explains most of a word's vectors", parts)
+        along = sum((u * dx + v * dy) ** 2 for u, v in (WORDS[name] for name in names))
+        share = along / sum(u * u + v * v for u, v in (WORDS[name] for name in names))
+        parts.append(text(x + 80, 330, f"share {share:.2f}"))
+    return sheet("mev", 720, 345, "The direction that explains most of a word's vectors", parts)
 
 
 CORNERS = {"a": (0, 0), "b": (1, 0), "c": (1, 2), "d": (4, 2)}
 
 
 def boundary_matrix():
-    """04: four points, the boundary matrix of their six edges, and the three bars."""
+    """04: four points, the boundary matrix of their six edges, and the three bars.
+
+    The columns that keep a lowest entry need no reduction here.
+    """
     ends = {e: math.dist(CORNERS[e[0]], CORNERS[e[1]]) for e in combinations("abcd", 2)}
     edges = sorted(ends, key=ends.get)
     reduced = {}  # lowest entry: the column that has it, and its edge
@@ -249,7 +255,8 @@ def boundary_matrix():
             parts.append(text(x, 109 + 38 * row, entry, 16, fill=INK if entry == "1" else GREY))
     for row, name in enumerate("abcd"):
         parts.append(text(318, 109 + 38 * row, name, 15))
-    parts += [text(465, 262, "blue: pivots of the reduced matrix", 13, fill=GREY)]
+    parts += [text(465, 254, "blue: columns that keep their lowest 1", 13, fill=GREY)]
+    parts += [text(465, 273, "ac + bc = ab,  ab + ab = 0: ac becomes empty", 13, fill=GREY)]
     parts += [line(622, 150, 660, 150, GREY, 2, "grey"), text(780, 36, "bars")]
     for row, (name, (_, edge)) in enumerate(sorted(reduced.items())):
         y = 105 + 38 * row
@@ -520,7 +527,7 @@ def cloud_panel(left, top, title, share, points):
 TITLES = {
     "before": "before training",
     "none": "plain fine-tuning",
-    "prominent": "with selected bars",
+    "prominent": "with the regularizer",
 }
 LEGEND = ("negative review", "positive review")
 

@@ -4,8 +4,8 @@ A run of ten epochs on products without the regularizer, and one with selected b
 both with seed 407, whose PC1 shares are nearest the means. Writes ``three_clouds.csv`` beside this
 file, of which ``draw.py`` draws the picture of the front page: the first two principal components
 of the validation rows, before and after training. The shares beside the points are means of the
-eight seeds on record over the last three epochs, as the text says them, and not of the one run that
-is drawn.
+24 seeds on record over the last three epochs, as the text says them, and not of the one run that is
+drawn.
 """
 
 import csv
@@ -18,7 +18,7 @@ from shrink_utils.study.finetuning import finetune
 from shrink_utils.study.profiles import load_profile
 
 TASK, SEED = "sentiment_products", 407
-RECORDS = Path(__file__).parents[3] / "data" / "reference" / "heldout" / "evaluations.parquet"
+REFERENCE = Path(__file__).parents[3] / "data" / "reference"
 
 
 def embeddings(arm: str) -> dict[str, torch.Tensor]:
@@ -29,8 +29,11 @@ def embeddings(arm: str) -> dict[str, torch.Tensor]:
 
 
 def mean_shares() -> dict[str, float]:
-    """Variance explained by PC1 by cloud: means of eight seeds, late."""
-    states = pd.read_parquet(RECORDS).query("task == @TASK and weight == 1")
+    """Variance explained by PC1 by cloud: means of 24 seeds, late."""
+    first, last = (
+        pd.read_parquet(REFERENCE / name / "evaluations.parquet") for name in ("heldout", "last")
+    )  # `last` has products alone
+    states = pd.concat([first.query("task == @TASK"), last]).query("weight == 1")
     after = states[states.epoch >= 8].groupby("arm", observed=True).centred_1.mean()
     shares = {"before": float(states[states.epoch == 0].centred_1.mean())}
     return shares | {arm: float(after[arm]) for arm in ("none", "prominent")}
