@@ -27,7 +27,7 @@ HOW_TO = """The exercises of [{title}]({link}).
 That chapter is needed to answer them, not to run them.
 
 Run the first code cell. Then, exercise by exercise, write in the place of `pass  # your answer`,
-run that cell, and run the check below it: it prints *right*, or says what it found."""
+run that cell, and run the folded check below it: it prints *right*, or says what it found."""
 # A student's check says so in a sentence, as in a chapter; a teacher's stops with an error.
 PATIENTLY = "from shrink_utils.study.course import check_in_sentences\n\ncheck_in_sentences()\n\n"
 
@@ -121,7 +121,9 @@ def _course_notebook(section: _Section, *, solved: bool) -> NotebookNode:
             source = PATIENTLY + source
         elif not solved and "check" in cell.metadata.get("tags", []):
             source = PATIENT + source
-        cells.append(getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(source, id=cell.id))
+        new = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")
+        folded = {"jupyter": cell.metadata.jupyter} if "jupyter" in cell.metadata else {}
+        cells.append(new(source, id=cell.id, metadata=folded))
     return nbformat.v4.new_notebook(cells=cells, metadata=section.metadata)
 
 

@@ -71,7 +71,8 @@ def test_a_chapter_has_six_figures_and_seventeen_lines_of_code_per_visible_cell_
 def test_stored_metadata_is_only_what_a_reader_needs(notebook):
     assert set(notebook.metadata) <= {"kernelspec", "language_info"}
     for cell in notebook.cells:
-        folded = "hide-input" in cell.metadata.get("tags", [])  # answers, drawings, appendices
+        # Drawings, appendices, and what gives an answer away.
+        folded = not {"hide-input", "check"}.isdisjoint(cell.metadata.get("tags", []))
         assert folded == cell.metadata.get("jupyter", {}).get("source_hidden", False), cell.id
         appendix = {"jp-MarkdownHeadingCollapsed"} if cell.id == "appendix" else set()
         assert set(cell.metadata) <= {"tags"} | ({"jupyter"} if folded else appendix)

@@ -40,6 +40,8 @@ def test_both_sets_are_written_and_answers_that_a_student_wrote_are_kept(
     assert names == [NAME, f"instructor/{NAME}"] and str(written) in capsys.readouterr().out
     before = [(written / name).read_bytes() for name in names]
     notebook = nbformat.read(copy := written / NAME, as_version=4)
+    checks = [cell for cell in notebook.cells if cell.source.startswith("%%check")]
+    assert checks and all(cell.metadata.jupyter.source_hidden for cell in checks)  # the answer
     answer = next(c for c in notebook.cells if "your answer" in c.source and c.cell_type == "code")
     answer.execution_count = 3  # outputs alone are no answer
     nbformat.write(notebook, copy)
