@@ -298,7 +298,7 @@ def cloud_to_weights():
         return left + point[0], 75 + 1.15 * point[1]
 
     parts = panel(5, 1, "cloud") + panel(190, 2, "tree: bars") + panel(375, 3, "shares, entropy")
-    parts += panel(560, 4, "step") + panel(735, 5, "weights")
+    parts += panel(560, 4, "step") + panel(735, 5, "encoder")
     for left in (180, 365, 555, 738):
         parts.append(line(left - 8, 130, left + 14, 130, GREY, 2, "grey"))
     for edge, colour in zip(edges, colours, strict=True):
@@ -329,7 +329,8 @@ def cloud_to_weights():
     below = (*below, "long bars close, short open")
     for x, words in zip((90, 275, 460, 645), below, strict=True):
         parts.append(text(x, 236, words, 13, fill=GREY))
-    parts += [text(820, 236, "every point moves W", 13, fill=GREY), text(820, 196, "W", 16)]
+    parts.append(text(820, 236, "its weights move", 13, fill=GREY))
+    parts.append(text(820, 196, "W − η ∂loss/∂W", 15))
     return sheet("cloud_to_weights", 910, 255, "From a cloud to the gradient of its weights", parts)
 
 
