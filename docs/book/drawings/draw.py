@@ -790,7 +790,8 @@ FOUND = {  # README and 11: what its numbers are called in docs/numbers.toml, it
 
 def what_was_found():
     """By condition: PC1's share, accuracy minus plain, and the verses that search finds."""
-    heads = ((385, "variance on one direction (PC1)"), (705, "accuracy"), (1030, "search: verses found"))
+    heads = ((385, "variance on one direction (PC1)"), (705, "accuracy"))
+    heads = (*heads, (1030, "search: verses found"))
     parts = [text(x, 28, head, 18, style=BOLD) for x, head in heads]
     top, apart = 68, 50
     below = top + 5 * apart - 20
