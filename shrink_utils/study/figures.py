@@ -207,9 +207,9 @@ def _png(fig: Figure) -> bytes:
     fig.set_dpi(SHARP)
     drawn, kept = io.BytesIO(), io.BytesIO()
     FigureCanvasAgg(fig).print_png(drawn)
-    colours = (
-        PIL.Image.open(drawn).convert("RGB").quantize(256, kmeans=1, dither=PIL.Image.Dither.NONE)
-    )
+    # Without a step of k-means the dark quarter of a heatmap would be one colour.
+    image = PIL.Image.open(drawn).convert("RGB")
+    colours = image.quantize(256, kmeans=1, dither=PIL.Image.Dither.NONE)
     colours.save(kept, "png", optimize=True)
     return kept.getvalue()
 

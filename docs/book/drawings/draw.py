@@ -29,6 +29,10 @@ def text(x, y, words, size=15, anchor="middle", fill=INK, style=""):
     )
 
 
+def percent(share, digits=0):
+    return f"{share:.{digits}%}".replace("%", " %")
+
+
 def line(x1, y1, x2, y2, stroke=INK, width=1.6, end=""):
     marker = f' marker-end="url(#{end})"' if end else ""
     return (
@@ -325,11 +329,14 @@ def cloud_to_weights():
     for row in range(4):
         for column in range(5):
             parts.append(box(765 + 22 * column, 82 + 22 * row, 22, 22, stroke="#b9bdc4"))
-    below = ("one point per text", "the longest in red", "even bars: largest E")
-    below = (*below, "long bars close, short open")
-    for x, words in zip((90, 275, 460, 645), below, strict=True):
-        parts.append(text(x, 236, words, 13, fill=GREY))
-    parts.append(text(820, 236, "its weights move", 13, fill=GREY))
+    below = {
+        90: "one point per text",
+        275: "the longest in red",
+        460: "even bars: largest E",
+        645: "long bars close, short open",
+        820: "its weights move",
+    }
+    parts += [text(x, 236, words, 13, fill=GREY) for x, words in below.items()]
     parts.append(text(820, 196, "W − η ∂loss/∂W", 15))
     return sheet("cloud_to_weights", 910, 255, "From a cloud to the gradient of its weights", parts)
 
@@ -520,7 +527,7 @@ def cloud_panel(left, top, title, share, points):
         *markers(points, at),
         box(middle - width / 2, top + 195, width, 20),
         box(middle - width / 2, top + 195, width * share, 20, INK, INK),
-        text(middle, top + 264, f"{share:.0%}".replace("%", " %"), 50, style=BOLD),
+        text(middle, top + 264, percent(share), 50, style=BOLD),
         text(middle, top + 291, "of the variance on one axis (PC1)", 17),
     ]
 
@@ -790,9 +797,8 @@ FOUND = {  # README and 11: what its numbers are called in docs/numbers.toml, it
 
 def what_was_found():
     """By condition: PC1's share, accuracy minus plain, and the verses that search finds."""
-    heads = ((385, "variance on one direction (PC1)"), (705, "accuracy"))
-    heads = (*heads, (1030, "search: verses found"))
-    parts = [text(x, 28, head, 18, style=BOLD) for x, head in heads]
+    heads = {385: "variance on one direction (PC1)", 705: "accuracy", 1030: "search: verses found"}
+    parts = [text(x, 28, head, 18, style=BOLD) for x, head in heads.items()]
     top, apart = 68, 50
     below = top + 5 * apart - 20
 
@@ -803,7 +809,7 @@ def what_was_found():
         return 890 + 460 * (share - 0.4)
 
     ticks = [(gained(points), words) for points, words in ((0, "as plain"), (1, "+1 point"))]
-    ticks += [(found(share), f"{share:.0%}".replace("%", " %")) for share in (0.4, 0.6, 0.8, 1)]
+    ticks += [(found(share), percent(share)) for share in (0.4, 0.6, 0.8, 1)]
     for x, words in ticks:
         parts += [line(x, top - 22, x, below, PALE, 1.6), text(x, below + 20, words, 15)]
     for k, (name, (label, colour)) in enumerate(FOUND.items()):
@@ -812,7 +818,7 @@ def what_was_found():
             text(222, y + 6, label, 18, "end", colour),
             box(240, y - 13, 290, 26),
             box(240, y - 13, 290 * share, 26, colour, colour),
-            text(540, y + 7, f"{share:.0%}".replace("%", " %"), 19, "start", style=BOLD),
+            text(540, y + 7, percent(share), 19, "start", style=BOLD),
         ]
         if name not in ("before", "plain"):
             mean, low, high = (100 * x for x in value(f"late.accuracy.found.{name}")[:3])
@@ -822,9 +828,9 @@ def what_was_found():
         parts.append(line(found(trained), y, found(whitened), y, colour, 1))
         parts.append(dot(found(trained), y, colour, 7))
         parts.append(ring(found(whitened), y, colour))
-        number = f"{trained:.0%}".replace("%", " %")
+        number = percent(trained)
         parts.append(text(found(trained) - 14, y + 6, number, 16, "end"))
-    accuracy = f"{value('ten.accuracy.plain')[0]:.1%}".replace("%", " %")
+    accuracy = percent(value("ten.accuracy.plain")[0], 1)
     parts += [text(gained(0) + 8, top + apart + 6, accuracy, 16, "start")]
     y = below + 54
     parts += [
