@@ -433,7 +433,7 @@ def _beside_controls(
     if not rivals and len(free):
         best = free.loc[free.value.idxmax()]
         name, shift = JUDGED[measure].name, _shift(best, measure)
-        told.append(f"For nothing, {name} rises from {shift}: {best.name}.")
+        told.append(f"For free, {name} rises from {shift}: {best.name}.")
     return told
 
 
